@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The ioctls of /dev/kutrace and the structures they carry.
+//!
+//! Every structure is fixed-size, little-endian and without implicit padding. `mmap` of the device, read-only,
+//! offset 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`].
+
+/// Version of this interface; [`Info::version`] must match.
+pub const VERSION: u32 = 5;
+/// The ioctl type byte.
+pub const TYPE: u8 = 0xb7;
+
+/// Reads [`Info`]. `_IOR(TYPE, 0, Info)`.
+pub const INFO: u8 = 0;
+/// Empties the pool and sets the mode; refused while tracing. `_IOW(TYPE, 1, Setup)`.
+pub const RESET: u8 = 1;
+/// Starts tracing. `_IO(TYPE, 2)`.
+pub const START: u8 = 2;
+/// Stops tracing and closes every CPU's block; harmless when stopped. `_IO(TYPE, 3)`.
+pub const STOP: u8 = 3;
+
+/// The number of an ioctl that carries `size` bytes out of the kernel (`_IOR`).
+pub const fn read_number(command: u8, size: usize) -> u32 {
+    2 << 30 | (size as u32) << 16 | (TYPE as u32) << 8 | command as u32
+}
+
+/// The number of an ioctl that carries `size` bytes into the kernel (`_IOW`).
+pub const fn write_number(command: u8, size: usize) -> u32 {
+    1 << 30 | (size as u32) << 16 | (TYPE as u32) << 8 | command as u32
+}
+
+/// The number of an ioctl that carries nothing (`_IO`).
+pub const fn plain_number(command: u8) -> u32 {
+    (TYPE as u32) << 8 | command as u32
+}
+
+/// [`Setup::flags`]: when the pool is full, reuse the oldest block.
+pub const WRAP: u32 = 1;
+
+/// What a trace is to be like.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// [`WRAP`] or 0.
+    pub flags: u32,
+    /// The counter is `TSC >> shift`; 0 to 12.
+    pub shift: u32,
+}
+
+/// The shift used unless another is asked for: 6 ns at 2.6 GHz.
+pub const DEFAULT_SHIFT: u32 = 4;
+/// The largest shift.
+pub const MAX_SHIFT: u32 = 12;
+
+/// One moment on three clocks.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// TSC, unshifted.
+    pub tsc: u64,
+    /// CLOCK_REALTIME, ns.
+    pub realtime_ns: u64,
+    /// CLOCK_MONOTONIC, ns.
+    pub monotonic_ns: u64,
+}
+
+/// [`Info::state`]: nothing recorded since the module was loaded or reset.
+pub const STATE_EMPTY: u32 = 0;
+/// [`Info::state`]: tracing.
+pub const STATE_TRACING: u32 = 1;
+/// [`Info::state`]: stopped, with a trace in the pool.
+pub const STATE_STOPPED: u32 = 2;
+
+/// The state of the recorder.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// [`VERSION`].
+    pub version: u32,
+    /// `STATE_*`.
+    pub state: u32,
+    /// [`Setup::flags`] in force.
+    pub flags: u32,
+    /// [`Setup::shift`] in force.
+    pub shift: u32,
+    /// Number of possible CPUs.
+    pub cpus: u32,
+    /// Blocks in the pool.
+    pub blocks: u32,
+    /// TSC rate as the kernel calibrated it, kHz.
+    pub tsc_khz: u32,
+    /// Blocks taken from the pool since the reset; above `blocks` once a wrap trace has come round.
+    pub blocks_taken: u32,
+    /// Events lost since the reset, all CPUs.
+    pub lost: u64,
+    /// When tracing started.
+    pub start: Moment,
+    /// When tracing stopped; zero while tracing.
+    pub stop: Moment,
+}
+
+/// The number of [`INFO`].
+pub const IOCTL_INFO: u32 = read_number(INFO, core::mem::size_of::<Info>());
+/// The number of [`RESET`].
+pub const IOCTL_RESET: u32 = write_number(RESET, core::mem::size_of::<Setup>());
+/// The number of [`START`].
+pub const IOCTL_START: u32 = plain_number(START);
+/// The number of [`STOP`].
+pub const IOCTL_STOP: u32 = plain_number(STOP);

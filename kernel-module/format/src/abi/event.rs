@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Event numbers, and how many argument words each takes.
+//!
+//! Numbers are the original KUtrace's wherever it has one; a few ranges it leaves free carry what four
+//! bytes need: softirqs by number and system-call returns by value.
+
+/// Nothing; fills the end of a block.
+pub const NOP: u16 = 0x000;
+/// The whole counter, two words, low half first. Bridges a gap of 2^20 counts or more.
+pub const FULL_TIME: u16 = 0x001;
+/// A task's identity: pid, tgid, state (see [`TaskState`]), then 16 bytes of name.
+pub const TASK: u16 = 0x002;
+
+/// First of the point events with one argument word.
+pub const SPECIAL: u16 = 0x200;
+/// The CPU switches to this pid.
+pub const SWITCH: u16 = 0x200;
+/// This pid is made runnable, by the running context.
+pub const RUNNABLE: u16 = 0x206;
+/// An inter-processor interrupt is sent to this CPU.
+pub const IPI: u16 = 0x207;
+/// The idle loop enters a low-power state: the mwait hint, or one of the `IDLE_*` values.
+pub const MWAIT: u16 = 0x208;
+/// First 32-bit user mark, text in base 40; `MARK_A + 1`, `+ 2` are marks b and c.
+pub const MARK_A: u16 = 0x20a;
+/// User mark with a number.
+pub const MARK_D: u16 = 0x20d;
+/// Last of the point events with one argument word.
+pub const SPECIAL_LAST: u16 = 0x27f;
+
+/// [`MWAIT`] argument of the `hlt` instruction.
+pub const IDLE_HLT: u32 = 254;
+/// [`MWAIT`] argument of idling through an I/O port.
+pub const IDLE_IO: u32 = 255;
+
+/// Softirq number n starts: `SOFTIRQ + n`, n below 16.
+pub const SOFTIRQ: u16 = 0x300;
+/// Softirq number n ends: `SOFTIRQ_RETURN + n`.
+pub const SOFTIRQ_RETURN: u16 = 0x310;
+
+/// Trap of vector n: `TRAP + n`.
+pub const TRAP: u16 = 0x400;
+/// Interrupt of vector n: `IRQ + n`.
+pub const IRQ: u16 = 0x500;
+/// Return from trap n: `TRAP_RETURN + n`.
+pub const TRAP_RETURN: u16 = 0x600;
+/// Return from interrupt n: `IRQ_RETURN + n`.
+pub const IRQ_RETURN: u16 = 0x700;
+
+/// 64-bit system call n below 512, with one [`crate::abi::word::Call`] word: `SYSCALL + n`.
+pub const SYSCALL: u16 = 0x800;
+/// Return from system call n with the low 32 bits of its value: `SYSCALL_RETURN + n`.
+pub const SYSCALL_RETURN: u16 = 0xa00;
+/// Return of a value v in -128..=127 from the task's open system call, no word: `SMALL_RETURN + 128 + v`.
+pub const SMALL_RETURN: u16 = 0xc00;
+
+/// The scheduler is entered.
+pub const SCHED: u16 = 0xdff;
+/// The scheduler is left.
+pub const SCHED_RETURN: u16 = 0xfff;
+
+/// Number of system calls that [`SYSCALL`] can name.
+pub const SYSCALLS: u32 = 512;
+/// Argument words of [`TASK`].
+pub const TASK_WORDS: usize = 7;
+/// Words of the longest entry, its own included.
+pub const ENTRY_WORDS_MAX: usize = 1 + TASK_WORDS;
+/// Words a [`FULL_TIME`] entry takes, its own included.
+pub const FULL_TIME_WORDS: usize = 3;
+
+/// Third argument word of [`TASK`]: the open system call in the low half, the occasion above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskState(pub u32);
+
+impl TaskState {
+    /// Low half when the task is in no system call, or the kernel cannot tell.
+    pub const NO_CALL: u16 = 0xffff;
+
+    /// The number of the system call the task is in, if any.
+    pub const fn open_call(self) -> Option<u16> {
+        match self.0 as u16 {
+            Self::NO_CALL => None,
+            nr => Some(nr),
+        }
+    }
+}
+
+/// How many argument words follow an entry of this event; `None` for a number no recorder writes.
+#[inline(always)]
+pub const fn argument_words(event: u16) -> Option<usize> {
+    match event {
+        NOP => Some(0),
+        FULL_TIME => Some(2),
+        TASK => Some(TASK_WORDS),
+        SPECIAL..=SPECIAL_LAST => Some(1),
+        SOFTIRQ..=0x31f => Some(0),
+        TRAP..=0x7ff => Some(0),
+        SYSCALL..=0xbff => Some(1),
+        SMALL_RETURN..=0xcff => Some(0),
+        SCHED | SCHED_RETURN => Some(0),
+        _ => None,
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What the kernel module and the user-space tools agree on: words, events, blocks, commands.
+//!
+//! Invariant: `core` only, no dependency, no unsafe; the module includes this folder by one `#[path]` line.
+
+pub mod word;
+pub mod event;
+pub mod block;
+pub mod command;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! The four-byte word: the entry, and the argument word of a system call.
+//!
+//! An entry is one word; its event number says how many argument words follow it.
+//!
+//! ```text
+//!  31                  12 11          0
+//! |       time 20        |  event 12   |   entry
+//! ```
+//!
+//! `time` is the low 20 bits of the counter, `TSC >> shift`. Within a block time never goes backwards
+//! and consecutive entries are less than 2^20 counts apart (a longer gap is bridged by
+//! [`crate::abi::event::FULL_TIME`]), so a reader adds `(time - previous) mod 2^20` and is exact.
+
+/// Bits of an entry that hold the event number.
+pub const EVENT_BITS: u32 = 12;
+/// Bits of an entry that hold the low end of the counter.
+pub const TIME_BITS: u32 = 20;
+/// Counts after which two neighbouring entries can no longer be told from a shorter gap.
+pub const TIME_PERIOD: u64 = 1 << TIME_BITS;
+
+/// Packs an event number and a counter value (only its low 20 bits are kept) into an entry.
+#[inline(always)]
+pub const fn entry(event: u16, counter: u64) -> u32 {
+    ((counter as u32) << EVENT_BITS) | event as u32
+}
+
+/// The event number of an entry.
+#[inline(always)]
+pub const fn event(entry: u32) -> u16 {
+    (entry & ((1 << EVENT_BITS) - 1)) as u16
+}
+
+/// The 20-bit time of an entry.
+#[inline(always)]
+pub const fn time(entry: u32) -> u32 {
+    entry >> EVENT_BITS
+}
+
+/// The argument word of a system call: open, or with its return folded in.
+///
+/// ```text
+///  31          16 15      8 7       1  0
+/// |    arg 16    |  ret 8  |  dur 7  | 0 |   short form; dur 0: the call is open, ret is 0
+///  31     24 23   16 15              1  0
+/// |  arg 8  | ret 8 |    dur 15      | 1 |   long form; arg sign-extends to 16 bits
+/// ```
+///
+/// `arg` is the low half of the first argument, `ret` a return value of -128..=127, `dur` the counts from
+/// call to return, at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Low 16 bits of the first argument.
+    pub arg: u16,
+    /// Counts from call to return, and the return value; `None` while the call is open.
+    pub folded: Option<(u16, i8)>,
+}
+
+/// Longest duration the long form holds, in counts.
+pub const FOLD_MAX: u64 = (1 << 15) - 1;
+const SHORT_MAX: u32 = (1 << 7) - 1;
+
+impl Call {
+    /// The word of a call that has not returned.
+    #[inline(always)]
+    pub const fn open(arg: u64) -> u32 {
+        (arg as u32) << 16
+    }
+
+    /// The word of `open` with a return after `dur` counts folded in, if value and duration fit.
+    #[inline(always)]
+    pub const fn fold(open: u32, dur: u64, ret: i64) -> Option<u32> {
+        if ret as i8 as i64 != ret || dur > FOLD_MAX {
+            return None;
+        }
+        let dur = if dur == 0 { 1 } else { dur as u32 };
+        let ret = ret as u8 as u32;
+        if dur <= SHORT_MAX {
+            return Some(open | ret << 8 | dur << 1);
+        }
+        let arg = open as i32 >> 16;
+        if arg as i8 as i32 != arg {
+            return None;
+        }
+        Some((arg as u32) << 24 | ret << 16 | dur << 1 | 1)
+    }
+
+    /// Reads any form. Every word is valid.
+    pub const fn decode(word: u32) -> Call {
+        if word & 1 != 0 {
+            let dur = (word >> 1 & FOLD_MAX as u32) as u16;
+            let arg = (word as i32 >> 24) as u16;
+            return Call { arg, folded: Some((dur, (word >> 16) as i8)) };
+        }
+        let dur = (word >> 1 & SHORT_MAX) as u16;
+        let arg = (word >> 16) as u16;
+        let folded = if dur == 0 { None } else { Some((dur, (word >> 8) as i8)) };
+        Call { arg, folded }
+    }
+}

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Control of the recorder, by command.
+fn main() {}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! From a raw trace to a page: [`raw`] bytes become [`event`] lines, events become [`span`]s, spans become [`html`].
+//!
+//! Invariants: no I/O on files below `src/bin`; no stage fails on content, what it repaired, skipped or lost stands in
+//! its report; raw counter values never appear after [`raw`].
+
+#![forbid(unsafe_code)]
+
+pub mod raw;
+pub mod event;
+pub mod span;
+pub mod html;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Spans: what each CPU did, from when to when; and the JSON that carries them to the page.
+
+pub mod json;
+
+/// A trace as spans: what `eventtospan` makes and `spantohtml` draws.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spans {
+    /// About the whole trace.
+    pub meta: Meta,
+    /// Every distinct name, indexed by [`Span::name`].
+    pub names: Vec<String>,
+    /// Ordered by start, then by longest duration first, then by CPU.
+    pub spans: Vec<Span>,
+}
+
+/// One line of the picture: a span of time, an arc between two CPUs, or a point event.
+///
+/// Numbers are those of the original's JSON version 3; see docs/format.md.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Start, units of 10 ns after [`Meta::tracebase`].
+    pub start: i64,
+    /// Duration, units of 10 ns.
+    pub dur: i64,
+    /// CPU, or -1 for what happens on none (waits, locks). An arc starts here.
+    pub cpu: i32,
+    /// Thread, or -1 for none.
+    pub pid: i32,
+    /// RPC identity, 0 for none.
+    pub rpc: i32,
+    /// Event number; negative for arcs and annotations.
+    pub event: i32,
+    /// First argument; of an arc, the CPU where it ends.
+    pub arg: i64,
+    /// Return value, the low 16 bits; of an arc, the thread where it ends.
+    pub ret: i64,
+    /// IPC or LLC code, 0 to 15.
+    pub ipc: u8,
+    /// Index into [`Spans::names`].
+    pub name: u32,
+}
+
+/// What the JSON says before its events.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// Title of the page.
+    pub title: String,
+    /// The minute that times count from, `YYYY-MM-DD_hh:mm:00`, UTC.
+    pub tracebase: String,
+    /// Model of the CPUs traced, empty if not known.
+    pub cpu_model: String,
+    /// Host traced, empty if not known.
+    pub host: String,
+    /// Kernel traced, empty if not known.
+    pub kernel: String,
+    /// The original's flag byte: 0x80 IPC, 0x40 wrapped, 0x20 LLC, low bits the version.
+    pub flags: u32,
+    /// Link rate for packet durations, Mb/s.
+    pub mbit_sec: u32,
+    /// Tells traces apart in saved views.
+    pub randomid: u32,
+    /// Events the recorder counted as lost.
+    pub lost: u64,
+    /// What was damaged, cut or repaired, a sentence each; shown as a banner.
+    pub quality: Vec<String>,
+}
