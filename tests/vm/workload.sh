@@ -7,7 +7,7 @@ cd "$work"
 
 # Pipelines: processes that start, talk through pipes and end.
 seq 1 20000 | sort -rn | tail -n 100 | wc -l >pipeline
-find /usr/include -name '*.h' | head -n 300 | xargs cat | tr -cs 'A-Za-z' '\n' | sort | uniq -c | sort -rn >words
+cat /usr/include/linux/*.h | tr -cs 'A-Za-z' '\n' | sort | uniq -c | sort -rn >words
 head -n 1 words
 
 # A compiler: fork, exec, many small reads, computing.

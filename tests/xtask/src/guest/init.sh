@@ -47,10 +47,15 @@ done
 mkdir -p /dev/shm /dev/pts /root/mnt/share
 mount -t tmpfs -o mode=1777 shm /dev/shm
 mount -t devpts devpts /dev/pts
+ln -s /proc/self/fd /dev/fd
+ln -s /proc/self/fd/0 /dev/stdin
+ln -s /proc/self/fd/1 /dev/stdout
+ln -s /proc/self/fd/2 /dev/stderr
 mount -o rbind /dev /root/dev
 mount -t proc proc /root/proc
 mount -t sysfs sys /root/sys
-mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 share /root/mnt/share || fail "the share cannot be mounted"
+# Through the page cache: ten times as fast here as without.
+mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=mmap share /root/mnt/share || fail "the share cannot be mounted"
 
 if [ "$MODULE" ]; then
     insmod "/root$MODULE" 2>/job/insmod || fail "$(cat /job/insmod)"

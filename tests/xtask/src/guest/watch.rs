@@ -32,7 +32,7 @@ pub fn run(guest: &Guest) -> Result<u8> {
     let mut watch = Watch::new(machine, outputs);
     let result = watch.until_end(guest.timeout);
     let result = watch.close(result);
-    if result.is_err() {
+    if result.is_err() && !watch.interrupted.load(Ordering::Relaxed) {
         watch.console.tail().for_each(|line| eprintln!("console | {line}"));
     }
     result
