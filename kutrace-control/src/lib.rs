@@ -6,4 +6,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod status;
+pub mod selection;
 pub mod names;
+pub mod dump;
