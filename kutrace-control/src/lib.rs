@@ -10,3 +10,5 @@ pub mod status;
 pub mod selection;
 pub mod names;
 pub mod dump;
+pub mod target;
+pub mod report;
