@@ -6,6 +6,8 @@
 
 #![deny(unsafe_code)]
 
+pub mod device;
+mod sys;
 pub mod status;
 pub mod selection;
 pub mod names;
