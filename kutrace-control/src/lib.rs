@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Control of the recorder: start it, stop it, write what it holds to a file.
 //!
-//! A command or a line of words becomes calls on a session, which drives the
-//! device and, at the stop, selects the blocks, gathers the names and writes the file.
+//! A command or a line of words becomes calls on a [`session::Session`], which drives the
+//! [`device`] and, at the stop, selects the blocks, gathers the names and writes the file.
 
 #![deny(unsafe_code)]
 
+pub mod command;
+pub mod words;
+pub mod session;
 pub mod device;
 mod sys;
 pub mod status;
