@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use kernel::prelude::*;
 
 use crate::abi::block::{self, Header};
-use crate::claim::{Lane, Next, Position, BLOCKS_MAX};
+use crate::claim::{End, Lane, Position, BLOCKS_MAX};
 use crate::entry::{Fold, NO_CALL};
 use crate::{clock, ffi, task};
 
@@ -388,24 +388,22 @@ impl Lane for ThisCpu {
         unsafe { ptr::write_volatile(&raw mut (*pool().header(block)).magic, block::MAGIC) };
     }
 
-    fn leave_block(&self, at: Position, end: u64, next: Next) {
-        if at.sequence() == 0 {
-            return;
-        }
-        let flags = match next {
-            Next::Block(following) => {
-                pool().state(at.block()).following.store(following, Ordering::Relaxed);
-                0
-            }
-            Next::Lost => block::FLAG_LOST,
+    fn end_block(&self, at: Position, time: u64, why: End) {
+        let flags = match why {
+            End::Full => 0,
+            End::Lost => block::FLAG_LOST,
         };
-        write_end(at, end, flags);
+        write_end(at, time, flags);
         let lost = get!(lost, ":r", reg, u64);
         // SAFETY: this CPU owns the block.
         unsafe { (*pool().header(at.block())).lost = lost };
     }
 
-    fn following_block(&self, block: u32) -> u32 {
+    fn set_following(&self, block: u32, following: u32) {
+        pool().state(block).following.store(following, Ordering::Relaxed);
+    }
+
+    fn following(&self, block: u32) -> u32 {
         pool().state(block).following.load(Ordering::Relaxed)
     }
 

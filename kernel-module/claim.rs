@@ -80,7 +80,7 @@ impl Position {
 /// The recorder state of the CPU this runs on, and the pool of blocks. Every method is one step: an
 /// interrupt may come before and after it, not inside.
 pub trait Lane {
-    /// Words of a block. The last one is never used.
+    /// Words of a block. The last two are never used: the offset of the last says that the block is sealed.
     const BLOCK_WORDS: u64;
     /// Words of a block's header.
     const HEADER_WORDS: u64;
@@ -108,11 +108,12 @@ pub trait Lane {
     fn prepare_block(&self, block: u32, sequence: u64, begin: u64);
     /// Completes the header: the block is part of the trace.
     fn begin_block(&self, block: u32);
-    /// Writes into the header how far the block of `at` is filled and when it was left, and remembers which
-    /// block follows. `lost`: the CPU had no further block.
-    fn leave_block(&self, at: Position, end: u64, next: Next);
-    /// The block that followed `block` on this CPU.
-    fn following_block(&self, block: u32) -> u32;
+    /// Writes into the header how far the block of `at` is filled, when that was, and why it ends.
+    fn end_block(&self, at: Position, time: u64, why: End);
+    /// Remembers which block follows on this CPU.
+    fn set_following(&self, block: u32, following: u32);
+    /// The block that follows `block` on this CPU.
+    fn following(&self, block: u32) -> u32;
 
     /// Takes the block kept aside, if there is one.
     fn take_spare(&self) -> Option<u32>;
@@ -133,12 +134,12 @@ pub trait Lane {
     fn set_holding(&self, on: bool);
 }
 
-/// What follows a block that is left.
+/// Why a block ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
-    /// This block.
-    Block(u32),
-    /// Nothing: the pool was empty.
+pub enum End {
+    /// It is full.
+    Full,
+    /// It is full and the pool was empty: events are lost behind it.
     Lost,
 }
 
@@ -164,7 +165,7 @@ impl Claim {
 pub fn claim<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
     let old = lane.position();
     let time = lane.now();
-    let fits = old.offset() + words < L::BLOCK_WORDS;
+    let fits = old.offset() + words < L::BLOCK_WORDS - 1;
     if !fits || time.wrapping_sub(lane.last_time()) >= TIME_PERIOD || !lane.try_move(old, Position(old.0 + words)) {
         return claim_slow(lane, words);
     }
@@ -205,7 +206,7 @@ fn claim_slow<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
             true => FULL_TIME_WORDS as u64,
             false => 0,
         };
-        if old.offset() + bridge + words < L::BLOCK_WORDS {
+        if old.offset() + bridge + words < L::BLOCK_WORDS - 1 {
             if lane.try_move(old, Position(old.0 + bridge + words)) {
                 break Some(claim_here(lane, old, time, bridge));
             }
@@ -253,7 +254,10 @@ fn claim_in_new_block<L: Lane>(lane: &L, old: Position, at: Position, time: u64)
     if old.sequence() == 0 {
         lane.set_oldest(at);
     } else {
-        lane.leave_block(old, time, Next::Block(at.block()));
+        if old != sealed::<L>(old) {
+            lane.end_block(old, time, End::Full);
+        }
+        lane.set_following(old.block(), at.block());
         retire(lane);
     }
     Claim { at, time, outermost: lane.done() == old }
@@ -262,18 +266,22 @@ fn claim_in_new_block<L: Lane>(lane: &L, old: Position, at: Position, time: u64)
 /// Ends a CPU's block because the pool is empty, so that nothing shorter slips in behind a loss. False if
 /// the position moved since `old`: there may be room again.
 fn seal<L: Lane>(lane: &L, old: Position, time: u64) -> bool {
-    let sealed = old.with_offset(L::BLOCK_WORDS - 1);
-    if old == sealed {
+    if old == sealed::<L>(old) {
         return lane.position() == old;
     }
-    if !lane.try_move(old, sealed) {
+    if !lane.try_move(old, sealed::<L>(old)) {
         return false;
     }
-    lane.leave_block(old, time, Next::Lost);
+    lane.end_block(old, time, End::Lost);
     if lane.done() == old {
         publish(lane);
     }
     true
+}
+
+/// The position in the same block behind which no word fits.
+fn sealed<L: Lane>(at: Position) -> Position {
+    at.with_offset(L::BLOCK_WORDS - 1)
 }
 
 /// Gives back the blocks that lie wholly before the done mark.
@@ -285,7 +293,7 @@ fn retire<L: Lane>(lane: &L) {
     let done = lane.done();
     let mut oldest = lane.oldest();
     while oldest.sequence() < done.sequence() {
-        let next = oldest.in_next_block(lane.following_block(oldest.block()), 0);
+        let next = oldest.in_next_block(lane.following(oldest.block()), 0);
         lane.set_oldest(next);
         lane.give_block(oldest.block());
         oldest = next;

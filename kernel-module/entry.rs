@@ -104,4 +104,3 @@ pub fn task<L: Lane>(lane: &L, words: [u32; TASK_WORDS]) {
         commit(lane, claim);
     }
 }
-
