@@ -1,2 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Control of the recorder.
+//! Control of the recorder: start it, stop it, write what it holds to a file.
+//!
+//! A command or a line of words becomes calls on a [`session::Session`], which drives the
+//! [`device`] and, at the stop, selects the blocks, gathers the names and writes the file.
+
+#![deny(unsafe_code)]
+
+pub mod command;
+pub mod words;
+pub mod session;
+pub mod device;
+mod sys;
+pub mod status;
+pub mod selection;
+pub mod names;
+pub mod dump;
+pub mod target;
+pub mod report;

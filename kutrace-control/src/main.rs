@@ -1,3 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Control of the recorder, by command.
-fn main() {}
+//! `kutrace_control`: start and stop the recorder, and write its trace.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use kutrace::command::{self, Arguments};
+use kutrace::report;
+
+fn main() -> ExitCode {
+    report::exit(command::run(Arguments::parse()))
+}

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Host tier: no root, no kernel, no network.
 
+use kutrace_format::abi;
+
+// The recorder's own files, unchanged.
+#[allow(dead_code)]
+#[path = "../../kernel-module/claim.rs"]
+mod claim;
+#[allow(dead_code)]
+#[path = "../../kernel-module/entry.rs"]
+mod entry;
+
+mod recorder;
 mod word;

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands of /dev/kutrace: info, reset, start, stop.
+//!
+//! shim.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
+//! one at a time.
+
+use core::cell::UnsafeCell;
+use core::ffi::{c_long, c_uint};
+
+use kernel::error::code;
+use kernel::prelude::*;
+
+use crate::abi::command::{
+    Info, Moment, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_START, IOCTL_STOP, MAX_SHIFT, STATE_EMPTY, STATE_STOPPED,
+    STATE_TRACING, VERSION, WRAP,
+};
+use crate::{buffer, clock, ffi};
+
+struct State {
+    state: u32,
+    setup: Setup,
+    start: Moment,
+    stop: Moment,
+}
+
+struct StateCell(UnsafeCell<State>);
+
+// SAFETY: only `kutrace_control` and `stop_for_good` use it: under the control lock, and when the device is gone.
+unsafe impl Sync for StateCell {}
+
+static STATE: StateCell = StateCell(UnsafeCell::new(State {
+    state: STATE_EMPTY,
+    setup: Setup { flags: 0, shift: 0 },
+    start: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
+    stop: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
+}));
+
+/// Runs one ioctl. `argument` is 256 zeroed bytes with the caller's structure at its start.
+///
+/// # Safety
+/// The control lock is held and `argument` is valid and aligned for any of the structures.
+#[no_mangle]
+unsafe extern "C" fn kutrace_control(command: c_uint, argument: *mut u8) -> c_long {
+    // SAFETY: the control lock is held.
+    let state = unsafe { &mut *STATE.0.get() };
+    let result = match command {
+        IOCTL_INFO => {
+            // SAFETY: `argument` is valid for an Info.
+            unsafe { argument.cast::<Info>().write(state.info()) };
+            Ok(())
+        }
+        // SAFETY: `argument` is valid for a Setup.
+        IOCTL_RESET => state.reset(unsafe { argument.cast::<Setup>().read() }),
+        IOCTL_START => state.start(),
+        IOCTL_STOP => {
+            state.stop();
+            Ok(())
+        }
+        _ => Err(code::ENOTTY),
+    };
+    match result {
+        Ok(()) => 0,
+        Err(error) => error.to_errno().into(),
+    }
+}
+
+/// Prepares a first trace, when the module is loaded.
+pub fn prepare(setup: Setup) -> Result {
+    // SAFETY: the device does not exist yet.
+    unsafe { &mut *STATE.0.get() }.reset(setup)
+}
+
+impl State {
+    fn info(&self) -> Info {
+        let (blocks, blocks_taken) = buffer::usage();
+        Info {
+            version: VERSION,
+            state: self.state,
+            flags: self.setup.flags,
+            shift: self.setup.shift,
+            cpus: buffer::cpus(),
+            blocks,
+            tsc_khz: clock::tsc_khz(),
+            blocks_taken,
+            lost: buffer::lost(),
+            start: self.start,
+            stop: self.stop,
+        }
+    }
+
+    fn reset(&mut self, setup: Setup) -> Result {
+        if setup.flags & !WRAP != 0 || setup.shift > MAX_SHIFT {
+            return Err(code::EINVAL);
+        }
+        if self.state == STATE_TRACING {
+            return Err(code::EBUSY);
+        }
+        buffer::reset(setup.flags & WRAP != 0, setup.shift);
+        *self = State { state: STATE_EMPTY, setup, start: Moment::default(), stop: Moment::default() };
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result {
+        if self.state != STATE_EMPTY {
+            return Err(code::EBUSY);
+        }
+        if clock::tsc_unstable() {
+            pr_err!("the TSC is not stable on this machine: times would be wrong\n");
+            return Err(code::EOPNOTSUPP);
+        }
+        self.start = clock::moment();
+        self.state = STATE_TRACING;
+        // SAFETY: the operations are registered and the buffers are reset.
+        unsafe { ffi::kutrace_enable() };
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        if self.state != STATE_TRACING {
+            return;
+        }
+        // The moment comes first: what is recorded while the hooks go off one CPU after the other lies behind it.
+        self.stop = clock::moment();
+        // SAFETY: no precondition; on return no hook runs.
+        unsafe { ffi::kutrace_disable() };
+        buffer::close_all(clock::tsc() >> self.setup.shift);
+        self.state = STATE_STOPPED;
+    }
+}

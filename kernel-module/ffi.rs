@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The kernel's C side as this module sees it: the hook table, and what shim.c supplies.
+
+use crate::abi::command::Moment;
+use crate::buffer::PerCpu;
+use kernel::bindings;
+
+/// `struct kutrace_ops` of include/linux/kutrace.h.
+#[repr(C)]
+pub struct Ops {
+    pub event: unsafe extern "C" fn(u32),
+    pub value: unsafe extern "C" fn(u32, u32),
+    pub syscall: unsafe extern "C" fn(u32, u64),
+    pub syscall_return: unsafe extern "C" fn(u32, i64),
+    pub switch_to: unsafe extern "C" fn(*mut bindings::task_struct),
+    pub task: unsafe extern "C" fn(*mut bindings::task_struct),
+}
+
+// `task_struct` contains an empty struct; only pointers to it cross.
+#[allow(improper_ctypes)]
+extern "C" {
+    // kernel/kutrace/kutrace.c
+    pub fn kutrace_register(ops: *const Ops) -> core::ffi::c_int;
+    pub fn kutrace_unregister();
+    pub fn kutrace_enable();
+    pub fn kutrace_disable();
+
+    // shim.c
+    /// This CPU's state when reached through %gs; an offset, not an address.
+    pub static kutrace_cpu: u8;
+    pub fn kutrace_shim_cpu(cpu: u32) -> *mut PerCpu;
+    pub fn kutrace_shim_cpus() -> u32;
+    pub fn kutrace_shim_possible(cpu: u32) -> bool;
+    pub fn kutrace_shim_pool_bytes() -> usize;
+    pub fn kutrace_shim_alloc(bytes: usize) -> *mut core::ffi::c_void;
+    pub fn kutrace_shim_free(memory: *mut core::ffi::c_void);
+    pub fn kutrace_shim_open_call(task: *mut bindings::task_struct) -> u16;
+    pub fn kutrace_shim_moment(moment: *mut Moment);
+    pub fn kutrace_shim_tsc_khz() -> u32;
+    pub fn kutrace_shim_tsc_unstable() -> bool;
+    pub fn kutrace_shim_device_add() -> core::ffi::c_int;
+    pub fn kutrace_shim_device_remove();
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+//! KUtrace recorder: a loadable module that records every transition on every CPU in four-byte entries.
+//!
+//! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`buffer`].
+
+// `pub` here means: for the other files of this module.
+#![allow(unreachable_pub)]
+
+use kernel::prelude::*;
+
+#[path = "format/src/abi/mod.rs"]
+#[allow(dead_code)]
+mod abi;
+mod hooks;
+mod entry;
+mod claim;
+mod buffer;
+mod task;
+mod clock;
+mod control;
+mod ffi;
+
+module! {
+    type: Recorder,
+    name: "kutrace",
+    author: "KUtrace in Rust developers",
+    description: "KUtrace recorder",
+    license: "GPL",
+}
+
+/// The loaded module: buffers allocated, hooks connected but off, /dev/kutrace there.
+struct Recorder;
+
+impl kernel::Module for Recorder {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        buffer::allocate()?;
+        let setup = abi::command::Setup { flags: 0, shift: abi::command::DEFAULT_SHIFT };
+        let connected = control::prepare(setup).and_then(|()| connect());
+        if connected.is_err() {
+            buffer::free();
+        }
+        connected.map(|()| Recorder)
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // SAFETY: the device was added; no command runs behind this, so none can switch hooks on.
+        unsafe { ffi::kutrace_shim_device_remove() };
+        // SAFETY: the operations were registered; on return no hook runs.
+        unsafe { ffi::kutrace_unregister() };
+        buffer::free();
+    }
+}
+
+/// Connects the hooks and adds the device, or neither.
+fn connect() -> Result {
+    // SAFETY: OPS lives as long as the module, which disconnects before it goes.
+    kernel::error::to_result(unsafe { ffi::kutrace_register(&hooks::OPS) })?;
+    // SAFETY: the pool is allocated and reset.
+    let added = kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
+    if added.is_err() {
+        // SAFETY: registered above.
+        unsafe { ffi::kutrace_unregister() };
+    }
+    added
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What Rust for Linux 6.12 cannot say: per-CPU data, module parameters, the
+ * misc device, inline functions of the kernel. Each with the version that
+ * makes it unnecessary.
+ */
+#include <linux/capability.h>
+#include <linux/ktime.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+#include <asm/syscall.h>
+#include <asm/tsc.h>
+
+#include "shim.h"
+
+/* Remove when: the kernel crate has per-CPU statics. */
+DEFINE_PER_CPU_ALIGNED(struct kutrace_cpu, kutrace_cpu);
+
+struct kutrace_cpu *kutrace_shim_cpu(u32 cpu)
+{
+	return per_cpu_ptr(&kutrace_cpu, cpu);
+}
+
+u32 kutrace_shim_cpus(void)
+{
+	return nr_cpu_ids;
+}
+
+bool kutrace_shim_possible(u32 cpu)
+{
+	return cpu_possible(cpu);
+}
+
+/* Remove when: the module! macro takes parameters (6.17). */
+static unsigned int tracemb = 20;
+module_param(tracemb, uint, 0444);
+MODULE_PARM_DESC(tracemb, "Trace buffer in MiB, 1 to 65535 (default 20)");
+
+size_t kutrace_shim_pool_bytes(void)
+{
+	return (size_t)clamp(tracemb, 1u, 65535u) << 20;
+}
+
+/* Zeroed, and fit to be mapped. Remove when: the kernel crate has vmalloc_user(). */
+void *kutrace_shim_alloc(size_t bytes)
+{
+	return vmalloc_user(bytes);
+}
+
+void kutrace_shim_free(void *memory)
+{
+	vfree(memory);
+}
+
+/*
+ * The 64-bit system call a task is in, or 0xffff. The entry code leaves -1 for
+ * whatever entered the kernel otherwise. Remove when: bindings cover
+ * task_pt_regs().
+ */
+u16 kutrace_shim_open_call(struct task_struct *task)
+{
+	static_assert(NR_syscalls <= 512);
+	long nr;
+
+	if (task->flags & (PF_KTHREAD | PF_USER_WORKER))
+		return 0xffff;
+#ifdef CONFIG_IA32_EMULATION
+	if (task_thread_info(task)->status & TS_COMPAT)
+		return 0xffff;
+#endif
+	nr = task_pt_regs(task)->orig_ax;
+	return nr >= 0 && nr < NR_syscalls ? nr : 0xffff;
+}
+
+/*
+ * One moment on three clocks, tried again while something came between the
+ * readings. Remove when: the kernel crate reads CLOCK_REALTIME.
+ */
+void kutrace_shim_moment(struct kutrace_moment *moment)
+{
+	u64 best = U64_MAX;
+	int tries;
+
+	for (tries = 0; tries < 20; tries++) {
+		u64 before, after, realtime, monotonic;
+		unsigned long flags;
+
+		local_irq_save(flags);
+		before = rdtsc_ordered();
+		realtime = ktime_get_real_ns();
+		monotonic = ktime_get_ns();
+		after = rdtsc_ordered();
+		local_irq_restore(flags);
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		moment->tsc = before + best / 2;
+		moment->realtime_ns = realtime;
+		moment->monotonic_ns = monotonic;
+	}
+}
+
+/* Remove when: bindings cover asm/tsc.h. */
+u32 kutrace_shim_tsc_khz(void)
+{
+	return tsc_khz;
+}
+
+bool kutrace_shim_tsc_unstable(void)
+{
+	return check_tsc_unstable();
+}
+
+/* The device. Remove when: the kernel crate has MiscDevice with mmap (6.16). */
+static DEFINE_MUTEX(kutrace_control_lock);
+
+static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	union kutrace_argument argument;
+	long ret;
+
+	if (_IOC_TYPE(cmd) != KUTRACE_IOC_TYPE || _IOC_SIZE(cmd) > sizeof(argument))
+		return -ENOTTY;
+	if (!perfmon_capable())
+		return -EPERM;
+	memset(&argument, 0, sizeof(argument));
+	if ((_IOC_DIR(cmd) & _IOC_WRITE) &&
+	    copy_from_user(&argument, (void __user *)arg, _IOC_SIZE(cmd)))
+		return -EFAULT;
+
+	mutex_lock(&kutrace_control_lock);
+	ret = kutrace_control(cmd, &argument);
+	mutex_unlock(&kutrace_control_lock);
+
+	if (!ret && (_IOC_DIR(cmd) & _IOC_READ) &&
+	    copy_to_user((void __user *)arg, &argument, _IOC_SIZE(cmd)))
+		return -EFAULT;
+	return ret;
+}
+
+static int kutrace_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	if (!perfmon_capable())
+		return -EPERM;
+	if (vma->vm_flags & VM_WRITE)
+		return -EACCES;
+	vm_flags_clear(vma, VM_MAYWRITE);
+	return remap_vmalloc_range(vma, kutrace_pool(), vma->vm_pgoff);
+}
+
+static const struct file_operations kutrace_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = kutrace_ioctl,
+	.mmap = kutrace_mmap,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice kutrace_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "kutrace",
+	.fops = &kutrace_fops,
+	.mode = 0660,
+};
+
+int kutrace_shim_device_add(void)
+{
+	return misc_register(&kutrace_device);
+}
+
+void kutrace_shim_device_remove(void)
+{
+	misc_deregister(&kutrace_device);
+}

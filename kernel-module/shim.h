@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What shim.c and the Rust side call of each other. Layouts are those of
+ * format/src/abi/command.rs and buffer.rs.
+ */
+#ifndef KUTRACE_SHIM_H
+#define KUTRACE_SHIM_H
+
+#include <linux/types.h>
+
+struct task_struct;
+
+/* Room for PerCpu of buffer.rs, which asserts the size. */
+#define KUTRACE_CPU_BYTES 4096
+#define KUTRACE_IOC_TYPE 0xb7
+
+struct kutrace_cpu {
+	u8 bytes[KUTRACE_CPU_BYTES];
+};
+
+struct kutrace_moment {
+	u64 tsc;
+	u64 realtime_ns;
+	u64 monotonic_ns;
+};
+
+/* The largest structure an ioctl carries is smaller. */
+union kutrace_argument {
+	u64 words[32];
+};
+
+/* Rust. */
+long kutrace_control(unsigned int cmd, union kutrace_argument *argument);
+void *kutrace_pool(void);
+
+/* C. */
+struct kutrace_cpu *kutrace_shim_cpu(u32 cpu);
+u32 kutrace_shim_cpus(void);
+bool kutrace_shim_possible(u32 cpu);
+size_t kutrace_shim_pool_bytes(void);
+void *kutrace_shim_alloc(size_t bytes);
+void kutrace_shim_free(void *memory);
+u16 kutrace_shim_open_call(struct task_struct *task);
+void kutrace_shim_moment(struct kutrace_moment *moment);
+u32 kutrace_shim_tsc_khz(void);
+bool kutrace_shim_tsc_unstable(void);
+int kutrace_shim_device_add(void);
+void kutrace_shim_device_remove(void);
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The recorder, reached through /dev/kutrace.
+
+use std::ops::Deref;
+use std::os::fd::{AsFd, OwnedFd};
+
+use anyhow::{ensure, Context, Result};
+use kutrace_format::abi::block;
+use kutrace_format::abi::command::{Info, Setup, VERSION};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::report::Failure;
+use crate::sys;
+
+/// Where the module puts its device.
+pub const PATH: &str = "/dev/kutrace";
+
+/// What a session drives: the device, or a stand-in where there is no module.
+pub trait Recorder: Sized {
+    /// The block pool.
+    type Pool: Deref<Target = [u8]>;
+
+    /// Opens it.
+    fn open() -> Result<Self>;
+    /// Its state.
+    fn info(&self) -> Result<Info>;
+    /// Empties the pool and sets the mode; refused while tracing.
+    fn reset(&self, setup: Setup) -> Result<()>;
+    /// Starts tracing.
+    fn start(&self) -> Result<()>;
+    /// Stops tracing and closes every block.
+    fn stop(&self) -> Result<()>;
+    /// The `blocks` blocks of the pool. The recorder is stopped, and stays so while they are read.
+    fn pool(&self, blocks: u32) -> Result<Self::Pool>;
+}
+
+/// /dev/kutrace, open, of a module that speaks our version.
+#[derive(Debug)]
+pub struct Device {
+    file: OwnedFd,
+}
+
+impl Recorder for Device {
+    type Pool = sys::Mapping;
+
+    fn open() -> Result<Device> {
+        let opened = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        let device = Device { file: opened.map_err(refusal).context(PATH)? };
+        check_version(device.info()?.version).context(PATH)?;
+        Ok(device)
+    }
+
+    fn info(&self) -> Result<Info> {
+        sys::info(self.file.as_fd()).map_err(refusal).context(PATH)
+    }
+
+    fn reset(&self, setup: Setup) -> Result<()> {
+        sys::reset(self.file.as_fd(), setup).map_err(refusal).context("reset").context(PATH)
+    }
+
+    fn start(&self) -> Result<()> {
+        sys::start(self.file.as_fd()).map_err(refusal).context("start").context(PATH)
+    }
+
+    fn stop(&self) -> Result<()> {
+        sys::stop(self.file.as_fd()).map_err(refusal).context("stop").context(PATH)
+    }
+
+    fn pool(&self, blocks: u32) -> Result<sys::Mapping> {
+        ensure!(blocks > 0, "{PATH}: the recorder has no memory");
+        let bytes = blocks as usize * block::BYTES;
+        sys::Mapping::new(self.file.as_fd(), bytes).map_err(refusal).context("mmap").context(PATH)
+    }
+}
+
+fn check_version(version: u32) -> Result<(), Failure> {
+    if version == VERSION {
+        return Ok(());
+    }
+    let fact = format!("the loaded module speaks version {version}, this program version {VERSION}");
+    Err(Failure::new(fact, "install module and tools from the same release"))
+}
+
+/// What an errno of the device means to the user.
+fn refusal(errno: Errno) -> Failure {
+    match errno {
+        Errno::NOENT | Errno::NXIO | Errno::NODEV => {
+            Failure::new("not there: is the module loaded?", "as root: insmod kutrace.ko")
+        }
+        Errno::ACCESS | Errno::PERM => {
+            let fact = "no permission: root, or CAP_PERFMON or CAP_SYS_ADMIN, is needed";
+            Failure::new(fact, "sudo kutrace_control ...; a user also needs access to the device file")
+        }
+        Errno::BUSY => Failure::new(
+            "in use",
+            "another kutrace_control is at work, or a trace is running: see `kutrace_control status`",
+        ),
+        Errno::NOTTY => {
+            let fact = format!("not a recorder of version {VERSION}");
+            Failure::new(fact, "install module and tools from the same release")
+        }
+        other => Failure::new(std::io::Error::from(other), "the kernel's log may say more: dmesg | grep kutrace"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_of_the_module_is_refused() {
+        assert!(check_version(VERSION).is_ok());
+        let fact = check_version(4).unwrap_err().to_string();
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 5");
+    }
+
+    #[test]
+    fn each_refusal_is_one_line() {
+        for errno in [Errno::NOENT, Errno::PERM, Errno::ACCESS, Errno::BUSY, Errno::NOTTY, Errno::OPNOTSUPP] {
+            assert!(!refusal(errno).to_string().contains('\n'));
+        }
+        assert_eq!(refusal(Errno::NOENT).to_string(), "not there: is the module loaded?");
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The file: header, names, blocks (docs/format.md).
+//!
+//! Invariant: what is written depends on the arguments only; nothing behind a block's content leaves the pool.
+
+use std::io::{self, Write};
+
+use kutrace_format::abi::block::{BYTES, CRC_AT, UUID_AT};
+use kutrace_format::abi::command::Info;
+use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_WRAP, FLAG_WRAPPED, NAMES};
+
+use crate::names::Names;
+use crate::selection::{Choice, Recycling, Selection};
+use crate::status::has_wrapped;
+
+/// Whether the recorder of this state overwrites its oldest blocks.
+pub fn recycling(info: &Info) -> Recycling {
+    match info.flags & kutrace_format::abi::command::WRAP {
+        0 => Recycling::Never,
+        _ => Recycling::Oldest,
+    }
+}
+
+/// The header of the file for a stopped trace.
+pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 16]) -> Header {
+    let wrap = if recycling(info) == Recycling::Oldest { FLAG_WRAP } else { 0 };
+    let wrapped = if has_wrapped(info) { FLAG_WRAPPED } else { 0 };
+    Header {
+        flags: wrap | wrapped,
+        shift: info.shift,
+        tsc_hz: u64::from(info.tsc_khz) * 1000,
+        cpus: info.cpus,
+        block_bytes: BYTES as u32,
+        blocks: selection.blocks.len() as u64,
+        lost: info.lost,
+        start: info.start,
+        stop: info.stop,
+        uuid,
+        boot_id,
+    }
+}
+
+/// Writes a trace: the blocks of `pool` that `selection` names. `written` is told the bytes as they go out.
+pub fn write_trace(
+    header: &Header,
+    pool: &[u8],
+    selection: &Selection,
+    names: &Names,
+    out: &mut dyn Write,
+    written: &mut dyn FnMut(usize),
+) -> io::Result<()> {
+    let mut head = header.to_bytes();
+    seal(&mut head, file::CRC_AT);
+    out.write_all(&head)?;
+
+    let payload = names.payload();
+    let crc32 = crc32fast::hash(&payload);
+    let section = Section { tag: NAMES, crc32, bytes: payload.len() as u64, items: names.len() as u64 };
+    out.write_all(&section.to_bytes())?;
+    out.write_all(&payload)?;
+
+    let items = selection.blocks.len() as u64;
+    let section = Section { tag: BLOCKS, crc32: 0, bytes: items * BYTES as u64, items };
+    out.write_all(&section.to_bytes())?;
+    let mut copy = vec![0; BYTES];
+    for choice in &selection.blocks {
+        copy_block(pool, choice, &header.uuid, &mut copy);
+        out.write_all(&copy)?;
+        written(BYTES);
+    }
+    Ok(())
+}
+
+/// Copies a block, zero behind its content, with the trace's identity and its checksum.
+fn copy_block(pool: &[u8], choice: &Choice, uuid: &[u8; 16], copy: &mut [u8]) {
+    let block = &pool[choice.index * BYTES..][..choice.content];
+    let (content, rest) = copy.split_at_mut(choice.content);
+    content.copy_from_slice(block);
+    rest.fill(0);
+    copy[UUID_AT..UUID_AT + uuid.len()].copy_from_slice(uuid);
+    seal(copy, CRC_AT);
+}
+
+/// Sets the checksum at `at` to that of all the bytes with the checksum zero.
+fn seal(bytes: &mut [u8], at: usize) {
+    bytes[at..at + 4].fill(0);
+    let crc32 = crc32fast::hash(bytes);
+    bytes[at..at + 4].copy_from_slice(&crc32.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::tests::block;
+    use kutrace_format::abi::command::{Moment, WRAP};
+    use kutrace_format::file::{Name, NameKind, HEADER_BYTES, SECTION_BYTES};
+
+    const UUID: [u8; 16] = *b"0123456789abcdef";
+
+    fn info() -> Info {
+        let start = Moment { tsc: 100, realtime_ns: 200, monotonic_ns: 300 };
+        let stop = Moment { tsc: 110, realtime_ns: 210, monotonic_ns: 310 };
+        Info {
+            flags: WRAP,
+            shift: 4,
+            cpus: 2,
+            blocks: 3,
+            tsc_khz: 2_592_000,
+            blocks_taken: 5,
+            lost: 7,
+            start,
+            stop,
+            ..Info::default()
+        }
+    }
+
+    fn section(file: &[u8]) -> (Section, &[u8], &[u8]) {
+        let section = Section::from_bytes(file[..SECTION_BYTES].try_into().unwrap());
+        let (payload, rest) = file[SECTION_BYTES..].split_at(section.bytes as usize);
+        (section, payload, rest)
+    }
+
+    fn is_sealed(bytes: &[u8], at: usize) -> bool {
+        let mut copy = bytes.to_vec();
+        seal(&mut copy, at);
+        copy == bytes
+    }
+
+    #[test]
+    fn a_written_trace_reads_back() {
+        let pool = [block(1, 0, 30, 256), vec![0; BYTES], block(0, 0, 20, BYTES)].concat();
+        let mut names = Names::default();
+        names.add(NameKind::Syscall, 39, 0, b"getpid");
+        names.add(NameKind::Task, 7, 6, b"web");
+        let selection = Selection::of(&pool, recycling(&info()));
+        let header = header(&info(), &selection, UUID, [9; 16]);
+        let (mut file, mut told) = (Vec::new(), 0);
+        write_trace(&header, &pool, &selection, &names, &mut file, &mut |bytes| told += bytes).unwrap();
+
+        let (head, rest) = file.split_at(HEADER_BYTES);
+        assert_eq!(Header::from_bytes(head.try_into().unwrap()), Some(header));
+        assert_eq!((header.flags, header.blocks, header.lost), (FLAG_WRAP | FLAG_WRAPPED, 2, 7));
+        assert_eq!(header.tsc_hz, 2_592_000_000);
+        assert!(is_sealed(head, file::CRC_AT));
+
+        let (section_names, payload, rest) = section(rest);
+        assert_eq!((section_names.tag, section_names.items), (NAMES, 2));
+        assert_eq!(section_names.crc32, crc32fast::hash(payload));
+        let (task, payload) = Name::split(payload).unwrap();
+        assert_eq!((task.kind, task.number, task.second, task.text), (2, 7, 6, &b"web"[..]));
+        let (call, payload) = Name::split(payload).unwrap();
+        assert_eq!((call.kind, call.number, call.text), (8, 39, &b"getpid"[..]));
+        assert!(payload.is_empty());
+
+        let (section_blocks, blocks, rest) = section(rest);
+        assert_eq!((section_blocks.tag, section_blocks.crc32, section_blocks.items), (BLOCKS, 0, 2));
+        assert_eq!((blocks.len(), told), (2 * BYTES, 2 * BYTES));
+        assert!(rest.is_empty());
+        for (written, original, content) in [(&blocks[..BYTES], 2, BYTES), (&blocks[BYTES..], 0, 256)] {
+            assert!(is_sealed(written, CRC_AT));
+            assert_eq!(written[UUID_AT..UUID_AT + 16], UUID);
+            assert_eq!(written[128..content], pool[original * BYTES..][128..content]);
+            assert!(written[content..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let pool = block(0, 0, 20, BYTES);
+        let selection = Selection::of(&pool, Recycling::Never);
+        let header = header(&info(), &selection, UUID, UUID);
+        let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let result = write_trace(&header, &pool, &selection, &Names::default(), &mut full, &mut |_| ());
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+}

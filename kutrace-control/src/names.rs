@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Names for the numbers in a trace: the `NAME` section.
+//!
+//! Invariant: gathering never fails; what this machine does not tell is left out.
+
+pub mod tables;
+pub mod devices;
+pub mod machine;
+pub mod tasks;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use kutrace_format::file::{Name, NameKind};
+
+use tasks::Task;
+
+/// Names by kind and number. A name given later replaces an earlier one.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    records: BTreeMap<(NameKind, u32), Record>,
+}
+
+#[derive(Clone, Debug)]
+struct Record {
+    second: u32,
+    text: Vec<u8>,
+}
+
+/// Name of the idle task of every CPU.
+const IDLE: &[u8] = b"-idle-";
+
+impl Names {
+    /// All the names of this machine now. `at_start` are the tasks that were alive when tracing started: they
+    /// name their ids, since a later name or a reused id is told by the trace itself.
+    pub fn gather(at_start: &[Task]) -> Names {
+        let mut names = Names::default();
+        for (kind, table) in tables::TABLES {
+            for (number, name) in tables::entries(table) {
+                names.add(kind, number, 0, name.as_bytes());
+            }
+        }
+        let interrupts = fs::read_to_string("/proc/interrupts").unwrap_or_default();
+        for (vector, name) in devices::vectors(&interrupts, Path::new(devices::IRQ_DEBUG)) {
+            names.add(NameKind::Irq, vector, 0, name.as_bytes());
+        }
+        names.add(NameKind::Kernel, 0, 0, machine::kernel().as_bytes());
+        names.add(NameKind::Host, 0, 0, machine::host().as_bytes());
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        names.add(NameKind::CpuModel, 0, 0, machine::cpu_model(&cpuinfo).unwrap_or_default().as_bytes());
+        names.add(NameKind::Task, 0, 0, IDLE);
+        for task in tasks::alive(Path::new("/proc")).iter().chain(at_start) {
+            names.add(NameKind::Task, task.pid, task.tgid, &task.comm);
+        }
+        names
+    }
+
+    /// Adds a name, cut at the 65535 bytes a record holds. An empty one is not added.
+    pub fn add(&mut self, kind: NameKind, number: u32, second: u32, text: &[u8]) {
+        if !text.is_empty() {
+            let text = text[..text.len().min(u16::MAX.into())].to_vec();
+            self.records.insert((kind, number), Record { second, text });
+        }
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The payload of the section, ordered by kind and number.
+    pub fn payload(&self) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for (&(kind, number), record) in &self.records {
+            let name = Name { kind: kind as u16, number, second: record.second, text: &record.text };
+            payload.extend_from_slice(&name.to_bytes());
+            payload.extend_from_slice(&record.text);
+        }
+        payload
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(mut payload: &[u8]) -> Vec<(u16, u32, u32, Vec<u8>)> {
+        let mut records = Vec::new();
+        while let Some((name, rest)) = Name::split(payload) {
+            records.push((name.kind, name.number, name.second, name.text.to_vec()));
+            payload = rest;
+        }
+        assert!(payload.is_empty());
+        records
+    }
+
+    #[test]
+    fn a_later_name_replaces_an_earlier_one_and_an_empty_one_does_not() {
+        let mut names = Names::default();
+        names.add(NameKind::Task, 5, 4, b"old");
+        names.add(NameKind::Task, 5, 3, b"new");
+        names.add(NameKind::Task, 5, 3, b"");
+        assert_eq!(read(&names.payload()), [(2, 5, 3, b"new".to_vec())]);
+    }
+
+    #[test]
+    fn a_name_too_long_for_its_record_is_cut() {
+        let mut names = Names::default();
+        names.add(NameKind::Host, 0, 0, &[b'x'; 70_000]);
+        assert_eq!(read(&names.payload())[0].3.len(), 65_535);
+    }
+
+    #[test]
+    fn gathering_names_this_machine_and_keeps_the_tasks_of_the_start() {
+        let pid = std::process::id();
+        let gone = Task { pid: u32::MAX, tgid: 1, comm: b"gone".to_vec() };
+        let renamed = Task { pid, tgid: pid, comm: b"before".to_vec() };
+        let names = Names::gather(&[gone, renamed]);
+        let records = read(&names.payload());
+        assert_eq!(records.len(), names.len());
+        assert!(records.contains(&(2, 0, 0, b"-idle-".to_vec())));
+        assert!(records.contains(&(2, u32::MAX, 1, b"gone".to_vec())));
+        assert!(records.contains(&(2, pid, pid, b"before".to_vec())));
+        assert!(records.contains(&(8, 39, 0, b"getpid".to_vec())));
+        assert!(records.contains(&(0x104, 0, 0, machine::host().into_bytes())));
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What machine this is: kernel, CPU model, host name, boot.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+/// The kernel's release and version, a blank between.
+pub fn kernel() -> String {
+    let uname = rustix::system::uname();
+    format!("{} {}", uname.release().to_string_lossy(), uname.version().to_string_lossy())
+}
+
+/// The host's name.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The model in the text of /proc/cpuinfo, if it says one.
+pub fn cpu_model(cpuinfo: &str) -> Option<&str> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim())
+}
+
+/// The id of this boot.
+pub fn boot_id() -> Result<[u8; 16]> {
+    read_uuid("/proc/sys/kernel/random/boot_id")
+}
+
+/// A new random id.
+pub fn random_uuid() -> Result<[u8; 16]> {
+    read_uuid("/proc/sys/kernel/random/uuid")
+}
+
+fn read_uuid(path: &str) -> Result<[u8; 16]> {
+    let text = fs::read_to_string(path).with_context(|| path.to_owned())?;
+    parse_uuid(&text).with_context(|| format!("{path}: not a uuid"))
+}
+
+/// The bytes of a uuid in the order its digits are written.
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let digits = text.trim().replace('-', "");
+    let number = u128::from_str_radix(&digits, 16).ok()?;
+    (digits.len() == 32).then(|| number.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_keeps_the_order_of_its_digits() {
+        let uuid = parse_uuid("00010203-0405-0607-0809-0a0b0c0d0eff\n");
+        assert_eq!(uuid, Some([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]));
+        assert_eq!(parse_uuid("0001"), None);
+    }
+
+    #[test]
+    fn two_random_ids_differ() {
+        assert_ne!(random_uuid().unwrap(), random_uuid().unwrap());
+    }
+
+    #[test]
+    fn the_model_is_the_text_behind_the_first_model_name() {
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel name\t: Some CPU @ 2.60GHz\nmodel name\t: other\n"),
+            Some("Some CPU @ 2.60GHz")
+        );
+        assert_eq!(cpu_model("processor\t: 0\n"), None);
+    }
+}

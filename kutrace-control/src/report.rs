@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the user is told: one line per error, a hint below it, and the exit status.
+
+use std::fmt::{self, Display};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// All done.
+    Done = 0,
+    /// Not done.
+    Failed = 1,
+    /// Not understood.
+    Usage = 2,
+    /// Done, but events were lost or blocks were damaged.
+    Lost = 3,
+}
+
+/// A fact with advice.
+#[derive(Debug)]
+pub struct Failure {
+    fact: String,
+    hint: String,
+}
+
+impl Failure {
+    /// An error that says `fact`, and `hint` on the next line.
+    pub fn new(fact: impl Display, hint: impl Display) -> Failure {
+        Failure { fact: fact.to_string(), hint: hint.to_string() }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fact)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// One line on standard error. Where even that is closed there is nobody to tell.
+pub fn say(line: impl Display) {
+    let _ = writeln!(io::stderr(), "kutrace_control: {line}");
+}
+
+/// Text on standard output.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+}
+
+/// Says an error, and its hint if it has one. A closed pipe is the reader's wish, and no error.
+pub fn fail(error: &anyhow::Error) -> Exit {
+    if is_broken_pipe(error) {
+        return Exit::Done;
+    }
+    say(format_args!("{error:#}"));
+    if let Some(failure) = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()) {
+        let _ = writeln!(io::stderr(), "hint: {}", failure.hint);
+    }
+    Exit::Failed
+}
+
+/// The status of the process, after saying the error if there is one.
+pub fn exit(result: anyhow::Result<Exit>) -> ExitCode {
+    let exit = result.unwrap_or_else(|error| fail(&error));
+    ExitCode::from(exit as u8)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_a_quiet_end() {
+        let error = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("standard output");
+        assert_eq!(fail(&error), Exit::Done);
+    }
+
+    #[test]
+    fn a_failure_stands_behind_its_place() {
+        let error = Err::<(), _>(Failure::new("busy", "wait")).context("/dev/kutrace").unwrap_err();
+        assert_eq!(format!("{error:#}"), "/dev/kutrace: busy");
+        assert_eq!(fail(&error), Exit::Failed);
+    }
+}

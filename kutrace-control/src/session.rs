@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! One use of the recorder: what each command does to it, in what order.
+//!
+//! Invariants: the recorder is opened by the first command that needs it and held to the end; names are
+//! gathered while it does not trace, so that gathering is not in the trace; a trace stays in the recorder
+//! until the next start, whatever becomes of the file.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{bail, ensure, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use kutrace_format::abi::block;
+use kutrace_format::abi::command::{Info, Setup, DEFAULT_SHIFT, STATE_EMPTY, STATE_TRACING, WRAP};
+use rustix::time::{clock_gettime, ClockId};
+
+use crate::device::Recorder;
+use crate::dump;
+use crate::names::machine;
+use crate::names::tasks::{self, Task};
+use crate::names::Names;
+use crate::report::{say, Exit, Failure};
+use crate::selection::Selection;
+use crate::status;
+use crate::target::Target;
+
+/// What happens when the memory is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Recording ends.
+    StopWhenFull,
+    /// The oldest blocks are overwritten.
+    Wrap,
+}
+
+/// A recorder in use.
+#[derive(Debug)]
+pub struct Session<R> {
+    recorder: Option<R>,
+    at_start: Vec<Task>,
+}
+
+impl<R: Recorder> Session<R> {
+    /// A session that has opened nothing yet.
+    pub fn new() -> Session<R> {
+        Session { recorder: None, at_start: Vec::new() }
+    }
+
+    /// The recorder, opened.
+    pub fn recorder(&mut self) -> Result<&R> {
+        let recorder = match self.recorder.take() {
+            Some(recorder) => recorder,
+            None => R::open()?,
+        };
+        Ok(self.recorder.insert(recorder))
+    }
+
+    /// Empties the recorder and starts it.
+    pub fn go(&mut self, mode: Mode) -> Result<()> {
+        self.refuse_while_tracing()?;
+        let flags = if mode == Mode::Wrap { WRAP } else { 0 };
+        self.recorder()?.reset(Setup { flags, shift: DEFAULT_SHIFT })?;
+        self.start()
+    }
+
+    /// Starts the recorder as it is.
+    pub fn on(&mut self) -> Result<()> {
+        self.refuse_while_tracing()?;
+        self.start()
+    }
+
+    /// Stops the recorder and writes nothing.
+    pub fn off(&mut self) -> Result<()> {
+        self.recorder()?.stop()
+    }
+
+    /// Empties the recorder; its mode stays.
+    pub fn reset(&mut self) -> Result<()> {
+        self.refuse_while_tracing()?;
+        let recorder = self.recorder()?;
+        let flags = recorder.info()?.flags;
+        recorder.reset(Setup { flags, shift: DEFAULT_SHIFT })
+    }
+
+    /// The state of the recorder, for people.
+    pub fn status(&mut self) -> Result<String> {
+        Ok(status::lines(&self.recorder()?.info()?, monotonic_ns()))
+    }
+
+    /// Stops the recorder, if it traces, and writes what it holds.
+    pub fn stop(&mut self, target: &Target) -> Result<Exit> {
+        let recorder = self.recorder()?;
+        let state = recorder.info()?.state;
+        if state == STATE_TRACING {
+            recorder.stop()?;
+        }
+        ensure!(state != STATE_EMPTY, nothing());
+        target.check()?;
+        self.dump(target)
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let at_start = tasks::alive(Path::new("/proc"));
+        self.recorder()?.start()?;
+        self.at_start = at_start;
+        Ok(())
+    }
+
+    fn refuse_while_tracing(&mut self) -> Result<()> {
+        if self.recorder()?.info()?.state == STATE_TRACING {
+            bail!(Failure::new("a trace is running", "end it first: kutrace_control stop"));
+        }
+        Ok(())
+    }
+
+    fn dump(&mut self, target: &Target) -> Result<Exit> {
+        let names = Names::gather(&self.at_start);
+        let recorder = self.recorder()?;
+        let info = recorder.info()?;
+        let pool = recorder.pool(info.blocks)?;
+        let selection = Selection::of(&pool, dump::recycling(&info));
+        ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
+        let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
+        target.write(|out: &mut dyn Write| {
+            let progress = progress(&selection);
+            let mut written = |bytes: usize| progress.inc(bytes as u64);
+            dump::write_trace(&header, &pool, &selection, &names, out, &mut written)?;
+            progress.finish_and_clear();
+            let after = recorder.info()?;
+            ensure!(after.start == info.start && after.state == info.state, "the recorder was started again meanwhile");
+            Ok(())
+        })?;
+        Ok(tally(target, &info, &selection))
+    }
+}
+
+impl<R: Recorder> Default for Session<R> {
+    fn default() -> Session<R> {
+        Session::new()
+    }
+}
+
+fn nothing() -> Failure {
+    Failure::new("nothing is recorded", "start with: kutrace_control go")
+}
+
+/// A bar on standard error; nothing where that is no terminal.
+fn progress(selection: &Selection) -> ProgressBar {
+    let bar = ProgressBar::new((selection.blocks.len() * block::BYTES) as u64);
+    let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// Says what was written and what is not in it.
+fn tally(target: &Target, info: &Info, selection: &Selection) -> Exit {
+    for finding in &selection.findings {
+        say(format_args!("{target}: {finding}"));
+    }
+    let blocks = selection.blocks.len();
+    let (megabytes, seconds) = (status::megabytes(blocks as u32), status::seconds(info, 0));
+    let lost = info.lost;
+    say(format_args!("{target}: {megabytes:.1} MB, {blocks} blocks, {seconds:.3} s traced, {lost} events lost"));
+    if lost == 0 && selection.findings.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Lost
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

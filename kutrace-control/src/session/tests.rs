@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Sessions with a recorder of memory, which keeps a log of what it was told.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+
+use kutrace_format::abi::command::{Moment, STATE_STOPPED};
+use kutrace_format::file::{Header, HEADER_BYTES};
+
+use super::*;
+use crate::selection::tests::block;
+use crate::target::Existing;
+
+/// A recorder whose pool fills with two blocks when it is started.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    info: Cell<Info>,
+    pub(crate) log: RefCell<Vec<&'static str>>,
+    lost: u64,
+}
+
+impl Memory {
+    fn set(&self, change: impl FnOnce(&mut Info)) {
+        let mut info = self.info.get();
+        change(&mut info);
+        self.info.set(info);
+    }
+}
+
+impl Recorder for Memory {
+    type Pool = Vec<u8>;
+
+    fn open() -> Result<Memory> {
+        Ok(Memory::default())
+    }
+
+    fn info(&self) -> Result<Info> {
+        Ok(self.info.get())
+    }
+
+    fn reset(&self, setup: Setup) -> Result<()> {
+        self.log.borrow_mut().push(if setup.flags & WRAP != 0 { "reset to wrap" } else { "reset" });
+        self.set(|info| *info = Info { flags: setup.flags, shift: setup.shift, tsc_khz: 1_000_000, ..Info::default() });
+        Ok(())
+    }
+
+    fn start(&self) -> Result<()> {
+        self.log.borrow_mut().push("start");
+        let start = Moment { tsc: 1, realtime_ns: 1, monotonic_ns: 1 };
+        self.set(|info| *info = Info { state: STATE_TRACING, blocks: 2, blocks_taken: 2, start, ..*info });
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<()> {
+        self.log.borrow_mut().push("stop");
+        let stop = Moment { tsc: 2, realtime_ns: 2, monotonic_ns: 2_000_000_001 };
+        self.set(|info| *info = Info { state: STATE_STOPPED, stop, lost: self.lost, ..*info });
+        Ok(())
+    }
+
+    fn pool(&self, blocks: u32) -> Result<Vec<u8>> {
+        Ok((0..blocks).flat_map(|cpu| block(cpu, 0, 10, 256)).collect())
+    }
+}
+
+pub(crate) fn session(lost: u64) -> Session<Memory> {
+    Session { recorder: Some(Memory { lost, ..Memory::default() }), at_start: Vec::new() }
+}
+
+fn file(path: &Path) -> Target {
+    Target::new(Some(path.to_owned()), Existing::Keep)
+}
+
+#[test]
+fn go_then_stop_writes_the_trace_and_leaves_it_in_the_recorder() {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, second) = (directory.path().join("1"), directory.path().join("2"));
+    let mut session = session(0);
+    session.go(Mode::Wrap).unwrap();
+    assert_eq!(session.stop(&file(&first)).unwrap(), Exit::Done);
+    assert_eq!(session.stop(&file(&second)).unwrap(), Exit::Done);
+    assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset to wrap", "start", "stop"]);
+    for path in [first, second] {
+        let bytes = fs::read(path).unwrap();
+        let header = Header::from_bytes(bytes[..HEADER_BYTES].try_into().unwrap()).unwrap();
+        assert_eq!((header.blocks, header.shift, header.tsc_hz), (2, DEFAULT_SHIFT, 1_000_000_000));
+    }
+}
+
+#[test]
+fn lost_events_are_written_around_and_end_with_status_3() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t");
+    let mut session = session(5);
+    session.go(Mode::StopWhenFull).unwrap();
+    assert_eq!(session.stop(&file(&path)).unwrap(), Exit::Lost);
+    assert!(path.exists());
+}
+
+#[test]
+fn a_running_trace_is_not_started_again() {
+    let mut session = session(0);
+    session.go(Mode::StopWhenFull).unwrap();
+    for again in [session.go(Mode::Wrap), session.on(), session.reset()] {
+        assert_eq!(again.unwrap_err().to_string(), "a trace is running");
+    }
+    assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start"]);
+}
+
+#[test]
+fn an_empty_recorder_has_nothing_to_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t");
+    let error = session(0).stop(&file(&path)).unwrap_err();
+    assert_eq!(error.to_string(), "nothing is recorded");
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_file_in_the_way_stops_the_trace_and_keeps_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, other) = (directory.path().join("t"), directory.path().join("other"));
+    fs::write(&path, "mine").unwrap();
+    let mut session = session(0);
+    session.go(Mode::StopWhenFull).unwrap();
+    assert!(session.stop(&file(&path)).is_err());
+    assert_eq!(session.recorder().unwrap().info().unwrap().state, STATE_STOPPED);
+    assert_eq!(session.stop(&file(&other)).unwrap(), Exit::Done);
+}
+
+#[test]
+fn a_reset_keeps_the_mode() {
+    let mut session = session(0);
+    session.go(Mode::Wrap).unwrap();
+    session.off().unwrap();
+    session.reset().unwrap();
+    assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset to wrap", "start", "stop", "reset to wrap"]);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The state of the recorder in lines for people.
+
+use std::fmt::Write;
+
+use kutrace_format::abi::block;
+use kutrace_format::abi::command::{Info, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, WRAP};
+
+/// The lines; `now_ns` is CLOCK_MONOTONIC.
+pub fn lines(info: &Info, now_ns: u64) -> String {
+    let mut text = String::new();
+    for (label, value) in [
+        ("state", state(info, now_ns)),
+        ("mode", mode(info).to_owned()),
+        ("used", used(info)),
+        ("lost", format!("{} events", info.lost)),
+        ("clock", clock(info)),
+        ("module", format!("version {}, {} CPUs", info.version, info.cpus)),
+    ] {
+        let _ = writeln!(text, "{:8}{value}", format!("{label}:"));
+    }
+    text
+}
+
+/// Seconds from start to stop, or till `now_ns` while tracing.
+pub fn seconds(info: &Info, now_ns: u64) -> f64 {
+    let end = if info.state == STATE_TRACING { now_ns } else { info.stop.monotonic_ns };
+    end.saturating_sub(info.start.monotonic_ns) as f64 / 1e9
+}
+
+/// The MB that this many blocks take.
+pub fn megabytes(blocks: u32) -> f64 {
+    f64::from(blocks) * block::BYTES as f64 / f64::from(1 << 20)
+}
+
+/// Whether older blocks were overwritten.
+pub fn has_wrapped(info: &Info) -> bool {
+    info.flags & WRAP != 0 && info.blocks_taken > info.blocks
+}
+
+fn state(info: &Info, now_ns: u64) -> String {
+    match info.state {
+        STATE_EMPTY => "empty, nothing recorded".to_owned(),
+        STATE_TRACING => format!("tracing for {:.3} s", seconds(info, now_ns)),
+        STATE_STOPPED => format!("stopped, {:.3} s recorded", seconds(info, now_ns)),
+        other => format!("unknown ({other})"),
+    }
+}
+
+fn mode(info: &Info) -> &'static str {
+    match info.flags & WRAP {
+        0 => "stop when full",
+        _ => "wrap, the newest is kept",
+    }
+}
+
+fn used(info: &Info) -> String {
+    let used = info.blocks_taken.min(info.blocks);
+    let total = megabytes(info.blocks);
+    let wrapped = if has_wrapped(info) { ", older ones overwritten" } else { "" };
+    format!("{used} of {} blocks ({:.1} of {total:.1} MB){wrapped}", info.blocks, megabytes(used))
+}
+
+fn clock(info: &Info) -> String {
+    let mhz = f64::from(info.tsc_khz) / 1e3;
+    let count = 1u32.checked_shl(info.shift).unwrap_or(0);
+    format!("TSC {mhz:.3} MHz, {:.1} ns per count", f64::from(count) / mhz * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kutrace_format::abi::command::{Moment, VERSION};
+
+    fn info() -> Info {
+        Info {
+            version: VERSION,
+            state: STATE_TRACING,
+            flags: 0,
+            shift: 4,
+            cpus: 4,
+            blocks: 512,
+            tsc_khz: 2_592_000,
+            blocks_taken: 24,
+            lost: 0,
+            start: Moment { tsc: 1, realtime_ns: 2, monotonic_ns: 1_000_000_000 },
+            stop: Moment::default(),
+        }
+    }
+
+    #[test]
+    fn a_running_trace_shows_its_time_so_far() {
+        let expected = "\
+state:  tracing for 1.500 s
+mode:   stop when full
+used:   24 of 512 blocks (1.5 of 32.0 MB)
+lost:   0 events
+clock:  TSC 2592.000 MHz, 6.2 ns per count
+module: version 5, 4 CPUs
+";
+        assert_eq!(lines(&info(), 2_500_000_000), expected);
+    }
+
+    #[test]
+    fn a_wrapped_trace_says_that_older_blocks_are_gone() {
+        let info = Info { flags: WRAP, blocks_taken: 700, ..info() };
+        assert_eq!(used(&info), "512 of 512 blocks (32.0 of 32.0 MB), older ones overwritten");
+    }
+
+    #[test]
+    fn a_stopped_trace_has_the_seconds_up_to_its_stop() {
+        let stop = Moment { monotonic_ns: 4_000_000_000, ..Moment::default() };
+        let info = Info { state: STATE_STOPPED, stop, ..info() };
+        assert_eq!(state(&info, 9_000_000_000), "stopped, 3.000 s recorded");
+    }
+}

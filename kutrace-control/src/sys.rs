@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The ioctls of the device and the mapping of its block pool: all the unsafe code of this crate.
+
+#![allow(unsafe_code)]
+
+use std::ops::Deref;
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+use kutrace_format::abi::command::{Info, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_START, IOCTL_STOP};
+use rustix::io::{Errno, Result};
+use rustix::ioctl::{ioctl, Getter, NoArg, Setter};
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+
+/// Reads the state of the recorder.
+pub fn info(device: BorrowedFd<'_>) -> Result<Info> {
+    // SAFETY: the number says that the kernel writes an `Info`, for which every bit pattern is valid.
+    let command = unsafe { Getter::<{ IOCTL_INFO }, Info>::new() };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Empties the pool and sets the mode.
+pub fn reset(device: BorrowedFd<'_>, setup: Setup) -> Result<()> {
+    // SAFETY: the number says that the kernel reads a `Setup`, which has no padding.
+    let command = unsafe { Setter::<{ IOCTL_RESET }, Setup>::new(setup) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Starts tracing.
+pub fn start(device: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: the number says that no argument is read or written.
+    let command = unsafe { NoArg::<{ IOCTL_START }>::new() };
+    // SAFETY: the command points to no memory.
+    unsafe { ioctl(device, command) }
+}
+
+/// Stops tracing.
+pub fn stop(device: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: the number says that no argument is read or written.
+    let command = unsafe { NoArg::<{ IOCTL_STOP }>::new() };
+    // SAFETY: the command points to no memory.
+    unsafe { ioctl(device, command) }
+}
+
+/// The block pool, mapped read-only.
+///
+/// Invariant: `at` is the start of a mapping of `bytes` bytes that lives as long as this.
+#[derive(Debug)]
+pub struct Mapping {
+    at: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapping {
+    /// Maps the first `bytes` of the device. The caller has stopped the recorder and keeps the device open
+    /// alone, so that the module does not write the pool while it is read here.
+    pub fn new(device: BorrowedFd<'_>, bytes: usize) -> Result<Mapping> {
+        // SAFETY: the kernel chooses the place, so no mapping of this process is replaced.
+        let at = unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, device, 0) }?;
+        let at = NonNull::new(at.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Mapping { at, bytes })
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: by the invariant `bytes` bytes at `at` are mapped, readable and borrowed no longer than
+        // `self`; bytes need no alignment; a stopped recorder does not write them.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: by the invariant this is a whole mapping of ours, and nothing borrows it any more.
+        let unmapped = unsafe { munmap(self.at.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_mapping_shows_the_bytes_of_the_file() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 8192]).unwrap();
+        let mapping = Mapping::new(file.as_fd(), 8192).unwrap();
+        assert_eq!(mapping[..], [7; 8192]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_recorder_refuses_every_ioctl() {
+        let file = tempfile::tempfile().unwrap();
+        let fd = file.as_fd();
+        assert_eq!(info(fd), Err(Errno::NOTTY));
+        assert_eq!(reset(fd, Setup::default()), Err(Errno::NOTTY));
+        assert_eq!(start(fd), Err(Errno::NOTTY));
+        assert_eq!(stop(fd), Err(Errno::NOTTY));
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The words of the original program, one line each on standard input.
+//!
+//! A script ends at the first word that fails; at a terminal the next line is asked for. The end of input
+//! leaves a running trace running.
+
+use std::ffi::OsStr;
+use std::io::{self, BufRead, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+
+use crate::device::Recorder;
+use crate::report::{self, Exit, Failure};
+use crate::session::{Mode, Session};
+use crate::target::{Existing, Target};
+
+/// One line, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Empty the recorder and start it.
+    Go(Mode),
+    /// Start it as it is.
+    On,
+    /// Stop it.
+    Off,
+    /// Stop it, write the trace, and end.
+    Stop(Option<PathBuf>),
+    /// The same, without the end.
+    Dump(Option<PathBuf>),
+    /// Empty it.
+    Reset,
+    /// Show its state.
+    Status,
+    /// Fail if it cannot be used.
+    Test,
+    /// Do nothing for a while.
+    Wait(Duration),
+    /// Stop it and end.
+    Quit,
+    /// A step the original needs and this program does by itself: `init`, `flush`.
+    Implied,
+    /// An empty line.
+    Empty,
+    /// A start with counters.
+    Counters,
+    /// Anything else.
+    Unknown(String),
+}
+
+/// Who gives the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Giver {
+    /// A person at a terminal: prompt, and go on after an error.
+    Person,
+    /// A script.
+    Script,
+}
+
+const WORDS: &str = "words: go, gowrap, stop [NAME], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit";
+
+/// Carries out the words of `input` to its end.
+pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver: Giver) -> Result<Exit> {
+    let mut worst = Exit::Done;
+    let mut line = Vec::new();
+    loop {
+        if giver == Giver::Person {
+            let _ = write!(io::stderr(), "control> ");
+        }
+        line.clear();
+        if input.read_until(b'\n', &mut line).context("standard input")? == 0 {
+            return Ok(worst);
+        }
+        match step(session, parse(&line), giver) {
+            Ok(Step::Next(exit)) => worst = worst.max(exit),
+            Ok(Step::End(exit)) => return Ok(worst.max(exit)),
+            Err(error) if giver == Giver::Person => worst = worst.max(report::fail(&error)),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Understands one line.
+pub fn parse(line: &[u8]) -> Word {
+    let line = line.trim_ascii();
+    let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+    let (word, rest) = line.split_at(end);
+    let rest = rest.trim_ascii_start();
+    match (word, rest) {
+        (b"", _) => Word::Empty,
+        (b"stop", name) => Word::Stop(file_name(name)),
+        (b"dump", name) => Word::Dump(file_name(name)),
+        (b"wait", seconds) => wait(seconds).unwrap_or_else(|| unknown(line)),
+        (word, b"") => bare(word).unwrap_or_else(|| unknown(line)),
+        _ => unknown(line),
+    }
+}
+
+/// What follows a word.
+enum Step {
+    Next(Exit),
+    End(Exit),
+}
+
+fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Result<Step> {
+    match word {
+        Word::Go(mode) => session.go(mode)?,
+        Word::On => session.on()?,
+        Word::Off => session.off()?,
+        Word::Reset => session.reset()?,
+        Word::Stop(name) => return session.stop(&Target::new(name, Existing::Keep)).map(Step::End),
+        Word::Dump(name) => return session.stop(&Target::new(name, Existing::Keep)).map(Step::Next),
+        Word::Quit => {
+            session.off()?;
+            return Ok(Step::End(Exit::Done));
+        }
+        Word::Status => report::print(&session.status()?)?,
+        Word::Empty if giver == Giver::Person => report::print(&session.status()?)?,
+        Word::Empty | Word::Implied => (),
+        Word::Test => drop(session.recorder()?),
+        Word::Wait(time) => thread::sleep(time),
+        Word::Counters => bail!(no_counters()),
+        Word::Unknown(line) => {
+            report::say(format_args!("not a word: '{}'; {WORDS}", line.escape_debug()));
+            return Ok(Step::Next(Exit::Usage));
+        }
+    }
+    Ok(Step::Next(Exit::Done))
+}
+
+/// The answer to a start with counters.
+pub fn no_counters() -> Failure {
+    Failure::new("counters (IPC, LLC) are not recorded by this version", "use go or gowrap")
+}
+
+fn bare(word: &[u8]) -> Option<Word> {
+    Some(match word {
+        b"go" => Word::Go(Mode::StopWhenFull),
+        b"gowrap" => Word::Go(Mode::Wrap),
+        b"on" => Word::On,
+        b"off" => Word::Off,
+        b"reset" => Word::Reset,
+        b"stat" | b"status" => Word::Status,
+        b"test" => Word::Test,
+        b"quit" | b"exit" => Word::Quit,
+        b"init" | b"flush" => Word::Implied,
+        b"goipc" | b"gollc" | b"goipcllc" | b"goipcwrap" | b"gowrapipc" | b"gollcwrap" | b"goipcllcwrap" => {
+            Word::Counters
+        }
+        _ => return None,
+    })
+}
+
+fn unknown(line: &[u8]) -> Word {
+    Word::Unknown(String::from_utf8_lossy(line).into_owned())
+}
+
+fn wait(seconds: &[u8]) -> Option<Word> {
+    let seconds: f64 = std::str::from_utf8(seconds).ok()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok().map(Word::Wait)
+}
+
+/// As in the original, a name without an extension gets `.trace`.
+fn file_name(name: &[u8]) -> Option<PathBuf> {
+    let mut path = PathBuf::from(OsStr::from_bytes(name));
+    if path.extension().is_none() && name != b"-" {
+        path.set_extension("trace");
+    }
+    (!name.is_empty()).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::tests::session;
+
+    #[test]
+    fn words_are_understood_with_blanks_around_them() {
+        let path = |name: &str| Some(PathBuf::from(name));
+        for (line, word) in [
+            ("go\n", Word::Go(Mode::StopWhenFull)),
+            ("  gowrap \r\n", Word::Go(Mode::Wrap)),
+            ("stop", Word::Stop(None)),
+            ("stop one\n", Word::Stop(path("one.trace"))),
+            ("stop  a b.raw\n", Word::Stop(path("a b.raw"))),
+            ("stop -\n", Word::Stop(path("-"))),
+            ("dump x.trace\n", Word::Dump(path("x.trace"))),
+            ("wait 2\n", Word::Wait(Duration::from_secs(2))),
+            ("wait 0.25\n", Word::Wait(Duration::from_millis(250))),
+            ("stat\n", Word::Status),
+            ("exit\n", Word::Quit),
+            ("init\n", Word::Implied),
+            ("\n", Word::Empty),
+            ("goipcwrap\n", Word::Counters),
+            ("wait\n", Word::Unknown("wait".to_owned())),
+            ("wait -1\n", Word::Unknown("wait -1".to_owned())),
+            ("stopit\n", Word::Unknown("stopit".to_owned())),
+            ("go now\n", Word::Unknown("go now".to_owned())),
+        ] {
+            assert_eq!(parse(line.as_bytes()), word, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_of_the_original_records_and_ends_at_stop() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = format!("reset\ninit\non\nflush\nstop {}/t\ngo\n", directory.path().display());
+        let mut session = session(0);
+        assert_eq!(run(&mut session, script.as_bytes(), Giver::Script).unwrap(), Exit::Done);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start", "stop"]);
+        assert!(directory.path().join("t.trace").exists());
+    }
+
+    #[test]
+    fn the_end_of_input_leaves_the_trace_running() {
+        let mut session = session(0);
+        assert_eq!(run(&mut session, &b"go"[..], Giver::Script).unwrap(), Exit::Done);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start"]);
+    }
+
+    #[test]
+    fn an_unknown_word_is_passed_over_and_remembered() {
+        let mut session = session(0);
+        assert_eq!(run(&mut session, &b"og\ngo\n"[..], Giver::Script).unwrap(), Exit::Usage);
+        assert_eq!(session.recorder().unwrap().log.borrow().len(), 2);
+    }
+
+    #[test]
+    fn a_script_ends_at_the_first_word_that_fails() {
+        let mut session = session(0);
+        let error = run(&mut session, &b"goipc\ngo\n"[..], Giver::Script).unwrap_err();
+        assert_eq!(error.to_string(), "counters (IPC, LLC) are not recorded by this version");
+        assert!(session.recorder().unwrap().log.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_person_is_asked_again() {
+        let mut session = session(0);
+        assert_eq!(run(&mut session, &b"goipc\ngo\n"[..], Giver::Person).unwrap(), Exit::Failed);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start"]);
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What a run leaves in the blocks, read as a reader would, against what the run was asked to record.
+
+use super::machine::{Block, Machine, State, HEADER_WORDS};
+use crate::abi::event::{argument_words, FULL_TIME, SMALL_RETURN, SYSCALL};
+use crate::abi::word::{event, time, Call, TIME_PERIOD};
+
+/// What is wrong with the trace of `cpu`, if anything.
+pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
+    let mut blocks: Vec<&Block> = state.blocks.iter().filter(|block| block.in_trace && block.cpu == cpu).collect();
+    blocks.sort_by_key(|block| block.sequence);
+    let first = blocks.first().map_or(0, |block| block.sequence);
+    let mut reader = Reader { times: &state.cpus[cpu].times, entries: 0, now: 0 };
+    for (expected, block) in (first..).zip(&blocks) {
+        if block.sequence != expected {
+            return Some(format!("CPU {cpu}: block {} stands where {expected} should", block.sequence));
+        }
+        let end = block.content.unwrap_or(state.cpus[cpu].position.offset());
+        if let Err(fault) = reader.read(block, end) {
+            return Some(format!("CPU {cpu}: block {expected}: {fault}"));
+        }
+    }
+    let lost = state.cpus[cpu].lost;
+    let complete = !machine.bounds.wrap;
+    if complete && (first != 0 || reader.entries + lost != state.cpus[cpu].asked) {
+        let asked = state.cpus[cpu].asked;
+        return Some(format!("CPU {cpu}: asked {asked}, found {}, lost {lost}", reader.entries));
+    }
+    // Interrupted, a context below may hold the last block while an interrupt finds the pool empty.
+    let lost_at_end = blocks.last().is_some_and(|block| block.lost_after);
+    if machine.bounds.interrupts == 0 && complete && lost_at_end != (lost > 0) {
+        return Some(format!("CPU {cpu}: {lost} lost, but the last block says otherwise"));
+    }
+    None
+}
+
+struct Reader<'a> {
+    /// Every time the clock showed.
+    times: &'a [u64],
+    /// Events found; a folded return counts besides its call.
+    entries: u64,
+    now: u64,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, block: &Block, end: u64) -> Result<(), String> {
+        if block.begin < self.now {
+            return Err(format!("begins at {} after {}", block.begin, self.now));
+        }
+        self.now = block.begin;
+        let words: Option<Vec<u32>> = block.words[HEADER_WORDS as usize..end as usize].iter().copied().collect();
+        let words = words.ok_or("has a hole")?;
+        let mut at = 0;
+        while at < words.len() {
+            let number = event(words[at]);
+            let count = argument_words(number).filter(|_| number != 0).ok_or("has an unknown event")?;
+            let arguments = words.get(at + 1..at + 1 + count).ok_or("cuts an entry")?;
+            self.entry(words[at], number, arguments)?;
+            at += 1 + count;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, word: u32, number: u16, arguments: &[u32]) -> Result<(), String> {
+        if number == FULL_TIME {
+            let full = u64::from(arguments[1]) << 32 | u64::from(arguments[0]);
+            if full < self.now {
+                return Err(format!("full time {full} after {}", self.now));
+            }
+            self.now = full;
+            return Ok(());
+        }
+        self.advance(u64::from(time(word)).wrapping_sub(self.now) % TIME_PERIOD)?;
+        self.entries += 1;
+        if (SYSCALL..SMALL_RETURN).contains(&number) {
+            if let Some((duration, value)) = Call::decode(arguments[0]).folded {
+                self.entries += 1;
+                self.advance(u64::from(duration))?;
+                if value != -3 {
+                    return Err(format!("a folded value of {value}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves on by `counts`, to a time that the clock did show.
+    fn advance(&mut self, counts: u64) -> Result<(), String> {
+        self.now += counts;
+        match self.times.contains(&self.now) {
+            true => Ok(()),
+            false => Err(format!("a time of {} that never was", self.now)),
+        }
+    }
+}
