@@ -5,6 +5,7 @@
 
 mod place;
 mod progress;
+mod interrupt;
 mod packages;
 mod toolchain;
 mod kernel;

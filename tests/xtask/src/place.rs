@@ -45,6 +45,10 @@ pub fn made(dir: PathBuf) -> Result<PathBuf> {
 pub fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("lock");
     let file = File::create(&path).with_context(|| format!("{}", path.display()))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        return Ok(file);
+    }
+    eprintln!("{}: waiting for another xtask", dir.display());
     flock(&file, FlockOperation::LockExclusive).with_context(|| format!("{}: cannot be locked", path.display()))?;
     Ok(file)
 }

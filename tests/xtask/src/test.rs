@@ -2,11 +2,15 @@
 //! `cargo xtask test`: every tier, each after the other, and one closing line that says what failed.
 
 use std::io::Write;
-use std::process::Command;
-use std::time::Instant;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
+use rustix::process::{kill_process_group, Pid, Signal};
 
+use crate::interrupt::Hold;
 use crate::progress::{minutes, tied};
 use crate::{demo, place};
 
@@ -54,8 +58,22 @@ pub fn run() -> Result<u8> {
     Ok(u8::from(!failed.is_empty()))
 }
 
+/// Runs `cargo` as a group of processes, all of which end when the user wants to stop.
 fn passed(cargo: &mut Command) -> Result<bool> {
-    Ok(cargo.status().context("test: cargo: cannot be started")?.success())
+    let hold = Hold::new();
+    let mut child = cargo.process_group(0).stdin(Stdio::null()).spawn().context("test: cargo: cannot be started")?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        if hold.is_requested() {
+            let group = Pid::from_child(&child);
+            kill_process_group(group, Signal::TERM).context("test: cargo")?;
+            child.wait()?;
+            bail!("test: interrupted");
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn say(tier: &str) -> Result<()> {

@@ -4,19 +4,19 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail, Context, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::console::{Console, Failure};
 use super::initramfs::Errand;
-use super::machine::{Machine, Outputs};
+use super::machine::Machine;
 use super::Guest;
+use crate::interrupt::Hold;
 use crate::progress::minutes;
 
 /// From a machine's start to CMD's start; a loaded host takes a tenth of it.
@@ -28,11 +28,10 @@ const TICK: Duration = Duration::from_millis(20);
 
 /// Runs `guest`'s command; its exit status, if the guest lived through it.
 pub fn run(guest: &Guest) -> Result<u8> {
-    let (machine, outputs) = Machine::start(guest, Errand::Command)?;
-    let mut watch = Watch::new(machine, outputs);
+    let mut watch = Watch::start(guest, Errand::Command)?;
     let result = watch.until_end(guest.timeout);
     let result = watch.close(result);
-    if result.is_err() && !watch.interrupted.load(Ordering::Relaxed) {
+    if result.is_err() && !watch.hold.is_requested() {
         watch.console.tail().for_each(|line| eprintln!("console | {line}"));
     }
     result
@@ -40,10 +39,9 @@ pub fn run(guest: &Guest) -> Result<u8> {
 
 /// Whether `guest` boots within `limit`.
 pub fn boots(guest: &Guest, limit: Duration) -> Result<bool> {
-    let (machine, outputs) = Machine::start(guest, Errand::Probe)?;
-    let mut watch = Watch::new(machine, outputs);
+    let mut watch = Watch::start(guest, Errand::Probe)?;
     let result = watch.until_end(limit);
-    if watch.interrupted.load(Ordering::Relaxed) {
+    if watch.hold.is_requested() {
         bail!("vm: interrupted");
     }
     Ok(watch.close(result).is_ok())
@@ -61,26 +59,23 @@ struct Watch {
     events: Receiver<Event>,
     console: Console,
     qemu: String,
-    interrupted: Arc<AtomicBool>,
     out: Pump,
     err: Pump,
+    /// Last, so that it is dropped after the machine.
+    hold: Hold,
 }
 
 impl Watch {
-    fn new(machine: Machine, outputs: Outputs) -> Self {
-        let interrupted = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // A second signal while the first is being obeyed changes nothing.
-            let registered = signal_hook::flag::register(signal, Arc::clone(&interrupted));
-            registered.expect("these signals may be caught");
-        }
+    fn start(guest: &Guest, errand: Errand) -> Result<Self> {
+        let hold = Hold::new();
+        let (machine, outputs) = Machine::start(guest, errand)?;
         let (sender, events) = channel();
         lines_of(outputs.console, sender.clone(), Event::Console);
         lines_of(outputs.report, sender.clone(), Event::Report);
         lines_of(outputs.qemu, sender, Event::Qemu);
         let out = Pump::start(outputs.out, std::io::stdout());
         let err = Pump::start(outputs.err, std::io::stderr());
-        Self { machine, events, console: Console::default(), qemu: String::new(), interrupted, out, err }
+        Ok(Self { machine, events, console: Console::default(), qemu: String::new(), out, err, hold })
     }
 
     /// Waits for CMD's status, or for what makes it impossible.
@@ -105,7 +100,7 @@ impl Watch {
                     return Err(self.ended());
                 }
             }
-            if self.interrupted.load(Ordering::Relaxed) {
+            if self.hold.is_requested() {
                 bail!("vm: interrupted");
             }
             if start.elapsed() > limit {
@@ -120,7 +115,7 @@ impl Watch {
     /// Waits until all of CMD's output has been passed on. The report overtakes output that is still in a pipe.
     fn drained(&mut self, status: u8, out: u64, err: u64, deadline: Instant) -> Result<u8> {
         while self.out.passed() < out || self.err.passed() < err {
-            if self.interrupted.load(Ordering::Relaxed) {
+            if self.hold.is_requested() {
                 bail!("vm: interrupted");
             }
             if Instant::now() > deadline {
