@@ -296,22 +296,20 @@ impl Lane for ThisCpu {
 
     #[inline(always)]
     fn try_move(&self, old: Position, new: Position) -> bool {
-        let moved: u8;
+        let seen: u64;
         // No `lock`: only this CPU writes its position.
         // SAFETY: the address is this CPU's position.
         unsafe {
             asm!(
                 "cmpxchg gs:[rip + {cpu} + {at}], {new}",
-                "sete {moved}",
-                inout("rax") old.0 => _,
+                inout("rax") old.0 => seen,
                 new = in(reg) new.0,
-                moved = out(reg_byte) moved,
                 cpu = sym ffi::kutrace_cpu,
                 at = const offset_of!(PerCpu, position),
                 options(nostack),
             )
         };
-        moved != 0
+        seen == old.0
     }
 
     #[inline(always)]
@@ -343,7 +341,7 @@ impl Lane for ThisCpu {
     fn store(&self, at: Position, word: u32) {
         let pool: *mut u32 = get!(pool, ":r", reg, *mut u32);
         // SAFETY: the word lies in a block that this CPU owns.
-        unsafe { ptr::write_volatile(pool.add(at.word() as usize), word) };
+        unsafe { ptr::write_volatile(pool.wrapping_add(at.word() as usize), word) };
     }
 
     fn count_loss(&self) {

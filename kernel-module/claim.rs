@@ -67,6 +67,12 @@ impl Position {
         self.0 >> (OFFSET_BITS + BLOCK_BITS)
     }
 
+    /// The position `words` further on.
+    #[inline(always)]
+    pub const fn after(self, words: u64) -> Position {
+        Position(self.0.wrapping_add(words))
+    }
+
     const fn in_next_block(self, block: u32, offset: u64) -> Position {
         let sequence = self.sequence() + 1;
         Position(sequence << (OFFSET_BITS + BLOCK_BITS) | (block as u64) << OFFSET_BITS | offset)
@@ -143,7 +149,8 @@ pub enum End {
     Lost,
 }
 
-/// Words reserved for one entry: `at` is the first, `time` goes into it. Must be written and committed.
+/// Words reserved for one entry: `at` is the first, `time` goes into it.
+#[derive(Clone, Copy)]
 pub struct Claim {
     /// The first word.
     pub at: Position,
@@ -156,29 +163,48 @@ impl Claim {
     /// The position of the claim's word number `n`.
     #[inline(always)]
     pub const fn word(&self, n: u64) -> Position {
-        Position(self.at.0 + n)
+        self.at.after(n)
     }
 }
 
-/// Reserves `words` words; `None` when there is no room, which is counted as a loss.
+/// Reserves `words` words and has `write` fill all of them; where there is no room, counts a loss.
 #[inline(always)]
-pub fn claim<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
-    let old = lane.position();
-    let time = lane.now();
-    let fits = old.offset() + words < L::BLOCK_WORDS - 1;
-    if !fits || time.wrapping_sub(lane.last_time()) >= TIME_PERIOD || !lane.try_move(old, Position(old.0 + words)) {
-        return claim_slow(lane, words);
+pub fn record<L: Lane>(lane: &L, words: u64, write: impl Fn(&L, Claim)) {
+    match claim(lane, words) {
+        Some(claim) => finish(lane, claim, write),
+        None => record_slow(lane, words, write),
     }
-    lane.set_last_time(time);
-    Some(Claim { at: old, time, outermost: lane.done() == old })
 }
 
-/// Makes a claim's words count as written.
+/// Out of the way of the common path, so that it needs no stack.
+#[cold]
+#[inline(never)]
+fn record_slow<L: Lane>(lane: &L, words: u64, write: impl Fn(&L, Claim)) {
+    if let Some(claim) = claim_slow(lane, words) {
+        finish(lane, claim, write);
+    }
+}
+
+/// Writes a claim's words and makes them count as written.
 #[inline(always)]
-pub fn commit<L: Lane>(lane: &L, claim: Claim) {
+fn finish<L: Lane>(lane: &L, claim: Claim, write: impl Fn(&L, Claim)) {
+    write(lane, claim);
     if claim.outermost {
         publish(lane);
     }
+}
+
+/// Reserves words if nothing is in the way.
+#[inline(always)]
+fn claim<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
+    let old = lane.position();
+    let time = lane.now();
+    let fits = old.offset() < L::BLOCK_WORDS - 1 - words;
+    if !fits || time.wrapping_sub(lane.last_time()) >= TIME_PERIOD || !lane.try_move(old, old.after(words)) {
+        return None;
+    }
+    lane.set_last_time(time);
+    Some(Claim { at: old, time, outermost: lane.done() == old })
 }
 
 /// Moves the done mark to the position, for the outermost claim. An interrupt between reading and marking
@@ -194,9 +220,7 @@ fn publish<L: Lane>(lane: &L) {
     }
 }
 
-/// A claim that was interrupted, follows a gap in time, or needs another block.
-#[cold]
-#[inline(never)]
+/// Reserves words after an interruption, after a gap in time, or in another block; `None` is a counted loss.
 fn claim_slow<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
     let mut held = None;
     let claim = loop {
@@ -207,7 +231,7 @@ fn claim_slow<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
             false => 0,
         };
         if old.offset() + bridge + words < L::BLOCK_WORDS - 1 {
-            if lane.try_move(old, Position(old.0 + bridge + words)) {
+            if lane.try_move(old, old.after(bridge + words)) {
                 break Some(claim_here(lane, old, time, bridge));
             }
             continue;
@@ -241,10 +265,10 @@ fn claim_here<L: Lane>(lane: &L, old: Position, time: u64, bridge: u64) -> Claim
     lane.set_last_time(time);
     if bridge != 0 {
         lane.store(old, entry(FULL_TIME, time));
-        lane.store(Position(old.0 + 1), time as u32);
-        lane.store(Position(old.0 + 2), (time >> 32) as u32);
+        lane.store(old.after(1), time as u32);
+        lane.store(old.after(2), (time >> 32) as u32);
     }
-    Claim { at: Position(old.0 + bridge), time, outermost: lane.done() == old }
+    Claim { at: old.after(bridge), time, outermost: lane.done() == old }
 }
 
 /// After the position moved from `old` to the new block whose first free word is `at`.

@@ -106,7 +106,7 @@ impl State {
         }
         if clock::tsc_unstable() {
             pr_err!("the TSC is not stable on this machine: times would be wrong\n");
-            return Err(code::EOPNOTSUPP);
+            return Err(code::EIO);
         }
         self.start = clock::moment();
         self.state = STATE_TRACING;

@@ -8,7 +8,7 @@
 
 use crate::abi::event::{SMALL_RETURN, SYSCALL, SYSCALLS, SYSCALL_RETURN, TASK, TASK_WORDS};
 use crate::abi::word::{entry, Call};
-use crate::claim::{claim, commit, Lane, Position};
+use crate::claim::{record, Lane, Position};
 
 /// What folding needs besides a lane.
 pub trait Fold: Lane {
@@ -26,43 +26,44 @@ pub const NO_CALL: Position = Position(0);
 /// Records an event that its number says all about.
 #[inline(always)]
 pub fn event<L: Lane>(lane: &L, event: u16) {
-    if let Some(claim) = claim(lane, 1) {
-        lane.store(claim.at, entry(event, claim.time));
-        commit(lane, claim);
-    }
+    record(lane, 1, |lane, claim| lane.store(claim.at, entry(event, claim.time)));
 }
 
 /// Records an event with one value.
 #[inline(always)]
 pub fn value<L: Lane>(lane: &L, event: u16, value: u32) {
-    if let Some(claim) = claim(lane, 2) {
+    record(lane, 2, |lane, claim| {
         lane.store(claim.at, entry(event, claim.time));
         lane.store(claim.word(1), value);
-        commit(lane, claim);
-    }
+    });
 }
 
 /// Records the begin of system call `nr`, below 512, with its first argument.
 #[inline(always)]
 pub fn syscall<L: Fold>(lane: &L, nr: u32, arg: u64) {
-    if let Some(claim) = claim(lane, 2) {
-        lane.store(claim.at, entry(SYSCALL + nr as u16 % SYSCALLS as u16, claim.time));
+    record(lane, 2, |lane, claim| {
+        lane.store(claim.at, entry(SYSCALL | nr as u16 % SYSCALLS as u16, claim.time));
         lane.store(claim.word(1), Call::open(arg));
         lane.set_call_end(claim.word(2));
-        commit(lane, claim);
-    }
+    });
 }
 
 /// Records the return of system call `nr`: folded into the call if it is the last thing recorded.
 #[inline(always)]
 pub fn syscall_return<L: Fold>(lane: &L, nr: u32, value: i64) {
-    if lane.position() == lane.call_end() && fold(lane, value) {
-        return;
+    if lane.position() != lane.call_end() || !fold(lane, value) {
+        unfolded_return(lane, nr, value);
     }
+}
+
+/// Records a return on its own.
+#[inline(never)]
+fn unfolded_return<L: Lane>(lane: &L, nr: u32, value: i64) {
     if value as i8 as i64 == value {
-        return event(lane, (SMALL_RETURN as i64 + 128 + value) as u16);
+        event(lane, SMALL_RETURN + (value as u8 ^ 128) as u16);
+    } else {
+        self::value(lane, SYSCALL_RETURN | nr as u16 % SYSCALLS as u16, value as u32);
     }
-    self::value(lane, SYSCALL_RETURN + nr as u16 % SYSCALLS as u16, value as u32)
 }
 
 /// Writes the return into the call's word; false if it does not fit or something was recorded meanwhile.
@@ -75,7 +76,7 @@ fn fold<L: Fold>(lane: &L, value: i64) -> bool {
     let end = lane.call_end();
     let time = lane.now();
     lane.set_holding(true);
-    let folded = lane.position() == end && fold_into(lane, Position(end.0 - 1), time, value);
+    let folded = lane.position() == end && fold_into(lane, Position(end.0.wrapping_sub(1)), time, value);
     lane.set_holding(false);
     folded
 }
@@ -96,11 +97,10 @@ fn fold_into<L: Fold>(lane: &L, word: Position, time: u64, value: i64) -> bool {
 /// Records who a task is.
 #[inline(always)]
 pub fn task<L: Lane>(lane: &L, words: [u32; TASK_WORDS]) {
-    if let Some(claim) = claim(lane, 1 + TASK_WORDS as u64) {
+    record(lane, 1 + TASK_WORDS as u64, |lane, claim| {
         lane.store(claim.at, entry(TASK, claim.time));
-        for (n, word) in words.into_iter().enumerate() {
-            lane.store(claim.word(1 + n as u64), word);
+        for (n, word) in (1..).zip(words) {
+            lane.store(claim.word(n), word);
         }
-        commit(lane, claim);
-    }
+    });
 }

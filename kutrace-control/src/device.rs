@@ -96,6 +96,10 @@ fn refusal(errno: Errno) -> Failure {
             "in use",
             "another kutrace_control is at work, or a trace is running: see `kutrace_control status`",
         ),
+        Errno::IO => Failure::new(
+            "the TSC of this machine is not stable: times would be wrong",
+            "the kernel's log says why: dmesg | grep -i tsc",
+        ),
         Errno::NOTTY => {
             let fact = format!("not a recorder of version {VERSION}");
             Failure::new(fact, "install module and tools from the same release")
