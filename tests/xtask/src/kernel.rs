@@ -3,7 +3,8 @@
 //!
 //! Two things come out of a build: an image in `images/<key>/`, which never changes once it is there, and the work tree
 //! it was built in, which modules are built against and which the next build changes. So an image may be booted at any
-//! time; the tree may be used only under the cache's lock and after `tree` has said that it is at the wanted key.
+//! time; the tree may be used only under the cache's lock and after `tree` has said that it is at the wanted key. There
+//! is one tree for all kernels, because from one series to another, or to none, only a few files are compiled anew.
 
 mod config;
 mod source;
@@ -91,14 +92,14 @@ impl Kernel {
         if let Some(tree) = &self.given {
             return Ok(tree.clone());
         }
-        let tree = source::tree(self.variant)?;
-        let stamp = place::cache()?.join(format!("{}.built", self.name()));
+        let tree = source::tree()?;
+        let stamp = place::cache()?.join("tree.built");
         if place::is_stamped(&stamp, &self.key) && self.image_path()?.exists() {
             return Ok(tree);
         }
         // An interrupted build leaves no stamp, so it is never taken for a finished one.
         place::put_stamp(&stamp, "")?;
-        source::ensure(self.variant)?;
+        source::ensure()?;
         source::apply(&tree, &self.patches)?;
         config::write(self.name(), &tree, &self.fragments, toolchain)?;
         let mut make = toolchain.make();
@@ -111,6 +112,9 @@ impl Kernel {
 
     fn keep_image(&self, tree: &Path) -> Result<()> {
         let image = self.image_path()?;
+        if image.exists() {
+            return Ok(());
+        }
         let dir = place::made(image.parent().context("an image is in a folder")?.to_path_buf())?;
         // Renamed into place: an image that exists is whole.
         let partial = dir.join("partial");

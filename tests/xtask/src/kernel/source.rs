@@ -11,7 +11,6 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use super::Variant;
 use crate::place;
 use crate::progress::{self, tied};
 
@@ -26,37 +25,24 @@ pub fn version() -> Result<String> {
         .with_context(|| format!("kernel: {PACKAGE}"))
 }
 
-/// The work tree of a variant.
-pub fn tree(variant: Variant) -> Result<PathBuf> {
-    let name = match variant {
-        Variant::Patched => "linux-6.12",
-        Variant::Unpatched => "linux-6.12-unpatched",
-    };
-    Ok(place::cache()?.join(name))
+/// The work tree.
+pub fn tree() -> Result<PathBuf> {
+    Ok(place::cache()?.join("linux-6.12"))
 }
 
-/// Makes the variant's work tree from the source package, unless it is there and from the installed version.
-pub fn ensure(variant: Variant) -> Result<()> {
-    let base = tree(Variant::Patched)?;
+/// Makes the work tree from the source package, unless it is there and from the installed version.
+pub fn ensure() -> Result<()> {
     let stamp = place::cache()?.join("source.version");
     if !place::is_stamped(&stamp, &version()?) {
-        unpack(&base)?;
+        unpack(&tree()?)?;
         place::put_stamp(&stamp, &version()?)?;
-    }
-    let other = tree(Variant::Unpatched)?;
-    if variant == Variant::Unpatched && !other.exists() {
-        let mut add = git(&base);
-        add.args(["worktree", "add", "--force", "--detach"]).arg(&other).arg(PRISTINE);
-        progress::run("unpatched kernel: checking out the source", &mut add, &super::log("source")?)?;
     }
     Ok(())
 }
 
 fn unpack(base: &Path) -> Result<()> {
-    for tree in [base, &tree(Variant::Unpatched)?] {
-        if tree.exists() {
-            fs::remove_dir_all(tree).with_context(|| format!("kernel: {}", tree.display()))?;
-        }
+    if base.exists() {
+        fs::remove_dir_all(base).with_context(|| format!("kernel: {}", base.display()))?;
     }
     place::made(base.to_path_buf())?;
     let tarball = format!("/usr/src/{PACKAGE}.tar.xz");
