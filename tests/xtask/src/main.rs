@@ -1,3 +1,62 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask`.
-fn main() {}
+//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`), a guest (`vm`) and numbers (`bench`).
+
+#![forbid(unsafe_code)]
+
+mod place;
+mod progress;
+mod interrupt;
+mod packages;
+mod toolchain;
+mod kernel;
+mod module;
+mod tools;
+mod guest;
+mod vm;
+mod demo;
+mod test;
+mod bench;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The commands of the project's developers", version)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build everything, trace a workload in the VM and leave target/demo/t.raw and t.html
+    Demo {
+        /// What to trace in place of tests/vm/workload.sh
+        #[arg(last = true, value_name = "CMD")]
+        command: Vec<OsString>,
+    },
+    /// Run CMD as root in the VM and exit with its status
+    Vm(vm::VmArgs),
+    /// Run every tier of tests: host, golden, VM, browser
+    Test,
+    /// Print what tracing costs, in instructions per getppid
+    Bench,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().task {
+        Task::Demo { command } => demo::run(&command).map(|()| 0),
+        Task::Vm(args) => vm::run(&args),
+        Task::Test => test::run(),
+        Task::Bench => bench::run().map(|()| 0),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Runs one command in a virtual machine of its own: first file system, machine, watch over it, outcome.
+//!
+//! The command's output and its status come through virtio ports, the kernel's messages through the serial port: they
+//! cannot mix, binary output stays as it is, and a panic is seen although nothing in the guest can report it.
+
+mod cpio;
+mod initramfs;
+mod console;
+mod machine;
+mod watch;
+mod kvm;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use kvm::accelerator;
+pub use watch::run;
+
+/// What runs, and in what.
+#[derive(Clone)]
+pub struct Guest {
+    /// The kernel to boot.
+    pub image: PathBuf,
+    /// How the guest's instructions are executed.
+    pub accelerator: Accelerator,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Memory in MiB.
+    pub memory: u32,
+    /// The host's folder at /mnt/share.
+    pub share: PathBuf,
+    /// The module to load before CMD.
+    pub load: Option<PathBuf>,
+    /// Variables of CMD's environment, beside the few that init sets.
+    pub variables: Vec<(&'static str, OsString)>,
+    /// CMD and its arguments.
+    pub command: Vec<OsString>,
+    /// From the machine's start to CMD's end.
+    pub timeout: Duration,
+}
+
+/// How the guest's instructions are executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accelerator {
+    /// By the host's CPU.
+    Kvm,
+    /// Translated, a thread for each virtual CPU.
+    Tcg,
+    /// Translated, and counted: the guest's clock advances by one nanosecond per instruction.
+    Counted,
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Starts the virtual machine: QEMU's arguments, and the pipes that lead out of it.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result};
+use rustix::pipe::pipe;
+use tempfile::NamedTempFile;
+
+use super::initramfs::{self, Errand};
+use super::{Accelerator, Guest};
+use crate::progress::tied;
+
+/// A machine that runs. Dropping it ends it.
+pub struct Machine {
+    qemu: Child,
+    /// Kept for as long as QEMU may read it.
+    _initramfs: NamedTempFile,
+}
+
+/// The reading ends of what comes out of a machine.
+pub struct Outputs {
+    /// The kernel's messages.
+    pub console: File,
+    /// CMD's standard output.
+    pub out: File,
+    /// CMD's standard error.
+    pub err: File,
+    /// What init reports.
+    pub report: File,
+    /// What QEMU itself has to say.
+    pub qemu: std::process::ChildStderr,
+}
+
+impl Machine {
+    /// Boots `guest`.
+    pub fn start(guest: &Guest, errand: Errand) -> Result<(Self, Outputs)> {
+        let mut initramfs = NamedTempFile::with_prefix("kutrace-").context("vm: initramfs")?;
+        initramfs.write_all(&initramfs::build(guest, errand).context("vm: initramfs")?).context("vm: initramfs")?;
+        let mut command = command_line(guest);
+        command.arg("-initrd").arg(initramfs.path());
+
+        let console = Channel::open("console", &mut command)?;
+        command.args(["-serial", "chardev:console"]);
+        command.args(["-device", "virtio-serial-pci"]);
+        let [out, err, report] = ["out", "err", "report"].map(|name| Channel::open(name, &mut command));
+        let (out, err, report) = (out?, err?, report?);
+        for (number, name) in [(1, "out"), (2, "err"), (3, "report")] {
+            command.arg("-device").arg(format!("virtserialport,nr={number},chardev={name},name={name}"));
+        }
+
+        // A group of its own: Ctrl-C reaches only xtask, which ends the machine and says so.
+        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut qemu = command.spawn().context("vm: qemu-system-x86_64: cannot be started")?;
+        let outputs = Outputs {
+            console: console.reader,
+            out: out.reader,
+            err: err.reader,
+            report: report.reader,
+            qemu: qemu.stderr.take().context("vm: qemu: no stderr")?,
+        };
+        Ok((Self { qemu, _initramfs: initramfs }, outputs))
+    }
+
+    /// Whether the machine has ended by itself.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.qemu.try_wait().context("vm: qemu")?.is_some())
+    }
+
+    /// Ends the machine, if it has not ended, and waits until it has.
+    pub fn end(&mut self) {
+        // Both fail only for a process that is gone already.
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A pipe from the machine to us. Its writing end is inherited by QEMU, which opens it by number.
+struct Channel {
+    reader: File,
+    /// Closed on our side when this is dropped, after QEMU has it: then the reader ends when QEMU does.
+    _writer: OwnedFd,
+}
+
+impl Channel {
+    fn open(name: &str, command: &mut Command) -> Result<Self> {
+        let (reader, writer) = pipe().with_context(|| format!("vm: {name}: no pipe"))?;
+        command.arg("-chardev").arg(format!("file,id={name},path=/dev/fd/{}", writer.as_raw_fd()));
+        Ok(Self { reader: File::from(reader), _writer: writer })
+    }
+}
+
+/// Everything of QEMU's command line that is not a pipe.
+fn command_line(guest: &Guest) -> Command {
+    let mut qemu = tied("qemu-system-x86_64");
+    qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35"]);
+    qemu.args(accelerator_words(guest.accelerator));
+    qemu.args(["-smp", &guest.cpus.to_string(), "-m", &guest.memory.to_string()]);
+    qemu.arg("-kernel").arg(&guest.image);
+    // An oops and a panic end the guest at once instead of leaving it half alive.
+    qemu.args(["-append", "console=ttyS0 loglevel=7 oops=panic panic=-1"]);
+    qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
+    let share = guest.share.display().to_string().replace(',', ",,");
+    qemu.arg("-virtfs").arg(format!("local,path={share},mount_tag=share,security_model=none,multidevs=remap"));
+    qemu
+}
+
+fn accelerator_words(accelerator: Accelerator) -> &'static [&'static str] {
+    match accelerator {
+        Accelerator::Kvm => &["-accel", "kvm", "-cpu", "host"],
+        Accelerator::Tcg => &["-accel", "tcg,thread=multi", "-cpu", "max"],
+        Accelerator::Counted => &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max"],
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Builds the guest's kernel once per source, patches, config and compilers, in the cache outside of the checkout.
+//!
+//! Two things come out of a build: an image in `images/<key>/`, which never changes once it is there, and the work tree
+//! it was built in, which modules are built against and which the next build changes. So an image may be booted at any
+//! time; the tree may be used only under the cache's lock and after `tree` has said that it is at the wanted key.
+
+mod config;
+mod source;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+
+use crate::place::{self, Key};
+use crate::progress;
+use crate::toolchain::Toolchain;
+
+/// Counts changes of the recipe in this file, which are inputs of a build like any other.
+const RECIPE: &[u8] = b"1";
+/// Where the image is in a built tree.
+const IMAGE: &str = "arch/x86/boot/bzImage";
+/// A developer's own built tree, in place of the cached one.
+const OVERRIDE: &str = "KUTRACE_KDIR";
+
+/// Which kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// With the series applied and CONFIG_KUTRACE=y.
+    Patched,
+    /// The same source and config without the series.
+    Unpatched,
+}
+
+/// A kernel by its inputs, built or not.
+pub struct Kernel {
+    variant: Variant,
+    patches: Vec<PathBuf>,
+    fragments: Vec<PathBuf>,
+    key: String,
+    /// The developer's own tree.
+    given: Option<PathBuf>,
+}
+
+impl Kernel {
+    /// Reads the inputs and works out the key; builds nothing.
+    pub fn new(variant: Variant, toolchain: &Toolchain) -> Result<Self> {
+        let dir = place::checkout().join("patches/v6.12");
+        let mut patches = files_in(&dir, ".patch")?;
+        let mut fragments = vec![dir.join("vm.config")];
+        match variant {
+            Variant::Patched if !patches.is_empty() => fragments.push(dir.join("kutrace.config")),
+            Variant::Patched => {}
+            Variant::Unpatched => patches.clear(),
+        }
+        let given = std::env::var_os(OVERRIDE).map(PathBuf::from);
+        let mut key = Key::default();
+        key.add("recipe", RECIPE);
+        toolchain.add_to(&mut key);
+        match &given {
+            Some(tree) => key.add("given", tree.as_os_str().as_encoded_bytes()).add_file("image", &tree.join(IMAGE))?,
+            None => key.add("source", source::version()?.as_bytes()),
+        };
+        for path in patches.iter().chain(&fragments) {
+            key.add_file(&path.file_name().unwrap_or_default().to_string_lossy(), path)?;
+        }
+        Ok(Self { variant, patches, fragments, key: key.finish(), given })
+    }
+
+    /// Names this kernel among all others.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The bootable image, built if it is not in the cache.
+    pub fn image(&self, toolchain: &Toolchain) -> Result<PathBuf> {
+        let image = match &self.given {
+            Some(tree) => return Ok(tree.join(IMAGE)),
+            None => self.image_path()?,
+        };
+        if !image.exists() {
+            let _lock = place::lock(&place::cache()?)?;
+            self.tree(toolchain)?;
+        }
+        Ok(image)
+    }
+
+    /// The built tree, at this kernel's key. The caller holds the cache's lock for as long as it uses the tree.
+    pub fn tree(&self, toolchain: &Toolchain) -> Result<PathBuf> {
+        if let Some(tree) = &self.given {
+            return Ok(tree.clone());
+        }
+        let tree = source::tree(self.variant)?;
+        let stamp = place::cache()?.join(format!("{}.built", self.name()));
+        if place::is_stamped(&stamp, &self.key) && self.image_path()?.exists() {
+            return Ok(tree);
+        }
+        // An interrupted build leaves no stamp, so it is never taken for a finished one.
+        place::put_stamp(&stamp, "")?;
+        source::ensure(self.variant)?;
+        source::apply(&tree, &self.patches)?;
+        config::write(self.name(), &tree, &self.fragments, toolchain)?;
+        let mut make = toolchain.make();
+        make.args(["bzImage", "modules"]).current_dir(&tree);
+        progress::run(&format!("{}: building", self.name()), &mut make, &log(self.name())?)?;
+        self.keep_image(&tree)?;
+        place::put_stamp(&stamp, &self.key)?;
+        Ok(tree)
+    }
+
+    fn keep_image(&self, tree: &Path) -> Result<()> {
+        let image = self.image_path()?;
+        let dir = place::made(image.parent().context("an image is in a folder")?.to_path_buf())?;
+        // Renamed into place: an image that exists is whole.
+        let partial = dir.join("partial");
+        fs::copy(tree.join(IMAGE), &partial).with_context(|| format!("{}: {IMAGE}", self.name()))?;
+        fs::rename(&partial, &image).with_context(|| format!("{}", image.display()))
+    }
+
+    fn image_path(&self) -> Result<PathBuf> {
+        Ok(place::cache()?.join("images").join(&self.key).join("bzImage"))
+    }
+
+    fn name(&self) -> &'static str {
+        match self.variant {
+            Variant::Patched => "kernel",
+            Variant::Unpatched => "unpatched kernel",
+        }
+    }
+}
+
+/// The log of a step, in the cache.
+fn log(name: &str) -> Result<PathBuf> {
+    Ok(place::cache()?.join(format!("{}.log", name.replace(' ', "-"))))
+}
+
+/// The files of a folder whose names end in `suffix`, in the order of their names.
+fn files_in(dir: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(dir).with_context(|| format!("{}", dir.display()))?;
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    files.retain(|path| path.to_string_lossy().ends_with(suffix));
+    files.sort();
+    if files.iter().any(|path| !path.is_file()) {
+        bail!("{}: a *{suffix} is not a file", dir.display());
+    }
+    Ok(files)
+}

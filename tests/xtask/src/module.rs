@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Builds the kernel module in a copy of its sources under `target/`, so that the checkout stays clean.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+
+use crate::kernel::Kernel;
+use crate::place::{self, Key};
+use crate::progress;
+use crate::toolchain::Toolchain;
+
+/// The built module, made anew when its sources or its kernel changed.
+pub fn ensure(kernel: &Kernel, toolchain: &Toolchain) -> Result<PathBuf> {
+    let sources = place::checkout().join("kernel-module");
+    let files = files_below(&sources)?;
+    let mut key = Key::default();
+    key.add("kernel", kernel.key().as_bytes());
+    for file in &files {
+        key.add_file(&file.to_string_lossy(), &sources.join(file))?;
+    }
+    let key = key.finish();
+    let target = place::made(place::target().join("module"))?;
+    let (build, stamp) = (target.join("build"), target.join("built"));
+    let _lock = place::lock(&target)?;
+    if !place::is_stamped(&stamp, &key) {
+        place::put_stamp(&stamp, "")?;
+        copy(&sources, &files, &build)?;
+        make(kernel, toolchain, &build, &target.join("module.log"))?;
+        place::put_stamp(&stamp, &key)?;
+    }
+    built_in(&build)
+}
+
+fn make(kernel: &Kernel, toolchain: &Toolchain, build: &Path, log: &Path) -> Result<()> {
+    let _lock = place::lock(&place::cache()?)?;
+    let mut make = toolchain.make();
+    make.arg(format!("KDIR={}", kernel.tree(toolchain)?.display())).current_dir(build);
+    progress::run("module: building", &mut make, log)
+}
+
+/// The one `.ko` of a build.
+fn built_in(build: &Path) -> Result<PathBuf> {
+    let entries = fs::read_dir(build).with_context(|| format!("{}", build.display()))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    let mut modules = paths.into_iter().filter(|path| path.extension().is_some_and(|end| end == "ko"));
+    match (modules.next(), modules.next()) {
+        (Some(module), None) => Ok(module),
+        (None, _) => bail!("module: {}: the build left no .ko", build.display()),
+        (Some(_), Some(_)) => bail!("module: {}: the build left more than one .ko", build.display()),
+    }
+}
+
+fn copy(sources: &Path, files: &[PathBuf], build: &Path) -> Result<()> {
+    if build.exists() {
+        fs::remove_dir_all(build).with_context(|| format!("{}", build.display()))?;
+    }
+    for file in files {
+        let to = build.join(file);
+        place::made(to.parent().context("a copy is in a folder")?.to_path_buf())?;
+        fs::copy(sources.join(file), &to).with_context(|| format!("module: {}", to.display()))?;
+    }
+    Ok(())
+}
+
+/// The files below `dir` that git has or would take, relative to it: no build's leavings.
+fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(dir).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let listed = progress::output(&mut git).with_context(|| format!("module: {}", dir.display()))?;
+    let mut files: Vec<PathBuf> = listed.split_terminator('\0').map(PathBuf::from).collect();
+    files.retain(|file| dir.join(file).is_file());
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_holds_every_file_and_nothing_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let (sources, build) = (dir.path().join("from"), dir.path().join("to"));
+        for name in ["Kbuild", "format/src/word.rs"] {
+            place::made(sources.join(name).parent().unwrap().to_path_buf()).unwrap();
+            fs::write(sources.join(name), name).unwrap();
+        }
+        place::made(build.clone()).unwrap();
+        fs::write(build.join("stale.o"), "").unwrap();
+
+        copy(&sources, &["Kbuild".into(), "format/src/word.rs".into()], &build).unwrap();
+        assert_eq!(fs::read(build.join("format/src/word.rs")).unwrap(), b"format/src/word.rs");
+        assert!(build.join("Kbuild").exists() && !build.join("stale.o").exists());
+    }
+}

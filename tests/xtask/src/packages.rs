@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The Debian packages that everything below this line of the machine needs, installed when they are missing.
+
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+
+use crate::place;
+use crate::progress;
+
+/// To build the kernel and the module.
+const KERNEL: &[&str] = &[
+    "linux-source-6.12",
+    "rustc-web",
+    "rust-web-src",
+    "clang-19",
+    "lld-19",
+    "llvm-19",
+    "libclang-19-dev",
+    "flex",
+    "bison",
+    "bc",
+    "libelf-dev",
+    "libssl-dev",
+    "dwarves",
+    "xz-utils",
+    "rsync",
+    "make",
+    "git",
+    "gcc",
+    "libc6-dev",
+];
+/// To run the guest, and what the guest runs.
+const GUEST: &[&str] = &[
+    "qemu-system-x86",
+    "busybox-static",
+    "cpio",
+    "kmod",
+    "redis-server",
+    "redis-tools",
+    "sqlite3",
+    "stress-ng",
+    "python3",
+    "ca-certificates",
+];
+/// To look at pages.
+const BROWSER: &[&str] = &["chromium-headless-shell"];
+/// Also for pages; often present without dpkg's knowing, so their commands are looked for instead.
+const BROWSER_COMMANDS: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm")];
+
+/// Installs what is missing as root; otherwise says which line to run.
+pub fn ensure() -> Result<()> {
+    let missing = missing()?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = missing.join(" ");
+    if !rustix::process::geteuid().is_root() {
+        bail!(
+            "packages: missing: {names}\nhint: sudo apt-get update && sudo apt-get install -y --no-install-recommends {names}"
+        );
+    }
+    let log = place::cache()?.join("packages.log");
+    progress::run("packages: updating the lists", apt().arg("update"), &log)?;
+    let mut install = apt();
+    install.args(["install", "-y", "--no-install-recommends"]).args(&missing);
+    progress::run(&format!("packages: installing {} ({names})", missing.len()), &mut install, &log)
+}
+
+fn apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+fn missing() -> Result<Vec<&'static str>> {
+    let listed = Command::new("dpkg-query")
+        .args(["--show", "--showformat", "${Package} ${db:Status-Status}\n"])
+        .output()
+        .context("packages: dpkg-query: cannot be started\nhint: the VM is built from Debian 12's packages")?;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let mut missing = absent([KERNEL, GUEST, BROWSER].concat(), &listed);
+    missing.extend(BROWSER_COMMANDS.iter().filter(|(command, _)| !is_on_path(command)).map(|(_, package)| package));
+    Ok(missing)
+}
+
+/// Those of `wanted` which no line of dpkg's `listed` calls installed.
+fn absent(wanted: Vec<&'static str>, listed: &str) -> Vec<&'static str> {
+    let installed: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(" installed")).collect();
+    wanted.into_iter().filter(|name| !installed.contains(name)).collect()
+}
+
+fn is_on_path(command: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(command).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_counts_only_when_installed() {
+        let listed = "bc installed\nbison config-files\nbc-doc installed\n";
+        assert_eq!(absent(vec!["bc", "bison", "flex"], listed), ["bison", "flex"]);
+    }
+}

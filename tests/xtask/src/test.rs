@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `cargo xtask test`: every tier, each after the other, and one closing line that says what failed.
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Context, Result};
+use rustix::process::{kill_process_group, Pid, Signal};
+
+use crate::interrupt::Hold;
+use crate::progress::{minutes, tied};
+use crate::{demo, place};
+
+/// The tiers in their order, by what they need: nothing, the guest, the demo's artifacts.
+const TIERS: &[(&str, &[&str])] = &[
+    ("host and golden", &["test", "--workspace", "--locked"]),
+    ("vm", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "vm"]),
+    ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"]),
+];
+
+/// Runs every tier, also after one has failed; the status is 1 if any did.
+pub fn run() -> Result<u8> {
+    let began = Instant::now();
+    // Before anything rebuilds this program: afterwards its path is that of a deleted file.
+    let xtask = std::env::current_exe().context("test: xtask's own path")?;
+    let mut failed = Vec::new();
+    let mut note = |name: &'static str, passed: bool| {
+        if !passed {
+            failed.push(name);
+        }
+    };
+    say("demo")?;
+    let demo = demo::run(&[]);
+    if let Err(error) = &demo {
+        eprintln!("xtask: {error:#}");
+    }
+    note("demo", demo.is_ok());
+    for (name, words) in TIERS {
+        say(name)?;
+        let mut cargo = tied("cargo");
+        cargo.args(*words).current_dir(place::checkout());
+        cargo.env("KUTRACE_XTASK", &xtask).env("KUTRACE_DEMO", demo::artifacts());
+        // One guest at a time: a guest has as many CPUs as it asks for, and times mean something.
+        if *name != "host and golden" {
+            cargo.env("RUST_TEST_THREADS", "1");
+        }
+        note(name, passed(&mut cargo)?);
+    }
+    let mut out = std::io::stdout().lock();
+    let took = minutes(began.elapsed());
+    match failed.as_slice() {
+        [] => writeln!(out, "xtask test: all passed: demo, host and golden, vm, browser ({took})")?,
+        failed => writeln!(out, "xtask test: FAILED: {} ({took})", failed.join(", "))?,
+    }
+    Ok(u8::from(!failed.is_empty()))
+}
+
+/// Runs `cargo` as a group of processes, all of which end when the user wants to stop.
+fn passed(cargo: &mut Command) -> Result<bool> {
+    let hold = Hold::new();
+    let mut child = cargo.process_group(0).stdin(Stdio::null()).spawn().context("test: cargo: cannot be started")?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        if hold.is_requested() {
+            let group = Pid::from_child(&child);
+            kill_process_group(group, Signal::TERM).context("test: cargo")?;
+            child.wait()?;
+            bail!("test: interrupted");
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn say(tier: &str) -> Result<()> {
+    Ok(writeln!(std::io::stdout().lock(), "== {tier}")?)
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The environment of kernel and module builds: Debian's rustc before rustup's, clang 19, and a bindgen new enough.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::place::{self, Key};
+use crate::progress::{self, tied};
+
+/// Debian 12's own bindgen is too old for 6.12, which asks for 0.65.1.
+const BINDGEN: &str = "0.71.1";
+
+/// What compiles kernels and modules.
+pub struct Toolchain {
+    /// Where `bindgen` is.
+    bindgen: PathBuf,
+    /// What each compiler calls itself.
+    versions: String,
+}
+
+impl Toolchain {
+    /// Installs bindgen into the cache unless it is there.
+    pub fn ensure() -> Result<Self> {
+        let root = place::cache()?.join(format!("bindgen-{BINDGEN}"));
+        let bindgen = root.join("bin");
+        if !bindgen.join("bindgen").is_file() {
+            let _lock = place::lock(&place::cache()?)?;
+            let mut install = tied("cargo");
+            install.args(["install", "bindgen-cli", "--locked", "--version", BINDGEN, "--root"]).arg(&root);
+            // Built outside of the checkout's target folder, which a running `cargo test` may hold.
+            install.env_remove("CARGO_TARGET_DIR");
+            progress::run("bindgen: building", &mut install, &place::cache()?.join("bindgen.log"))?;
+        }
+        let mut toolchain = Self { bindgen, versions: String::new() };
+        for compiler in ["rustc", "clang-19", "ld.lld-19", "bindgen"] {
+            let version = progress::output(toolchain.command(compiler).arg("--version")).context("toolchain")?;
+            toolchain.versions.push_str(&version);
+        }
+        Ok(toolchain)
+    }
+
+    /// `program` in the environment of a kernel build, which takes nothing from the caller's but its home.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = tied(program);
+        command.env_clear();
+        command.env("PATH", format!("/usr/sbin:/usr/bin:/sbin:/bin:{}", self.bindgen.display()));
+        command.envs(std::env::vars_os().filter(|(name, _)| name == "HOME"));
+        command.env("LC_ALL", "C");
+        command.envs([("KBUILD_BUILD_USER", "kutrace"), ("KBUILD_BUILD_HOST", "vm")]);
+        command
+    }
+
+    /// `make` for the kernel's build system, on every CPU. An empty LOCALVERSION keeps git's state out of the release.
+    pub fn make(&self) -> Command {
+        let mut command = self.command("make");
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        command.args(["LLVM=-19", "LOCALVERSION=", &format!("-j{jobs}")]);
+        command
+    }
+
+    /// Adds the compilers to a build's key.
+    pub fn add_to(&self, key: &mut Key) {
+        key.add("compilers", self.versions.as_bytes());
+    }
+}

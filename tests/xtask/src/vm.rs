@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `cargo xtask vm`: brings kernel, module and tools up to date and runs one command in the guest with them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+use clap::Args;
+
+use crate::guest::{self, Accelerator, Guest};
+use crate::kernel::{Kernel, Variant};
+use crate::toolchain::Toolchain;
+use crate::{module, packages, tools};
+
+#[derive(Args, Clone)]
+pub struct VmArgs {
+    /// Virtual CPUs
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub cpus: u32,
+    /// Count instructions: one CPU, whose time stamp counter advances by one per instruction
+    #[arg(long, conflicts_with = "cpus")]
+    pub icount: bool,
+    /// Memory of the guest in MiB
+    #[arg(long, value_name = "MB", default_value_t = 3072)]
+    pub mem: u32,
+    /// The host's folder at /mnt/share; a temporary one when absent
+    #[arg(long, value_name = "DIR")]
+    pub share: Option<PathBuf>,
+    /// Boot the same kernel without the patches (and so without the module)
+    #[arg(long)]
+    pub unpatched: bool,
+    /// Leave the module for CMD to load: its path is in $KUTRACE_MODULE
+    #[arg(long)]
+    pub no_load: bool,
+    /// From the start of the VM to the end of CMD
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub timeout: u64,
+    /// Runs as root in /tmp of the guest, with the tools on its PATH; not through a shell
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+impl VmArgs {
+    /// CMD in a guest of the usual kind.
+    pub fn new(command: Vec<OsString>) -> Self {
+        Self { cpus: 4, icount: false, mem: 3072, share: None, unpatched: false, no_load: false, timeout: 600, command }
+    }
+}
+
+/// Runs the command and returns its status.
+pub fn run(args: &VmArgs) -> Result<u8> {
+    packages::ensure()?;
+    let toolchain = Toolchain::ensure()?;
+    let variant = if args.unpatched { Variant::Unpatched } else { Variant::Patched };
+    let kernel = Kernel::new(variant, &toolchain)?;
+    let image = kernel.image(&toolchain)?;
+    let module = match variant {
+        Variant::Patched => Some(module::ensure(&kernel, &toolchain)?),
+        Variant::Unpatched => None,
+    };
+    let tools = tools::ensure()?;
+
+    // Dropped, and so removed, after the guest has ended.
+    let temporary = tempfile::tempdir().context("vm: share")?;
+    let share = match &args.share {
+        Some(dir) => dir.canonicalize().with_context(|| format!("vm: share: {}", dir.display()))?,
+        None => temporary.path().to_path_buf(),
+    };
+    if !share.is_dir() {
+        bail!("vm: share: {}: not a folder", share.display());
+    }
+    let mut guest = Guest {
+        image,
+        accelerator: Accelerator::Counted,
+        cpus: if args.icount { 1 } else { args.cpus },
+        memory: args.mem,
+        share,
+        load: module.clone().filter(|_| !args.no_load),
+        variables: variables(&tools, module.as_deref()),
+        command: args.command.clone(),
+        timeout: Duration::from_secs(args.timeout),
+    };
+    if !args.icount {
+        guest.accelerator = guest::accelerator(&guest)?;
+    }
+    guest::run(&guest)
+}
+
+/// CMD's environment.
+fn variables(tools: &Path, module: Option<&Path>) -> Vec<(&'static str, OsString)> {
+    let mut path = tools.as_os_str().to_owned();
+    path.push(":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    let mut variables = vec![
+        ("PATH", path),
+        ("HOME", "/tmp".into()),
+        ("USER", "root".into()),
+        ("LANG", "C.UTF-8".into()),
+        ("TERM", "dumb".into()),
+    ];
+    variables.extend(module.map(|module| ("KUTRACE_MODULE", module.as_os_str().to_owned())));
+    variables
+}
