@@ -62,8 +62,8 @@ fn followed(trace: &Trace, pair: impl Fn(i32, i32) -> bool) -> usize {
         before.take(200).any(|s| s.pid == arc.pid && s.event == WRITE)
     };
     let reads = |arc: &postprocess::span::Span| {
-        let after = spans[spans.partition_point(|s| s.start < arc.start + arc.dur)..].iter();
-        let next = after.filter(|s| s.pid == arc.ret as i32 && s.event == READ).next();
+        let mut after = spans[spans.partition_point(|s| s.start < arc.start + arc.dur)..].iter();
+        let next = after.find(|s| s.pid == arc.ret as i32 && s.event == READ);
         next.is_some_and(|read| read.start - (arc.start + arc.dur) < 1_000_000)
     };
     arcs.filter(writes).filter(|arc| reads(arc)).count()
