@@ -110,6 +110,7 @@ impl Builder {
             let from = self.intervals.iter().find(|i| i.cpu == e.cpu).map_or(e.ts, |i| i.from.min(e.ts));
             self.cpus[c].seen = true;
             self.cpus[c].since = from;
+            self.cpus[c].thread = self.threads.find(0, &mut self.names);
             self.place(c, if e.event == number::SWITCH { e.arg } else { e.pid }, from);
         }
         c
