@@ -2,3 +2,9 @@
 //! Host tier: no root, no kernel, no network.
 
 mod word;
+mod decode;
+mod damage;
+mod text;
+mod span;
+mod golden;
+mod upstream;
