@@ -13,10 +13,11 @@ use kutrace_tests::Trace;
 use postprocess::event::names::Names;
 use postprocess::event::read::{read, Events};
 use postprocess::event::write::Writer;
-use postprocess::event::Event;
+use postprocess::event::{Event, Interval, Meta};
 use postprocess::raw;
 use postprocess::span::build::Builder;
 use postprocess::span::{check, Span};
+use proptest::prelude::*;
 
 use crate::golden::assert_golden;
 
@@ -202,4 +203,48 @@ fn idle_and_blocking_of_any_length_are_one_span() {
     let cpu = trace.cpu(0).running(0, "", None).entry(100, MWAIT, &[0x60]).entry(1_500_000_000_000, IRQ + 0xec, &[]);
     cpu.entry(1_500_000_000_010, IRQ_RETURN + 0xec, &[]).entry(1_500_000_000_020, MARK_A, &[39_187_408]);
     assert_spans("long", decode(&trace));
+}
+
+/// Any event, most of them such that they collide: few CPUs, threads, numbers and times.
+fn any_event() -> impl Strategy<Value = Event> {
+    const NUMBERS: [u32; 26] = [
+        0x002, 0x107, 0x200, 0x200, 0x201, 0x206, 0x207, 0x208, 0x209, 0x20a, 0x210, 0x211, 0x212, 0x21c, 0x21f, 0x281,
+        0x40e, 0x5ec, 0x5ff, 0x804, 0x838, 0x9ff, 0xdff, 0xdff, 0x30000, 0x99,
+    ];
+    let what = (0..NUMBERS.len(), any::<bool>(), 0u32..4, 0u32..5);
+    let when = (prop_oneof![0i64..200, Just(1i64 << 58)], prop_oneof![Just(0i64), 0i64..50, Just(1i64 << 58)]);
+    (what, when, 0u32..5, 0u32..3).prop_map(|((n, returns, cpu, pid), (ts, dur), arg, ret)| {
+        let call = NUMBERS[n] >= 0x400 && NUMBERS[n] <= 0xfff;
+        let event = NUMBERS[n] | if call && returns { 0x200 } else { 0 };
+        let name = if event == 0x107 { 2 } else { 1 };
+        Event {
+            ts,
+            dur: if event & 0xe00 == 0x200 { dur & 1 } else { dur },
+            event,
+            cpu,
+            pid,
+            arg,
+            ret,
+            name,
+            ..Event::default()
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn spans_of_any_events_cover_all_time(mut list in proptest::collection::vec(any_event(), 1..60), format in 3u32..6) {
+        let mut names = Names::default();
+        names.id("name");
+        names.id("4/stat");
+        list.sort_by_key(|e| e.ts);
+        let intervals = (0..2).map(|cpu| Interval { cpu, from: 0, to: 300 }).collect();
+        let meta = Meta { format, intervals, ..Meta::default() };
+        let mut builder = Builder::new(&meta, names);
+        list.iter().for_each(|e| builder.push(e));
+        let (spans, tally) = builder.finish(meta.clone());
+        prop_assert_eq!(check(&spans, &meta.intervals, &tally), [""; 0]);
+    }
 }
