@@ -13,3 +13,9 @@ mod entry;
 
 mod recorder;
 mod word;
+mod decode;
+mod damage;
+mod text;
+mod span;
+mod golden;
+mod upstream;

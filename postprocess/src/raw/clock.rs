@@ -31,8 +31,8 @@ pub struct Clock {
 impl Clock {
     /// The clock of a trace, and a sentence for each thing about it that had to be guessed.
     ///
-    /// The rate is that between start and stop on the monotonic clock; if there is no stop, or it contradicts the
-    /// kernel's own calibration by more than 1 %, the calibration.
+    /// The rate is that between start and stop on the monotonic clock; if they are too near, if there is no stop, or if
+    /// it contradicts the kernel's own calibration by more than 1 %, the calibration.
     pub fn new(header: &Header) -> (Clock, Vec<&'static str>) {
         let mut notes = Vec::new();
         let shift = if header.shift > MAX_SHIFT {
@@ -49,6 +49,7 @@ impl Clock {
                 notes.push("the clock rate between start and stop is not the processor's; the latter is used");
                 c
             }
+            (None, Some(c)) if header.stop.tsc > header.start.tsc && !is_long(header) => c,
             (None, Some(c)) => {
                 notes.push("there is no usable stop time; the processor's clock rate is used");
                 c
@@ -84,11 +85,16 @@ impl Clock {
     }
 }
 
-/// Nanoseconds per TSC count between start and stop, if both are there and at least 1 ms apart.
+/// Whether start and stop are far enough apart, 1 ms, to measure the clock by.
+fn is_long(header: &Header) -> bool {
+    header.stop.monotonic_ns.saturating_sub(header.start.monotonic_ns) >= 1_000_000
+}
+
+/// Nanoseconds per TSC count between start and stop, if both make sense.
 fn measured(header: &Header) -> Option<i128> {
     let counts = header.stop.tsc.checked_sub(header.start.tsc)?;
     let ns = header.stop.monotonic_ns.checked_sub(header.start.monotonic_ns)?;
-    if ns < 1_000_000 || ns >> 62 != 0 || counts == 0 {
+    if !is_long(header) || ns >> 62 != 0 || counts == 0 {
         return None;
     }
     let rate = u128::from(counts) * 1_000_000_000 / u128::from(ns);

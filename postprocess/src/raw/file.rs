@@ -81,7 +81,7 @@ impl<'a> Layout<'a> {
             }
             if section.bytes > room as u64 {
                 self.damage.push(Damage::at(at + 8, "the names section reaches beyond the file's end"));
-                return self.search(bytes, start);
+                return self.search(bytes);
             }
             match section.tag {
                 file::NAMES => self.names(at, section, &bytes[start..start + len]),
@@ -93,7 +93,7 @@ impl<'a> Layout<'a> {
             self.damage.push(Damage::at(at.min(bytes.len()), "the file ends here, before its blocks"));
         }
         if self.blocks.is_empty() {
-            self.search(bytes, file::HEADER_BYTES);
+            self.search(bytes);
         }
     }
 
@@ -130,7 +130,7 @@ impl<'a> Layout<'a> {
         let start = at + file::SECTION_BYTES;
         if section.tag != file::BLOCKS {
             self.damage.push(Damage::at(at, "the section header is damaged; looking for blocks behind it"));
-            return self.search(bytes, at);
+            return self.search(bytes);
         }
         let by_size = section.bytes / block::BYTES as u64;
         let mut count = by_size;
@@ -167,11 +167,11 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Looks from `from` on for the first block header, and takes all that follows as blocks.
-    fn search(&mut self, bytes: &'a [u8], from: usize) {
+    /// Looks for the first block header in the file, and takes all that follows as blocks.
+    fn search(&mut self, bytes: &'a [u8]) {
         let magic = block::MAGIC.to_le_bytes();
         let size = (block::BYTES as u64 * 8).to_le_bytes();
-        let found = (from..bytes.len())
+        let found = (file::HEADER_BYTES..bytes.len())
             .find(|&at| bytes[at..].starts_with(&magic) && bytes.get(at + 48..at + 56).is_some_and(|b| b == size));
         if let Some(at) = found {
             self.take(bytes, at, u64::MAX);

@@ -106,8 +106,7 @@ impl<'a> Stream<'a> {
     }
 
     fn lose(&mut self) -> Timed<'a> {
-        let here = self.block.map_or(0, |b| b.lost);
-        let lost = self.blocks.peek().map_or(here, |next| next.lost.max(here));
+        let lost = self.block.map_or(0, |b| b.lost);
         let count = lost.saturating_sub(self.lost);
         self.lost = lost.max(self.lost);
         Timed { at: self.at, item: Item::Lost(count) }

@@ -110,6 +110,7 @@ impl Builder {
             let from = self.intervals.iter().find(|i| i.cpu == e.cpu).map_or(e.ts, |i| i.from.min(e.ts));
             self.cpus[c].seen = true;
             self.cpus[c].since = from;
+            self.cpus[c].thread = self.threads.find(0, &mut self.names);
             self.place(c, if e.event == number::SWITCH { e.arg } else { e.pid }, from);
         }
         c
@@ -119,6 +120,7 @@ impl Builder {
     /// does was rounded up, and is trimmed.
     fn arrive(&mut self, c: usize, ts: i64) -> i64 {
         let cpu = &mut self.cpus[c];
+        cpu.last = cpu.last.max(ts);
         if ts >= cpu.since {
             return ts;
         }
@@ -181,7 +183,7 @@ impl Builder {
         for c in 0..self.cpus.len() {
             if self.cpus[c].seen {
                 let known = self.intervals.iter().find(|i| i.cpu as usize == c);
-                let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since);
+                let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
                 self.close(c, to, Close::End { ret: 0, ipc: 0 });
                 self.end_overlays(c, to);
             }

@@ -14,6 +14,8 @@ pub struct Cpu {
     pub seen: bool,
     /// Where the open piece of time starts.
     pub since: i64,
+    /// When its last event was.
+    pub last: i64,
     /// The thread the open piece belongs to; the scheduler's belongs to the thread that called it.
     pub pid: i32,
     /// Index of the thread on it.
@@ -71,6 +73,7 @@ impl Cpu {
             id,
             seen: false,
             since: 0,
+            last: i64::MIN,
             pid: -1,
             thread: 0,
             stack: Vec::new(),

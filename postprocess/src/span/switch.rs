@@ -25,7 +25,7 @@ impl Builder {
             self.unwind(c, t, number::SCHED, e.ipc & 15);
             self.close(c, t, Close::Pause { ipc: e.ipc & 15 });
             let name = self.names.id("-sched-");
-            self.cpus[c].stack.push(Frame::call(number::SCHED, 0, name));
+            self.cpus[c].stack.push(Frame { shown: true, ..Frame::call(number::SCHED, 0, name) });
         }
         self.sched_left(c, t);
         let shown = self.cpus[c].top();
@@ -115,7 +115,7 @@ impl Builder {
         self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg, e.name)];
     }
 
-    /// Ends all that a CPU was doing.
+    /// Ends all that a CPU was doing. Since when its thread has not run is not known then.
     fn forget(&mut self, c: usize, t: i64) {
         self.sched_left(c, t);
         self.close(c, t, Close::Pause { ipc: 0 });
@@ -127,7 +127,7 @@ impl Builder {
             old.cpu = None;
             old.running = false;
             old.stack.clear();
-            old.last_end = Some(t);
+            old.last_end = None;
         }
     }
 
