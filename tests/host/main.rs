@@ -2,3 +2,4 @@
 //! Host tier: no root, no kernel, no network.
 
 mod word;
+mod page;

@@ -9,12 +9,12 @@
 
 /** Parts of a row's height, from its middle, that the zones reach. */
 const OUTER_PART = 0.42;
-const INNER_PART = 0.24;
+const INNER_PART = 0.27;
 /** Half heights in CSS pixels. */
 const CORE_HALF = 1.5;
 const LINE_HALF = 0.5;
 /** The least colour, of 256, that a pixel shows for the shortest moment of activity. */
-const LEAST_COLOR = 72;
+const LEAST_COLOR = 28;
 /** Dashes of low power in CSS pixels. */
 const DASH = 5;
 
@@ -209,11 +209,14 @@ class Picture {
     const { t0, t1 } = view;
     const scale = view.scale * this.ratio;
     const end = waits.first[item.row + 1];
-    for (let k = firstInLane(waits, item.row, t0); k < end; k++) {
+    for (let k = firstInLane(waits, item.row, t0), next = k; k < end; k = next) {
       const i = waits.ids[k];
       if (start[i] >= t1) break;
       const from = Math.round((start[i] - t0) * scale);
       const to = Math.max(Math.round((start[i] + dur[i] - t0) * scale), from + 1);
+      // Of short ones that begin in the same pixel, the first stands for all; a long one among them comes last.
+      next = to - from > 1 ? k + 1 : Math.max(k + 1, seekStart(start, waits.ids, k + 1, end, t0 + (from + 0.5) / scale));
+      if (next - 1 > k && dur[waits.ids[next - 1]] * scale >= 1) next--;
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
       if (b <= a) continue;

@@ -7,7 +7,9 @@ const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif
 const ARC_LEAST = 6;
 const ARC_MOST = 250;
 /** Points of a row are drawn if each has so many pixels on average. */
-const POINT_ROOM = 14;
+const POINT_ROOM = 40;
+/** And if a pixel stands for less than this, units of 10 ns. */
+const POINT_SCALE = 500;
 
 /** Something drawn that a pointer can find. @typedef {{i: number, x0: number, y0: number, x1: number, y1: number}} Spot */
 
@@ -154,7 +156,7 @@ class Overlay {
     const lane = item.group.points;
     const from = firstInLane(lane, item.row, view.t0);
     const to = seekStart(store.start, lane.ids, from, lane.first[item.row + 1], view.t1);
-    if ((to - from) * POINT_ROOM > view.width) return;
+    if ((to - from) * POINT_ROOM > view.width || view.scale * POINT_SCALE < 1) return;
     const bottom = view.top(item) + item.h;
     for (let k = from; k < to; k++) {
       const i = lane.ids[k];

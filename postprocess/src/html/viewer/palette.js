@@ -7,8 +7,8 @@ const LIGHT = Object.freeze({
   idle: "#20262e", lowPower: "#7b8694", cexit: "#e03131", select: "#111111", measure: "#1c6fd1",
   syscall: ["#2f9e57", "#46ad69", "#238a49"], trap: ["#e0559b", "#e876af", "#cf4389"],
   irq: ["#2b6cd4", "#4a84df", "#1f59b8"], bh: ["#35a3cf", "#55b5da", "#238bb5"], sched: ["#8b95a1"],
-  users: ["#f0a02e", "#a97bd6", "#d8c03f", "#b07a52", "#e98a5f", "#8a8fe0", "#9dbb3b", "#c77db0", "#c99a3a", "#7fb3a0",
-    "#e6b866", "#b59adf", "#c4703f", "#a8a345"],
+  users: ["#f0a02e", "#a58ae0", "#d8c03f", "#b07a52", "#ec8f62", "#8f93e6", "#a3bf3f", "#c9a06a", "#7db8a4",
+    "#e6b866", "#9fa8c9", "#c4703f", "#b3a23a", "#b59adf"],
   wakeup: "#1d5fd0", ipi: "#8a929c", mark: "#7a2fb5", match: "#000000",
 });
 
@@ -17,15 +17,15 @@ const DARK = Object.freeze({
   idle: "#c3cad2", lowPower: "#77828f", cexit: "#ff5d5d", select: "#ffffff", measure: "#6cb0ff",
   syscall: ["#3cb269", "#54c07f", "#2f9c59"], trap: ["#e86aa9", "#f08abd", "#d65897"],
   irq: ["#4c8bf0", "#6ea2f5", "#3a76d6"], bh: ["#45b4de", "#68c5e8", "#339cc4"], sched: ["#8d97a3"],
-  users: ["#f0a840", "#b48ae0", "#dcc850", "#bd8a63", "#f0976e", "#979cec", "#aac94d", "#d28cbd", "#d3a84c", "#8dc3b0",
-    "#ecc47a", "#c2a9ea", "#d2814f", "#b8b355"],
+  users: ["#f0a840", "#b097ec", "#dcc850", "#bd8a63", "#f09d72", "#9ba0f0", "#aecb4c", "#d2ad7c", "#8dc8b4",
+    "#ecc47a", "#acb5d6", "#d2814f", "#c2b148", "#c2a9ea"],
   wakeup: "#7fb2ff", ipi: "#9aa4b0", mark: "#cf9bff", match: "#ffffff",
 });
 
 /** Colours of waits by letter, good on both grounds. */
 const WAIT_COLORS = Object.freeze({
   c: "#f28c1c", d: "#3f9f45", k: "#b07aa1", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#87909b", r: "#c2a633",
-  s: "#6d6fd0", t: "#b3bac2", z: "#c77db0",
+  s: "#6d6fd0", t: "#98a2ad", z: "#c77db0",
 });
 
 class Palette {

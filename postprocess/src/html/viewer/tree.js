@@ -7,6 +7,7 @@
 
 /** Spans in a block of the lowest level, and blocks in a block of the next. */
 const FAN = 8;
+const FAN_BITS = 3;
 
 /** What a run of spans comes to: time by mode, and the longest span of user and of kernel mode (-1 if none). */
 class Summary {
@@ -44,8 +45,7 @@ class SummaryTree {
       for (let block = 0; block < count; block++) {
         summary.clear();
         for (let k = block * FAN; k < (block + 1) * FAN; k++) {
-          if (below === 0) this.addSpan(ids[k], summary);
-          else this.addBlock(below - 1, k, summary);
+          this.add(below, k, summary);
         }
         level.idle[block] = summary.idle;
         level.user[block] = summary.user;
@@ -65,17 +65,21 @@ class SummaryTree {
    */
   query(from, to, out) {
     out.clear();
-    for (let at = from; at < to;) {
-      let level = 0;
-      let size = 1;
-      while (level < this.levels.length && at % (size * FAN) === 0 && at + size * FAN <= to) {
-        level++;
-        size *= FAN;
-      }
-      if (level === 0) this.addSpan(this.ids[at], out);
-      else this.addBlock(level - 1, at / size, out);
-      at += size;
+    let low = from;
+    let high = to;
+    for (let level = 0; low < high; level++) {
+      const top = level === this.levels.length;
+      for (; low < high && (top || (low & (FAN - 1)) !== 0); low++) this.add(level, low, out);
+      for (; low < high && (high & (FAN - 1)) !== 0;) this.add(level, --high, out);
+      low >>>= FAN_BITS;
+      high >>>= FAN_BITS;
     }
+  }
+
+  /** Adds a block of a level, level 0 being the spans themselves. @param {number} level @param {number} at @param {Summary} out */
+  add(level, at, out) {
+    if (level === 0) this.addSpan(this.ids[at], out);
+    else this.addBlock(level - 1, at, out);
   }
 
   /** @param {number} i @param {Summary} out */

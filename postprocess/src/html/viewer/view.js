@@ -8,8 +8,10 @@ const SHORTEST = 10;
 const MARKS_HEIGHT = 18;
 const AXIS_HEIGHT = 24;
 const HEADER_HEIGHT = 22;
+/** A row of a CPU is so much higher than one of a thread. */
+const CPU_WEIGHT = 1.7;
 const ROW_LEAST = 18;
-const ROW_MOST = 60;
+const ROW_MOST = 90;
 
 /**
  * A row as it stands in the picture; `row` is -1 for the header of its group.
@@ -104,9 +106,10 @@ class View {
    */
   layOut(groups) {
     const shown = groups.filter((g) => g.keys.length > 0);
-    const rows = shown.reduce((sum, g) => sum + (g.collapsed ? 0 : g.keys.length), 0);
+    const weight = (/** @type {Group} */ g) => (g.name === "CPU" ? CPU_WEIGHT : 1);
+    const rows = shown.reduce((sum, g) => sum + (g.collapsed ? 0 : g.keys.length * weight(g)), 0);
     const room = this.rowsSeen - shown.length * HEADER_HEIGHT;
-    const h = Math.floor(Math.min(Math.max(room / Math.max(rows, 1), ROW_LEAST), ROW_MOST));
+    const unit = Math.max(room / Math.max(rows, 1), ROW_LEAST);
     this.items = [];
     this.itemsOf.clear();
     let y = 0;
@@ -114,6 +117,7 @@ class View {
       this.items.push({ group, row: -1, y, h: HEADER_HEIGHT });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
+      const h = Math.floor(Math.min(unit * weight(group), ROW_MOST));
       const items = group.keys.map((_, row) => ({ group, row, y: y + row * h, h }));
       this.itemsOf.set(group, items);
       this.items.push(...items);
