@@ -22,7 +22,7 @@ const CHUNK_BYTES: usize = 3 << 20;
 const PAGE_VERSION: u32 = 1;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 16] = [
+const SCRIPTS: [(&str, &str); 18] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("decode.js", include_str!("viewer/decode.js")),
@@ -31,7 +31,9 @@ const SCRIPTS: [(&str, &str); 16] = [
     ("view.js", include_str!("viewer/view.js")),
     ("palette.js", include_str!("viewer/palette.js")),
     ("axis.js", include_str!("viewer/axis.js")),
+    ("compose.js", include_str!("viewer/compose.js")),
     ("draw.js", include_str!("viewer/draw.js")),
+    ("arcs.js", include_str!("viewer/arcs.js")),
     ("overlay.js", include_str!("viewer/overlay.js")),
     ("hit.js", include_str!("viewer/hit.js")),
     ("search.js", include_str!("viewer/search.js")),

@@ -119,7 +119,7 @@ const HELP = Object.freeze([
   ["Click a span", "its details; F zooms to it"],
   ["Shift-drag", "measure; F zooms to the range"],
   ["/", "search; Enter and Shift-Enter go to the next and previous match"],
-  ["R, I", "wakeup arcs, interprocessor interrupts on and off"],
+  ["U, I", "wakeup arcs, interprocessor interrupts on and off"],
   ["L", "legend on and off"],
   ["Esc", "clear what is selected, measured, searched"],
   ["Dotted below a row", "spans shorter than a pixel, summed up"],

@@ -22,7 +22,7 @@ function hitAt(app, x, y) {
   const row = item !== null && item.row >= 0 ? item : null;
   const executed = row ? executionAt(app, row, x) : null;
   if (executed && !isIdle(app.store.kind[executed.i])) return executed;
-  const arc = overlay.arcs.find((a) => nearArc(a, x, y));
+  const arc = overlay.arcs.drawn.find((a) => nearArc(a, x, y));
   if (arc) return { i: arc.i, item, others: 0 };
   return executed ?? (row ? waitAt(app, row, x) : null);
 }
@@ -51,8 +51,7 @@ function executionAt(app, item, x) {
     if (wide && store.start[i] <= middle && store.start[i] + store.dur[i] > middle) return { i, item, others: 0 };
     if (at - k > 8) break;
   }
-  tree.query(k, next, app.picture.summary);
-  const { kernelSpan, userSpan } = app.picture.summary;
+  const { kernelSpan, userSpan } = tree.query(k, next, new Summary());
   const i = kernelSpan >= 0 ? kernelSpan : userSpan >= 0 ? userSpan : exec.ids[k];
   return { i, item, others: next - k - 1 };
 }
@@ -69,17 +68,4 @@ function waitAt(app, item, x) {
     if (store.start[i] + store.dur[i] > from) return { i, item, others: 0 };
   }
   return null;
-}
-
-/** Whether a point lies within 4 pixels of an arc. @param {Spot} arc @param {number} x @param {number} y */
-function nearArc(arc, x, y) {
-  const { x0, y0, x1, y1 } = arc;
-  if (x < x0 - 4 || x > x1 + 4 || y0 === y1) return false;
-  for (let step = 0; step <= 24; step++) {
-    const t = step / 24;
-    const px = (1 - t) ** 2 * x0 + 2 * (1 - t) * t * x1 + t ** 2 * x1;
-    const py = (1 - t) ** 2 * y0 + 2 * (1 - t) * t * y0 + t ** 2 * y1;
-    if (Math.hypot(px - x, py - y) <= 4) return true;
-  }
-  return false;
 }

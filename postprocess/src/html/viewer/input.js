@@ -91,7 +91,7 @@ const KEYS = {
   PageUp: (app) => app.view.scrollRows(-app.view.rowsSeen),
   PageDown: (app) => app.view.scrollRows(app.view.rowsSeen),
   KeyF: (app) => app.fitSelection(),
-  KeyR: (app) => app.toggleArcs(),
+  KeyU: (app) => app.toggleArcs(),
   KeyI: (app) => app.toggleIpis(),
   KeyL: (app) => app.toggleLegend(),
 };
@@ -119,6 +119,7 @@ function listenToKeys(app) {
       e.preventDefault();
       return;
     }
+    /** @type {((app: App, shift: boolean) => void) | undefined} */
     const byCharacter = e.key === "Enter" && e.shiftKey ? () => app.stepMatch(-1) : CHARACTERS[e.key];
     const action = byCharacter ?? KEYS[e.code];
     if (!action) return;

@@ -15,8 +15,8 @@ class App {
     this.marks = laneOfKind(store, Kind.MARK);
     this.view = new View(store);
     this.search = new Search(store);
-    this.picture = new Picture(byId("base"));
-    this.overlay = new Overlay(byId("overlay"));
+    this.picture = new Picture(this, byId("base"));
+    this.overlay = new Overlay(this, byId("overlay"));
     this.labels = new Labels(byId("labels"));
     this.help = /** @type {HTMLDialogElement} */ (byId("help"));
     this.palette = new Palette(false);
@@ -113,7 +113,7 @@ class App {
     requestAnimationFrame(() => {
       this.scheduled = false;
       if (this.stale.view) this.drawNow();
-      else if (this.stale.overlay) this.overlay.draw(this);
+      else if (this.stale.overlay) this.overlay.draw();
       this.stale.overlay = false;
     });
   }
@@ -123,10 +123,11 @@ class App {
     const { view } = this;
     this.stale.view = this.stale.overlay = false;
     this.axis = axisOf(this.store.meta.tracebase, view.t0, view.t1, view.width / 95);
-    this.picture.draw(this);
-    this.overlay.draw(this);
+    this.picture.draw();
+    this.overlay.draw();
     this.labels.draw(this);
     byId("basetime").textContent = `${this.axis.baseText} +`;
+    byId("matches").textContent = this.search.text(view);
     byId("range").textContent = durationText(view.t1 - view.t0);
     this.draws++;
     this.lastDraw = performance.now() - began;
@@ -161,7 +162,6 @@ class App {
   /** @param {string} pattern @param {boolean} ignoreCase */
   find(pattern, ignoreCase) {
     this.search.find(pattern, ignoreCase);
-    byId("matches").textContent = this.search.text();
     this.viewChanged();
   }
 
@@ -169,7 +169,6 @@ class App {
   stepMatch(direction) {
     const { store, view, search } = this;
     const i = search.step(direction, direction > 0 ? view.t0 : view.t1);
-    byId("matches").textContent = search.text();
     if (i < 0) return;
     const middle = store.start[i] + store.dur[i] / 2;
     const dur = Math.max(store.dur[i], 1);
@@ -260,7 +259,7 @@ function handle(app) {
     },
     search: () => ({
       pattern: search.pattern, active: search.active, count: search.ids.length, total: search.total,
-      shortest: search.shortest, longest: search.longest, current: search.current, text: search.text(),
+      shortest: search.shortest, longest: search.longest, current: search.current, text: search.text(view),
     }),
     selected: () => (app.selected >= 0 ? describe(app.selected) : null),
     measured: () => app.measured,

@@ -3,9 +3,6 @@
 "use strict";
 
 const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
-/** An arc narrower than this is left out; of the others at most so many are drawn, the longest. */
-const ARC_LEAST = 6;
-const ARC_MOST = 250;
 /** Points of a row are drawn if each has so many pixels on average. */
 const POINT_ROOM = 40;
 /** And if a pixel stands for less than this, units of 10 ns. */
@@ -14,16 +11,19 @@ const POINT_SCALE = 500;
 /** Something drawn that a pointer can find. @typedef {{i: number, x0: number, y0: number, x1: number, y1: number}} Spot */
 
 class Overlay {
-  /** @param {HTMLCanvasElement} canvas */
-  constructor(canvas) {
+  /** Device pixels per CSS pixel. */
+  ratio = 1;
+
+  /** @param {App} app @param {HTMLCanvasElement} canvas */
+  constructor(app, canvas) {
+    this.app = app;
     this.canvas = canvas;
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     /** @type {Map<string, number>} */
     this.widths = new Map();
     /** Marks and points drawn. @type {Spot[]} */
     this.spots = [];
-    /** Arcs drawn, from end to end. @type {Spot[]} */
-    this.arcs = [];
+    this.arcs = new Arcs(app, this.context);
   }
 
   /** @param {number} width in CSS pixels @param {number} height @param {number} ratio */
@@ -34,13 +34,11 @@ class Overlay {
     this.widths.clear();
   }
 
-  /** @param {App} app */
-  draw(app) {
-    const { context: c, ratio = 1 } = this;
+  draw() {
+    const { app, context: c, ratio } = this;
     const { view } = app;
-    this.app = app;
     this.spots.length = 0;
-    this.arcs.length = 0;
+    this.arcs.drawn.length = 0;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.clearRect(0, 0, view.width, view.height);
     c.textBaseline = "middle";
@@ -51,8 +49,8 @@ class Overlay {
     this.headers();
     this.names();
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
-    if (app.showArcs) this.drawArcs(app.wakeups, app.palette.css.wakeup, true);
-    if (app.showIpis) this.drawArcs(app.ipis, app.palette.css.ipi, false);
+    if (app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
+    if (app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
     this.selection();
     c.restore();
     this.marks();
@@ -74,7 +72,7 @@ class Overlay {
   names() {
     const { context: c } = this;
     const { store, view, palette, search, picture } = this.app;
-    for (const { i, x, w, item } of picture.roomy) {
+    for (const { i, x, w, item } of picture.lines.roomy) {
       const kind = store.kind[i];
       if (kind === Kind.C_EXIT) continue;
       const size = Math.min(12, Math.floor(item.h * 2 * (isKernel(kind) ? OUTER_PART : INNER_PART) * 0.92));
@@ -201,64 +199,6 @@ class Overlay {
       free = x + this.widthOf(text, 211) + 8;
       this.spots.push({ i, x0: x, x1: free - 6, y0: 0, y1: MARKS_HEIGHT });
     }
-  }
-
-  /**
-   * Arcs of one sort, on all groups whose rows they connect.
-   * @param {Lane} lane
-   * @param {string} color
-   * @param {boolean} dashed
-   */
-  drawArcs(lane, color, dashed) {
-    const { context: c } = this;
-    const { store, view, groups } = this.app;
-    const found = [];
-    for (let k = firstInLane(lane, 0, view.t0); k < lane.ids.length; k++) {
-      const i = lane.ids[k];
-      if (store.start[i] >= view.t1) break;
-      if (store.dur[i] * view.scale >= ARC_LEAST && store.start[i] + store.dur[i] > view.t0) found.push(i);
-    }
-    if (found.length > ARC_MOST) found.sort((a, b) => store.dur[b] - store.dur[a]).length = ARC_MOST;
-    c.strokeStyle = c.fillStyle = color;
-    c.lineWidth = 1.4;
-    c.globalAlpha = 0.85;
-    for (const group of groups) {
-      const items = view.itemsOf.get(group);
-      if (!items || (lane === this.app.ipis && group.name !== "CPU")) continue;
-      for (const i of found) {
-        const from = items[group.rowOf(i)];
-        const to = items[group.targetRow(i)];
-        if (to) this.arc(i, from ?? to, to, dashed);
-      }
-    }
-    c.globalAlpha = 1;
-    c.setLineDash([]);
-  }
-
-  /** @param {number} i @param {Item} from @param {Item} to @param {boolean} dashed */
-  arc(i, from, to, dashed) {
-    const { context: c } = this;
-    const { store, view } = this.app;
-    const x0 = view.x(store.start[i]);
-    const x1 = view.x(store.start[i] + store.dur[i]);
-    const y0 = view.top(from) + from.h / 2;
-    const y1 = view.top(to) + to.h / 2;
-    const same = y0 === y1;
-    const cx = same ? (x0 + x1) / 2 : x1;
-    const cy = same ? y0 - from.h * 0.9 : y0;
-    c.setLineDash(dashed ? [4, 3] : []);
-    c.beginPath();
-    c.moveTo(x0, y0);
-    c.quadraticCurveTo(cx, cy, x1, y1);
-    c.stroke();
-    const angle = Math.atan2(y1 - cy, x1 - cx);
-    c.setLineDash([]);
-    c.beginPath();
-    c.moveTo(x1, y1);
-    c.lineTo(x1 - 6 * Math.cos(angle - 0.4), y1 - 6 * Math.sin(angle - 0.4));
-    c.lineTo(x1 - 6 * Math.cos(angle + 0.4), y1 - 6 * Math.sin(angle + 0.4));
-    c.fill();
-    this.arcs.push({ i, x0, y0, x1, y1 });
   }
 
   /** An outline around the selected span, on every row that shows it. */

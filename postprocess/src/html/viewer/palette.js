@@ -59,15 +59,20 @@ class Palette {
   }
 
   /**
-   * Which shade of its kind a span of execution has: threads differ by pid, the rest by number.
+   * Which shade of its kind a span of execution has: neighbours in the list of threads differ, the rest by number.
    * @param {Store} store
    * @param {number} i
    */
   shade(store, i) {
     const kind = store.kind[i];
-    const by = kind === Kind.USER ? Math.imul(store.pids[store.pid[i]], 0x9e3779b1) >>> 8
+    const by = kind === Kind.USER ? store.pid[i]
       : kind === Kind.BH ? store.arg[i] : store.events[store.event[i]];
     return by % this.pixels[kind].length;
+  }
+
+  /** @param {Store} store @param {number} i */
+  waitPixel(store, i) {
+    return this.waitPixels[store.events[store.event[i]] - WAIT_A];
   }
 
   /** @param {Store} store @param {number} i */

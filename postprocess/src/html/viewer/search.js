@@ -26,6 +26,8 @@ class Search {
     this.total = 0;
     this.shortest = 0;
     this.longest = 0;
+    /** Time of the first k matches. */
+    this.sums = new Float64Array(1);
     /** Which of the matches is shown, -1 before the first. */
     this.current = -1;
     /** @type {Map<Group, Lane>} */
@@ -67,14 +69,16 @@ class Search {
     let count = 0;
     for (let i = 0; i < n; i++) if (hits[name[i]] === 1 && kind[i] !== NEVER_FOUND) count++;
     this.ids = new Uint32Array(count);
+    this.sums = new Float64Array(count + 1);
     this.total = 0;
     this.shortest = Infinity;
     this.longest = 0;
     for (let i = 0, k = 0; k < count; i++) {
       if (hits[name[i]] !== 1 || kind[i] === NEVER_FOUND) continue;
-      this.ids[k++] = i;
       const d = dur[i];
+      this.ids[k++] = i;
       this.total += d;
+      this.sums[k] = this.total;
       if (d < this.shortest) this.shortest = d;
       if (d > this.longest) this.longest = d;
     }
@@ -86,7 +90,9 @@ class Search {
     if (!lane) {
       const { kind } = this.store;
       const rowOf = Int32Array.from(this.ids, (i) => (kind[i] <= Kind.WAIT ? group.rowOf(i) : -1));
-      lane = laneOf(this.store, indexByRow(group.keys.length, rowOf, this.ids));
+      const index = indexByRow(group.keys.length, rowOf, this.ids);
+      putInstantsFirst(this.store, index);
+      lane = laneOf(this.store, index);
       this.lanes.set(group, lane);
     }
     return lane;
@@ -109,8 +115,8 @@ class Search {
     return this.ids[this.current];
   }
 
-  /** What was found, in words. */
-  text() {
+  /** What was found, and how much of it starts in sight, in words. @param {View} view */
+  text(view) {
     if (this.error !== "") return this.error;
     if (!this.active) return "";
     const n = this.ids.length;
@@ -118,6 +124,11 @@ class Search {
     if (n === 0) return count;
     const at = this.current >= 0 ? ` (at ${this.current + 1})` : "";
     const range = `${durationText(this.shortest)}..${durationText(this.longest)}`;
-    return `${count}${at}, total ${durationText(this.total)} [${range}]`;
+    const { start } = this.store;
+    const from = seekStart(start, this.ids, 0, n, view.t0);
+    const to = seekStart(start, this.ids, from, n, view.t1);
+    const seen = to - from === n ? ""
+      : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.sums[to] - this.sums[from])}`;
+    return `${count}${at}, total ${durationText(this.total)} [${range}]${seen}`;
   }
 }

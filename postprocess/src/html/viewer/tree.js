@@ -11,9 +11,11 @@ const FAN_BITS = 3;
 
 /** What a run of spans comes to: time by mode, and the longest span of user and of kernel mode (-1 if none). */
 class Summary {
-  constructor() {
-    this.clear();
-  }
+  idle = 0;
+  user = 0;
+  kernel = 0;
+  userSpan = -1;
+  kernelSpan = -1;
 
   clear() {
     this.idle = 0;
@@ -74,6 +76,7 @@ class SummaryTree {
       low >>>= FAN_BITS;
       high >>>= FAN_BITS;
     }
+    return out;
   }
 
   /** Adds a block of a level, level 0 being the spans themselves. @param {number} level @param {number} at @param {Summary} out */

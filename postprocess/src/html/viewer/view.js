@@ -21,7 +21,9 @@ const ROW_MOST = 90;
 class View {
   /** @param {Store} store */
   constructor(store) {
-    [this.begin, this.end] = extent(store);
+    const [begin, end] = extent(store);
+    this.begin = begin;
+    this.end = end;
     this.t0 = this.begin;
     this.t1 = this.end;
     this.width = 1;
@@ -64,11 +66,9 @@ class View {
   show(t0, t1) {
     const whole = Math.max((this.end - this.begin) * 1.01, SHORTEST);
     const span = Math.min(Math.max(t1 - t0, SHORTEST), whole);
-    const least = this.begin - span / 2;
-    const most = this.end + span / 2;
-    const middle = Math.min(Math.max((t0 + t1) / 2, this.begin), this.end);
-    const from = span === whole ? (this.begin + this.end - span) / 2 : middle - span / 2;
-    this.t0 = Math.min(Math.max(from, least), most - span);
+    const wanted = span === whole ? (this.begin + this.end) / 2 : (t0 + t1) / 2;
+    const middle = Math.min(Math.max(wanted, this.begin), this.end);
+    this.t0 = middle - span / 2;
     this.t1 = this.t0 + span;
   }
 
