@@ -32,6 +32,7 @@ const scenarios = {
     const banner = await page.locator("#banner").textContent();
     for (const text of expected.banner ?? []) assert.ok(banner.includes(text), banner);
     assert.ok(await ask(page, () => __ku.whenReady.then(() => true)));
+    await page.keyboard.press("d");
     await settle(page);
     const draws = await ask(page, () => __ku.draws());
     await page.waitForTimeout(300);
@@ -129,6 +130,7 @@ const scenarios = {
       answers.push(found.text);
     }
     await page.fill("#pattern", "[");
+    await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a regular expression");
     await page.fill("#pattern", "PAGE_FAULT");
     assert.equal((await ask(page, () => __ku.search())).count, 0);
@@ -154,6 +156,39 @@ const scenarios = {
       for (const text of expected.texts ?? []) assert.ok(hover.includes(text), `${text} in ${hover}`);
     }
     return { hits: expected.hits.length };
+  },
+
+  async picture(page) {
+    const { begin, end } = await view(page);
+    await ask(page, ([t0, t1]) => __ku.show(t0, t1), [begin + (end - begin) * 0.5, begin + (end - begin) * 0.5 + 1500]);
+    const seen = await ask(page, () => {
+      const canvas = document.getElementById("base");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const pixel = (x, y) => data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 3).join();
+      const { t0, t1, width } = __ku.view();
+      const seen = [];
+      for (const row of __ku.rows().filter((r) => r.row >= 0)) {
+        for (let x = 3; x < width - 3; x += 7) {
+          const middle = Math.floor(row.y + row.h / 2);
+          const hit = __ku.hit(x + 0.5, middle);
+          const edges = hit ? [hit.start, hit.start + hit.dur].map((t) => ((t - t0) / (t1 - t0)) * width) : [];
+          if (!hit || hit.event < 0 || edges.some((edge) => Math.abs(edge - x) < 3)) continue;
+          const zones = [0, 0.2, 0.38].map((part) => pixel(x, Math.floor(middle + part * row.h)));
+          seen.push({ x, event: hit.event, pid: hit.pid, zones, back: pixel(x, Math.floor(row.y + 1)) });
+        }
+      }
+      return seen;
+    });
+    const kinds = new Set();
+    for (const { x, event, pid, zones, back } of seen) {
+      const reached = zones.map((zone) => zone !== back);
+      const kind = event >= 0x10000 ? (pid > 0 ? "user" : "idle") : "kernel";
+      const wanted = { idle: [true, false, false], user: [true, true, false], kernel: [true, true, true] }[kind];
+      assert.deepEqual(reached, wanted, `${kind} at ${x}: ${zones}, ground ${back}`);
+      kinds.add(kind);
+    }
+    assert.deepEqual([...kinds].sort(), ["idle", "kernel", "user"]);
+    return { pixels: seen.length };
   },
 
   async pointer(page) {

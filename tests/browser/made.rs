@@ -121,6 +121,11 @@ fn a_point_of_the_picture_answers_with_the_span_drawn_there() {
 }
 
 #[test]
+fn idle_is_a_line_user_execution_a_band_and_the_kernel_fills_its_row() {
+    run_on("picture", &workload(300), &json!({}));
+}
+
+#[test]
 fn clicks_drags_and_labels_do_what_they_promise() {
     run_on("pointer", &workload(300), &json!({}));
 }
