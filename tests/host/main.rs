@@ -19,3 +19,4 @@ mod text;
 mod span;
 mod golden;
 mod upstream;
+mod page;
