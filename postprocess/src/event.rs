@@ -1,2 +1,83 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Placeholder while the stage is written.
+//! Events: what happened, when, on which CPU, in units of 10 ns; and the text that carries them between stages.
+//!
+//! The numbers are the original's (see [`number`]), whatever the raw format they come from. Events are ordered by time
+//! over all CPUs; what is said about the whole trace is in [`Meta`].
+
+pub mod number;
+pub mod names;
+pub mod date;
+pub mod digits;
+pub mod write;
+pub mod read;
+
+/// One transition, point event or name. Columns are those of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Units of 10 ns after the minute in [`Meta::base`]; negative for a name known from the start.
+    pub ts: i64,
+    /// Units of 10 ns: of a call that carries its return, at least 1; of a point event 1; else 0.
+    pub dur: i64,
+    /// Number; see [`number`]. Names have it without their length.
+    pub event: u32,
+    /// CPU.
+    pub cpu: u32,
+    /// Thread running there.
+    pub pid: u32,
+    /// RPC identity, 0 for none.
+    pub rpc: u32,
+    /// First argument; of a name, the number named.
+    pub arg: u32,
+    /// Return value.
+    pub ret: u32,
+    /// IPC or LLC codes: low four bits of the time before, high four of a folded call.
+    pub ipc: u8,
+    /// Index into the [`names::Names`] that travel with the events.
+    pub name: u32,
+}
+
+/// What is known about the whole trace, gathered from all stages before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// The raw format the events come from: 5, or 3 for the original's text.
+    pub format: u32,
+    /// The minute that times count from, `YYYY-MM-DD_hh:mm:00`, UTC; empty if not known.
+    pub base: String,
+    /// The original's flag byte: 0x80 IPC, 0x40 wrapped, 0x20 LLC, low bits the version.
+    pub flags: u32,
+    /// Events the recorder counted as lost.
+    pub lost: u64,
+    /// What was damaged, cut or repaired, a sentence each.
+    pub quality: Vec<String>,
+    /// From when to when each CPU was traced; a CPU that is not listed, from its first event to the last of all.
+    pub intervals: Vec<Interval>,
+}
+
+impl Meta {
+    /// Whether nothing was lost or damaged.
+    pub fn is_whole(&self) -> bool {
+        self.lost == 0 && self.quality.is_empty()
+    }
+}
+
+/// The time for which a CPU was traced, units of 10 ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// The CPU.
+    pub cpu: u32,
+    /// First moment.
+    pub from: i64,
+    /// Last moment.
+    pub to: i64,
+}
+
+/// A block of the raw file that was used; a comment line in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockLine {
+    /// Its begin, units of 10 ns.
+    pub ts: i64,
+    /// Its CPU.
+    pub cpu: u32,
+    /// Its place in the file, from 0.
+    pub index: usize,
+}

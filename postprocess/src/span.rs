@@ -1,7 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Spans: what each CPU did, from when to when; and the JSON that carries them to the page.
+//!
+//! [`build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
+//! calls and returns, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`]
+//! and the latencies of [`idle`]. [`check`] says what must hold of the result.
 
+pub mod build;
+pub mod cpu;
+pub mod stack;
+pub mod thread;
+pub mod nest;
+pub mod switch;
+pub mod point;
+pub mod wake;
+pub mod wait;
+pub mod idle;
+pub mod check;
 pub mod json;
+
+use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER};
+
+pub use build::build;
+pub use check::check;
 
 /// A trace as spans: what `eventtospan` makes and `spantohtml` draws.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,4 +84,48 @@ pub struct Meta {
     pub lost: u64,
     /// What was damaged, cut or repaired, a sentence each; shown as a banner.
     pub quality: Vec<String>,
+}
+
+/// What the span builder counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Calls, returns and switches that were missing and have been supplied.
+    pub repairs: u64,
+    /// Events before the end of what was known of their CPU; held until then.
+    pub late: u64,
+    /// Events of no known number, or of no possible CPU.
+    pub unknown: u64,
+    /// Stretches of a CPU's time of which nothing is known.
+    pub gaps: u64,
+    /// Wakeups.
+    pub wakeups: u64,
+    /// Wakeups that led to a run.
+    pub runs: u64,
+    /// Wakeups of a thread that was woken and had not run.
+    pub repeated: u64,
+    /// Wakeups that had not led to a run at the end.
+    pub pending: u64,
+    /// Units of 10 ns in user code, over all CPUs.
+    pub user: i64,
+    /// Units in the kernel.
+    pub system: i64,
+    /// Units idle, or leaving idle.
+    pub idle: i64,
+    /// Units of which nothing is known.
+    pub lost: i64,
+}
+
+impl Tally {
+    /// Adds up the time of all execution spans.
+    fn count(&mut self, spans: &[Span]) {
+        for span in spans.iter().filter(|s| is_execution(s.event)) {
+            let sum = match span.event as u32 {
+                LOST => &mut self.lost,
+                USER | IDLE_EXIT => &mut self.idle,
+                0x10001.. => &mut self.user,
+                _ => &mut self.system,
+            };
+            *sum = sum.saturating_add(span.dur);
+        }
+    }
 }

@@ -13,3 +13,10 @@ mod entry;
 
 mod recorder;
 mod word;
+mod decode;
+mod damage;
+mod text;
+mod span;
+mod golden;
+mod upstream;
+mod page;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Integers to and from decimal text, without the machinery of `fmt`: the hot loop of both text stages.
+
+/// Appends `value` in decimal.
+#[inline]
+pub fn put(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    put_unsigned(out, value.unsigned_abs());
+}
+
+/// Appends `value` in decimal.
+#[inline]
+pub fn put_unsigned(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends `value`, below 2^12 or more, as three or more digits of lower-case hex.
+#[inline]
+pub fn put_hex(out: &mut Vec<u8>, value: u32) {
+    let nibbles = (8 - value.leading_zeros() / 4).max(3);
+    for n in (0..nibbles).rev() {
+        out.push(b"0123456789abcdef"[(value >> (4 * n) & 15) as usize]);
+    }
+}
+
+/// Reads a decimal number that fills `text`; `None` for anything else, overflow included.
+#[inline]
+pub fn get(text: &[u8]) -> Option<i64> {
+    let (digits, negative) = match text {
+        [b'-', rest @ ..] => (rest, true),
+        _ => (text, false),
+    };
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    let mut value = 0i64;
+    for &c in digits {
+        let digit = c.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(if negative { -value } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        for value in [0, 7, -1, 10, 4_294_967_295, -123_456_789_012_345_678] {
+            let mut text = Vec::new();
+            put(&mut text, value);
+            assert_eq!(get(&text), Some(value));
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for text in ["", "-", "+1", "1a", "9999999999999999999"] {
+            assert_eq!(get(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn hex_has_three_digits_or_more() {
+        let mut text = Vec::new();
+        put_hex(&mut text, 0x2);
+        put_hex(&mut text, 0x5ff);
+        put_hex(&mut text, 0x30000);
+        assert_eq!(text, b"0025ff30000");
+    }
+}

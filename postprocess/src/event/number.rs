@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Event numbers in the text and in spans: the original's map, and the few that are ours.
+//!
+//! ```text
+//! 001..1ff names     200..282 points       400 trap   500 irq   5ff softirq   800 c00 system call   9ff dff scheduler
+//!                                          600        700       7ff           a00 e00              bff fff   returns
+//! ```
+//!
+//! Ours: 0x107 says that a thread is inside a system call whose start is not in the trace, 0xbfe is the return from
+//! one whose number is not known, 0x30000 is time of which nothing was recorded. The bit 0x200 tells a return from
+//! its call. The middle digit of a name's number is its length in the original's files; here it is always 0.
+
+/// Name of a thread: the argument is its pid.
+pub const PID_NAME: u32 = 0x002;
+/// Name of an RPC method.
+pub const METHOD_NAME: u32 = 0x003;
+/// Name of a lock.
+pub const LOCK_NAME: u32 = 0x007;
+/// Release and version of the kernel.
+pub const KERNEL_NAME: u32 = 0x102;
+/// Model of the CPUs.
+pub const MODEL_NAME: u32 = 0x103;
+/// Name of the host.
+pub const HOST_NAME: u32 = 0x104;
+/// Ours: the thread in the argument is inside the system call that the name gives, as `number/name`.
+pub const OPEN_CALL: u32 = 0x107;
+
+/// The CPU switches to the thread in the argument. Duration 1: a statement of who runs, not a switch.
+pub const SWITCH: u32 = 0x200;
+/// An RPC request starts or, with 0, ends.
+pub const RPC_REQUEST: u32 = 0x201;
+/// An RPC response starts or, with 0, ends.
+pub const RPC_RESPONSE: u32 = 0x202;
+/// An RPC goes on.
+pub const RPC_MIDDLE: u32 = 0x203;
+/// The thread in the argument is made runnable.
+pub const RUNNABLE: u32 = 0x206;
+/// An interrupt is sent to the CPU in the argument.
+pub const IPI: u32 = 0x207;
+/// Idle enters a low-power state.
+pub const MWAIT: u32 = 0x208;
+/// Frequency, MHz, of the time before.
+pub const FREQUENCY: u32 = 0x209;
+/// First of the marks a, b, c, d.
+pub const MARK_A: u32 = 0x20a;
+/// Last of the marks, with a number.
+pub const MARK_D: u32 = 0x20d;
+/// Row label, in spans only.
+pub const ROW_LABEL: u32 = 0x20e;
+/// A lock was not acquired.
+pub const LOCK_TRY: u32 = 0x210;
+/// A lock was acquired after a try.
+pub const LOCK_ACQUIRED: u32 = 0x211;
+/// A lock is given up.
+pub const LOCK_RELEASED: u32 = 0x212;
+/// A packet arrived in the kernel.
+pub const RX_PACKET: u32 = 0x214;
+/// A program says it sent a packet; last of the four packet events.
+pub const TX_USER: u32 = 0x217;
+/// Frequency, MHz, of the time after.
+pub const FREQUENCY_SET: u32 = 0x21c;
+/// A store to a word that another CPU waits on.
+pub const MONITOR_STORE: u32 = 0x21e;
+/// That wait ends.
+pub const MONITOR_EXIT: u32 = 0x21f;
+/// Last of the points.
+pub const POINT_LAST: u32 = 0x27f;
+/// A sample of a user program counter; `+ 1` of a kernel one.
+pub const PC_SAMPLE: u32 = 0x280;
+/// A lock is held, in spans only.
+pub const LOCK_HELD: u32 = 0x282;
+/// A lock is waited for, in spans only.
+pub const LOCK_WAITED: u32 = 0x283;
+/// Waiting for reason `a`; the letters follow, in spans only.
+pub const WAIT_A: u32 = 0x300;
+
+/// Traps.
+pub const TRAP: u32 = 0x400;
+/// Interrupts.
+pub const IRQ: u32 = 0x500;
+/// Softirqs; the argument says which.
+pub const SOFTIRQ: u32 = 0x5ff;
+/// The end of a softirq.
+pub const SOFTIRQ_RETURN: u32 = 0x7ff;
+/// System calls.
+pub const SYSCALL: u32 = 0x800;
+/// A system call whose number is not known.
+pub const UNKNOWN_CALL: u32 = 0x9fe;
+/// Ours: the return from a system call whose number is not known.
+pub const UNKNOWN_RETURN: u32 = 0xbfe;
+/// The scheduler.
+pub const SCHED: u32 = 0xdff;
+/// The end of the scheduler.
+pub const SCHED_RETURN: u32 = 0xfff;
+/// The scheduler, in kernels before 6.
+pub const SCHED_OLD: u32 = 0x9ff;
+/// The bit that makes a call its return.
+pub const RETURN_BIT: u32 = 0x200;
+
+/// A thread in user mode: plus the low half of its pid, see [`user`]. Idle is this number itself.
+pub const USER: u32 = 0x10000;
+/// Leaving a low-power state, in spans only.
+pub const IDLE_EXIT: u32 = 0x20000;
+/// Ours: from here to the next switch statement nothing was recorded on this CPU.
+pub const LOST: u32 = 0x30000;
+/// Arc from a wakeup to the run it leads to.
+pub const WAKEUP_ARC: i32 = -3;
+/// Arc from an interrupt's sender to its arrival.
+pub const IPI_ARC: i32 = -7;
+
+/// How deep an activity nests; a call closes what cannot be below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// User code, and idle.
+    User,
+    /// A system call.
+    Syscall,
+    /// A trap.
+    Trap,
+    /// A softirq.
+    Softirq,
+    /// An interrupt.
+    Irq,
+    /// The scheduler.
+    Sched,
+}
+
+/// What an event number says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A name.
+    Name,
+    /// The CPU runs another thread.
+    Switch,
+    /// Something happens at a point in time.
+    Point,
+    /// A call, or with a duration a call and its return.
+    Call(Level),
+    /// A return.
+    Return(Level),
+    /// Nothing recorded from here on.
+    Lost,
+    /// No event of a trace.
+    Other,
+}
+
+/// What `event` is.
+pub const fn class(event: u32) -> Class {
+    match event {
+        0x001..=0x1ff => Class::Name,
+        SWITCH => Class::Switch,
+        0x201..=0x281 => Class::Point,
+        0x400..=0xfff if event & RETURN_BIT == 0 => Class::Call(level(event)),
+        0x400..=0xfff => Class::Return(level(event)),
+        LOST => Class::Lost,
+        _ => Class::Other,
+    }
+}
+
+/// The level of a call or return.
+pub const fn level(event: u32) -> Level {
+    match event & !RETURN_BIT {
+        SCHED | SCHED_OLD => Level::Sched,
+        SOFTIRQ => Level::Softirq,
+        0x400..=0x4ff => Level::Trap,
+        0x500..=0x5ff => Level::Irq,
+        0x800..=0xfff => Level::Syscall,
+        _ => Level::User,
+    }
+}
+
+/// The event number of `pid` in user mode. No thread but idle gets idle's number.
+pub const fn user(pid: u32) -> u32 {
+    match (pid, pid & 0xffff) {
+        (0, _) => USER,
+        (_, 0) => USER | 0xffff,
+        (_, low) => USER | low,
+    }
+}
+
+/// The spans that together cover a CPU's time: everything but points, arcs, waits and other overlays.
+pub const fn is_execution(event: i32) -> bool {
+    matches!(event, 0x400..=0xfff | 0x10000..)
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Events to text: the original's columns, one event a line, ordered by time.
+//!
+//! ```text
+//! # ## VERSION: 3
+//! # ## FORMAT: 5                                   of the raw trace; absent in the original's text
+//! # [1] 2026-11-20_15:14:24.885828 cpu 02 flags 05 block 0
+//! # TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)
+//! -1 1 34 70 sleep                                 names: ts 1 event argument name
+//! 2488582818 0 512 2  70 0  70 0 0 sleep.70 (200)  events: ts dur event cpu  pid rpc  arg ret ipc name (hex)
+//! # ## CPU: 2 2488582818 2593916933                the traced interval
+//! # ## LOST: 0
+//! # ## QUALITY: a sentence
+//! ```
+//!
+//! A return value of -128..=127 is printed as the original does, as the low 16 bits; any other keeps its low 32.
+
+use std::io::{self, Write};
+
+use super::names::Names;
+use super::{date, digits, number, BlockLine, Event, Meta};
+
+/// Bytes gathered before they are handed on.
+const CHUNK: usize = 64 * 1024;
+
+/// Writes events as text.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    line: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer to `out`, which need not be buffered.
+    pub fn new(out: W) -> Writer<W> {
+        Writer { out, line: Vec::with_capacity(CHUNK + 1024) }
+    }
+
+    /// Writes the lines that come before all events. `base` is the minute that times count from, in Unix seconds.
+    ///
+    /// # Errors
+    /// Whatever the output answers, here and below.
+    pub fn head(&mut self, format: u32, flags: u32, base: i64, blocks: &[BlockLine]) -> io::Result<()> {
+        writeln!(self.line, "# ## VERSION: 3\n# ## FORMAT: {format}")?;
+        for block in blocks {
+            let (seconds, part) = (block.ts.div_euclid(100_000_000), block.ts.rem_euclid(100_000_000) / 100);
+            let day = date::utc(base.saturating_add(seconds));
+            let (cpu, index) = (block.cpu, block.index);
+            writeln!(self.line, "# [1] {day}.{part:06} cpu {cpu:02x} flags {flags:02x} block {index}")?;
+            self.flush_full()?;
+        }
+        writeln!(self.line, "# TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)")
+    }
+
+    /// Writes one event or name.
+    ///
+    /// # Errors
+    /// As [`Writer::head`].
+    #[inline]
+    pub fn event(&mut self, e: &Event, names: &Names) -> io::Result<()> {
+        let name = names.text(e.name);
+        if e.event < number::SWITCH {
+            self.name(e, name);
+            return self.flush_full();
+        }
+        let line = &mut self.line;
+        digits::put(line, e.ts);
+        for field in [e.dur, i64::from(e.event), i64::from(e.cpu)] {
+            line.push(b' ');
+            digits::put(line, field);
+        }
+        line.push(b' ');
+        for field in [e.pid, e.rpc] {
+            line.push(b' ');
+            digits::put_unsigned(line, field.into());
+        }
+        line.push(b' ');
+        for field in [e.arg, e.ret, e.ipc.into()] {
+            line.push(b' ');
+            digits::put_unsigned(line, field.into());
+        }
+        line.push(b' ');
+        line.extend_from_slice(name.as_bytes());
+        line.extend_from_slice(b" (");
+        digits::put_hex(line, e.event);
+        line.extend_from_slice(b")\n");
+        self.flush_full()
+    }
+
+    /// Writes the lines that come after all events, and flushes.
+    ///
+    /// # Errors
+    /// As [`Writer::head`].
+    pub fn finish(mut self, meta: &Meta) -> io::Result<()> {
+        writeln!(self.line, "# ## FLAGS: {}", meta.flags)?;
+        for i in &meta.intervals {
+            writeln!(self.line, "# ## CPU: {} {} {}", i.cpu, i.from, i.to)?;
+        }
+        writeln!(self.line, "# ## LOST: {}", meta.lost)?;
+        for sentence in &meta.quality {
+            writeln!(self.line, "# ## QUALITY: {sentence}")?;
+        }
+        self.out.write_all(&self.line)?;
+        self.out.flush()
+    }
+
+    /// A name line; its number carries the name's length in words of eight bytes, as in the original.
+    fn name(&mut self, e: &Event, name: &str) {
+        let words = (name.len().div_ceil(8) + 1).min(8) as i64;
+        let line = &mut self.line;
+        for field in [e.ts, 1, i64::from(e.event) | words << 4, i64::from(e.arg)] {
+            digits::put(line, field);
+            line.push(b' ');
+        }
+        line.extend_from_slice(name.as_bytes());
+        line.push(b'\n');
+    }
+
+    #[inline]
+    fn flush_full(&mut self) -> io::Result<()> {
+        if self.line.len() >= CHUNK {
+            self.out.write_all(&self.line)?;
+            self.line.clear();
+        }
+        Ok(())
+    }
+}

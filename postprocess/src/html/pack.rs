@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! One column of numbers as few bytes: narrow values by byte planes, wide ones behind them, then deflate.
+//!
+//! ```text
+//! | low bytes of all values | next bytes of all values | ... | wide values, 8 bytes each |   -> deflate, raw
+//! ```
+//! A plane holds bytes of one significance: they resemble each other more than the bytes of one value do.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use flate2::Compression;
+
+/// A column, compressed.
+pub struct Packed {
+    /// Bytes of a narrow value.
+    pub width: usize,
+    /// Values that needed eight bytes.
+    pub wide: usize,
+    /// The compressed planes and wide values.
+    pub bytes: Vec<u8>,
+}
+
+/// Bytes of an escaped value.
+const WIDE: usize = 8;
+
+/// The value of `width` bytes that stands for a wide one: all ones.
+const fn escape(width: usize) -> i64 {
+    (1 << (8 * width)) - 1
+}
+
+/// Compresses `values`, with the width that needs the fewest bytes before compression.
+pub fn pack(values: &[i64]) -> Packed {
+    let cost = |width: usize| values.len() * width + WIDE * wide_values(values, width).count();
+    let width = [1, 2, 4].into_iter().min_by_key(|&w| cost(w)).unwrap_or(1);
+    let mut plain = vec![0u8; values.len() * width];
+    for (row, &v) in values.iter().enumerate() {
+        let narrow = if fits(v, width) { v } else { escape(width) };
+        for (plane, byte) in narrow.to_le_bytes().into_iter().take(width).enumerate() {
+            plain[plane * values.len() + row] = byte;
+        }
+    }
+    let wide = wide_values(values, width).count();
+    plain.extend(wide_values(values, width).flat_map(i64::to_le_bytes));
+    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::default());
+    // Neither step can fail: a vector takes every byte.
+    let bytes = deflate.write_all(&plain).and_then(|()| deflate.finish()).unwrap_or_default();
+    Packed { width, wide, bytes }
+}
+
+/// Takes apart what [`pack`] made of `rows` values; nothing if `bytes` do not hold them.
+pub fn unpack(bytes: &[u8], rows: usize, width: usize, wide: usize) -> Option<Vec<i64>> {
+    if !matches!(width, 1 | 2 | 4) {
+        return None;
+    }
+    let planes = rows.checked_mul(width)?;
+    let expected = planes.checked_add(wide.checked_mul(WIDE)?)?;
+    let mut plain = Vec::new();
+    DeflateDecoder::new(bytes).take(expected as u64 + 1).read_to_end(&mut plain).ok()?;
+    if plain.len() != expected {
+        return None;
+    }
+    let (narrow, behind) = plain.split_at(planes);
+    let mut behind = behind.chunks_exact(WIDE).map(|b| b.try_into().map(i64::from_le_bytes));
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let value = (0..width).rev().fold(0i64, |v, plane| v << 8 | i64::from(narrow[plane * rows + row]));
+        values.push(if value == escape(width) { behind.next()?.ok()? } else { value });
+    }
+    Some(values)
+}
+
+fn fits(value: i64, width: usize) -> bool {
+    (0..escape(width)).contains(&value)
+}
+
+fn wide_values(values: &[i64], width: usize) -> impl Iterator<Item = i64> + '_ {
+    values.iter().copied().filter(move |&v| !fits(v, width))
+}
+
+/// Applies `work` to every job, on as many threads as there are CPUs; the answers stand in the order of the jobs.
+pub fn on_all_cpus<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) -> Vec<A> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    let next = AtomicUsize::new(0);
+    let answers: Vec<Mutex<Option<A>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let take_jobs = || loop {
+        let i = next.fetch_add(1, Ordering::Relaxed);
+        let Some(job) = jobs.get(i) else { return };
+        let answer = work(job);
+        if let Ok(mut place) = answers[i].lock() {
+            *place = Some(answer);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(take_jobs);
+        }
+    });
+    // Every job was taken by a thread, and a thread that panicked has ended the scope already.
+    answers.into_iter().filter_map(|a| a.into_inner().ok().flatten()).collect()
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The file: the template filled with what the trace says about itself, its columns, the styles and the scripts.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use askama::Template;
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+use serde::Serialize;
+
+use super::columns::{self, Layout};
+use crate::span::Spans;
+
+/// Spans a browser can still open; beyond them the trace must be trimmed.
+pub const MOST_SPANS: usize = 20_000_000;
+
+/// Bytes of data in one script element: as base64 4 MiB, well below what a browser holds in one string.
+const CHUNK_BYTES: usize = 3 << 20;
+
+/// Version of the page's data; a reader takes pages of its own version and below.
+const PAGE_VERSION: u32 = 1;
+
+/// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
+const SCRIPTS: [(&str, &str); 18] = [
+    ("kind.js", include_str!("viewer/kind.js")),
+    ("format.js", include_str!("viewer/format.js")),
+    ("decode.js", include_str!("viewer/decode.js")),
+    ("tree.js", include_str!("viewer/tree.js")),
+    ("rows.js", include_str!("viewer/rows.js")),
+    ("view.js", include_str!("viewer/view.js")),
+    ("palette.js", include_str!("viewer/palette.js")),
+    ("axis.js", include_str!("viewer/axis.js")),
+    ("compose.js", include_str!("viewer/compose.js")),
+    ("draw.js", include_str!("viewer/draw.js")),
+    ("arcs.js", include_str!("viewer/arcs.js")),
+    ("overlay.js", include_str!("viewer/overlay.js")),
+    ("hit.js", include_str!("viewer/hit.js")),
+    ("search.js", include_str!("viewer/search.js")),
+    ("labels.js", include_str!("viewer/labels.js")),
+    ("details.js", include_str!("viewer/details.js")),
+    ("input.js", include_str!("viewer/input.js")),
+    ("main.js", include_str!("viewer/main.js")),
+];
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum Error {
+    /// More spans than a browser can open.
+    TooMany(usize),
+    /// Writing the page failed.
+    Write(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMany(n) => write!(f, "{n} spans, and a page can hold {MOST_SPANS}"),
+            Self::Write(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Writes the page that shows `spans`.
+///
+/// # Errors
+/// More than [`MOST_SPANS`] spans, or whatever `out` answers.
+pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
+    if spans.spans.len() > MOST_SPANS {
+        return Err(Error::TooMany(spans.spans.len()));
+    }
+    let (layout, data) = columns::encode(&spans.spans);
+    let title = if spans.meta.title.is_empty() { "KUtrace" } else { &spans.meta.title };
+    let page = Page {
+        title,
+        meta: escaped_json(&About::new(spans, title, &layout)),
+        chunks: data.chunks(CHUNK_BYTES).map(|c| STANDARD.encode(c)).collect(),
+        style: include_str!("viewer/style.css"),
+        scripts: &SCRIPTS,
+    };
+    page.write_into(out).map_err(Error::Write)
+}
+
+/// The template's holes. Only `title` is escaped by the template; the others are not text of HTML.
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    title: &'a str,
+    meta: String,
+    chunks: Vec<String>,
+    style: &'static str,
+    scripts: &'static [(&'static str, &'static str)],
+}
+
+/// What the page knows beside its columns; `decode.js` names the same fields.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct About<'a> {
+    version: u32,
+    chunk_bytes: usize,
+    title: &'a str,
+    tracebase: &'a str,
+    cpu_model: &'a str,
+    host: &'a str,
+    kernel: &'a str,
+    flags: u32,
+    mbit_sec: u32,
+    randomid: u32,
+    lost: u64,
+    quality: &'a [String],
+    names: &'a [String],
+    layout: &'a Layout,
+}
+
+impl<'a> About<'a> {
+    fn new(spans: &'a Spans, title: &'a str, layout: &'a Layout) -> Self {
+        let meta = &spans.meta;
+        Self {
+            version: PAGE_VERSION,
+            chunk_bytes: CHUNK_BYTES,
+            title,
+            tracebase: &meta.tracebase,
+            cpu_model: &meta.cpu_model,
+            host: &meta.host,
+            kernel: &meta.kernel,
+            flags: meta.flags,
+            mbit_sec: meta.mbit_sec,
+            randomid: meta.randomid,
+            lost: meta.lost,
+            quality: &meta.quality,
+            names: &spans.names,
+            layout,
+        }
+    }
+}
+
+/// JSON that holds no `<`, so that nothing in it can end its script element or open a comment.
+fn escaped_json(value: &impl Serialize) -> String {
+    // Numbers, strings and lists of them always serialize.
+    serde_json::to_string(value).unwrap_or_default().replace('<', "\\u003c")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_script_or_style_ends_its_own_element() {
+        for (name, text) in SCRIPTS.into_iter().chain([("style.css", include_str!("viewer/style.css"))]) {
+            let lower = text.to_lowercase();
+            assert!(!lower.contains("</script") && !lower.contains("</style") && !lower.contains("<!--"), "{name}");
+        }
+    }
+}

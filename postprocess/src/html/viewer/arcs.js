@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Arcs between rows: from who woke or interrupted to who was woken or interrupted.
+"use strict";
+
+/** An arc narrower than this is left out; of the others at most so many are drawn, the longest. */
+const ARC_LEAST = 6;
+const ARC_MOST = 250;
+
+class Arcs {
+  /** @param {App} app @param {CanvasRenderingContext2D} context */
+  constructor(app, context) {
+    this.app = app;
+    this.context = context;
+    /** Those drawn, from end to end. @type {Spot[]} */
+    this.drawn = [];
+  }
+
+  /**
+   * Arcs of one sort, on all groups whose rows they connect.
+   * @param {Lane} lane
+   * @param {Group[]} groups
+   * @param {string} color
+   * @param {boolean} dashed
+   */
+  draw(lane, groups, color, dashed) {
+    const { context: c } = this;
+    const { store, view } = this.app;
+    const found = [];
+    for (let k = firstInLane(lane, 0, view.t0); k < lane.ids.length; k++) {
+      const i = lane.ids[k];
+      if (store.start[i] >= view.t1) break;
+      if (store.dur[i] * view.scale >= ARC_LEAST && store.start[i] + store.dur[i] > view.t0) found.push(i);
+    }
+    if (found.length > ARC_MOST) found.sort((a, b) => store.dur[b] - store.dur[a]).length = ARC_MOST;
+    c.fillStyle = color;
+    for (const group of groups) {
+      const items = view.itemsOf.get(group);
+      if (!items) continue;
+      for (const i of found) {
+        const from = items[group.rowOf(i)];
+        const to = items[group.targetRow(i)];
+        if (to) this.arc(i, from ?? to, to, dashed);
+      }
+    }
+  }
+
+  /** One arc, in the fill colour, on a ground that sets it off. @param {number} i @param {Item} from @param {Item} to @param {boolean} dashed */
+  arc(i, from, to, dashed) {
+    const { context: c } = this;
+    const { store, view } = this.app;
+    const x0 = view.x(store.start[i]);
+    const x1 = view.x(store.start[i] + store.dur[i]);
+    const y0 = view.top(from) + from.h / 2;
+    const y1 = view.top(to) + to.h / 2;
+    const same = y0 === y1;
+    const cx = same ? (x0 + x1) / 2 : x1;
+    const cy = same ? y0 - from.h * 0.9 : y0;
+    c.beginPath();
+    c.moveTo(x0, y0);
+    c.quadraticCurveTo(cx, cy, x1, y1);
+    c.setLineDash([]);
+    c.strokeStyle = this.app.palette.css.back;
+    c.lineWidth = 3.5;
+    c.stroke();
+    c.setLineDash(dashed ? [4, 3] : []);
+    c.strokeStyle = c.fillStyle;
+    c.lineWidth = 1.5;
+    c.stroke();
+    const angle = Math.atan2(y1 - cy, x1 - cx);
+    c.setLineDash([]);
+    c.beginPath();
+    c.moveTo(x1, y1);
+    c.lineTo(x1 - 6 * Math.cos(angle - 0.4), y1 - 6 * Math.sin(angle - 0.4));
+    c.lineTo(x1 - 6 * Math.cos(angle + 0.4), y1 - 6 * Math.sin(angle + 0.4));
+    c.fill();
+    this.drawn.push({ i, x0, y0, x1, y1 });
+  }
+}
+
+/** Whether a point lies within 4 pixels of an arc. @param {Spot} arc @param {number} x @param {number} y */
+function nearArc(arc, x, y) {
+  const { x0, y0, x1, y1 } = arc;
+  if (x < x0 - 4 || x > x1 + 4 || y0 === y1) return false;
+  for (let step = 0; step <= 24; step++) {
+    const t = step / 24;
+    const px = (1 - t) ** 2 * x0 + 2 * (1 - t) * t * x1 + t ** 2 * x1;
+    const py = (1 - t) ** 2 * y0 + 2 * (1 - t) * t * y0 + t ** 2 * y1;
+    if (Math.hypot(px - x, py - y) <= 4) return true;
+  }
+  return false;
+}

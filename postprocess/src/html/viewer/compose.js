@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What one row looks like: its execution and waits as a few lines of pixels.
+//
+// A row looks the same on all lines of pixels in a zone, so it is composed as one line for each. From the edge of a
+// row to its middle: `outer` is reached by kernel execution only, `inner` also by user execution, `core` also by waits,
+// `line` by idling. A span of one pixel and more is drawn as it is. Shorter spans are gathered pixel by pixel: each
+// zone gets as much colour as there is time in it, and a dot below the row says so.
+"use strict";
+
+/** The least colour, of 256, that a pixel shows for the shortest moment of activity. */
+const LEAST_COLOR = 28;
+/** Dashes of low power in CSS pixels. */
+const DASH = 5;
+
+class RowLines {
+  /** Device pixels in a line, and in a CSS pixel. */
+  w = 1;
+  ratio = 1;
+  outer = new Uint32Array(1);
+  inner = new Uint32Array(1);
+  core = new Uint32Array(1);
+  line = new Uint32Array(1);
+  dots = new Uint32Array(1);
+
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.summary = new Summary();
+    /** Spans with room for text, found on the way. @type {{i: number, x: number, w: number, item: Item}[]} */
+    this.roomy = [];
+  }
+
+  /** @param {number} w @param {number} ratio */
+  resize(w, ratio) {
+    this.w = w;
+    this.ratio = ratio;
+    for (const zone of /** @type {const} */ (["outer", "inner", "core", "line", "dots"])) this[zone] = new Uint32Array(w);
+  }
+
+  /**
+   * Composes a row; while something is looked for, all in grey and then what matches in colour.
+   * @param {Item} item
+   * @param {Uint32Array} empty
+   */
+  compose(item, empty) {
+    const { search } = this.app;
+    for (const line of [this.outer, this.inner, this.core, this.line, this.dots]) line.set(empty);
+    this.composeWaits(item);
+    this.composeExecution(item, search.active ? search.hits : null);
+    if (search.active) this.composeFound(item);
+  }
+
+  /**
+   * @param {Item} item
+   * @param {Uint8Array | null} hits by name: what keeps its colour; nothing if all do
+   */
+  composeExecution(item, hits) {
+    const { store, view, palette } = this.app;
+    const { start, dur, name } = store;
+    const { group, row } = item;
+    const { ids, first } = group.exec;
+    const { t0, t1 } = view;
+    const scale = view.scale * this.ratio;
+    const end = first[row + 1];
+    for (let k = firstInRow(store, group.exec, row, t0); k < end;) {
+      const i = ids[k];
+      if (start[i] >= t1) break;
+      const x = (start[i] - t0) * scale;
+      const w = dur[i] * scale;
+      if (w >= 1) {
+        this.exact(i, Math.round(x), Math.round(x + w), hits === null || hits[name[i]] === 1, item);
+        k++;
+        continue;
+      }
+      const px = Math.max(Math.floor(x), 0);
+      let next = seekStart(start, ids, k + 1, end, t0 + (px + 1) / scale);
+      if (next - 1 > k && dur[ids[next - 1]] * scale >= 1) next--;
+      group.tree.query(k, next, this.summary);
+      this.gathered(px, scale, hits !== null, palette);
+      k = next;
+    }
+  }
+
+  /**
+   * Draws one span between two device pixels.
+   * @param {number} i
+   * @param {number} from
+   * @param {number} to
+   * @param {boolean} colored
+   * @param {Item} item
+   */
+  exact(i, from, to, colored, item) {
+    const { store, palette } = this.app;
+    const kind = store.kind[i];
+    const a = Math.max(from, 0);
+    const b = Math.min(to, this.w);
+    if (b <= a) return;
+    const color = colored ? palette.pixelOf(store, i) : palette.grey;
+    if (kind === Kind.LOW_POWER) this.dash(a, b, from, color);
+    else this.line.fill(color, a, b);
+    if (kind <= Kind.LOW_POWER) return;
+    this.core.fill(color, a, b);
+    this.inner.fill(color, a, b);
+    if (isKernel(kind)) this.outer.fill(color, a, b);
+    if (to - from >= 4 * this.ratio && from >= 0) this.edge(from, kind, color);
+    if (b - a >= 22 * this.ratio) this.roomy.push({ i, x: a / this.ratio, w: (b - a) / this.ratio, item });
+  }
+
+  /** A darker first pixel, so that neighbours can be told apart. @param {number} x @param {number} kind @param {number} color */
+  edge(x, kind, color) {
+    const shade = mix(color, 0xff000000, 60);
+    this.line[x] = this.core[x] = this.inner[x] = shade;
+    if (isKernel(kind)) this.outer[x] = shade;
+  }
+
+  /** @param {number} a @param {number} b @param {number} from where the dashes begin @param {number} color */
+  dash(a, b, from, color) {
+    const period = Math.max(Math.round(DASH * this.ratio), 2);
+    const on = Math.ceil(period / 2);
+    for (let x = from + Math.floor((a - from) / period) * period; x < b; x += period) {
+      this.line.fill(color, Math.max(x, a), Math.min(x + on, b));
+    }
+  }
+
+  /**
+   * Draws what this.summary says into one pixel.
+   * @param {number} px
+   * @param {number} scale device pixels per unit of time
+   * @param {boolean} grey
+   * @param {Palette} palette
+   */
+  gathered(px, scale, grey, palette) {
+    if (px >= this.w) return;
+    const { store } = this.app;
+    const { idle, user, kernel, userSpan, kernelSpan } = this.summary;
+    if (idle > 0) this.line[px] = grey ? palette.grey : palette.pixels[Kind.IDLE][0];
+    const strength = (/** @type {number} */ time) => {
+      const part = Math.sqrt(Math.min(time * scale, 1));
+      return Math.round(LEAST_COLOR + part * (256 - LEAST_COLOR));
+    };
+    let color = 0;
+    if (userSpan >= 0) color = grey ? palette.grey : palette.pixelOf(store, userSpan);
+    if (kernelSpan >= 0) {
+      const kernelColor = grey ? palette.grey : palette.pixelOf(store, kernelSpan);
+      this.outer[px] = mix(this.outer[px], kernelColor, strength(kernel));
+      color = userSpan < 0 ? kernelColor : mix(color, kernelColor, Math.round((256 * kernel) / (user + kernel || 1)));
+    }
+    if (color !== 0) {
+      const inner = mix(this.inner[px], color, strength(user + kernel));
+      this.inner[px] = this.core[px] = inner;
+      if (idle === 0) this.line[px] = inner;
+    }
+    if (px % 3 === 0) this.dots[px] = palette.dots;
+  }
+
+  /** @param {Item} item */
+  composeWaits(item) {
+    const { store, view, palette, search } = this.app;
+    const { start, dur, name } = store;
+    const { waits } = item.group;
+    const { t0, t1 } = view;
+    const scale = view.scale * this.ratio;
+    const end = waits.first[item.row + 1];
+    for (let k = firstInLane(waits, item.row, t0), next = k; k < end; k = next) {
+      const i = waits.ids[k];
+      if (start[i] >= t1) break;
+      const from = Math.round((start[i] - t0) * scale);
+      const to = Math.max(Math.round((start[i] + dur[i] - t0) * scale), from + 1);
+      // Of short ones that begin in the same pixel, the first stands for all; a long one among them comes last.
+      next = to - from > 1 ? k + 1 : Math.max(k + 1, seekStart(start, waits.ids, k + 1, end, t0 + (from + 0.5) / scale));
+      if (next - 1 > k && dur[waits.ids[next - 1]] * scale >= 1) next--;
+      const a = Math.max(from, 0);
+      const b = Math.min(to, this.w);
+      if (b <= a) continue;
+      const colored = !search.active || search.hits[name[i]] === 1;
+      const color = colored ? palette.waitPixel(store, i) : palette.grey;
+      this.core.fill(color, a, b);
+      this.line.fill(color, a, b);
+    }
+  }
+
+  /** Matches, each at least one CSS pixel wide. @param {Item} item */
+  composeFound(item) {
+    const { store, view, palette, search } = this.app;
+    const { start, dur, kind } = store;
+    const lane = search.laneOf(item.group);
+    const { t0, t1 } = view;
+    const scale = view.scale * this.ratio;
+    const least = Math.max(Math.round(this.ratio), 1);
+    const end = lane.first[item.row + 1];
+    for (let k = firstInLane(lane, item.row, t0); k < end;) {
+      const i = lane.ids[k];
+      if (start[i] >= t1) break;
+      const from = Math.round((start[i] - t0) * scale);
+      const to = Math.max(Math.round((start[i] + dur[i] - t0) * scale), from + least);
+      const a = Math.max(from, 0);
+      const b = Math.min(to, this.w);
+      if (b > a) {
+        const color = kind[i] === Kind.WAIT ? palette.waitPixel(store, i) : palette.pixelOf(store, i);
+        this.line.fill(color, a, b);
+        if (kind[i] === Kind.WAIT) this.core.fill(color, a, b);
+        else if (kind[i] > Kind.LOW_POWER) {
+          this.core.fill(color, a, b);
+          this.inner.fill(color, a, b);
+        }
+        if (isKernel(kind[i])) this.outer.fill(color, a, b);
+      }
+      let next = k + 1;
+      if (to - from <= least) {
+        next = Math.max(next, seekStart(start, lane.ids, next, end, t0 + (from + 0.5) / scale));
+        if (next - 1 > k && dur[lane.ids[next - 1]] * scale >= 1) next--;
+      }
+      k = next;
+    }
+  }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Text beside the picture: the selected span in full, the legend, the banner, the help sheet.
+"use strict";
+
+/**
+ * An element with text in it. All text from a trace passes through here or is set as textContent.
+ * @param {string} tag
+ * @param {string} text
+ * @param {string} [className]
+ */
+function textElement(tag, text, className) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  if (className) element.className = className;
+  return element;
+}
+
+/**
+ * Shows everything about a span; hides the panel if there is none.
+ * @param {App} app
+ * @param {HTMLElement} panel
+ */
+function showDetails(app, panel) {
+  const { store, selected } = app;
+  panel.hidden = selected < 0;
+  if (selected < 0) return;
+  const table = document.createElement("table");
+  for (const [key, value] of detailsOf(store, selected)) {
+    const line = document.createElement("tr");
+    line.append(textElement("th", key), textElement("td", value));
+    table.append(line);
+  }
+  const close = textElement("button", "\u00d7", "close");
+  close.title = "Close (Esc)";
+  close.addEventListener("click", () => app.select(-1));
+  const fit = textElement("button", "Fit (F)");
+  fit.addEventListener("click", () => app.fitSelection());
+  panel.replaceChildren(close, textElement("h2", callText(store, selected)), table, fit);
+}
+
+/**
+ * What there is to say about a span: pairs of what and value.
+ * @param {Store} store
+ * @param {number} i
+ * @returns {[string, string][]}
+ */
+function detailsOf(store, i) {
+  const kind = store.kind[i];
+  const cpu = store.cpus[store.cpu[i]];
+  const pid = store.pids[store.pid[i]];
+  const event = store.events[store.event[i]];
+  const arc = kind === Kind.WAKEUP || kind === Kind.IPI;
+  /** @type {[string, string][]} */
+  const lines = [
+    ["Kind", KIND_NAMES[kind]],
+    ["Start", `${secondsText(store.start[i])} s`],
+    ["End", `${secondsText(store.start[i] + store.dur[i])} s`],
+    ["Duration", durationText(store.dur[i])],
+    ["Clock", clockText(store.meta.tracebase, store.start[i], 8)],
+  ];
+  if (cpu >= 0) lines.push([arc ? "From CPU" : "CPU", String(cpu)]);
+  if (arc) lines.push(["To CPU", String(store.arg[i])]);
+  if (pid > 0 || (pid === 0 && !arc)) lines.push([arc ? "From thread" : "Thread", threadText(store, pid)]);
+  if (kind === Kind.WAKEUP) lines.push(["To thread", threadText(store, store.ret[i])]);
+  lines.push(["Event", event < 0 ? String(event) : `0x${event.toString(16)}`]);
+  if (!arc) lines.push(["Argument", `${store.arg[i]} (0x${store.arg[i].toString(16)})`]);
+  if (kind === Kind.SYSCALL) lines.push(["Returned", `${returnText(store.ret[i])} (${store.ret[i]})`]);
+  if (store.rpc[i] !== 0) lines.push(["RPC", String(store.rpc[i] & 0xffff)]);
+  if (hasIpc(store) && isExecution(kind)) lines.push(["Instr. per cycle", IPC_TEXT[store.ipc[i] & 15]]);
+  return lines;
+}
+
+/** @param {App} app @param {HTMLElement} element */
+function showLegend(app, element) {
+  const { css } = app.palette;
+  /** @type {[string, string, string][]} */
+  const kinds = [
+    ["line", css.idle, "idle"], ["dashes", css.lowPower, "low power"], ["half", css.cexit, "leaving idle"],
+    ["half", css.users[0], "user, by thread"], ["full", css.syscall[0], "system call"], ["full", css.trap[0], "fault"],
+    ["full", css.irq[0], "interrupt"], ["full", css.bh[0], "bottom half"], ["full", css.sched[0], "scheduler"],
+    ["dashes", css.wakeup, "wakeup"],
+  ];
+  const used = new Set();
+  for (const [e, event] of app.store.events.entries()) {
+    if (kindOfEvent(event) === Kind.WAIT) used.add(waitLetter(app.store.events[e]));
+  }
+  const waits = WAITS.filter(([letter]) => used.has(letter));
+  element.replaceChildren(
+    ...kinds.map(([shape, color, text]) => legendEntry(shape, color, text)),
+    ...waits.map(([letter, word]) => legendEntry("wait", app.palette.wait(letter), `${letter}: waits for ${word}`)),
+  );
+}
+
+/** @param {string} shape @param {string} color @param {string} text */
+function legendEntry(shape, color, text) {
+  const entry = document.createElement("span");
+  const swatch = textElement("i", "", shape);
+  swatch.style.setProperty("--color", color);
+  entry.append(swatch, text);
+  return entry;
+}
+
+/** Says above the picture what is missing from it. @param {Store} store @param {HTMLElement} banner */
+function showBanner(store, banner) {
+  const sentences = store.meta.quality.map(shownName);
+  if (store.meta.lost > 0) sentences.unshift(`${store.meta.lost.toLocaleString("en")} events were lost while recording`);
+  banner.hidden = sentences.length === 0;
+  banner.textContent = `This trace is not complete: ${sentences.join("; ")}.`;
+}
+
+const HELP = Object.freeze([
+  ["Wheel", "zoom at the pointer"],
+  ["Drag, Shift-wheel, A and D, \u2190 \u2192", "move in time; with Shift, A and D by a page"],
+  ["W and S, + and \u2212", "zoom"],
+  ["0", "whole trace"],
+  ["Alt-wheel, wheel over the labels, \u2191 \u2193", "scroll rows"],
+  ["Click a group", "open or close its rows"],
+  ["Point at a span", "its text below"],
+  ["Click a span", "its details; F zooms to it"],
+  ["Shift-drag", "measure; F zooms to the range"],
+  ["/", "search; Enter and Shift-Enter go to the next and previous match"],
+  ["U, I", "wakeup arcs, interprocessor interrupts on and off"],
+  ["L", "legend on and off"],
+  ["Esc", "clear what is selected, measured, searched"],
+  ["Dotted below a row", "spans shorter than a pixel, summed up"],
+]);
+
+/** @param {HTMLDialogElement} dialog */
+function fillHelp(dialog) {
+  const table = document.createElement("table");
+  for (const [key, action] of HELP) {
+    const line = document.createElement("tr");
+    line.append(textElement("th", key), textElement("td", action));
+    table.append(line);
+  }
+  const close = textElement("button", "Close");
+  close.addEventListener("click", () => dialog.close());
+  dialog.replaceChildren(textElement("h2", "Keys and gestures"), table, close);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The picture: the composed lines of every row in sight, copied to the pixels they fill.
+"use strict";
+
+/** Parts of a row's height, from its middle, that the zones reach. */
+const OUTER_PART = 0.42;
+const INNER_PART = 0.27;
+/** Half heights in CSS pixels. */
+const CORE_HALF = 1.5;
+const LINE_HALF = 0.5;
+
+class Picture {
+  /** Device pixels per CSS pixel. */
+  ratio = 1;
+  w = 1;
+  h = 1;
+  image = new ImageData(1, 1);
+  pixels = new Uint32Array(1);
+  /** Lines of an empty row of either sort. */
+  backLine = new Uint32Array(1);
+  rowLine = new Uint32Array(1);
+
+  /** @param {App} app @param {HTMLCanvasElement} canvas */
+  constructor(app, canvas) {
+    this.app = app;
+    this.canvas = canvas;
+    this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { alpha: false }));
+    this.lines = new RowLines(app);
+  }
+
+  /**
+   * @param {number} width in CSS pixels
+   * @param {number} height
+   * @param {number} ratio device pixels per CSS pixel
+   */
+  resize(width, height, ratio) {
+    this.ratio = ratio;
+    this.w = Math.max(Math.round(width * ratio), 1);
+    this.h = Math.max(Math.round(height * ratio), 1);
+    this.canvas.width = this.w;
+    this.canvas.height = this.h;
+    this.image = this.context.createImageData(this.w, this.h);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+    this.backLine = new Uint32Array(this.w);
+    this.rowLine = new Uint32Array(this.w);
+    this.lines.resize(this.w, ratio);
+  }
+
+  draw() {
+    const { view, axis } = this.app;
+    this.lines.roomy.length = 0;
+    this.startLines(axis);
+    for (let y = 0; y < this.h; y++) this.pixels.set(this.backLine, y * this.w);
+    for (const item of view.seen()) {
+      if (item.row < 0) continue;
+      const empty = item.row % 2 === 0 ? this.rowLine : this.backLine;
+      this.lines.compose(item, empty);
+      this.copyZones(item, empty);
+    }
+    this.context.putImageData(this.image, 0, 0);
+  }
+
+  /** Lines of an empty row, with the grid. @param {Axis} axis */
+  startLines(axis) {
+    const { view, palette } = this.app;
+    this.backLine.fill(palette.back);
+    this.rowLine.fill(palette.row);
+    for (const { time } of axis.ticks) {
+      const x = Math.round(view.x(time) * this.ratio);
+      if (x >= 0 && x < this.w) this.backLine[x] = this.rowLine[x] = palette.grid;
+    }
+  }
+
+  /**
+   * Copies the composed lines to the zones of a row.
+   * @param {Item} item
+   * @param {Uint32Array} empty
+   */
+  copyZones(item, empty) {
+    const { view } = this.app;
+    const { ratio, lines } = this;
+    const h = item.h * ratio;
+    const y0 = view.top(item) * ratio;
+    const from = Math.max(Math.round(y0), Math.round(MARKS_HEIGHT * ratio));
+    const to = Math.min(Math.round(y0 + h), Math.round((MARKS_HEIGHT + view.rowsSeen) * ratio));
+    const last = Math.round(y0 + h) - Math.max(Math.round(ratio), 1);
+    for (let y = from; y < to; y++) {
+      const away = Math.abs(y + 0.5 - y0 - h / 2);
+      const line = away <= LINE_HALF * ratio ? lines.line
+        : away <= CORE_HALF * ratio ? lines.core
+        : away <= INNER_PART * h ? lines.inner
+        : away <= OUTER_PART * h ? lines.outer
+        : y >= last ? lines.dots : empty;
+      this.pixels.set(line, y * this.w);
+    }
+  }
+}

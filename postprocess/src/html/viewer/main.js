@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Puts the page together: reads the data, owns what is shown, draws when something changed and only then.
+"use strict";
+
+/** @param {string} id @returns {any} */
+const byId = (id) => document.getElementById(id);
+
+class App {
+  /** @param {Store} store */
+  constructor(store) {
+    this.store = store;
+    this.groups = buildGroups(store);
+    this.wakeups = laneOfKind(store, Kind.WAKEUP);
+    this.ipis = laneOfKind(store, Kind.IPI);
+    this.marks = laneOfKind(store, Kind.MARK);
+    this.view = new View(store);
+    this.search = new Search(store);
+    this.picture = new Picture(this, byId("base"));
+    this.overlay = new Overlay(this, byId("overlay"));
+    this.labels = new Labels(byId("labels"));
+    this.help = /** @type {HTMLDialogElement} */ (byId("help"));
+    this.palette = new Palette(false);
+    this.axis = axisOf(store.meta.tracebase, this.view.t0, this.view.t1, 8);
+    /** The selected span, -1 for none. */
+    this.selected = -1;
+    /** @type {{from: number, to: number} | null} */
+    this.measured = null;
+    this.showArcs = true;
+    this.showIpis = false;
+    /** Where zooming by key happens. */
+    this.pointer = 0;
+    this.stale = { view: false, overlay: false };
+    this.scheduled = false;
+    /** How often the picture was drawn, and how long it took last, ms. */
+    this.draws = 0;
+    this.lastDraw = 0;
+  }
+
+  start() {
+    const { meta, n } = this.store;
+    byId("title").textContent = shownName(meta.title);
+    const about = [meta.host, meta.kernel, meta.cpuModel, `${n.toLocaleString("en")} spans`];
+    byId("about").textContent = about.filter((text) => text !== "").map(shownName).join("  \u00b7  ");
+    showBanner(this.store, byId("banner"));
+    byId("empty").hidden = n > 0;
+    fillHelp(this.help);
+    this.listen();
+    this.takeTheme();
+    this.takeSize();
+    this.drawNow();
+  }
+
+  listen() {
+    const overlay = byId("overlay");
+    listenToWheel(this, overlay, byId("labels"));
+    listenToPointer(this, overlay);
+    listenToKeys(this);
+    listenToSearch(this, byId("pattern"), byId("ignore-case"));
+    byId("next-match").addEventListener("click", () => this.stepMatch(1));
+    byId("previous-match").addEventListener("click", () => this.stepMatch(-1));
+    byId("whole").addEventListener("click", () => {
+      this.view.showWhole();
+      this.viewChanged();
+    });
+    byId("arcs").addEventListener("click", () => this.toggleArcs());
+    byId("ipis").addEventListener("click", () => this.toggleIpis());
+    byId("help-open").addEventListener("click", () => this.showHelp());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      this.takeTheme();
+      this.viewChanged();
+    });
+    new ResizeObserver(() => {
+      if (this.takeSize()) this.drawNow();
+    }).observe(byId("plot"));
+  }
+
+  takeTheme() {
+    this.palette = new Palette(matchMedia("(prefers-color-scheme: dark)").matches);
+    showLegend(this, byId("legend"));
+  }
+
+  /** Takes the size of the plot; false if it is as before. */
+  takeSize() {
+    const { view } = this;
+    const { clientWidth: width, clientHeight: height } = byId("plot");
+    if (width === 0 || height === 0) return false;
+    const ratio = window.devicePixelRatio || 1;
+    if (width === view.width && height === view.height && ratio === this.picture.ratio) return false;
+    view.width = width;
+    view.height = height;
+    this.pointer = Math.min(this.pointer || width / 2, width);
+    this.picture.resize(width, height, ratio);
+    this.overlay.resize(width, height, ratio);
+    view.layOut(this.groups);
+    return true;
+  }
+
+  /** The range, the rows or the colours changed. */
+  viewChanged() {
+    this.stale.view = true;
+    this.schedule();
+  }
+
+  /** Something above the picture changed. */
+  overlayChanged() {
+    this.stale.overlay = true;
+    this.schedule();
+  }
+
+  schedule() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      if (this.stale.view) this.drawNow();
+      else if (this.stale.overlay) this.overlay.draw();
+      this.stale.overlay = false;
+    });
+  }
+
+  drawNow() {
+    const began = performance.now();
+    const { view } = this;
+    this.stale.view = this.stale.overlay = false;
+    this.axis = axisOf(this.store.meta.tracebase, view.t0, view.t1, view.width / 95);
+    this.picture.draw();
+    this.overlay.draw();
+    this.labels.draw(this);
+    byId("basetime").textContent = `${this.axis.baseText} +`;
+    byId("matches").textContent = this.search.text(view);
+    byId("range").textContent = durationText(view.t1 - view.t0);
+    this.draws++;
+    this.lastDraw = performance.now() - began;
+  }
+
+  /** @param {number} x @param {number} y */
+  hover(x, y) {
+    const hit = x < 0 ? null : hitAt(this, x, y);
+    const others = hit && hit.others > 0 ? `   (and ${hit.others.toLocaleString("en")} more in this pixel)` : "";
+    byId("hover").textContent = hit ? spanText(this.store, hit.i) + others : "";
+  }
+
+  /** @param {number} i */
+  select(i) {
+    this.selected = i;
+    showDetails(this, byId("details"));
+    this.overlayChanged();
+  }
+
+  /** Zooms to the measured range, or to the selected span. */
+  fitSelection() {
+    const { store, selected, measured, view } = this;
+    if (measured) {
+      view.show(Math.min(measured.from, measured.to), Math.max(measured.from, measured.to));
+    } else if (selected >= 0) {
+      const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
+      view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
+    }
+    this.viewChanged();
+  }
+
+  /** @param {string} pattern @param {boolean} ignoreCase */
+  find(pattern, ignoreCase) {
+    this.search.find(pattern, ignoreCase);
+    this.viewChanged();
+  }
+
+  /** Goes to the next match: selects it and brings it into sight. @param {number} direction */
+  stepMatch(direction) {
+    const { store, view, search } = this;
+    const i = search.step(direction, direction > 0 ? view.t0 : view.t1);
+    if (i < 0) return;
+    const middle = store.start[i] + store.dur[i] / 2;
+    const dur = Math.max(store.dur[i], 1);
+    const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / 6);
+    view.show(middle - span / 2, middle + span / 2);
+    this.select(i);
+    this.revealRow(i);
+    this.viewChanged();
+  }
+
+  /** Brings a row of a span into sight, opening its group if no open one has it. @param {number} i */
+  revealRow(i) {
+    const having = this.groups.filter((g) => g.rowOf(i) >= 0);
+    const group = having.find((g) => !g.collapsed) ?? having[0];
+    if (!group) return;
+    if (group.collapsed) this.toggleGroup(group);
+    const item = this.view.itemsOf.get(group)?.[group.rowOf(i)];
+    if (item) this.view.reveal(item);
+  }
+
+  /** @param {Group} group */
+  toggleGroup(group) {
+    group.collapsed = !group.collapsed;
+    this.view.layOut(this.groups);
+    this.viewChanged();
+  }
+
+  toggleArcs() {
+    this.showArcs = !this.showArcs;
+    byId("arcs").ariaPressed = String(this.showArcs);
+    this.overlayChanged();
+  }
+
+  toggleIpis() {
+    this.showIpis = !this.showIpis;
+    byId("ipis").ariaPressed = String(this.showIpis);
+    this.overlayChanged();
+  }
+
+  toggleLegend() {
+    byId("legend").hidden = !byId("legend").hidden;
+  }
+
+  startSearch() {
+    byId("pattern").focus();
+    byId("pattern").select();
+  }
+
+  showHelp() {
+    this.help.showModal();
+  }
+
+  /** Forgets what is selected, measured and searched. */
+  clear() {
+    this.measured = null;
+    byId("pattern").value = "";
+    byId("pattern").blur();
+    this.find("", this.search.ignoreCase);
+    this.select(-1);
+  }
+}
+
+/** What tests and scripts may ask the page. @param {App} app */
+function handle(app) {
+  const { store, view, search } = app;
+  const describe = (/** @type {number} */ i) => ({
+    i, start: store.start[i], dur: store.dur[i], cpu: store.cpus[store.cpu[i]], pid: store.pids[store.pid[i]],
+    rpc: store.rpc[i], event: store.events[store.event[i]], arg: store.arg[i], ret: store.ret[i], ipc: store.ipc[i],
+    name: store.names[store.name[i]], text: spanText(store, i),
+  });
+  return {
+    app,
+    counts: { spans: store.n, cpus: app.groups[0].keys.length, pids: app.groups[1].keys.length },
+    view: () => ({ t0: view.t0, t1: view.t1, begin: view.begin, end: view.end, width: view.width, height: view.height }),
+    show: (/** @type {number} */ t0, /** @type {number} */ t1) => {
+      view.show(t0, t1);
+      app.drawNow();
+    },
+    rows: () => view.items.map((item) => ({
+      group: item.group.name, row: item.row, label: item.row < 0 ? item.group.title : item.group.labels[item.row],
+      y: view.top(item), h: item.h,
+    })),
+    toggle: (/** @type {string} */ name) => app.toggleGroup(/** @type {Group} */ (app.groups.find((g) => g.name === name))),
+    span: describe,
+    hit: (/** @type {number} */ x, /** @type {number} */ y) => {
+      const hit = hitAt(app, x, y);
+      return hit ? { ...describe(hit.i), others: hit.others } : null;
+    },
+    search: () => ({
+      pattern: search.pattern, active: search.active, count: search.ids.length, total: search.total,
+      shortest: search.shortest, longest: search.longest, current: search.current, text: search.text(view),
+    }),
+    selected: () => (app.selected >= 0 ? describe(app.selected) : null),
+    measured: () => app.measured,
+    draws: () => app.draws,
+    lastDraw: () => app.lastDraw,
+  };
+}
+
+async function main() {
+  const app = new App(await readStore(document));
+  app.start();
+  Object.assign(/** @type {any} */ (window).__ku, handle(app), { ready: true, readyAt: performance.now() });
+}
+
+/** @type {any} */ (window).__ku = { ready: false };
+/** @type {any} */ (window).__ku.whenReady = main().catch((e) => {
+  byId("banner").hidden = false;
+  byId("banner").textContent = `This page cannot be shown: ${e.message}.`;
+  throw e;
+});

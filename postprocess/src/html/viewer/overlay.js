@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What lies above the picture: names inside spans, wait letters, marks, arcs, the axis, the selection, a measured range.
+"use strict";
+
+const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
+/** Points of a row are drawn if each has so many pixels on average. */
+const POINT_ROOM = 40;
+/** And if a pixel stands for less than this, units of 10 ns. */
+const POINT_SCALE = 500;
+
+/** Something drawn that a pointer can find. @typedef {{i: number, x0: number, y0: number, x1: number, y1: number}} Spot */
+
+class Overlay {
+  /** Device pixels per CSS pixel. */
+  ratio = 1;
+
+  /** @param {App} app @param {HTMLCanvasElement} canvas */
+  constructor(app, canvas) {
+    this.app = app;
+    this.canvas = canvas;
+    this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    /** @type {Map<string, number>} */
+    this.widths = new Map();
+    /** Marks and points drawn. @type {Spot[]} */
+    this.spots = [];
+    this.arcs = new Arcs(app, this.context);
+  }
+
+  /** @param {number} width in CSS pixels @param {number} height @param {number} ratio */
+  resize(width, height, ratio) {
+    this.canvas.width = Math.max(Math.round(width * ratio), 1);
+    this.canvas.height = Math.max(Math.round(height * ratio), 1);
+    this.ratio = ratio;
+    this.widths.clear();
+  }
+
+  draw() {
+    const { app, context: c, ratio } = this;
+    const { view } = app;
+    this.spots.length = 0;
+    this.arcs.drawn.length = 0;
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.clearRect(0, 0, view.width, view.height);
+    c.textBaseline = "middle";
+    c.save();
+    c.beginPath();
+    c.rect(0, MARKS_HEIGHT, view.width, view.rowsSeen);
+    c.clip();
+    this.headers();
+    this.names();
+    for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
+    if (app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
+    if (app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
+    this.selection();
+    c.restore();
+    this.marks();
+    this.axis();
+    this.measure();
+    this.scrollBar();
+  }
+
+  /** Lines below group headers. */
+  headers() {
+    const { view, palette } = this.app;
+    this.context.fillStyle = palette.css.grid;
+    for (const item of view.seen()) {
+      if (item.row < 0) this.context.fillRect(0, Math.round(view.top(item) + item.h) - 1, view.width, 1);
+    }
+  }
+
+  /** Names of the spans that have room for them. */
+  names() {
+    const { context: c } = this;
+    const { store, view, palette, search, picture } = this.app;
+    for (const { i, x, w, item } of picture.lines.roomy) {
+      const kind = store.kind[i];
+      if (kind === Kind.C_EXIT) continue;
+      const size = Math.min(12, Math.floor(item.h * 2 * (isKernel(kind) ? OUTER_PART : INNER_PART) * 0.92));
+      if (size < 8) continue;
+      c.font = `${size}px ${FONT}`;
+      const full = kind === Kind.SYSCALL ? callText(store, i) : shownName(store.names[store.name[i]]);
+      const text = this.fit(full, w - 6, size);
+      if (text === "") continue;
+      const grey = search.active && search.hits[store.name[i]] !== 1;
+      const color = grey ? palette.css.grey : palette.color(store, i);
+      c.fillStyle = isLight(color) ? "#15191e" : "#ffffff";
+      if (grey) c.fillStyle = palette.css.dim;
+      c.fillText(text, x + 4, view.top(item) + item.h / 2 + 0.5);
+    }
+  }
+
+  /**
+   * As much of a text as fits, or nothing.
+   * @param {string} text
+   * @param {number} room
+   * @param {number} size of the font that is set
+   */
+  fit(text, room, size) {
+    const width = this.widthOf(text, size);
+    if (width <= room) return text;
+    const keep = Math.floor((text.length * (room - size * 0.8)) / width);
+    return keep >= 2 ? `${text.slice(0, keep)}\u2026` : "";
+  }
+
+  /** @param {string} text @param {number} size */
+  widthOf(text, size) {
+    const key = `${size} ${text}`;
+    let width = this.widths.get(key);
+    if (width === undefined) {
+      if (this.widths.size > 20000) this.widths.clear();
+      width = this.context.measureText(text).width;
+      this.widths.set(key, width);
+    }
+    return width;
+  }
+
+  /** Wait letters and points of one row. @param {Item} item */
+  rowDetails(item) {
+    this.waitLetters(item);
+    this.points(item);
+  }
+
+  /** A letter wherever a wait has room for it. @param {Item} item */
+  waitLetters(item) {
+    const { context: c } = this;
+    const { store, view, palette } = this.app;
+    const { waits } = item.group;
+    const end = waits.first[item.row + 1];
+    const y = view.top(item) + item.h / 2;
+    const size = Math.min(11, item.h - 8);
+    if (size < 8) return;
+    c.font = `bold ${size}px ${FONT}`;
+    for (let k = firstInLane(waits, item.row, view.t0); k < end; k++) {
+      const i = waits.ids[k];
+      if (store.start[i] >= view.t1) break;
+      const a = Math.max(view.x(store.start[i]), 0);
+      const b = Math.min(view.x(store.start[i] + store.dur[i]), view.width);
+      if (b - a < 24) continue;
+      const letter = waitLetter(store.events[store.event[i]]);
+      const word = b - a > 90 ? shownName(store.names[store.name[i]]) : letter;
+      const width = this.widthOf(word, size + 100);
+      const x = (a + b) / 2;
+      c.fillStyle = palette.css[item.row % 2 === 0 ? "row" : "back"];
+      c.fillRect(x - width / 2 - 3, y - 4, width + 6, 8);
+      c.fillStyle = palette.wait(letter);
+      c.fillText(word, x - width / 2, y + 0.5);
+    }
+  }
+
+  /** Small triangles for events without duration, when there is room. @param {Item} item */
+  points(item) {
+    const { context: c } = this;
+    const { store, view, palette, search } = this.app;
+    const lane = item.group.points;
+    const from = firstInLane(lane, item.row, view.t0);
+    const to = seekStart(store.start, lane.ids, from, lane.first[item.row + 1], view.t1);
+    if ((to - from) * POINT_ROOM > view.width || view.scale * POINT_SCALE < 1) return;
+    const bottom = view.top(item) + item.h;
+    for (let k = from; k < to; k++) {
+      const i = lane.ids[k];
+      if (store.kind[i] !== Kind.POINT) continue;
+      const x = view.x(store.start[i]);
+      const grey = search.active && search.hits[store.name[i]] !== 1;
+      c.fillStyle = grey ? palette.css.grey : palette.css.dim;
+      c.beginPath();
+      c.moveTo(x, bottom - 7);
+      c.lineTo(x - 3.5, bottom - 1);
+      c.lineTo(x + 3.5, bottom - 1);
+      c.fill();
+      this.spots.push({ i, x0: x - 4, x1: x + 4, y0: bottom - 8, y1: bottom });
+    }
+  }
+
+  /** Marks: a flag above the rows, a line down to the row it belongs to. */
+  marks() {
+    const { context: c } = this;
+    const { store, view, palette, marks, groups, search } = this.app;
+    const from = firstInLane(marks, 0, view.t0);
+    const to = seekStart(store.start, marks.ids, from, marks.ids.length, view.t1);
+    let free = -Infinity;
+    let lastX = -Infinity;
+    c.font = `11px ${FONT}`;
+    for (let k = from; k < to; k++) {
+      const i = marks.ids[k];
+      const x = view.x(store.start[i]);
+      if (x - lastX < 0.5 && x < free) continue;
+      lastX = x;
+      const item = groups.map((g) => view.itemsOf.get(g)?.[g.rowOf(i)]).find((it) => it !== undefined);
+      const down = item ? Math.min(Math.max(view.top(item), MARKS_HEIGHT) + item.h / 2, view.height - AXIS_HEIGHT) : MARKS_HEIGHT;
+      const grey = search.active && search.hits[store.name[i]] !== 1;
+      c.fillStyle = grey ? palette.css.grey : palette.css.mark;
+      c.globalAlpha = 0.6;
+      c.fillRect(Math.round(x), MARKS_HEIGHT - 4, 1, down - MARKS_HEIGHT + 4);
+      c.globalAlpha = 1;
+      this.spots.push({ i, x0: x - 3, x1: x + 3, y0: 0, y1: MARKS_HEIGHT });
+      if (x < free) continue;
+      const text = shownName(store.names[store.name[i]]).replace(/^mark_([a-d])=/, (_, letter) => (letter === "d" ? "#" : ""));
+      c.fillText(text, x + 3, MARKS_HEIGHT / 2 + 1);
+      free = x + this.widthOf(text, 211) + 8;
+      this.spots.push({ i, x0: x, x1: free - 6, y0: 0, y1: MARKS_HEIGHT });
+    }
+  }
+
+  /** An outline around the selected span, on every row that shows it. */
+  selection() {
+    const { context: c } = this;
+    const { store, view, palette, selected, groups } = this.app;
+    if (selected < 0) return;
+    const x0 = view.x(store.start[selected]);
+    const x1 = Math.max(view.x(store.start[selected] + store.dur[selected]), x0 + 2);
+    c.strokeStyle = palette.css.select;
+    c.lineWidth = 2;
+    for (const group of groups) {
+      const item = view.itemsOf.get(group)?.[group.rowOf(selected)];
+      if (!item) continue;
+      const part = isKernel(store.kind[selected]) ? OUTER_PART : INNER_PART;
+      const y = view.top(item) + item.h / 2;
+      const left = Math.max(x0, -5);
+      c.strokeRect(left - 1, y - item.h * part - 1, Math.min(x1, view.width + 5) - left + 2, 2 * item.h * part + 2);
+    }
+  }
+
+  axis() {
+    const { context: c } = this;
+    const { view, palette, axis } = this.app;
+    const top = view.height - AXIS_HEIGHT;
+    c.fillStyle = palette.css.back;
+    c.fillRect(0, top, view.width, AXIS_HEIGHT);
+    c.fillStyle = palette.css.dim;
+    c.fillRect(0, top, view.width, 1);
+    c.font = `11px ${FONT}`;
+    for (const { time, label } of axis.ticks) {
+      const x = view.x(time);
+      c.fillStyle = palette.css.dim;
+      c.fillRect(Math.round(x), top, 1, 5);
+      c.fillStyle = palette.css.text;
+      const width = this.widthOf(label, 211);
+      c.fillText(label, Math.min(Math.max(x - width / 2, 2), view.width - width - 2), top + 14);
+    }
+  }
+
+  /** The range being measured or measured last. */
+  measure() {
+    const { context: c } = this;
+    const { view, palette, measured } = this.app;
+    if (!measured) return;
+    const x0 = view.x(Math.min(measured.from, measured.to));
+    const x1 = view.x(Math.max(measured.from, measured.to));
+    const bottom = view.height - AXIS_HEIGHT;
+    c.fillStyle = palette.css.measure;
+    c.globalAlpha = 0.12;
+    c.fillRect(x0, MARKS_HEIGHT, x1 - x0, bottom - MARKS_HEIGHT);
+    c.globalAlpha = 1;
+    c.fillRect(x0, MARKS_HEIGHT, 1, bottom - MARKS_HEIGHT);
+    c.fillRect(x1, MARKS_HEIGHT, 1, bottom - MARKS_HEIGHT);
+    const text = durationText(Math.abs(measured.to - measured.from));
+    c.font = `bold 13px ${FONT}`;
+    const width = this.widthOf(text, 313);
+    const x = Math.min(Math.max((x0 + x1 - width) / 2, 8), view.width - width - 8);
+    c.fillRect(x - 6, bottom - 26, width + 12, 20);
+    c.fillStyle = palette.css.back;
+    c.fillText(text, x, bottom - 15.5);
+  }
+
+  /** Where the rows in sight lie among all rows. */
+  scrollBar() {
+    const { context: c } = this;
+    const { view, palette } = this.app;
+    if (view.rowsHeight <= view.rowsSeen) return;
+    const part = view.rowsSeen / view.rowsHeight;
+    c.fillStyle = palette.css.dim;
+    c.globalAlpha = 0.5;
+    c.fillRect(view.width - 5, MARKS_HEIGHT + view.scroll * part, 4, Math.max(view.rowsSeen * part, 12));
+    c.globalAlpha = 1;
+  }
+}

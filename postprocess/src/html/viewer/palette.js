@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Colours, for light and dark; as CSS text for the overlay and as pixels for the picture below it.
+"use strict";
+
+const LIGHT = Object.freeze({
+  back: "#ffffff", row: "#f3f5f8", grid: "#e3e7ec", text: "#1d2530", dim: "#66707d", grey: "#d3d8de", dots: "#9aa4b0",
+  idle: "#20262e", lowPower: "#7b8694", cexit: "#e03131", select: "#111111", measure: "#1c6fd1",
+  syscall: ["#2f9e57", "#46ad69", "#238a49"], trap: ["#e0559b", "#e876af", "#cf4389"],
+  irq: ["#2b6cd4", "#4a84df", "#1f59b8"], bh: ["#35a3cf", "#55b5da", "#238bb5"], sched: ["#8b95a1"],
+  users: ["#f0a02e", "#a58ae0", "#d8c03f", "#b07a52", "#ec8f62", "#8f93e6", "#a3bf3f", "#c9a06a", "#7db8a4",
+    "#e6b866", "#9fa8c9", "#c4703f", "#b3a23a", "#b59adf"],
+  wakeup: "#1d5fd0", ipi: "#8a929c", mark: "#7a2fb5", match: "#000000",
+});
+
+const DARK = Object.freeze({
+  back: "#14181d", row: "#1b2128", grid: "#2a323c", text: "#e3e8ee", dim: "#939eab", grey: "#39424d", dots: "#5f6b78",
+  idle: "#c3cad2", lowPower: "#77828f", cexit: "#ff5d5d", select: "#ffffff", measure: "#6cb0ff",
+  syscall: ["#3cb269", "#54c07f", "#2f9c59"], trap: ["#e86aa9", "#f08abd", "#d65897"],
+  irq: ["#4c8bf0", "#6ea2f5", "#3a76d6"], bh: ["#45b4de", "#68c5e8", "#339cc4"], sched: ["#8d97a3"],
+  users: ["#f0a840", "#b097ec", "#dcc850", "#bd8a63", "#f09d72", "#9ba0f0", "#aecb4c", "#d2ad7c", "#8dc8b4",
+    "#ecc47a", "#acb5d6", "#d2814f", "#c2b148", "#c2a9ea"],
+  wakeup: "#7fb2ff", ipi: "#9aa4b0", mark: "#cf9bff", match: "#ffffff",
+});
+
+/** Colours of waits by letter, good on both grounds. */
+const WAIT_COLORS = Object.freeze({
+  c: "#f28c1c", d: "#3f9f45", k: "#b07aa1", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#87909b", r: "#c2a633",
+  s: "#6d6fd0", t: "#98a2ad", z: "#c77db0",
+});
+
+class Palette {
+  /** @param {boolean} dark */
+  constructor(dark) {
+    this.css = dark ? DARK : LIGHT;
+    const { css } = this;
+    this.back = pixel(css.back);
+    this.row = pixel(css.row);
+    this.grid = pixel(css.grid);
+    this.grey = pixel(css.grey);
+    this.dots = pixel(css.dots);
+    /** @type {string[][]} shades of each kind of execution */
+    this.shades = [];
+    this.shades[Kind.IDLE] = [css.idle];
+    this.shades[Kind.LOW_POWER] = [css.lowPower];
+    this.shades[Kind.C_EXIT] = [css.cexit];
+    this.shades[Kind.USER] = css.users;
+    this.shades[Kind.SYSCALL] = css.syscall;
+    this.shades[Kind.TRAP] = css.trap;
+    this.shades[Kind.IRQ] = css.irq;
+    this.shades[Kind.BH] = css.bh;
+    this.shades[Kind.SCHED] = css.sched;
+    this.pixels = this.shades.map((shades) => shades.map(pixel));
+    this.waitPixels = Array.from({ length: 26 }, (_, k) => pixel(this.wait(String.fromCharCode(97 + k))));
+  }
+
+  /** @param {string} letter */
+  wait(letter) {
+    return /** @type {Record<string, string>} */ (WAIT_COLORS)[letter] ?? "#b07aa1";
+  }
+
+  /**
+   * Which shade of its kind a span of execution has: neighbours in the list of threads differ, the rest by number.
+   * @param {Store} store
+   * @param {number} i
+   */
+  shade(store, i) {
+    const kind = store.kind[i];
+    const by = kind === Kind.USER ? store.pid[i]
+      : kind === Kind.BH ? store.arg[i] : store.events[store.event[i]];
+    return by % this.pixels[kind].length;
+  }
+
+  /** @param {Store} store @param {number} i */
+  waitPixel(store, i) {
+    return this.waitPixels[store.events[store.event[i]] - WAIT_A];
+  }
+
+  /** @param {Store} store @param {number} i */
+  color(store, i) {
+    const kind = store.kind[i];
+    return this.shades[kind][this.shade(store, i)];
+  }
+
+  /** @param {Store} store @param {number} i */
+  pixelOf(store, i) {
+    const kind = store.kind[i];
+    return this.pixels[kind][this.shade(store, i)];
+  }
+}
+
+/**
+ * A colour as the canvas stores it, in the byte order of all machines that run a browser: A B G R.
+ * @param {string} css as #rrggbb
+ */
+function pixel(css) {
+  const rgb = parseInt(css.slice(1), 16);
+  return (0xff000000 | ((rgb & 0xff) << 16) | (rgb & 0xff00) | (rgb >>> 16)) >>> 0;
+}
+
+/**
+ * Between two pixels: 0 gives `from`, 256 gives `to`.
+ * @param {number} from
+ * @param {number} to
+ * @param {number} part
+ */
+function mix(from, to, part) {
+  const rest = 256 - part;
+  const redBlue = ((from & 0xff00ff) * rest + (to & 0xff00ff) * part) >>> 8;
+  const green = (((from >>> 8) & 0xff) * rest + ((to >>> 8) & 0xff) * part) & 0xff00;
+  return (0xff000000 | (redBlue & 0xff00ff) | green) >>> 0;
+}
+
+/** Whether dark text reads better on a colour. @param {string} css as #rrggbb */
+function isLight(css) {
+  const rgb = parseInt(css.slice(1), 16);
+  return ((rgb >> 16) & 255) * 0.3 + ((rgb >> 8) & 255) * 0.59 + (rgb & 255) * 0.11 > 140;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Search: which spans have a name that matches, their number and time, and the way from one to the next.
+//
+// The pattern is tried on every distinct name once and only on its beginning, so the number of spans costs one quick
+// pass. As in the original viewer, names that begin with a dash match only patterns that do.
+"use strict";
+
+/** Longest beginning of a name that is tried. */
+const NAME_MOST = 128;
+/** Kinds that are not looked for: names of rows. */
+const NEVER_FOUND = Kind.LABEL;
+
+class Search {
+  /** @param {Store} store */
+  constructor(store) {
+    this.store = store;
+    this.pattern = "";
+    this.ignoreCase = false;
+    /** Whether anything is looked for. */
+    this.active = false;
+    /** What is wrong with the pattern. */
+    this.error = "";
+    /** By name: 1 if it matches. */
+    this.hits = new Uint8Array(store.names.length);
+    this.ids = new Uint32Array(0);
+    this.total = 0;
+    this.shortest = 0;
+    this.longest = 0;
+    /** Time of the first k matches. */
+    this.sums = new Float64Array(1);
+    /** Which of the matches is shown, -1 before the first. */
+    this.current = -1;
+    /** @type {Map<Group, Lane>} */
+    this.lanes = new Map();
+  }
+
+  /**
+   * Looks for a pattern; the empty one ends the search.
+   * @param {string} pattern
+   * @param {boolean} ignoreCase
+   */
+  find(pattern, ignoreCase) {
+    this.pattern = pattern;
+    this.ignoreCase = ignoreCase;
+    this.error = "";
+    this.active = false;
+    this.current = -1;
+    this.lanes.clear();
+    this.ids = new Uint32Array(0);
+    if (pattern === "") return;
+    let regex;
+    try {
+      regex = new RegExp(pattern, ignoreCase ? "i" : "");
+    } catch (e) {
+      this.error = "not a regular expression";
+      return;
+    }
+    this.active = true;
+    const dashed = pattern.replace(/^[\^(]+/, "").startsWith("-");
+    this.hits = Uint8Array.from(this.store.names, (name) => {
+      return (dashed || !name.startsWith("-")) && regex.test(name.slice(0, NAME_MOST)) ? 1 : 0;
+    });
+    this.collect();
+  }
+
+  collect() {
+    const { n, name, kind, dur } = this.store;
+    const { hits } = this;
+    let count = 0;
+    for (let i = 0; i < n; i++) if (hits[name[i]] === 1 && kind[i] !== NEVER_FOUND) count++;
+    this.ids = new Uint32Array(count);
+    this.sums = new Float64Array(count + 1);
+    this.total = 0;
+    this.shortest = Infinity;
+    this.longest = 0;
+    for (let i = 0, k = 0; k < count; i++) {
+      if (hits[name[i]] !== 1 || kind[i] === NEVER_FOUND) continue;
+      const d = dur[i];
+      this.ids[k++] = i;
+      this.total += d;
+      this.sums[k] = this.total;
+      if (d < this.shortest) this.shortest = d;
+      if (d > this.longest) this.longest = d;
+    }
+  }
+
+  /** The matches on the rows of a group. @param {Group} group @returns {Lane} */
+  laneOf(group) {
+    let lane = this.lanes.get(group);
+    if (!lane) {
+      const { kind } = this.store;
+      const rowOf = Int32Array.from(this.ids, (i) => (kind[i] <= Kind.WAIT ? group.rowOf(i) : -1));
+      const index = indexByRow(group.keys.length, rowOf, this.ids);
+      putInstantsFirst(this.store, index);
+      lane = laneOf(this.store, index);
+      this.lanes.set(group, lane);
+    }
+    return lane;
+  }
+
+  /**
+   * The next match after the current one, or around a time if there is none yet; -1 if nothing matches.
+   * @param {number} direction 1 or -1
+   * @param {number} time
+   */
+  step(direction, time) {
+    const n = this.ids.length;
+    if (n === 0) return -1;
+    if (this.current < 0) {
+      const after = seekStart(this.store.start, this.ids, 0, n, time);
+      this.current = (direction > 0 ? after : after - 1 + n) % n;
+    } else {
+      this.current = (this.current + direction + n) % n;
+    }
+    return this.ids[this.current];
+  }
+
+  /** What was found, and how much of it starts in sight, in words. @param {View} view */
+  text(view) {
+    if (this.error !== "") return this.error;
+    if (!this.active) return "";
+    const n = this.ids.length;
+    const count = `Matches: ${n.toLocaleString("en")}`;
+    if (n === 0) return count;
+    const at = this.current >= 0 ? ` (at ${this.current + 1})` : "";
+    const range = `${durationText(this.shortest)}..${durationText(this.longest)}`;
+    const { start } = this.store;
+    const from = seekStart(start, this.ids, 0, n, view.t0);
+    const to = seekStart(start, this.ids, from, n, view.t1);
+    const seen = to - from === n ? ""
+      : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.sums[to] - this.sums[from])}`;
+    return `${count}${at}, total ${durationText(this.total)} [${range}]${seen}`;
+  }
+}

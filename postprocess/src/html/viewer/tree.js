@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A summary of any run of execution spans, from sums over blocks of 8, 64, 512 ... of them.
+//
+// One tree covers the lists of all rows of a group, end to end. Blocks that reach over the border between two rows
+// do no harm: a run lies in one row, and only blocks inside the run are used.
+"use strict";
+
+/** Spans in a block of the lowest level, and blocks in a block of the next. */
+const FAN = 8;
+const FAN_BITS = 3;
+
+/** What a run of spans comes to: time by mode, and the longest span of user and of kernel mode (-1 if none). */
+class Summary {
+  idle = 0;
+  user = 0;
+  kernel = 0;
+  userSpan = -1;
+  kernelSpan = -1;
+
+  clear() {
+    this.idle = 0;
+    this.user = 0;
+    this.kernel = 0;
+    this.userSpan = -1;
+    this.kernelSpan = -1;
+  }
+}
+
+class SummaryTree {
+  /**
+   * @param {Store} store
+   * @param {Uint32Array} ids spans, by row and then in order of time
+   */
+  constructor(store, ids) {
+    this.store = store;
+    this.ids = ids;
+    /** @type {{idle: Float64Array, user: Float64Array, kernel: Float64Array, userSpan: Int32Array,
+     *   kernelSpan: Int32Array}[]} */
+    this.levels = [];
+    const summary = new Summary();
+    for (let count = Math.floor(ids.length / FAN); count > 0; count = Math.floor(count / FAN)) {
+      const level = {
+        idle: new Float64Array(count), user: new Float64Array(count), kernel: new Float64Array(count),
+        userSpan: new Int32Array(count), kernelSpan: new Int32Array(count),
+      };
+      const below = this.levels.length;
+      for (let block = 0; block < count; block++) {
+        summary.clear();
+        for (let k = block * FAN; k < (block + 1) * FAN; k++) {
+          this.add(below, k, summary);
+        }
+        level.idle[block] = summary.idle;
+        level.user[block] = summary.user;
+        level.kernel[block] = summary.kernel;
+        level.userSpan[block] = summary.userSpan;
+        level.kernelSpan[block] = summary.kernelSpan;
+      }
+      this.levels.push(level);
+    }
+  }
+
+  /**
+   * Sums up positions `from` to `to` (exclusive) of the list.
+   * @param {number} from
+   * @param {number} to
+   * @param {Summary} out
+   */
+  query(from, to, out) {
+    out.clear();
+    let low = from;
+    let high = to;
+    for (let level = 0; low < high; level++) {
+      const top = level === this.levels.length;
+      for (; low < high && (top || (low & (FAN - 1)) !== 0); low++) this.add(level, low, out);
+      for (; low < high && (high & (FAN - 1)) !== 0;) this.add(level, --high, out);
+      low >>>= FAN_BITS;
+      high >>>= FAN_BITS;
+    }
+    return out;
+  }
+
+  /** Adds a block of a level, level 0 being the spans themselves. @param {number} level @param {number} at @param {Summary} out */
+  add(level, at, out) {
+    if (level === 0) this.addSpan(this.ids[at], out);
+    else this.addBlock(level - 1, at, out);
+  }
+
+  /** @param {number} i @param {Summary} out */
+  addSpan(i, out) {
+    const kind = this.store.kind[i];
+    const dur = this.store.dur[i];
+    if (isIdle(kind)) out.idle += dur;
+    else if (kind === Kind.USER) {
+      out.user += dur;
+      if (out.userSpan < 0 || dur > this.store.dur[out.userSpan]) out.userSpan = i;
+    } else {
+      out.kernel += dur;
+      if (out.kernelSpan < 0 || dur > this.store.dur[out.kernelSpan]) out.kernelSpan = i;
+    }
+  }
+
+  /** @param {number} level @param {number} block @param {Summary} out */
+  addBlock(level, block, out) {
+    const { dur } = this.store;
+    const sums = this.levels[level];
+    out.idle += sums.idle[block];
+    out.user += sums.user[block];
+    out.kernel += sums.kernel[block];
+    const user = sums.userSpan[block];
+    if (user >= 0 && (out.userSpan < 0 || dur[user] > dur[out.userSpan])) out.userSpan = user;
+    const kernel = sums.kernelSpan[block];
+    if (kernel >= 0 && (out.kernelSpan < 0 || dur[kernel] > dur[out.kernelSpan])) out.kernelSpan = kernel;
+  }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is in sight: the range of time, and where each row stands. All lengths in CSS pixels.
+"use strict";
+
+/** The shortest range that can be shown, units of 10 ns. */
+const SHORTEST = 10;
+/** Heights in CSS pixels. */
+const MARKS_HEIGHT = 18;
+const AXIS_HEIGHT = 24;
+const HEADER_HEIGHT = 22;
+/** A row of a CPU is so much higher than one of a thread. */
+const CPU_WEIGHT = 1.7;
+const ROW_LEAST = 18;
+const ROW_MOST = 90;
+
+/**
+ * A row as it stands in the picture; `row` is -1 for the header of its group.
+ * @typedef {{group: Group, row: number, y: number, h: number}} Item
+ */
+
+class View {
+  /** @param {Store} store */
+  constructor(store) {
+    const [begin, end] = extent(store);
+    this.begin = begin;
+    this.end = end;
+    this.t0 = this.begin;
+    this.t1 = this.end;
+    this.width = 1;
+    this.height = 1;
+    this.scroll = 0;
+    this.rowsHeight = 0;
+    /** @type {Item[]} */
+    this.items = [];
+    /** @type {Map<Group, Item[]>} */
+    this.itemsOf = new Map();
+    this.showWhole();
+  }
+
+  /** Pixels per unit of time. */
+  get scale() {
+    return this.width / (this.t1 - this.t0);
+  }
+
+  /** @param {number} time */
+  x(time) {
+    return (time - this.t0) * this.scale;
+  }
+
+  /** @param {number} x */
+  time(x) {
+    return this.t0 + x / this.scale;
+  }
+
+  /** Everything, with a little room at both ends. */
+  showWhole() {
+    const room = Math.max((this.end - this.begin) * 0.005, 1);
+    this.show(this.begin - room, this.end + room);
+  }
+
+  /**
+   * Shows a range, as near as the limits allow.
+   * @param {number} t0
+   * @param {number} t1
+   */
+  show(t0, t1) {
+    const whole = Math.max((this.end - this.begin) * 1.01, SHORTEST);
+    const span = Math.min(Math.max(t1 - t0, SHORTEST), whole);
+    const wanted = span === whole ? (this.begin + this.end) / 2 : (t0 + t1) / 2;
+    const middle = Math.min(Math.max(wanted, this.begin), this.end);
+    this.t0 = middle - span / 2;
+    this.t1 = this.t0 + span;
+  }
+
+  /**
+   * Zooms around a place that stays where it is.
+   * @param {number} factor above 1 to see more detail
+   * @param {number} x
+   */
+  zoom(factor, x) {
+    const fixed = this.time(x);
+    const span = Math.max((this.t1 - this.t0) / factor, SHORTEST);
+    const left = (x / this.width) * span;
+    this.show(fixed - left, fixed - left + span);
+  }
+
+  /** @param {number} pixels to the right of what is in sight */
+  pan(pixels) {
+    const by = pixels / this.scale;
+    this.show(this.t0 + by, this.t1 + by);
+  }
+
+  /** Height between the marks and the axis, where rows are seen. */
+  get rowsSeen() {
+    return Math.max(this.height - MARKS_HEIGHT - AXIS_HEIGHT, 0);
+  }
+
+  /** @param {number} pixels */
+  scrollRows(pixels) {
+    this.scroll = Math.min(Math.max(this.scroll + pixels, 0), Math.max(this.rowsHeight - this.rowsSeen, 0));
+  }
+
+  /**
+   * Gives every row its place: rows share the height there is, within limits.
+   * @param {Group[]} groups
+   */
+  layOut(groups) {
+    const shown = groups.filter((g) => g.keys.length > 0);
+    const weight = (/** @type {Group} */ g) => (g.name === "CPU" ? CPU_WEIGHT : 1);
+    const rows = shown.reduce((sum, g) => sum + (g.collapsed ? 0 : g.keys.length * weight(g)), 0);
+    const room = this.rowsSeen - shown.length * HEADER_HEIGHT;
+    const unit = Math.max(room / Math.max(rows, 1), ROW_LEAST);
+    this.items = [];
+    this.itemsOf.clear();
+    let y = 0;
+    for (const group of shown) {
+      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT });
+      y += HEADER_HEIGHT;
+      if (group.collapsed) continue;
+      const h = Math.floor(Math.min(unit * weight(group), ROW_MOST));
+      const items = group.keys.map((_, row) => ({ group, row, y: y + row * h, h }));
+      this.itemsOf.set(group, items);
+      this.items.push(...items);
+      y += items.length * h;
+    }
+    this.rowsHeight = y;
+    this.scrollRows(0);
+  }
+
+  /** Upper edge of an item in the picture. @param {Item} item */
+  top(item) {
+    return MARKS_HEIGHT + item.y - this.scroll;
+  }
+
+  /** Items that are in sight. */
+  seen() {
+    const below = this.scroll + this.rowsSeen;
+    return this.items.filter((item) => item.y + item.h > this.scroll && item.y < below);
+  }
+
+  /**
+   * The item at a height, if any.
+   * @param {number} y
+   * @returns {Item | null}
+   */
+  itemAt(y) {
+    if (y < MARKS_HEIGHT || y >= MARKS_HEIGHT + this.rowsSeen) return null;
+    const at = y - MARKS_HEIGHT + this.scroll;
+    return this.items.find((item) => at >= item.y && at < item.y + item.h) ?? null;
+  }
+
+  /** Scrolls until an item is in sight. @param {Item} item */
+  reveal(item) {
+    if (item.y < this.scroll) this.scrollRows(item.y - this.scroll);
+    const below = this.scroll + this.rowsSeen;
+    if (item.y + item.h > below) this.scrollRows(item.y + item.h - below);
+  }
+}
+
+/**
+ * First start and last end: of execution, or of all there is if nothing was executed.
+ * @param {Store} store
+ * @returns {[number, number]}
+ */
+function extent(store) {
+  const { n, start, dur, kind } = store;
+  for (const last of [Kind.SCHED, Kind.OTHER]) {
+    let begin = Infinity;
+    let end = -Infinity;
+    for (let i = 0; i < n; i++) {
+      if (kind[i] > last) continue;
+      if (start[i] < begin) begin = start[i];
+      if (start[i] + dur[i] > end) end = start[i] + dur[i];
+    }
+    if (begin <= end) return [begin, end];
+  }
+  return [0, 100];
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! One block: its header read and checked, its entries still words.
+
+use byteorder::{ByteOrder, LittleEndian};
+use kutrace_format::abi::block::{BYTES, CRC_AT, FLAG_LOST, HEADER_WORDS, MAGIC};
+use kutrace_format::abi::event::TaskState;
+
+use super::file::{checksum_without, stored};
+
+/// A block that passed its checks.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Its place among the blocks of the file.
+    pub index: usize,
+    /// Where it begins in the file.
+    pub offset: usize,
+    /// Its CPU.
+    pub cpu: u32,
+    /// Its number among its CPU's blocks.
+    pub sequence: u64,
+    /// Counter at its begin.
+    pub begin: u64,
+    /// Counter at its end; 0 if it was never closed.
+    pub end: u64,
+    /// Events its CPU lost since the start.
+    pub lost: u64,
+    /// Whether some of them right after this block.
+    pub lost_after: bool,
+    /// Thread running at its begin.
+    pub pid: u32,
+    /// State of that thread.
+    pub state: TaskState,
+    /// Name of that thread.
+    pub comm: &'a [u8],
+    /// The entries, four bytes each.
+    pub entries: &'a [u8],
+}
+
+/// A block that did not pass, with as much as its header seems to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// What is wrong.
+    pub fact: &'static str,
+    /// CPU that now misses time, if the header can be believed.
+    pub cpu: Option<u32>,
+    /// Counters at begin and end, if the header can be believed.
+    pub span: Option<(u64, u64)>,
+}
+
+/// What every block of a file has in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// Identity of the trace; `None` if the file header is damaged.
+    pub uuid: Option<[u8; 16]>,
+    /// CPUs are below this.
+    pub cpus: u32,
+}
+
+/// Checks the block of these bytes.
+///
+/// # Errors
+/// The first check that failed; the block must not be used then.
+pub fn parse(index: usize, offset: usize, bytes: &[u8], expected: Expected) -> Result<Block<'_>, Rejected> {
+    let word = |at: usize| LittleEndian::read_u32(&bytes[at..]);
+    let long = |at: usize| LittleEndian::read_u64(&bytes[at..]);
+    let (begin, end, cpu) = (long(24), long(32), word(72));
+    let reject = |fact| {
+        let plausible = word(0) == MAGIC && cpu < expected.cpus;
+        let span = (plausible && begin <= end).then_some((begin, end));
+        Rejected { fact, cpu: plausible.then_some(cpu), span }
+    };
+    if word(0) != MAGIC {
+        let never_used = word(0) == 0;
+        return Err(reject(if never_used { "the block was never used" } else { "the block has no magic number" }));
+    }
+    if bytes.len() < BYTES {
+        return Err(reject("the file ends inside the block"));
+    }
+    if checksum_without(bytes, CRC_AT) != stored(bytes, CRC_AT) {
+        return Err(reject("the checksum does not match"));
+    }
+    if expected.uuid.is_some_and(|uuid| uuid != bytes[4..20]) {
+        return Err(reject("the block belongs to another trace"));
+    }
+    if cpu >= expected.cpus {
+        return Err(reject("no such CPU"));
+    }
+    let header = HEADER_WORDS * 4;
+    let content = match long(40) {
+        0 => BYTES,
+        bits if bits % 32 == 0 && bits / 8 >= header as u64 && bits / 8 <= BYTES as u64 => (bits / 8) as usize,
+        _ => return Err(reject("the content size is out of range")),
+    };
+    if end != 0 && end < begin {
+        return Err(reject("the block ends before it begins"));
+    }
+    Ok(Block {
+        index,
+        offset,
+        cpu,
+        sequence: long(56),
+        begin,
+        end,
+        lost: long(64),
+        lost_after: word(104) & FLAG_LOST != 0,
+        pid: word(76),
+        state: TaskState(word(84)),
+        comm: &bytes[88..104],
+        entries: &bytes[header..content],
+    })
+}

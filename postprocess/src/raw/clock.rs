@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Counter values to units of 10 ns: one straight line from the start of the trace to its stop.
+//!
+//! Invariant: later counters never give earlier times, and no counter overflows.
+
+use kutrace_format::abi::command::MAX_SHIFT;
+use kutrace_format::file::Header;
+
+/// Bits behind the point of [`Clock::slope`].
+const POINT: u32 = 48;
+const MINUTE_NS: u64 = 60_000_000_000;
+/// Rates beyond these are damage: 1 MHz and 100 GHz.
+const RATES: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000;
+/// Largest time, in ns, so that differences of times still fit.
+const FAR: i128 = 1 << 62;
+
+/// The line from counter to time.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    shift: u32,
+    /// TSC at the start.
+    origin: u64,
+    /// Nanoseconds from the minute to the start.
+    offset_ns: u64,
+    /// Nanoseconds per TSC count.
+    slope: i128,
+    /// The minute that times count from, in Unix seconds.
+    pub base: i64,
+}
+
+impl Clock {
+    /// The clock of a trace, and a sentence for each thing about it that had to be guessed.
+    ///
+    /// The rate is that between start and stop on the monotonic clock; if they are too near, if there is no stop, or if
+    /// it contradicts the kernel's own calibration by more than 1 %, the calibration.
+    pub fn new(header: &Header) -> (Clock, Vec<&'static str>) {
+        let mut notes = Vec::new();
+        let shift = if header.shift > MAX_SHIFT {
+            notes.push("the counter's shift is out of range; 4 is used");
+            4
+        } else {
+            header.shift
+        };
+        let calibrated =
+            RATES.contains(&header.tsc_hz).then(|| (1_000_000_000i128 << POINT) / i128::from(header.tsc_hz));
+        let slope = match (measured(header), calibrated) {
+            (Some(m), Some(c)) if (m - c).abs() <= c / 100 => m,
+            (Some(_), Some(c)) => {
+                notes.push("the clock rate between start and stop is not the processor's; the latter is used");
+                c
+            }
+            (None, Some(c)) if header.stop.tsc > header.start.tsc && !is_long(header) => c,
+            (None, Some(c)) => {
+                notes.push("there is no usable stop time; the processor's clock rate is used");
+                c
+            }
+            (Some(m), None) => m,
+            (None, None) => {
+                notes.push("no usable clock rate; 1 GHz is assumed");
+                1 << POINT
+            }
+        };
+        let start = header.start.realtime_ns;
+        let base = (start / MINUTE_NS * 60) as i64;
+        (Clock { shift, origin: header.start.tsc, offset_ns: start % MINUTE_NS, slope, base }, notes)
+    }
+
+    /// The counter is the TSC without this many low bits.
+    pub fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// The time of a counter value, units of 10 ns after the minute.
+    #[inline]
+    pub fn units(&self, counter: u64) -> i64 {
+        let tsc = i128::from(counter) << self.shift;
+        self.tsc_units(tsc)
+    }
+
+    /// The time of an unshifted counter value, units of 10 ns after the minute.
+    pub fn tsc_units(&self, tsc: i128) -> i64 {
+        let from_origin = (tsc - i128::from(self.origin)).clamp(-(1 << 62), 1 << 62);
+        let ns = ((from_origin * self.slope) >> POINT) + i128::from(self.offset_ns);
+        (ns.clamp(-FAR, FAR) as i64).div_euclid(10)
+    }
+}
+
+/// Whether start and stop are far enough apart, 1 ms, to measure the clock by.
+fn is_long(header: &Header) -> bool {
+    header.stop.monotonic_ns.saturating_sub(header.start.monotonic_ns) >= 1_000_000
+}
+
+/// Nanoseconds per TSC count between start and stop, if both make sense.
+fn measured(header: &Header) -> Option<i128> {
+    let counts = header.stop.tsc.checked_sub(header.start.tsc)?;
+    let ns = header.stop.monotonic_ns.checked_sub(header.start.monotonic_ns)?;
+    if !is_long(header) || ns >> 62 != 0 || counts == 0 {
+        return None;
+    }
+    let rate = u128::from(counts) * 1_000_000_000 / u128::from(ns);
+    RATES.contains(&u64::try_from(rate).ok()?).then(|| (i128::from(ns) << POINT) / i128::from(counts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kutrace_format::abi::command::Moment;
+
+    fn header(shift: u32, tsc_hz: u64, start: Moment, stop: Moment) -> Header {
+        let (flags, cpus, block_bytes, blocks, lost) = (0, 1, 65536, 0, 0);
+        Header { flags, shift, tsc_hz, cpus, block_bytes, blocks, lost, start, stop, uuid: [0; 16], boot_id: [0; 16] }
+    }
+
+    const START: Moment = Moment { tsc: 1 << 40, realtime_ns: 120_000_000_050, monotonic_ns: 7 };
+    const STOP: Moment = Moment { tsc: (1 << 40) + 32_000_000, realtime_ns: 0, monotonic_ns: 10_000_007 };
+
+    #[test]
+    fn times_count_from_the_minute_before_the_start() {
+        let (clock, notes) = Clock::new(&header(4, 3_200_000_000, START, STOP));
+        assert_eq!((clock.base, notes.len()), (120, 0));
+        assert_eq!(clock.units(1 << 36), 5);
+        assert_eq!(clock.units((1 << 36) + 2_000_000), 1_000_005);
+    }
+
+    #[test]
+    fn a_trace_without_a_stop_uses_the_calibrated_rate() {
+        let (clock, notes) = Clock::new(&header(4, 3_200_000_000, START, Moment::default()));
+        assert_eq!(notes.len(), 1);
+        assert_eq!(clock.units((1 << 36) + 2_000_000), 1_000_005);
+    }
+
+    #[test]
+    fn an_absurd_stop_is_not_believed() {
+        let stop = Moment { monotonic_ns: 99_000_000_007, ..STOP };
+        let (clock, notes) = Clock::new(&header(4, 3_200_000_000, START, stop));
+        assert_eq!(notes.len(), 1);
+        assert_eq!(clock.units((1 << 36) + 2_000_000), 1_000_005);
+    }
+
+    #[test]
+    fn no_counter_overflows_and_order_is_kept() {
+        let (clock, _) =
+            Clock::new(&header(u32::MAX, 0, Moment { tsc: u64::MAX, realtime_ns: u64::MAX, ..START }, STOP));
+        let times = [0, 1, 1 << 20, 1 << 40, u64::MAX].map(|c| clock.units(c));
+        assert!(times.is_sorted(), "{times:?}");
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What is wrong with a raw file, and where: facts for people, none of which stops the reader.
+
+use std::fmt;
+
+/// One thing found damaged, and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The block's place among the blocks of the file, from 0; `None` outside the blocks.
+    pub block: Option<usize>,
+    /// Byte offset in the file.
+    pub offset: usize,
+    /// What is wrong there, and what became of it.
+    pub fact: String,
+}
+
+impl Damage {
+    /// Damage outside the blocks.
+    pub fn at(offset: usize, fact: impl Into<String>) -> Damage {
+        Damage { block: None, offset, fact: fact.into() }
+    }
+
+    /// Damage of a block.
+    pub fn of_block(block: usize, offset: usize, fact: impl Into<String>) -> Damage {
+        Damage { block: Some(block), offset, fact: fact.into() }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(block) = self.block {
+            write!(f, "block {block}, ")?;
+        }
+        write!(f, "byte {}: {}", self.offset, self.fact)
+    }
+}
+
+/// Why a file cannot be read at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotATrace {
+    /// No magic number known.
+    Unknown,
+    /// The magic number is right, the file ends before its header does.
+    Cut,
+    /// The size of the header is another than this version's.
+    HeaderSize,
+    /// A raw trace of the original KUtrace.
+    Original,
+}
+
+impl fmt::Display for NotATrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NotATrace::Unknown => "byte 0: not a KUtrace trace",
+            NotATrace::Cut => "byte 8: the KUtrace trace ends inside its header",
+            NotATrace::HeaderSize => "byte 8: not a KUtrace trace of format 5: its header has another size",
+            NotATrace::Original => "byte 0: a trace of the original KUtrace (version 3 or 4), which cannot be read yet",
+        })
+    }
+}
+
+impl std::error::Error for NotATrace {}

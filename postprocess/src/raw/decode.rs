@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Entries to events: numbers of the raw format to the original's, small returns to the calls they belong to.
+//!
+//! A [`event::SMALL_RETURN`] returns from the system call its thread is in. That is known from the call's own entry,
+//! from TASK records and from block headers; it is forgotten when the CPU it was learned on loses events. A return
+//! whose call is not known is `/syscall`, [`number::UNKNOWN_RETURN`].
+//!
+//! At the start of a CPU's stream and after a gap comes a switch of duration 1, a statement of who runs; if that
+//! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
+//! [`number::OPEN_CALL`] says so. [`number::LOST`] opens a gap; its argument is the number of events lost, if known.
+
+use std::collections::VecDeque;
+
+use byteorder::{ByteOrder, LittleEndian};
+use kutrace_format::abi::event::{self, TaskState};
+use kutrace_format::abi::word::Call;
+use kutrace_format::file::{Name, NameKind};
+
+use super::clock::Clock;
+use super::merge::Merge;
+use super::name::{point, EventNames};
+use super::stream::{Item, Stream, Timed};
+use super::task::{Seen, Tasks};
+use crate::event::names::{clean, Names};
+use crate::event::{number, Event};
+
+/// Turns merged entries into events, one at a time.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    clock: Clock,
+    merge: Merge<'a>,
+    cpus: Vec<Cpu>,
+    tasks: Tasks,
+    event_names: EventNames,
+    /// Events decoded and not yet answered.
+    ready: VecDeque<Event>,
+    /// What could be counted on the way.
+    pub counts: Counts,
+}
+
+/// What the decoder counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events answered, names not counted.
+    pub events: u64,
+    /// Returns whose system call is not known.
+    pub unknown_returns: u64,
+    /// Gaps: stretches of a CPU's time of which nothing is known.
+    pub gaps: u64,
+    /// Blocks whose header names another thread than the entries before it.
+    pub disagreements: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cpu {
+    id: u32,
+    task: usize,
+    pid: u32,
+    gaps: u32,
+    /// Whether who runs must be said at the next block.
+    adrift: bool,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder of `streams`, ordered by CPU. The first events are `records`.
+    pub fn new(clock: Clock, streams: Vec<Stream<'a>>, records: &[Name], names: &mut Names) -> Decoder<'a> {
+        let mut tasks = Tasks::default();
+        let (event_names, known) = EventNames::new(records, names);
+        let mut ready = VecDeque::from(known);
+        tasks.find(0, names);
+        let tasks_named = records.iter().filter(|r| r.kind == NameKind::Task as u16);
+        for (pid, text) in std::iter::once((0, &b"-idle-"[..])).chain(tasks_named.map(|r| (r.number, r.text))) {
+            let task = tasks.find(pid, names);
+            if tasks.rename(task, &clean(text), names) || pid == 0 {
+                let name = tasks.get(task).comm;
+                ready.push_back(Event { ts: -1, event: number::PID_NAME, arg: pid, name, ..Event::default() });
+            }
+        }
+        let cpus = streams.iter().map(|s| Cpu { id: s.cpu, task: 0, pid: 0, gaps: 0, adrift: true }).collect();
+        let merge = Merge::new(streams);
+        Decoder { clock, merge, cpus, tasks, event_names, ready, counts: Counts::default() }
+    }
+
+    /// The next event; `None` at the end.
+    #[inline]
+    pub fn next(&mut self, names: &mut Names) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.counts.events += u64::from(event.event >= number::SWITCH);
+                return Some(event);
+            }
+            let (cpu, Timed { at, item }) = self.merge.next()?;
+            match item {
+                Item::Entry(number, words) => self.entry(cpu, at, number, words, names),
+                Item::Begin { pid, state, comm } => self.begin(cpu, at, (pid, state, comm), names),
+                Item::Lost(count) => self.lose(cpu, at, count, names),
+            }
+        }
+    }
+
+    /// The streams, for what they found damaged and how far they got.
+    pub fn streams(&self) -> &[Stream<'a>] {
+        self.merge.streams()
+    }
+
+    fn entry(&mut self, cpu: usize, at: u64, number: u16, words: &[u8], names: &mut Names) {
+        let word = if words.len() >= 4 { LittleEndian::read_u32(words) } else { 0 };
+        let ts = self.clock.units(at);
+        let text_number = u32::from(number);
+        match number {
+            event::SWITCH => self.switch(cpu, ts, word, 0, names),
+            event::TASK => self.task(cpu, ts, words, names),
+            0x201..=event::SPECIAL_LAST => {
+                let name = names.id(&point(text_number, word));
+                self.push(cpu, Event { ts, dur: 1, event: text_number, arg: word, name, ..Event::default() });
+            }
+            event::SOFTIRQ..=0x31f => {
+                let returns = number >= event::SOFTIRQ_RETURN;
+                let event = if returns { number::SOFTIRQ_RETURN } else { number::SOFTIRQ };
+                let arg = text_number & 15;
+                let name = self.event_names.softirq(event, arg, names);
+                self.push(cpu, Event { ts, event, arg, name, ..Event::default() });
+            }
+            event::SYSCALL..=0x9ff => self.call(cpu, at, number, word, names),
+            event::SYSCALL_RETURN..=0xbff => {
+                self.returned(cpu, ts, Some(number - event::SYSCALL_RETURN), word, names);
+            }
+            event::SMALL_RETURN..=0xcff => {
+                let value = i32::from(number - event::SMALL_RETURN) - 128;
+                let open = self.tasks.open_call(self.cpus[cpu].task, |c| self.cpus[c].gaps);
+                self.returned(cpu, ts, open, value as u32, names);
+            }
+            _ => {
+                let name = self.event_names.event(text_number, names);
+                self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });
+            }
+        }
+    }
+
+    fn push(&mut self, cpu: usize, event: Event) {
+        let Cpu { id, pid, .. } = self.cpus[cpu];
+        self.ready.push_back(Event { cpu: id, pid, ..event });
+    }
+
+    fn call(&mut self, cpu: usize, at: u64, number: u16, word: u32, names: &mut Names) {
+        let ts = self.clock.units(at);
+        let call = Call::decode(word);
+        let open = call.folded.is_none().then_some(number - event::SYSCALL);
+        self.tasks.set_call(self.cpus[cpu].task, open, self.seen(cpu));
+        let (dur, ret) = call.folded.map_or((0, 0), |(dur, ret)| {
+            let end = self.clock.units(at.saturating_add(dur.into()));
+            ((end - ts).max(1), u32::from(i16::from(ret) as u16))
+        });
+        let name = self.event_names.event(number.into(), names);
+        self.push(cpu, Event { ts, dur, event: number.into(), arg: call.arg.into(), ret, name, ..Event::default() });
+    }
+
+    fn returned(&mut self, cpu: usize, ts: i64, call: Option<u16>, value: u32, names: &mut Names) {
+        self.tasks.set_call(self.cpus[cpu].task, None, self.seen(cpu));
+        self.counts.unknown_returns += u64::from(call.is_none());
+        let event = call.map_or(number::UNKNOWN_RETURN, |nr| u32::from(event::SYSCALL_RETURN | nr & 0x1ff));
+        let small = i8::try_from(value as i32).is_ok();
+        let ret = if small { value & 0xffff } else { value };
+        let name = self.event_names.event(event, names);
+        self.push(cpu, Event { ts, event, ret, name, ..Event::default() });
+    }
+
+    fn switch(&mut self, cpu: usize, ts: i64, pid: u32, dur: i64, names: &mut Names) {
+        let task = self.tasks.find(pid, names);
+        let open = self.tasks.open_call(task, |c| self.cpus[c].gaps);
+        self.cpus[cpu].task = task;
+        self.cpus[cpu].pid = pid;
+        self.tasks.set_call(task, open, self.seen(cpu));
+        let name = self.tasks.get(task).user;
+        self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid, name, ..Event::default() });
+    }
+
+    fn task(&mut self, cpu: usize, ts: i64, words: &[u8], names: &mut Names) {
+        let Some((numbers, comm)) = words.split_at_checked(12) else { return };
+        let pid = LittleEndian::read_u32(numbers);
+        let state = TaskState(LittleEndian::read_u32(&numbers[8..]));
+        let task = self.tasks.find(pid, names);
+        self.rename(task, ts, comm, names);
+        self.inside(cpu, task, ts, state, names);
+    }
+
+    fn rename(&mut self, task: usize, ts: i64, comm: &[u8], names: &mut Names) {
+        let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
+        if self.tasks.rename(task, &clean(&comm[..len]), names) {
+            let (arg, name) = (self.tasks.get(task).pid, self.tasks.get(task).comm);
+            self.ready.push_back(Event { ts, dur: 1, event: number::PID_NAME, arg, name, ..Event::default() });
+        }
+    }
+
+    /// Takes what a record says about the system call a thread is in, and passes on what its own entries did not say.
+    /// A record that says none may mean that the kernel could not tell; only a thread that was exiting is gone.
+    fn inside(&mut self, cpu: usize, task: usize, ts: i64, state: TaskState, names: &mut Names) {
+        const EXITS: [u16; 2] = [60, 231];
+        let known = self.tasks.open_call(task, |c| self.cpus[c].gaps);
+        match state.open_call().filter(|&nr| u32::from(nr) < event::SYSCALLS) {
+            None if known.is_some_and(|nr| EXITS.contains(&nr)) => self.tasks.set_call(task, None, self.seen(cpu)),
+            Some(nr) if known != Some(nr) => {
+                self.tasks.set_call(task, Some(nr), self.seen(cpu));
+                let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
+                let name = names.id(&format!("{nr}/{}", names.text(called)));
+                let arg = self.tasks.get(task).pid;
+                self.ready.push_back(Event { ts, dur: 1, event: number::OPEN_CALL, arg, name, ..Event::default() });
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, cpu: usize, at: u64, (pid, state, comm): (u32, TaskState, &[u8]), names: &mut Names) {
+        let ts = self.clock.units(at);
+        let task = self.tasks.find(pid, names);
+        self.rename(task, ts, comm, names);
+        let adrift = std::mem::take(&mut self.cpus[cpu].adrift);
+        if !adrift && pid == self.cpus[cpu].pid {
+            return;
+        }
+        self.counts.disagreements += u64::from(!adrift);
+        self.switch(cpu, ts, pid, 1, names);
+        self.inside(cpu, task, ts, state, names);
+    }
+
+    fn lose(&mut self, cpu: usize, at: u64, count: u64, names: &mut Names) {
+        let (ts, arg) = (self.clock.units(at), u32::try_from(count).unwrap_or(u32::MAX));
+        self.push(cpu, Event { ts, event: number::LOST, arg, name: names.id("-lost-"), ..Event::default() });
+        self.cpus[cpu].gaps = self.cpus[cpu].gaps.wrapping_add(1);
+        self.cpus[cpu].adrift = true;
+        self.counts.gaps += 1;
+    }
+
+    fn seen(&self, cpu: usize) -> Seen {
+        Seen { cpu, gaps: self.cpus[cpu].gaps }
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The names of events: from the file where it has one, else from the number.
+
+use std::collections::BTreeMap;
+
+use kutrace_format::file::{Name, NameKind};
+
+use crate::event::names::{base40, clean, clean_sentence, Names};
+use crate::event::{number, Event};
+
+/// Names of softirqs, by number, as the original spells them.
+const SOFTIRQS: [&str; 10] = ["hi", "timer", "tx", "rx", "block", "irq_p", "taskl", "sched", "hrtim", "rcu"];
+
+/// Names of point events, from 0x200.
+const POINTS: [&str; 32] = [
+    "process", "rpcreq", "rpcresp", "rpcmid", "rxmsg", "txmsg", "runnable", "sendipi", "mwait", "-freq-", "mark_a",
+    "mark_b", "mark_c", "mark_d", "-20e-", "-20f-", "try_", "acq_", "rel_", "-213-", "rx", "tx", "urx", "utx", "mbs",
+    "res", "enq", "deq", "-21c-", "-21d-", "mon_st", "mon_ex",
+];
+
+/// Names of events by number.
+#[derive(Debug)]
+pub struct EventNames {
+    /// By event number, 0 where not asked for yet.
+    known: Vec<u32>,
+    softirqs: [u32; 32],
+    given: BTreeMap<u32, String>,
+}
+
+impl EventNames {
+    /// Takes the names of a file, and answers them as the events that open the text: everything but threads.
+    pub fn new(records: &[Name], names: &mut Names) -> (EventNames, Vec<Event>) {
+        let mut given = BTreeMap::new();
+        let mut events = Vec::new();
+        for record in records {
+            let Some(kind) = NameKind::from_number(record.kind) else { continue };
+            let sentence = matches!(kind, NameKind::Kernel | NameKind::CpuModel | NameKind::Host);
+            let text = if sentence { clean_sentence(record.text) } else { clean(record.text) };
+            if text.is_empty() || kind == NameKind::Task {
+                continue;
+            }
+            let event = u32::from(record.kind);
+            events.push(Event { ts: -1, event, arg: record.number, name: names.id(&text), ..Event::default() });
+            let (base, room) = match kind {
+                NameKind::Trap => (number::TRAP, 256),
+                NameKind::Irq => (number::IRQ, 255),
+                NameKind::Syscall => (number::SYSCALL, 510),
+                _ => continue,
+            };
+            if record.number < room {
+                given.insert(base + record.number, text);
+            }
+        }
+        (EventNames { known: vec![0; 0x1000], softirqs: [0; 32], given }, events)
+    }
+
+    /// The name of a call or return; softirqs have their own, see [`EventNames::softirq`].
+    #[inline]
+    pub fn event(&mut self, event: u32, names: &mut Names) -> u32 {
+        let at = (event & 0xfff) as usize;
+        if self.known[at] == 0 {
+            self.known[at] = names.id(&self.spell(event & 0xfff));
+        }
+        self.known[at]
+    }
+
+    /// The name of softirq `n`, below 16, or of its return.
+    pub fn softirq(&mut self, event: u32, n: u32, names: &mut Names) -> u32 {
+        let returns = event == number::SOFTIRQ_RETURN;
+        let at = (n & 15) as usize + if returns { 16 } else { 0 };
+        if self.softirqs[at] == 0 {
+            let name = SOFTIRQS.get((n & 15) as usize).map_or_else(|| (n & 15).to_string(), |s| s.to_string());
+            self.softirqs[at] = names.id(&format!("{}BH:{name}", if returns { "/" } else { "" }));
+        }
+        self.softirqs[at]
+    }
+
+    fn spell(&self, event: u32) -> String {
+        let call = event & !number::RETURN_BIT;
+        let slash = if event & number::RETURN_BIT != 0 { "/" } else { "" };
+        if let Some(name) = self.given.get(&call) {
+            return format!("{slash}{name}");
+        }
+        match call {
+            number::SCHED | number::SCHED_OLD => format!("{slash}-sched-"),
+            number::UNKNOWN_CALL => format!("{slash}syscall"),
+            0x400..=0x4ff => format!("{slash}trp#{}", call & 0xff),
+            0x500..=0x5ff => format!("{slash}irq#{}", call & 0xff),
+            0x800..=0x9ff => format!("{slash}sys#{}", call & 0x1ff),
+            _ => format!("{slash}s32#{}", call & 0x1ff),
+        }
+    }
+}
+
+/// The name of a point event other than a switch.
+pub fn point(event: u32, arg: u32) -> String {
+    let name = POINTS.get((event & 0x7f) as usize).copied().unwrap_or_default();
+    match event {
+        number::RUNNABLE => format!("runnable.{arg}"),
+        number::MARK_A..=0x20c => format!("{name}={}", base40(arg)),
+        number::LOCK_TRY..=number::LOCK_RELEASED => format!("{name}{arg}"),
+        number::RX_PACKET..=number::TX_USER => format!("{name}.{:04X}", (arg ^ arg >> 16) & 0xffff),
+        number::RPC_REQUEST..=0x205 => format!("{name}.{}", arg & 0xffff),
+        0x220.. => format!("spl#{}", event & 0xff),
+        _ => name.to_string(),
+    }
+}

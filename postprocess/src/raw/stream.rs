@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The entries of one CPU: its blocks in sequence, times unwrapped, gaps marked.
+//!
+//! Invariant: times never go backwards. What a block cannot say ends at the next block, with a [`Item::Lost`] between.
+
+use byteorder::{ByteOrder, LittleEndian};
+use kutrace_format::abi::event::{self, TaskState};
+use kutrace_format::abi::word;
+
+use super::block::Block;
+use super::damage::Damage;
+
+/// What a CPU's stream says at one counter value.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed<'a> {
+    /// Counter value.
+    pub at: u64,
+    /// What it says.
+    pub item: Item<'a>,
+}
+
+/// An entry, or a fact from around the entries.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'a> {
+    /// A block begins; after a [`Item::Lost`] and at the start nothing else says what the CPU is doing.
+    Begin {
+        /// Thread running.
+        pid: u32,
+        /// Its state.
+        state: TaskState,
+        /// Its name.
+        comm: &'a [u8],
+    },
+    /// From here to the next [`Item::Begin`] nothing is known; this many events, as far as they were counted.
+    Lost(u64),
+    /// An entry of this event, with its argument words.
+    Entry(u16, &'a [u8]),
+}
+
+/// The stream of one CPU.
+#[derive(Debug)]
+pub struct Stream<'a> {
+    /// The CPU.
+    pub cpu: u32,
+    /// What was found wrong in the entries.
+    pub damage: Vec<Damage>,
+    blocks: std::iter::Peekable<std::vec::IntoIter<Block<'a>>>,
+    block: Option<Block<'a>>,
+    /// Entries of `block` not read yet.
+    rest: &'a [u8],
+    /// Counter at which the stream begins.
+    from: u64,
+    /// Counter of the last entry, as unwrapped.
+    counter: u64,
+    /// Counter last answered; never goes back.
+    at: u64,
+    /// Whether something is missing between `rest` and the next block.
+    gap: bool,
+    /// Events lost that have been spoken of.
+    lost: u64,
+}
+
+impl<'a> Iterator for Stream<'a> {
+    type Item = Timed<'a>;
+
+    /// What the CPU's stream says next; `None` at its end.
+    fn next(&mut self) -> Option<Timed<'a>> {
+        if let Some(entry) = self.entry() {
+            return Some(entry);
+        }
+        if std::mem::take(&mut self.gap) {
+            return Some(self.lose());
+        }
+        self.begin()
+    }
+}
+
+impl<'a> Stream<'a> {
+    /// The stream of `cpu` from its blocks, ordered by sequence. `start` is the counter when tracing began; a CPU that
+    /// was quiet then begins its first block later. A wrapped trace begins with the first block there is.
+    pub fn new(cpu: u32, blocks: Vec<Block<'a>>, start: u64, wrapped: bool) -> Stream<'a> {
+        let (sequence, begin) = blocks.first().map_or((0, start), |b| (b.sequence, b.begin));
+        let at = match sequence {
+            0 => start.min(begin),
+            _ if wrapped => begin,
+            _ => start,
+        };
+        let gap = sequence != 0 && !wrapped;
+        let blocks = blocks.into_iter().peekable();
+        Stream { cpu, damage: Vec::new(), blocks, block: None, rest: &[], from: at, counter: at, at, gap, lost: 0 }
+    }
+
+    /// The stream of a CPU of which no block can be used: one gap.
+    pub fn unknown(cpu: u32, start: u64) -> Stream<'a> {
+        Stream { gap: true, ..Stream::new(cpu, Vec::new(), start, false) }
+    }
+
+    /// Counter at which the stream begins.
+    pub fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Counter last answered.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    fn lose(&mut self) -> Timed<'a> {
+        let lost = self.block.map_or(0, |b| b.lost);
+        let count = lost.saturating_sub(self.lost);
+        self.lost = lost.max(self.lost);
+        Timed { at: self.at, item: Item::Lost(count) }
+    }
+
+    fn begin(&mut self) -> Option<Timed<'a>> {
+        let block = self.blocks.next()?;
+        let follows = self.blocks.peek().is_none_or(|next| next.sequence == block.sequence.wrapping_add(1));
+        self.gap = block.lost_after || !follows;
+        self.counter = block.begin;
+        if block.sequence != 0 {
+            self.at = self.at.max(block.begin);
+        }
+        self.rest = block.entries;
+        self.block = Some(block);
+        Some(Timed { at: self.at, item: Item::Begin { pid: block.pid, state: block.state, comm: block.comm } })
+    }
+
+    #[inline]
+    fn entry(&mut self) -> Option<Timed<'a>> {
+        loop {
+            let (head, rest) = self.rest.split_at_checked(4)?;
+            let entry = LittleEndian::read_u32(head);
+            let number = word::event(entry);
+            if number == event::NOP {
+                self.rest = rest;
+                continue;
+            }
+            let Some(words) = event::argument_words(number) else {
+                return self.give_up(format!("event number {number:#05x} is not known"));
+            };
+            let Some((words, rest)) = rest.split_at_checked(4 * words) else {
+                return self.give_up(format!("an entry of event {number:#05x} is cut short"));
+            };
+            self.rest = rest;
+            self.advance(word::time(entry));
+            if number == event::FULL_TIME {
+                self.counter = LittleEndian::read_u64(words);
+                continue;
+            }
+            if self.counter < self.at && self.block.is_some_and(|b| b.sequence != 0 || self.counter < b.begin) {
+                self.went_back();
+            }
+            self.at = self.at.max(self.counter);
+            return Some(Timed { at: self.at, item: Item::Entry(number, words) });
+        }
+    }
+
+    /// Moves to the next counter value that ends in these 20 bits.
+    #[inline]
+    fn advance(&mut self, time: u32) {
+        let mask = word::TIME_PERIOD - 1;
+        self.counter = self.counter.wrapping_add(u64::from(time).wrapping_sub(self.counter) & mask);
+    }
+
+    /// Leaves the rest of a block that makes no sense.
+    #[cold]
+    fn give_up(&mut self, fact: String) -> Option<Timed<'a>> {
+        let unread = self.rest.len();
+        self.report(format!("{fact}; {unread} bytes of cpu {} skipped", self.cpu));
+        self.rest = &[];
+        self.gap = true;
+        None
+    }
+
+    #[cold]
+    fn went_back(&mut self) {
+        let back = self.at - self.counter;
+        self.report(format!("time goes back by {back} counts on cpu {}; held", self.cpu));
+        self.counter = self.at;
+    }
+
+    fn report(&mut self, fact: String) {
+        let Some(block) = &self.block else { return };
+        let read = block.entries.len() - self.rest.len();
+        let offset = block.offset + kutrace_format::abi::block::HEADER_WORDS * 4 + read;
+        self.damage.push(Damage::of_block(block.index, offset, fact));
+    }
+}

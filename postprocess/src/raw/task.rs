@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the decoder knows of each thread: its name, and the system call it is in.
+
+use std::collections::HashMap;
+
+use crate::event::names::Names;
+
+/// A thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Task {
+    /// Its id.
+    pub pid: u32,
+    /// Its name.
+    pub comm: u32,
+    /// Name and pid, as spans of its user code are called.
+    pub user: u32,
+    /// The system call it is in, and where that is known from.
+    open: Option<u16>,
+    seen: Seen,
+}
+
+/// Where and when something was learned: a CPU, and how many gaps it had by then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Index of the CPU.
+    pub cpu: usize,
+    /// Gaps in its stream.
+    pub gaps: u32,
+}
+
+/// Every thread met. A system call known on a CPU is forgotten when that CPU loses events: its return may be among
+/// them.
+#[derive(Debug, Default)]
+pub struct Tasks {
+    list: Vec<Task>,
+    index: HashMap<u32, usize>,
+}
+
+impl Tasks {
+    /// The index of a thread, which is added if it is new.
+    pub fn find(&mut self, pid: u32, names: &mut Names) -> usize {
+        if let Some(&i) = self.index.get(&pid) {
+            return i;
+        }
+        let text = if pid == 0 { "-idle-".to_string() } else { format!(".{pid}") };
+        let comm = names.id(if pid == 0 { "-idle-" } else { "" });
+        self.list.push(Task { pid, comm, user: names.id(&text), ..Task::default() });
+        self.index.insert(pid, self.list.len() - 1);
+        self.list.len() - 1
+    }
+
+    /// A thread by index.
+    pub fn get(&self, index: usize) -> &Task {
+        &self.list[index]
+    }
+
+    /// Gives a thread this name; false if it had it.
+    pub fn rename(&mut self, index: usize, comm: &str, names: &mut Names) -> bool {
+        let id = names.id(comm);
+        let task = &mut self.list[index];
+        if task.comm == id || task.pid == 0 || comm.is_empty() {
+            return false;
+        }
+        task.comm = id;
+        task.user = names.id(&format!("{comm}.{}", task.pid));
+        true
+    }
+
+    /// The system call a thread is in, if that is known and still true; `gaps` are those of each CPU.
+    pub fn open_call(&self, index: usize, gaps: impl Fn(usize) -> u32) -> Option<u16> {
+        let task = &self.list[index];
+        task.open.filter(|_| gaps(task.seen.cpu) == task.seen.gaps)
+    }
+
+    /// Says that a thread is in this system call, or in none.
+    pub fn set_call(&mut self, index: usize, call: Option<u16>, seen: Seen) {
+        let task = &mut self.list[index];
+        task.open = call;
+        task.seen = seen;
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Events to spans.
+//!
+//! Each CPU has a stack of what its thread is inside of, and one open piece of time that belongs to the top of it.
+//! Every transition closes the piece and opens the next, so a CPU's pieces cover its time exactly; `since` is the seam.
+//!
+//! * A **call** pushes; what cannot be below it lost its return, and ends now ([`super::nest`]).
+//! * A **return** pops. What is above it lost its return and ends now; a return without a call turns the open piece
+//!   into that call.
+//! * A **folded call** is a call and a return: the piece before it goes on after it.
+//! * A **switch** exchanges the stack for the new thread's ([`super::switch`]). A thread that blocked may have left
+//!   what it blocked in unseen; the first event that can only come from user code, or only from the kernel, decides.
+//! * A **point** is a line of its own ([`super::point`]); wakeups and interrupts between CPUs become arcs and waits
+//!   ([`super::wake`]).
+//!
+//! Invariants: `since` never moves back except to trim a folded call that was rounded up; a piece of no length is
+//! written only if its activity would not be seen at all otherwise.
+
+use super::cpu::{Close, Cpu};
+use super::point::Overlays;
+use super::stack::{Frame, Hooks};
+use super::thread::Threads;
+use super::{json, Meta, Span, Spans, Tally};
+use crate::event::names::Names;
+use crate::event::number::{self, Class};
+use crate::event::read::Events;
+use crate::event::{self, Event, Interval};
+
+/// CPU numbers are below this; an event of a higher one is counted and skipped.
+const CPUS_MAX: u32 = 8192;
+
+/// Builds spans from events in order of time.
+#[derive(Debug, Default)]
+pub struct Builder {
+    /// What [`Event::name`] counts; spans add their own.
+    pub names: Names,
+    /// What was counted on the way.
+    pub tally: Tally,
+    pub(super) hooks: Hooks,
+    pub(super) cpus: Vec<Cpu>,
+    pub(super) threads: Threads,
+    pub(super) overlays: Overlays,
+    pub(super) out: Vec<Span>,
+    meta: Meta,
+    intervals: Vec<Interval>,
+    last: i64,
+}
+
+/// Builds the spans of all `events`.
+pub fn build(events: Events) -> (Spans, Tally) {
+    let mut builder = Builder::new(&events.meta, events.names);
+    builder.out.reserve(events.events.len());
+    for event in &events.events {
+        builder.push(event);
+    }
+    builder.finish(events.meta)
+}
+
+impl Builder {
+    /// A builder for events of the format that `meta` says; the intervals in it are where CPUs begin.
+    pub fn new(meta: &event::Meta, names: Names) -> Builder {
+        let hooks = if meta.format >= 5 { Hooks::Complete } else { Hooks::Original };
+        Builder { names, hooks, intervals: meta.intervals.clone(), ..Builder::default() }
+    }
+
+    /// The spans written so far; those of the last event are at the end.
+    pub fn written(&self) -> &[Span] {
+        &self.out
+    }
+
+    /// Takes one event.
+    pub fn push(&mut self, e: &Event) {
+        match number::class(e.event) {
+            Class::Name => self.name(e),
+            Class::Other => self.tally.unknown += 1,
+            _ if e.cpu >= CPUS_MAX => self.tally.unknown += 1,
+            class => self.transition(class, e),
+        }
+    }
+
+    fn transition(&mut self, class: Class, e: &Event) {
+        let c = self.cpu(e);
+        let t = self.arrive(c, e.ts);
+        self.last = self.last.max(t.saturating_add(e.dur));
+        if class == Class::Lost {
+            return self.lose(c, e, t);
+        }
+        if class != Class::Switch && e.pid != self.running(c) {
+            self.resync(c, e.pid, t);
+        }
+        self.leave_low_power(c, t);
+        self.decide(c, class, e.event);
+        match class {
+            Class::Switch => self.switch(c, e, t),
+            Class::Point => self.point(c, e, t),
+            Class::Call(level) => self.call(c, e, t, level),
+            Class::Return(level) => self.ret(c, e, t, level),
+            Class::Lost | Class::Name | Class::Other => {}
+        }
+    }
+
+    /// The index of an event's CPU. At the first event of a CPU its time begins, in the user code of the thread named.
+    fn cpu(&mut self, e: &Event) -> usize {
+        let c = e.cpu as usize;
+        while self.cpus.len() <= c {
+            let id = self.cpus.len();
+            self.cpus.push(Cpu::new(id as i32));
+        }
+        if !self.cpus[c].seen {
+            let from = self.intervals.iter().find(|i| i.cpu == e.cpu).map_or(e.ts, |i| i.from.min(e.ts));
+            self.cpus[c].seen = true;
+            self.cpus[c].since = from;
+            self.cpus[c].thread = self.threads.find(0, &mut self.names);
+            self.place(c, if e.event == number::SWITCH { e.arg } else { e.pid }, from);
+        }
+        c
+    }
+
+    /// The time at which an event takes effect: its own, unless the CPU's pieces reach further. A folded call that
+    /// does was rounded up, and is trimmed.
+    fn arrive(&mut self, c: usize, ts: i64) -> i64 {
+        let cpu = &mut self.cpus[c];
+        cpu.last = cpu.last.max(ts);
+        if ts >= cpu.since {
+            return ts;
+        }
+        if let Some(call) = cpu.folded {
+            let call = &mut self.out[call];
+            cpu.since = ts.max(call.start);
+            call.dur = cpu.since - call.start;
+        }
+        self.tally.late += u64::from(ts < cpu.since);
+        ts.max(cpu.since)
+    }
+
+    /// Ends the open piece at `t`; the next begins there.
+    pub(super) fn close(&mut self, c: usize, t: i64, how: Close) {
+        let pid = self.running(c) as i32;
+        let rpc = self.threads.list[self.cpus[c].thread].rpc as i32;
+        let exit = self.names.id(if self.cpus[c].low { "-idlelp-" } else { "" });
+        let cpu = &mut self.cpus[c];
+        let (id, low, start) = (cpu.id, cpu.low, cpu.since);
+        let Some(top) = cpu.stack.last_mut() else { return };
+        let (ret, ipc, ends) = match how {
+            Close::Pause { ipc } => (0, ipc, false),
+            Close::End { ret, ipc } => (ret, ipc, true),
+        };
+        let dur = t - start;
+        let needed = ends && !top.shown && top.event & !0xfff == 0;
+        if dur > 0 || needed {
+            top.shown = true;
+            let idle = low && top.event == number::USER;
+            let (arg, name) = if idle { (1, exit) } else { (top.arg, top.name) };
+            let ret = i64::from(ret & 0xffff);
+            let (event, arg, ipc) = (top.event as i32, arg.into(), ipc & 15);
+            self.out.push(Span { start, dur, cpu: id, pid: cpu.pid, rpc, event, arg, ret, ipc, name });
+            cpu.folded = None;
+        }
+        cpu.since = t;
+        cpu.pid = if cpu.is_lost() { -1 } else { pid };
+    }
+
+    /// The thread on a CPU.
+    pub(super) fn running(&self, c: usize) -> u32 {
+        self.threads.list[self.cpus[c].thread].pid
+    }
+
+    /// The bottom frame of a thread.
+    pub(super) fn bottom(&self, thread: usize) -> Frame {
+        let thread = &self.threads.list[thread];
+        Frame { shown: true, ..Frame::call(number::user(thread.pid), 0, thread.user) }
+    }
+
+    /// Ends all CPUs' time and answers the spans.
+    pub fn finish(mut self, meta: event::Meta) -> (Spans, Tally) {
+        self.intervals.clone_from(&meta.intervals);
+        for i in meta.intervals.iter().filter(|i| i.cpu < CPUS_MAX) {
+            if self.cpus.get(i.cpu as usize).is_none_or(|cpu| !cpu.seen) {
+                let (event, name) = (number::LOST, self.names.id("-lost-"));
+                self.push(&Event { ts: i.from, cpu: i.cpu, event, name, ..Event::default() });
+            }
+        }
+        for c in 0..self.cpus.len() {
+            if self.cpus[c].seen {
+                let known = self.intervals.iter().find(|i| i.cpu as usize == c);
+                let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
+                self.close(c, to, Close::End { ret: 0, ipc: 0 });
+                self.end_overlays(c, to);
+            }
+        }
+        self.label_rows();
+        self.describe(meta);
+        json::order(&mut self.out);
+        self.tally.count(&self.out);
+        self.tally.pending = self.threads.list.iter().filter(|t| t.wakeup.is_some()).count() as u64;
+        (Spans { meta: self.meta, names: self.names.into_texts(), spans: self.out }, self.tally)
+    }
+
+    /// Takes a name line.
+    fn name(&mut self, e: &Event) {
+        let text = self.names.text(e.name);
+        match e.event {
+            number::PID_NAME => self.rename(e),
+            number::OPEN_CALL => self.open_call(e),
+            number::KERNEL_NAME => self.meta.kernel = text.to_string(),
+            number::MODEL_NAME => self.meta.cpu_model = text.to_string(),
+            number::HOST_NAME => self.meta.host = text.to_string(),
+            _ => {}
+        }
+    }
+
+    fn rename(&mut self, e: &Event) {
+        let thread = self.threads.find(e.arg, &mut self.names);
+        let unnamed = self.threads.list[thread].comms.is_empty();
+        self.threads.rename(thread, e.name, &mut self.names);
+        let Some(c) = self.threads.list[thread].cpu else { return };
+        let bottom = self.bottom(thread);
+        let cpu = &mut self.cpus[c];
+        if !cpu.is_lost() && (unnamed || cpu.stack.len() > 1 || cpu.since >= e.ts) {
+            cpu.stack[0].name = bottom.name;
+        }
+    }
+
+    /// A label for every row whose thread had more than one name.
+    fn label_rows(&mut self) {
+        let start = self.out.iter().map(|s| s.start).min().unwrap_or_default();
+        let renamed = self.threads.list.iter().filter(|t| t.comms.len() > 1);
+        let labels: Vec<(u32, String)> = renamed
+            .map(|t| {
+                let comms: Vec<&str> = t.comms.iter().map(|&c| self.names.text(c)).collect();
+                (t.pid, format!("{}.{}", comms.join("+"), t.pid))
+            })
+            .collect();
+        for (pid, label) in labels {
+            let (event, name) = (number::ROW_LABEL as i32, self.names.id(&label));
+            self.out.push(Span { start, dur: 1, pid: pid as i32, event, name, ..Span::default() });
+        }
+    }
+
+    fn describe(&mut self, meta: event::Meta) {
+        let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.out.len().to_le_bytes()].concat();
+        self.meta.randomid = crc32fast::hash(&mark) >> 1;
+        self.meta.tracebase = meta.base;
+        self.meta.flags = meta.flags;
+        self.meta.mbit_sec = 1000;
+        self.meta.lost = meta.lost;
+        self.meta.quality = meta.quality;
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Calls and returns: what is inside of what, and the repair of what is missing.
+
+use super::build::Builder;
+use super::cpu::Close;
+use super::stack::{may_nest, Frame, Hooks, DEPTH_MAX};
+use super::Span;
+use crate::event::number::{self, Class, Level};
+use crate::event::Event;
+
+impl Builder {
+    /// A call, or with a duration a call and its return.
+    pub(super) fn call(&mut self, c: usize, e: &Event, t: i64, level: Level) {
+        self.imply_sched_return(c, level);
+        let ipc = e.ipc & 15;
+        self.unwind(c, t, e.event, ipc);
+        self.close(c, t, Close::Pause { ipc });
+        self.arrive_arcs(c, t);
+        if e.dur == 0 {
+            self.cpus[c].stack.push(Frame::call(e.event, e.arg, e.name));
+            return;
+        }
+        let cpu = &mut self.cpus[c];
+        let rpc = self.threads.list[cpu.thread].rpc as i32;
+        cpu.since = t.saturating_add(e.dur);
+        cpu.folded = Some(self.out.len());
+        let (event, arg, ret) = (e.event as i32, e.arg.into(), i64::from(e.ret & 0xffff));
+        let (start, dur, ipc, name) = (t, e.dur, e.ipc >> 4, e.name);
+        self.out.push(Span { start, dur, cpu: cpu.id, pid: cpu.pid, rpc, event, arg, ret, ipc, name });
+        self.born(c, e);
+    }
+
+    /// A return.
+    pub(super) fn ret(&mut self, c: usize, e: &Event, t: i64, level: Level) {
+        let call = e.event & !number::RETURN_BIT;
+        let ipc = e.ipc & 15;
+        match self.cpus[c].stack.iter().rposition(|f| f.ends_with(call)) {
+            Some(at) => {
+                while self.cpus[c].stack.len() > at + 1 {
+                    self.end_top(c, t, ipc);
+                }
+            }
+            None => self.imply_call(c, call, e.name),
+        }
+        self.close(c, t, Close::End { ret: e.ret, ipc });
+        self.cpus[c].stack.pop();
+        if level == Level::Sched {
+            self.sched_left(c, t);
+        }
+        self.arrive_arcs(c, t);
+        self.born(c, e);
+    }
+
+    /// Ends now whatever cannot be running when `inner` starts: its return is missing.
+    pub(super) fn unwind(&mut self, c: usize, t: i64, inner: u32, ipc: u8) {
+        while self.cpus[c].stack.len() > 1 {
+            let fits = may_nest(self.cpus[c].top(), inner, self.hooks);
+            if fits && self.cpus[c].stack.len() < DEPTH_MAX {
+                break;
+            }
+            self.end_top(c, t, ipc);
+        }
+    }
+
+    /// Ends what is on top of the stack, of which no return was seen.
+    pub(super) fn end_top(&mut self, c: usize, t: i64, ipc: u8) {
+        self.tally.repairs += 1;
+        let scheduler = self.cpus[c].top().level() == Level::Sched;
+        self.close(c, t, Close::End { ret: 0, ipc });
+        self.cpus[c].stack.pop();
+        if scheduler {
+            self.sched_left(c, t);
+        }
+    }
+
+    /// Turns the open piece into a call of which only the return was seen.
+    fn imply_call(&mut self, c: usize, call: u32, return_name: u32) {
+        self.tally.repairs += 1;
+        let since = self.cpus[c].since;
+        while self.cpus[c].stack.len() > 1 && !may_nest(self.cpus[c].top(), call, self.hooks) {
+            let gone = self.cpus[c].stack.pop();
+            if gone.is_some_and(|f| f.level() == Level::Sched) {
+                self.sched_left(c, since);
+            }
+        }
+        let name = self.names.text(return_name).trim_start_matches('/').to_string();
+        let name = self.names.id(&name);
+        self.cpus[c].stack.push(Frame::call(call, 0, name));
+    }
+
+    /// After a switch the scheduler must return before a system call or the scheduler can be called; if that return
+    /// was not seen it was at the switch. The original has none in the first run of a thread, so there anything proves
+    /// it.
+    fn imply_sched_return(&mut self, c: usize, level: Level) {
+        let cpu = &self.cpus[c];
+        let Some((at, _)) = cpu.switched else { return };
+        let first_run = self.hooks == Hooks::Original && cpu.stack.len() == 2;
+        if cpu.top().level() == Level::Sched && (first_run || matches!(level, Level::Syscall | Level::Sched)) {
+            let at = at.max(cpu.since);
+            self.end_top(c, at, 0);
+        }
+    }
+
+    /// Idle enters a low-power state from nothing but its own loop.
+    pub(super) fn unwind_idle(&mut self, c: usize, t: i64, ipc: u8) {
+        self.imply_sched_return(c, Level::Syscall);
+        while self.cpus[c].stack.len() > 1 {
+            self.end_top(c, t, ipc);
+        }
+    }
+
+    /// Decides about a thread that came back to what it blocked in, if this event tells whether it is still there.
+    pub(super) fn decide(&mut self, c: usize, class: Class, event: u32) {
+        let cpu = &mut self.cpus[c];
+        let Some(at) = cpu.ambiguous else { return };
+        if at + 1 < cpu.stack.len() {
+            return;
+        }
+        let user_only = match class {
+            Class::Call(Level::Syscall) => true,
+            Class::Point => {
+                matches!(event, number::MWAIT | number::MONITOR_EXIT | number::MARK_A..=number::MARK_D)
+            }
+            _ => false,
+        };
+        let kernel_only = match class {
+            Class::Return(_) | Class::Switch | Class::Call(Level::Sched) => true,
+            Class::Point => matches!(
+                event,
+                number::RUNNABLE | number::IPI | number::FREQUENCY | number::FREQUENCY_SET | number::PC_SAMPLE..=0x281
+            ),
+            _ => false,
+        };
+        if user_only && at + 1 == cpu.stack.len() {
+            cpu.stack.truncate(1);
+            self.tally.repairs += 1;
+        }
+        if user_only || kernel_only {
+            cpu.ambiguous = None;
+        }
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Point events: lines of their own, and what they say about the time around them.
+
+use std::collections::HashMap;
+
+use super::build::Builder;
+use super::cpu::Close;
+use super::Span;
+use crate::event::number;
+use crate::event::Event;
+
+/// Locks held or waited for less than this many units are not drawn: 250 ns.
+const SHORT_LOCK: i64 = 25;
+
+/// Overlays that are waiting for their other end.
+#[derive(Debug, Default)]
+pub struct Overlays {
+    /// By CPU and kind of sample: when the last was taken, and its value.
+    samples: HashMap<(usize, u32), Event>,
+    /// By lock and thread: the last step taken.
+    locks: HashMap<(u32, u32), Event>,
+}
+
+impl Builder {
+    /// A point event.
+    pub(super) fn point(&mut self, c: usize, e: &Event, t: i64) {
+        let ipc = e.ipc & 15;
+        match e.event {
+            number::FREQUENCY | number::FREQUENCY_SET | number::PC_SAMPLE..=0x281 => return self.sample(c, e, t),
+            number::MWAIT if self.running(c) == 0 => self.unwind_idle(c, t, ipc),
+            _ => {}
+        }
+        self.line(c, e);
+        match e.event {
+            number::MWAIT if self.running(c) == 0 => {
+                self.close(c, t, Close::Pause { ipc });
+                self.cpus[c].mwait = Some(e.arg);
+                self.cpus[c].low = true;
+            }
+            number::MARK_A..=number::MARK_D | number::MONITOR_EXIT => self.close(c, t, Close::Pause { ipc }),
+            number::RPC_REQUEST..=number::RPC_MIDDLE => {
+                self.close(c, t, Close::Pause { ipc });
+                let thread = &mut self.threads.list[self.cpus[c].thread];
+                thread.rpc = e.arg & 0xffff;
+                thread.rpc_name = e.name;
+            }
+            number::RUNNABLE => self.runnable(c, e.arg, t),
+            number::IPI | number::MONITOR_STORE => self.send(c, e.arg, t),
+            number::LOCK_TRY..=number::LOCK_RELEASED => self.lock(c, e, t),
+            _ => {}
+        }
+    }
+
+    /// Writes an event as a line of its own.
+    pub(super) fn line(&mut self, c: usize, e: &Event) {
+        let cpu = &self.cpus[c];
+        let thread = &self.threads.list[cpu.thread];
+        self.out.push(Span {
+            start: e.ts,
+            dur: e.dur,
+            cpu: cpu.id,
+            pid: thread.pid as i32,
+            rpc: thread.rpc as i32,
+            event: e.event as i32,
+            arg: e.arg.into(),
+            ret: (e.ret & 0xffff).into(),
+            ipc: e.ipc,
+            name: e.name,
+        });
+    }
+
+    /// A frequency or program counter sample. A sample stands for the time since the one before it, a new frequency
+    /// for the time up to the next.
+    fn sample(&mut self, c: usize, e: &Event, t: i64) {
+        let kind = if e.event > number::PC_SAMPLE { number::PC_SAMPLE } else { e.event };
+        let before = self.overlays.samples.insert((c, kind), Event { ts: t, ..*e });
+        let Some(before) = before else { return };
+        let shown = if kind == number::FREQUENCY_SET { before } else { *e };
+        self.overlay(c, &shown, before.ts, t);
+    }
+
+    /// Ends the overlays of a CPU that last to the end.
+    pub(super) fn end_overlays(&mut self, c: usize, to: i64) {
+        if let Some(set) = self.overlays.samples.remove(&(c, number::FREQUENCY_SET)) {
+            self.overlay(c, &set, set.ts, to);
+        }
+    }
+
+    fn overlay(&mut self, c: usize, e: &Event, start: i64, end: i64) {
+        let (event, name) = match e.event {
+            number::FREQUENCY | number::FREQUENCY_SET => (number::FREQUENCY, self.names.id("-freq-")),
+            pc => (pc, e.name),
+        };
+        let (cpu, arg) = (self.cpus[c].id, e.arg.into());
+        let pid = if event == number::FREQUENCY { 0 } else { e.pid as i32 };
+        self.out.push(Span { start, dur: end - start, cpu, pid, event: event as i32, arg, name, ..Span::default() });
+    }
+
+    /// A lock is tried, acquired after a try, or given up.
+    fn lock(&mut self, c: usize, e: &Event, t: i64) {
+        let pid = self.running(c);
+        let before = self.overlays.locks.insert((e.arg, pid), Event { ts: t, ..*e });
+        let Some(before) = before.filter(|b| t - b.ts >= SHORT_LOCK) else { return };
+        let (event, sign) = match (before.event, e.event) {
+            (number::LOCK_TRY, number::LOCK_ACQUIRED) => (number::LOCK_WAITED, '~'),
+            (number::LOCK_ACQUIRED, number::LOCK_RELEASED) => (number::LOCK_HELD, '='),
+            _ => return,
+        };
+        let text = self.names.text(e.name);
+        let name = format!("{sign}{}", text.get(4..).unwrap_or(text));
+        let name = self.names.id(&name);
+        let (start, dur, event, arg) = (before.ts, t - before.ts, event as i32, e.arg.into());
+        self.out.push(Span { start, dur, cpu: -1, pid: pid as i32, rpc: -1, event, arg, name, ..Span::default() });
+    }
+
+    /// A thread that works on an RPC runs again.
+    pub(super) fn resume_rpc(&mut self, c: usize, t: i64) {
+        let thread = &self.threads.list[self.cpus[c].thread];
+        if thread.rpc != 0 {
+            let (event, arg, name) = (number::RPC_MIDDLE, thread.rpc, thread.rpc_name);
+            self.line(c, &Event { ts: t, dur: 1, event, arg, name, ..Event::default() });
+        }
+    }
+}

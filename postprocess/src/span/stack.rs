@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What a thread is inside of: user code, then what interrupted or was called by what.
+
+use crate::event::number::{self, Level};
+
+/// Activities deeper than this close those above them; no machine nests so deep.
+pub const DEPTH_MAX: usize = 16;
+/// Interrupts that may arrive inside another: NMI and machine check.
+const UNMASKABLE: [u32; 2] = [number::IRQ + 2, number::IRQ + 18];
+
+/// One activity on a stack. The one at the bottom is user code, idle, or time of which nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Event number of its call.
+    pub event: u32,
+    /// First argument.
+    pub arg: u32,
+    /// Its name.
+    pub name: u32,
+    /// Whether a span of it was written already.
+    pub shown: bool,
+}
+
+impl Frame {
+    /// The frame of a call.
+    pub fn call(event: u32, arg: u32, name: u32) -> Frame {
+        Frame { event, arg, name, shown: false }
+    }
+
+    /// How deep it nests.
+    pub fn level(&self) -> Level {
+        number::level(self.event)
+    }
+
+    /// Whether this is what the return to `call` ends.
+    pub fn ends_with(&self, call: u32) -> bool {
+        let unknown = call == number::UNKNOWN_CALL && self.level() == Level::Syscall;
+        let sched = number::level(call) == Level::Sched && self.level() == Level::Sched;
+        self.event == call || unknown || sched
+    }
+}
+
+/// How far calls may be trusted to have returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hooks {
+    /// The original's: some interrupts and first runs of threads have no return.
+    #[default]
+    Original,
+    /// Ours: every call has one, unless events were lost.
+    Complete,
+}
+
+/// Whether `inner` can start while `outer` is running. If not, the end of `outer` is missing.
+pub fn may_nest(outer: Frame, inner: u32, hooks: Hooks) -> bool {
+    if outer.event == number::LOST {
+        return false;
+    }
+    match (outer.level(), number::level(inner)) {
+        (_, Level::User) => false,
+        (Level::User, _) => true,
+        (_, Level::Syscall) => false,
+        (_, Level::Trap) if hooks == Hooks::Complete => outer.event != inner,
+        (outer, Level::Trap) => outer == Level::Syscall,
+        (outer, Level::Softirq) => !matches!(outer, Level::Softirq | Level::Irq),
+        (outer, Level::Irq) => outer != Level::Irq || UNMASKABLE.contains(&inner),
+        (outer, Level::Sched) => matches!(outer, Level::Syscall | Level::Trap),
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Threads come and go: context switches, statements of who runs, and time of which nothing is known.
+
+use super::build::Builder;
+use super::cpu::Close;
+use super::stack::Frame;
+use crate::event::number::{self, Level};
+use crate::event::Event;
+
+impl Builder {
+    /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already.
+    pub(super) fn switch(&mut self, c: usize, e: &Event, t: i64) {
+        if e.dur > 0 || self.cpus[c].is_lost() {
+            if self.cpus[c].is_lost() || e.arg != self.running(c) {
+                self.place(c, e.arg, t);
+            }
+            return;
+        }
+        let thread = self.threads.find(e.arg, &mut self.names);
+        if thread == self.cpus[c].thread {
+            return;
+        }
+        if self.cpus[c].top().level() != Level::Sched {
+            self.tally.repairs += 1;
+            self.unwind(c, t, number::SCHED, e.ipc & 15);
+            self.close(c, t, Close::Pause { ipc: e.ipc & 15 });
+            let name = self.names.id("-sched-");
+            self.cpus[c].stack.push(Frame { shown: true, ..Frame::call(number::SCHED, 0, name) });
+        }
+        self.sched_left(c, t);
+        let shown = self.cpus[c].top();
+        let old = self.cpus[c].thread;
+        self.put_away(c);
+        self.take_on(c, thread, shown);
+        self.cpus[c].switched = Some((t, old));
+    }
+
+    /// Keeps the stack of the thread on a CPU for its next run; idle has none.
+    fn put_away(&mut self, c: usize) {
+        let cpu = &mut self.cpus[c];
+        let thread = &mut self.threads.list[cpu.thread];
+        let stack = std::mem::take(&mut cpu.stack);
+        cpu.ambiguous = None;
+        if thread.cpu == Some(c) {
+            thread.cpu = None;
+            if thread.pid != 0 {
+                thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
+                thread.stack = stack;
+            }
+        }
+    }
+
+    /// Puts a thread on a CPU, inside the scheduler as it left; at first in user code inside the scheduler.
+    fn take_on(&mut self, c: usize, thread: usize, scheduler: Frame) {
+        let bottom = self.bottom(thread);
+        let cpu = &mut self.cpus[c];
+        let new = &mut self.threads.list[thread];
+        cpu.thread = thread;
+        cpu.stack = std::mem::take(&mut new.stack);
+        cpu.ambiguous = new.ambiguous.take();
+        new.cpu = Some(c);
+        match cpu.stack.first_mut() {
+            Some(first) => *first = bottom,
+            None => cpu.stack.push(bottom),
+        }
+        match cpu.stack.last_mut().filter(|f| f.level() == Level::Sched) {
+            Some(top) => *top = scheduler,
+            None => cpu.stack.push(scheduler),
+        }
+    }
+
+    /// The scheduler has returned: who was switched from runs no more, who was switched to does.
+    pub(super) fn sched_left(&mut self, c: usize, t: i64) {
+        let Some((_, old)) = self.cpus[c].switched.take() else { return };
+        let old = &mut self.threads.list[old];
+        old.running = false;
+        old.last_end = Some(t);
+        let new = &mut self.threads.list[self.cpus[c].thread];
+        new.running = true;
+        new.last_end.get_or_insert(t);
+        self.resume_rpc(c, t);
+    }
+
+    /// A CPU is known to run this thread, whatever it ran before; what the thread is inside of is not known.
+    pub(super) fn place(&mut self, c: usize, pid: u32, t: i64) {
+        self.forget(c, t);
+        let thread = self.threads.find(pid, &mut self.names);
+        let bottom = self.bottom(thread);
+        let new = &mut self.threads.list[thread];
+        new.stack.clear();
+        new.ambiguous = None;
+        new.cpu = Some(c);
+        new.running = true;
+        new.last_end.get_or_insert(t);
+        let cpu = &mut self.cpus[c];
+        cpu.thread = thread;
+        cpu.pid = pid as i32;
+        cpu.stack = vec![bottom];
+    }
+
+    /// The events say that another thread runs than the switches did: one was missed.
+    pub(super) fn resync(&mut self, c: usize, pid: u32, t: i64) {
+        if !self.cpus[c].is_lost() {
+            self.tally.repairs += 1;
+        }
+        self.place(c, pid, t);
+    }
+
+    /// Nothing is known of a CPU from here on.
+    pub(super) fn lose(&mut self, c: usize, e: &Event, t: i64) {
+        self.tally.gaps += 1;
+        self.forget(c, t);
+        self.cpus[c].pid = -1;
+        self.cpus[c].thread = self.threads.find(0, &mut self.names);
+        self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg, e.name)];
+    }
+
+    /// Ends all that a CPU was doing. Since when its thread has not run is not known then.
+    fn forget(&mut self, c: usize, t: i64) {
+        self.sched_left(c, t);
+        self.close(c, t, Close::Pause { ipc: 0 });
+        let cpu = &mut self.cpus[c];
+        cpu.ambiguous = None;
+        cpu.mwait = None;
+        cpu.low = false;
+        if let Some(old) = self.threads.list.get_mut(cpu.thread).filter(|old| old.cpu == Some(c)) {
+            old.cpu = None;
+            old.running = false;
+            old.stack.clear();
+            old.last_end = None;
+        }
+    }
+
+    /// A name line says that a thread is inside a system call whose start was not seen.
+    pub(super) fn open_call(&mut self, e: &Event) {
+        let text = self.names.text(e.name);
+        let Some((nr, name)) = text.split_once('/') else { return };
+        let Some(nr) = nr.parse().ok().filter(|&nr: &u32| nr < 0x1fe) else { return };
+        let name = name.to_string();
+        let frame = Frame::call(number::SYSCALL + nr, 0, self.names.id(&name));
+        let thread = self.threads.find(e.arg, &mut self.names);
+        match self.threads.list[thread].cpu {
+            Some(c) => {
+                let alone = self.cpus[c].stack.len() == 1;
+                if alone && e.ts >= self.cpus[c].since {
+                    self.close(c, e.ts, Close::Pause { ipc: 0 });
+                }
+                insert_call(&mut self.cpus[c].stack, frame);
+            }
+            None => {
+                let bottom = self.bottom(thread);
+                let stack = &mut self.threads.list[thread].stack;
+                if stack.is_empty() {
+                    stack.push(bottom);
+                }
+                insert_call(stack, frame);
+            }
+        }
+    }
+}
+
+/// Puts a system call above the user code, unless there is one.
+fn insert_call(stack: &mut Vec<Frame>, frame: Frame) {
+    let inside = stack.iter().any(|f| f.level() == Level::Syscall);
+    if !inside && stack.first().is_some_and(|f| f.event != number::LOST) {
+        stack.insert(1, frame);
+    }
+}

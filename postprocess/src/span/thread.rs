@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the span builder knows of each thread, whether it runs or not.
+
+use std::collections::HashMap;
+
+use super::stack::Frame;
+use crate::event::names::Names;
+
+/// A thread.
+#[derive(Clone, Debug, Default)]
+pub struct Thread {
+    /// Its id.
+    pub pid: u32,
+    /// Every name it had, in order; the last is the present one.
+    pub comms: Vec<u32>,
+    /// Name and pid.
+    pub user: u32,
+    /// What it is inside of while it does not run; empty if not known.
+    pub stack: Vec<Frame>,
+    /// The frame of `stack` it blocked in, which it may have left unseen.
+    pub ambiguous: Option<usize>,
+    /// Index of the CPU it is on, from the switch to it to the switch from it.
+    pub cpu: Option<usize>,
+    /// Whether it runs: from the end of the scheduler that switched to it to the end of the one that switched away.
+    pub running: bool,
+    /// When it last stopped to run or was woken; `None` before its first run.
+    pub last_end: Option<i64>,
+    /// The wakeup that has not led to a run yet.
+    pub wakeup: Option<Wakeup>,
+    /// RPC it works on, 0 for none, and that RPC's name.
+    pub rpc: u32,
+    /// Name of the RPC.
+    pub rpc_name: u32,
+}
+
+/// Who woke a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// When.
+    pub ts: i64,
+    /// The waker's CPU.
+    pub cpu: i32,
+    /// The waker.
+    pub pid: i32,
+}
+
+/// Every thread met.
+#[derive(Clone, Debug, Default)]
+pub struct Threads {
+    /// By index.
+    pub list: Vec<Thread>,
+    index: HashMap<u32, usize>,
+}
+
+impl Threads {
+    /// The index of a thread, which is added if it is new.
+    pub fn find(&mut self, pid: u32, names: &mut Names) -> usize {
+        if let Some(index) = self.known(pid) {
+            return index;
+        }
+        let text = if pid == 0 { "-idle-".to_string() } else { format!(".{pid}") };
+        self.list.push(Thread { pid, user: names.id(&text), ..Thread::default() });
+        self.index.insert(pid, self.list.len() - 1);
+        self.list.len() - 1
+    }
+
+    /// The index of a thread met before.
+    pub fn known(&self, pid: u32) -> Option<usize> {
+        self.index.get(&pid).copied()
+    }
+
+    /// Gives a thread a name. Idle keeps its own.
+    pub fn rename(&mut self, index: usize, comm: u32, names: &mut Names) {
+        let thread = &mut self.list[index];
+        let text = names.text(comm);
+        let text = text.strip_prefix("./").unwrap_or(text);
+        if thread.pid == 0 || text.is_empty() || thread.comms.last() == Some(&comm) {
+            return;
+        }
+        let user = format!("{text}.{}", thread.pid);
+        thread.user = names.id(&user);
+        if !thread.comms.contains(&comm) {
+            thread.comms.push(comm);
+        } else {
+            thread.comms.retain(|&c| c != comm);
+            thread.comms.push(comm);
+        }
+    }
+}

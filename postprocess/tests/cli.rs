@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The tools as a shell sees them: files and pipes, exit statuses, one line on stderr.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use kutrace_tests::{busy, Trace};
+
+const RAWTOEVENT: &str = env!("CARGO_BIN_EXE_rawtoevent");
+const EVENTTOSPAN: &str = env!("CARGO_BIN_EXE_eventtospan");
+
+/// Runs a tool with this on its standard input.
+fn run(tool: &str, args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(tool)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    output
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn temporary(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn a_file_and_standard_input_give_the_same() {
+    let bytes = busy(2, 2_000, 1).bytes();
+    let path = temporary("same.raw", &bytes);
+    let piped = run(RAWTOEVENT, &[], &bytes);
+    let named = run(RAWTOEVENT, &[path.to_str().unwrap()], b"");
+    let dashed = run(RAWTOEVENT, &["-"], &bytes);
+    assert_eq!([code(&piped), code(&named), code(&dashed)], [0, 0, 0]);
+    assert!(piped.stdout.len() > 50_000 && piped.stdout == named.stdout && piped.stdout == dashed.stdout);
+}
+
+#[test]
+fn a_whole_trace_goes_through_both_tools_with_status_0_and_sound_spans() {
+    let events = run(RAWTOEVENT, &[], &busy(4, 5_000, 2).bytes());
+    let spans = run(EVENTTOSPAN, &["--check", "--title", "a <title>"], &events.stdout);
+    assert_eq!((code(&events), code(&spans)), (0, 0), "{}", stderr(&spans));
+    let json: serde_json::Value = serde_json::from_slice(&spans.stdout).unwrap();
+    assert_eq!(json["title"], "a <title>");
+    assert_eq!(json["tracebase"], "2026-11-20_15:14:00");
+    assert!(json["events"].as_array().unwrap().len() > 5_000);
+}
+
+#[test]
+fn the_event_lines_are_in_the_order_that_sort_would_give() {
+    let events = run(RAWTOEVENT, &[], &busy(4, 5_000, 3).bytes());
+    let text = String::from_utf8(events.stdout).unwrap();
+    let times = text.lines().filter(|l| !l.starts_with('#')).map(|l| l.split(' ').next().unwrap().parse().unwrap());
+    assert!(times.collect::<Vec<i64>>().is_sorted());
+}
+
+#[test]
+fn lost_events_give_status_3_from_both_tools() {
+    let mut trace = Trace::new(1, 1_000);
+    trace.cpu(0).call(10, 0, 0).lose(3);
+    let events = run(RAWTOEVENT, &[], &trace.bytes());
+    let spans = run(EVENTTOSPAN, &["--check"], &events.stdout);
+    assert_eq!((code(&events), code(&spans)), (3, 3));
+    assert!(stderr(&events).contains("3 lost"), "{}", stderr(&events));
+    assert!(String::from_utf8(spans.stdout).unwrap().contains("\"-lost-\""));
+}
+
+#[test]
+fn damage_is_named_with_its_place_and_gives_status_3() {
+    let mut bytes = busy(2, 20_000, 4).bytes();
+    let at = bytes.len() - 60_000;
+    bytes[at] ^= 1;
+    let events = run(RAWTOEVENT, &[], &bytes);
+    assert_eq!(code(&events), 3);
+    let said = stderr(&events);
+    assert!(said.starts_with("rawtoevent: stdin: block ") && said.contains("checksum"), "{said}");
+    assert_eq!(code(&run(EVENTTOSPAN, &["--check"], &events.stdout)), 3);
+}
+
+#[test]
+fn what_is_no_trace_gives_one_line_and_status_1() {
+    for (tool, input, fact) in [
+        (RAWTOEVENT, &b""[..], "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
+        (RAWTOEVENT, b"something else", "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
+        (EVENTTOSPAN, b"", "eventtospan: stdin: no event lines\n"),
+    ] {
+        let output = run(tool, &[], input);
+        assert_eq!((code(&output), stderr(&output).as_str()), (1, fact));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_gives_one_line_and_status_1() {
+    for tool in [RAWTOEVENT, EVENTTOSPAN] {
+        let output = run(tool, &["/nowhere/t.raw"], b"");
+        assert_eq!(code(&output), 1);
+        let said = stderr(&output);
+        assert!(said.contains(": /nowhere/t.raw: No such file") && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_folder_is_not_a_trace() {
+    for tool in [RAWTOEVENT, EVENTTOSPAN] {
+        let output = run(tool, &["/"], b"");
+        assert_eq!((code(&output), stderr(&output).lines().count()), (1, 1), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn wrong_usage_gives_status_2() {
+    for tool in [RAWTOEVENT, EVENTTOSPAN] {
+        assert_eq!(code(&run(tool, &["--nonsense"], b"")), 2);
+        assert_eq!(code(&run(tool, &["--help"], b"")), 0);
+        assert_eq!(code(&run(tool, &["--version"], b"")), 0);
+    }
+}
+
+#[test]
+fn a_full_disk_gives_one_line_and_status_1() {
+    let bytes = busy(2, 20_000, 6).bytes();
+    let events = run(RAWTOEVENT, &[], &bytes).stdout;
+    for (tool, input) in [(RAWTOEVENT, temporary("full.raw", &bytes)), (EVENTTOSPAN, temporary("full.events", &events))]
+    {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(tool).arg(input).stdout(full).output().unwrap();
+        assert_eq!(code(&output), 1);
+        let said = stderr(&output);
+        assert!(said.contains("stdout: No space left") && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_a_tool_quietly() {
+    let bytes = busy(2, 20_000, 7).bytes();
+    let events = run(RAWTOEVENT, &[], &bytes).stdout;
+    for (tool, input) in [(RAWTOEVENT, temporary("gone.raw", &bytes)), (EVENTTOSPAN, temporary("gone.events", &events))]
+    {
+        let mut child = Command::new(tool).arg(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    }
+}

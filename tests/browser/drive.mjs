@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One scenario on one page: `node drive.mjs SCENARIO PAGE EXPECTED`; answers JSON, or fails with what was wrong.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href);
+
+const FLAGS = [
+  "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+  "--disable-sync", "--no-first-run", "--disable-quic",
+];
+
+/** Everything the page did that it must not do. */
+const faults = [];
+
+/** Shorthand for the page's own answers. */
+const ask = (page, question, argument) => page.evaluate(question, argument);
+const view = (page) => ask(page, () => __ku.view());
+/** Waits until what was asked for is drawn. */
+const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+/** Where the plot lies in the window. */
+const plot = (page) => page.locator("#overlay").boundingBox();
+
+const scenarios = {
+  async open(page, expected) {
+    const counts = await ask(page, () => __ku.counts);
+    if (expected.spans !== undefined) assert.equal(counts.spans, expected.spans);
+    assert.equal(await page.locator("#empty").isVisible(), expected.empty === true);
+    const banner = await page.locator("#banner").textContent();
+    for (const text of expected.banner ?? []) assert.ok(banner.includes(text), banner);
+    assert.ok(await ask(page, () => __ku.whenReady.then(() => true)));
+    await page.keyboard.press("d");
+    await settle(page);
+    const draws = await ask(page, () => __ku.draws());
+    await page.waitForTimeout(300);
+    assert.equal(await ask(page, () => __ku.draws()), draws, "the page draws without a reason");
+    return { counts, draws };
+  },
+
+  async wheel(page) {
+    const box = await plot(page);
+    const x = Math.round(box.width * 0.3);
+    await page.mouse.move(box.x + x, box.y + box.height / 2);
+    const timeAt = (v) => v.t0 + ((v.t1 - v.t0) * x) / v.width;
+    const before = await view(page);
+    for (let i = 0; i < 200; i++) {
+      const was = await view(page);
+      if (was.t1 - was.t0 <= 10) break;
+      await page.mouse.wheel(0, -400);
+      await settle(page);
+      const is = await view(page);
+      assert.ok(is.t1 - is.t0 < was.t1 - was.t0, "the wheel does not zoom");
+      assert.ok(Math.abs(timeAt(is) - timeAt(was)) <= (was.t1 - was.t0) / was.width, "the pointer's time moved");
+    }
+    const deepest = await view(page);
+    assert.ok(Math.abs(deepest.t1 - deepest.t0 - 10) < 1e-6, "single entries are not reached");
+    await page.keyboard.down("Shift");
+    await page.mouse.wheel(0, 100);
+    await page.keyboard.up("Shift");
+    await settle(page);
+    assert.ok((await view(page)).t0 > deepest.t0, "Shift and the wheel do not pan");
+    for (let i = 0; i < 80; i++) await page.mouse.wheel(0, 400);
+    await settle(page);
+    const after = await view(page);
+    assert.ok(after.t0 <= before.begin && after.t1 >= before.end, "the whole trace is not reached");
+    return { deepest };
+  },
+
+  async keys(page) {
+    const width = (v) => v.t1 - v.t0;
+    const press = async (key) => {
+      await page.keyboard.press(key);
+      await settle(page);
+      return view(page);
+    };
+    const whole = await view(page);
+    await press("w");
+    let was = await press("w");
+    assert.ok(width(was) < width(whole) / 2, "W does not zoom in");
+    for (const [key, holds] of [
+      ["d", (is) => is.t0 > was.t0], ["a", (is) => is.t0 < was.t0], ["ArrowRight", (is) => is.t0 > was.t0],
+      ["ArrowLeft", (is) => is.t0 < was.t0], ["s", (is) => width(is) > width(was)], ["+", (is) => width(is) < width(was)],
+      ["-", (is) => width(is) > width(was)], ["0", (is) => width(is) === width(whole)],
+    ]) {
+      const is = await press(key);
+      assert.ok(holds(is), `${key}: ${JSON.stringify([was, is])}`);
+      was = is;
+    }
+    await press("?");
+    assert.ok(await page.locator("#help").isVisible(), "? does not open the help");
+    await press("Escape");
+    assert.ok(!(await page.locator("#help").isVisible()), "Esc does not close the help");
+    await press("/");
+    await page.keyboard.type("page_fault");
+    await settle(page);
+    assert.equal(width(await view(page)), width(whole), "typing in the search box moves the view");
+    const found = await ask(page, () => __ku.search());
+    if (found.count > 1) {
+      await press("Enter");
+      await press("Enter");
+      assert.equal((await ask(page, () => __ku.search())).current, 1);
+      await press("Shift+Enter");
+      assert.equal((await ask(page, () => __ku.search())).current, 0);
+      const selected = await ask(page, () => __ku.selected());
+      assert.equal(selected.name, "page_fault");
+      await page.locator("#overlay").focus();
+      const fit = await press("f");
+      assert.ok(fit.t0 <= selected.start && fit.t1 >= selected.start + selected.dur, "F misses the selection");
+      assert.ok(width(fit) <= selected.dur * 1.3 + 20, "F does not come close");
+    }
+    await press("Escape");
+    assert.equal(await ask(page, () => __ku.selected()), null);
+    assert.equal((await ask(page, () => __ku.search())).active, false);
+    await press("i");
+    assert.equal(await page.locator("#ipis").getAttribute("aria-pressed"), "true");
+    return {};
+  },
+
+  async search(page, expected) {
+    const answers = [];
+    for (const { pattern, count, total } of expected.searches) {
+      await page.fill("#pattern", pattern);
+      await settle(page);
+      const found = await ask(page, () => __ku.search());
+      assert.deepEqual([pattern, found.count, found.total], [pattern, count, count > 0 ? total : found.total]);
+      assert.ok(found.text.startsWith(`Matches: ${count.toLocaleString("en")}`), found.text);
+      answers.push(found.text);
+    }
+    await page.fill("#pattern", "[");
+    await settle(page);
+    assert.equal(await page.locator("#matches").textContent(), "not a regular expression");
+    await page.fill("#pattern", "PAGE_FAULT");
+    assert.equal((await ask(page, () => __ku.search())).count, 0);
+    await page.click("#ignore-case");
+    assert.equal((await ask(page, () => __ku.search())).count, expected.searches[1].count);
+    return answers;
+  },
+
+  async hit(page, expected) {
+    assert.ok(expected.hits.length > 0);
+    const box = await plot(page);
+    for (const span of expected.hits) {
+      const { start, dur } = span;
+      await ask(page, ([t0, t1]) => __ku.show(t0, t1), [start - dur - 5, start + 2 * dur + 5]);
+      const { t0, t1, width } = await view(page);
+      const row = (await ask(page, () => __ku.rows())).find((r) => r.label === `CPU ${span.cpu}`);
+      const at = { x: ((start + dur / 2 - t0) / (t1 - t0)) * width, y: row.y + row.h * 0.3 };
+      const hit = await ask(page, ({ x, y }) => __ku.hit(x, y), at);
+      for (const key of Object.keys(span)) assert.equal(hit?.[key], span[key], `${key} of ${JSON.stringify([span, hit])}`);
+      await page.mouse.move(box.x + at.x, box.y + at.y);
+      const hover = await page.locator("#hover").textContent();
+      assert.ok(hover.includes(span.name), hover);
+      for (const text of expected.texts ?? []) assert.ok(hover.includes(text), `${text} in ${hover}`);
+    }
+    return { hits: expected.hits.length };
+  },
+
+  async picture(page) {
+    const { begin, end } = await view(page);
+    await ask(page, ([t0, t1]) => __ku.show(t0, t1), [begin + (end - begin) * 0.5, begin + (end - begin) * 0.5 + 1500]);
+    const seen = await ask(page, () => {
+      const canvas = document.getElementById("base");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const pixel = (x, y) => data.slice(4 * (y * canvas.width + x), 4 * (y * canvas.width + x) + 3).join();
+      const { t0, t1, width } = __ku.view();
+      const seen = [];
+      for (const row of __ku.rows().filter((r) => r.row >= 0)) {
+        for (let x = 3; x < width - 3; x += 7) {
+          const middle = Math.floor(row.y + row.h / 2);
+          const hit = __ku.hit(x + 0.5, middle);
+          const edges = hit ? [hit.start, hit.start + hit.dur].map((t) => ((t - t0) / (t1 - t0)) * width) : [];
+          if (!hit || hit.event < 0 || edges.some((edge) => Math.abs(edge - x) < 3)) continue;
+          const zones = [0, 0.2, 0.38].map((part) => pixel(x, Math.floor(middle + part * row.h)));
+          seen.push({ x, event: hit.event, pid: hit.pid, zones, back: pixel(x, Math.floor(row.y + 1)) });
+        }
+      }
+      return seen;
+    });
+    const kinds = new Set();
+    for (const { x, event, pid, zones, back } of seen) {
+      const reached = zones.map((zone) => zone !== back);
+      const kind = event >= 0x10000 ? (pid > 0 ? "user" : "idle") : "kernel";
+      const wanted = { idle: [true, false, false], user: [true, true, false], kernel: [true, true, true] }[kind];
+      assert.deepEqual(reached, wanted, `${kind} at ${x}: ${zones}, ground ${back}`);
+      kinds.add(kind);
+    }
+    assert.deepEqual([...kinds].sort(), ["idle", "kernel", "user"]);
+    return { pixels: seen.length };
+  },
+
+  async pointer(page) {
+    const box = await plot(page);
+    await page.keyboard.press("w");
+    await page.keyboard.press("w");
+    await settle(page);
+    const was = await view(page);
+    const y = box.y + 80;
+    await page.mouse.move(box.x + 500, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 400, y, { steps: 4 });
+    await page.mouse.up();
+    await settle(page);
+    const moved = await view(page);
+    const expected = was.t0 + (100 * (was.t1 - was.t0)) / was.width;
+    assert.ok(Math.abs(moved.t0 - expected) < (was.t1 - was.t0) / was.width, "dragging does not pan");
+    await page.keyboard.down("Shift");
+    await page.mouse.move(box.x + 100, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 300, y, { steps: 4 });
+    await page.mouse.up();
+    await page.keyboard.up("Shift");
+    const measured = await ask(page, () => __ku.measured());
+    const length = (200 * (moved.t1 - moved.t0)) / moved.width;
+    assert.ok(Math.abs(measured.to - measured.from - length) < length / 100, "Shift-drag does not measure");
+    await page.mouse.click(box.x + 500, box.y + 60);
+    if (await ask(page, () => __ku.selected())) assert.ok(await page.locator("#details").isVisible());
+    const rows = () => ask(page, () => __ku.rows().length);
+    const before = await rows();
+    await page.locator("#labels .group").last().click();
+    await settle(page);
+    assert.ok((await rows()) > before, "a click on a group does not open it");
+    return { rows: await rows() };
+  },
+
+  async scroll(page, expected) {
+    const first = () => ask(page, () => __ku.rows().find((r) => r.row === 0).y);
+    assert.equal((await ask(page, () => __ku.rows())).length, expected.rows + 1);
+    const was = await first();
+    const labels = await page.locator("#labels").boundingBox();
+    await page.mouse.move(labels.x + 20, labels.y + 200);
+    await page.mouse.wheel(0, 500);
+    await settle(page);
+    assert.equal(await first(), was - 500, "the wheel over the labels does not scroll");
+    const box = await plot(page);
+    await page.mouse.move(box.x + 200, box.y + 200);
+    await page.keyboard.down("Alt");
+    await page.mouse.wheel(0, -200);
+    await page.keyboard.up("Alt");
+    await settle(page);
+    assert.equal(await first(), was - 300, "Alt and the wheel do not scroll");
+    return {};
+  },
+
+  async hostile(page, { name, thread }) {
+    await ask(page, () => __ku.toggle("PID"));
+    await settle(page);
+    assert.equal(await page.locator("#title").textContent(), name);
+    assert.equal(await page.title(), name);
+    const labels = await page.locator("#labels .row").allTextContents();
+    assert.ok(labels.includes(thread), labels.join());
+    const row = (await ask(page, () => __ku.rows())).find((r) => r.group === "PID" && r.row === 0);
+    const box = await plot(page);
+    await page.mouse.click(box.x + box.width * 0.25, box.y + row.y + row.h / 2);
+    assert.ok((await page.locator("#hover").textContent()).includes(thread));
+    assert.equal(await page.locator("#details h2").textContent(), thread);
+    assert.ok((await page.locator("#banner").textContent()).includes(name));
+    assert.equal(await page.locator("img").count(), 0, "a name became an element");
+    assert.equal(await ask(page, () => window.broken), undefined, "a name ran as a script");
+    return {};
+  },
+
+  async bench(page) {
+    return ask(page, async () => {
+      const { begin, end } = __ku.view();
+      const times = [];
+      const wholeTimes = [];
+      for (let i = 0; i < 100; i++) {
+        const whole = i % 5 === 0;
+        const span = (end - begin) / (whole ? 1 : 10 ** (1 + (i % 4)));
+        const at = begin + (end - begin - span) * ((i * 0.618) % 1);
+        const began = performance.now();
+        __ku.show(at, at + span);
+        (whole ? wholeTimes : times).push(performance.now() - began);
+        await new Promise((done) => requestAnimationFrame(done));
+      }
+      const p95 = (list) => Math.round(list.sort((a, b) => a - b)[Math.floor(list.length * 0.95)] * 10) / 10;
+      return { openMs: Math.round(__ku.readyAt), redrawP95Ms: p95(times), wholeP95Ms: p95(wholeTimes) };
+    });
+  },
+};
+
+const [scenario, file, expected] = process.argv.slice(2);
+const profile = mkdtempSync(join(tmpdir(), "kutrace-browser-"));
+const context = await chromium.launchPersistentContext(profile, {
+  executablePath: process.env.CHROMIUM, args: FLAGS, viewport: { width: 1600, height: 900 },
+});
+try {
+  const page = await context.newPage();
+  const url = pathToFileURL(resolve(file)).href;
+  page.on("console", (m) => faults.push(`console: ${m.text()}`));
+  page.on("pageerror", (e) => faults.push(`error: ${e.stack}`));
+  page.on("request", (r) => r.url() !== url && faults.push(`request: ${r.url()}`));
+  page.on("dialog", (d) => faults.push(`dialog: ${d.message()}`) && d.dismiss());
+  await page.addInitScript(() => {
+    window.__violations = [];
+    document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
+  });
+  await page.goto(url);
+  await page.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
+  const answer = await scenarios[scenario](page, JSON.parse(expected));
+  faults.push(...(await ask(page, () => window.__violations.map((v) => `violation: ${v}`))));
+  assert.deepEqual(faults, []);
+  console.log(JSON.stringify(answer));
+} finally {
+  await context.close();
+  rmSync(profile, { recursive: true, force: true });
+}

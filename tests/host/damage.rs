@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Damaged raw files: the damage is reported, the rest is used, nothing panics, and spans still cover all time.
+
+use kutrace_format::abi::block;
+use kutrace_format::abi::event::RUNNABLE;
+use kutrace_format::abi::word;
+use kutrace_format::file::{self, HEADER_BYTES, SECTION_BYTES};
+use kutrace_tests::{busy, sign, Random, Trace};
+use postprocess::event::names::Names;
+use postprocess::event::Meta;
+use postprocess::raw;
+use postprocess::raw::damage::NotATrace;
+use postprocess::span::build::Builder;
+use postprocess::span::check;
+
+/// Everything from bytes to checked spans; answers the number of events and what is known of the whole.
+fn run(bytes: &[u8]) -> Result<(u64, Meta), NotATrace> {
+    let raw = raw::parse(bytes)?;
+    let mut names = Names::default();
+    let mut decoder = raw.decoder(&mut names);
+    let mut events = Vec::new();
+    while let Some(e) = decoder.next(&mut names) {
+        events.push(e);
+    }
+    let meta = raw.finish(&decoder);
+    let mut builder = Builder::new(&meta, names);
+    events.iter().for_each(|e| builder.push(e));
+    let (spans, tally) = builder.finish(meta.clone());
+    assert_eq!(check(&spans, &meta.intervals, &tally), [""; 0]);
+    Ok((decoder.counts.events, meta))
+}
+
+/// Two CPUs with three blocks each, every block with entries.
+fn trace() -> Trace {
+    let mut trace = Trace::new(2, 100_000);
+    for cpu in 0..2 {
+        for n in 0..150 {
+            trace.cpu(cpu).small_blocks(140).entry(n * 100 + u64::from(cpu), RUNNABLE, &[n as u32]);
+        }
+    }
+    trace
+}
+
+fn names_at() -> usize {
+    HEADER_BYTES
+}
+
+/// Offset of the section header of the blocks.
+fn blocks_at(bytes: &[u8]) -> usize {
+    let at = bytes.windows(4).position(|w| w == file::BLOCKS);
+    at.unwrap()
+}
+
+fn block(bytes: &mut [u8], n: usize) -> &mut [u8] {
+    let at = blocks_at(bytes) + SECTION_BYTES + n * block::BYTES;
+    &mut bytes[at..at + block::BYTES]
+}
+
+#[test]
+fn an_undamaged_file_has_nothing_to_report() {
+    let (events, meta) = run(&trace().bytes()).unwrap();
+    assert_eq!((events, meta.is_whole()), (302, true));
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_refused_with_one_sentence() {
+    for bytes in [&b""[..], b"KUtrac", b"hello, world", &[0; 70_000]] {
+        assert_eq!(run(bytes).unwrap_err(), NotATrace::Unknown);
+    }
+    assert_eq!(run(b"KUtrace5 and little more").unwrap_err(), NotATrace::Cut);
+}
+
+#[test]
+fn a_file_of_the_original_is_recognised_and_refused() {
+    let mut bytes = vec![0; block::BYTES];
+    bytes[8..16].copy_from_slice(&0x8305_88ba_d5ff_bc01u64.to_le_bytes());
+    bytes[24..32].copy_from_slice(&0x0005_88ba_d5ff_bc00u64.to_le_bytes());
+    assert_eq!(run(&bytes).unwrap_err(), NotATrace::Original);
+}
+
+#[test]
+fn a_truncated_file_is_used_as_far_as_it_goes() {
+    let bytes = trace().bytes();
+    let (all, _) = run(&bytes).unwrap();
+    for len in (0..bytes.len()).rev().step_by(4099).chain(0..700) {
+        match run(&bytes[..len]) {
+            Ok((events, meta)) => assert!(events <= all && !meta.is_whole(), "{len}: {meta:?}"),
+            Err(_) => assert!(len < HEADER_BYTES, "{len}"),
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_in_the_file_header_is_reported_and_the_blocks_are_used() {
+    for at in [13, 17, 21, 26, 33, 38, 45, 60, 90, 110, 200] {
+        let mut bytes = trace().bytes();
+        bytes[at] ^= 0x10;
+        let (events, meta) = run(&bytes).unwrap();
+        assert_eq!((events, meta.is_whole()), (302, false), "byte {at}");
+    }
+}
+
+#[test]
+fn a_flipped_byte_in_the_names_costs_the_names() {
+    let mut bytes = trace().bytes();
+    bytes[names_at() + SECTION_BYTES + 20] ^= 1;
+    let (events, meta) = run(&bytes).unwrap();
+    assert_eq!(events, 302);
+    assert!(meta.quality[0].contains("names"), "{:?}", meta.quality);
+}
+
+#[test]
+fn a_flipped_byte_in_a_section_header_costs_no_event() {
+    let bytes = trace().bytes();
+    for section in [names_at(), blocks_at(&bytes)] {
+        for at in (0..4).chain(8..24) {
+            let mut bytes = bytes.clone();
+            bytes[section + at] ^= 0x04;
+            let (events, meta) = run(&bytes).unwrap();
+            assert_eq!((events, meta.is_whole()), (302, false), "section at {section}, byte {at}");
+        }
+    }
+}
+
+#[test]
+fn a_block_with_a_flipped_byte_is_skipped_and_its_time_is_a_gap() {
+    for n in 0..6 {
+        let mut bytes = trace().bytes();
+        block(&mut bytes, n)[300] ^= 1;
+        let (events, meta) = run(&bytes).unwrap();
+        assert!((200..302).contains(&events), "{events}");
+        let first = &meta.quality[0];
+        assert!(first.starts_with(&format!("block {n}, byte ")) && first.contains("cpu"), "{first}");
+        assert!(meta.quality.iter().any(|s| s.contains("gap")), "{:?}", meta.quality);
+    }
+}
+
+#[test]
+fn a_cpu_without_a_sound_block_is_lost_for_the_whole_trace() {
+    let mut bytes = trace().bytes();
+    for n in [0, 2, 4] {
+        block(&mut bytes, n)[300] ^= 1;
+    }
+    let (_, meta) = run(&bytes).unwrap();
+    assert_eq!(meta.intervals.len(), 2);
+}
+
+#[test]
+fn an_unknown_event_ends_its_block_only() {
+    let mut bytes = trace().bytes();
+    let second = block(&mut bytes, 2);
+    second[160..164].copy_from_slice(&word::entry(0xd00, 0).to_le_bytes());
+    sign(second);
+    let (events, meta) = run(&bytes).unwrap();
+    assert!((250..302).contains(&events), "{events}");
+    assert!(meta.quality[0].contains("0xd00"), "{:?}", meta.quality);
+}
+
+#[test]
+fn header_fields_out_of_range_cost_their_block() {
+    let changes: [(usize, u64, &str); 5] = [
+        (0, 0, "never used"),
+        (40, 32, "content size"),
+        (40, block::BYTES as u64 * 8 + 32, "content size"),
+        (32, 1, "ends before"),
+        (72, 7 | 7 << 32, "no such CPU"),
+    ];
+    for (at, value, fact) in changes {
+        let mut bytes = trace().bytes();
+        let first = block(&mut bytes, 1);
+        first[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        sign(first);
+        let (_, meta) = run(&bytes).unwrap();
+        assert!(meta.quality.iter().any(|s| s.contains(fact)), "{fact}: {:?}", meta.quality);
+    }
+}
+
+#[test]
+fn a_block_of_another_trace_is_not_used() {
+    let mut bytes = trace().bytes();
+    let first = block(&mut bytes, 0);
+    first[5] ^= 1;
+    sign(first);
+    assert!(run(&bytes).unwrap().1.quality[0].contains("another trace"));
+}
+
+#[test]
+fn a_block_that_comes_twice_counts_once() {
+    let mut bytes = trace().bytes();
+    let copy = block(&mut bytes, 0).to_vec();
+    block(&mut bytes, 2).copy_from_slice(&copy);
+    let (_, meta) = run(&bytes).unwrap();
+    assert!(meta.quality[0].contains("second block 0"), "{:?}", meta.quality);
+}
+
+#[test]
+fn two_thousand_random_flips_are_survived() {
+    let bytes = busy(2, 4_000, 3).bytes();
+    let mut random = Random(11);
+    for round in 0..2_000 {
+        let mut bytes = bytes.clone();
+        let at = if round % 2 == 0 { random.below(1_000) } else { random.below(bytes.len() as u64) } as usize;
+        bytes[at] ^= 1 << random.below(8);
+        let _ = run(&bytes);
+    }
+}
+
+#[test]
+fn hostile_words_under_a_right_checksum_are_survived() {
+    let bytes = busy(2, 2_000, 5).bytes();
+    let mut random = Random(13);
+    for round in 0..300 {
+        let mut bytes = bytes.clone();
+        let one = block(&mut bytes, round % 2);
+        for _ in 0..20 {
+            let at = random.below(if round % 3 == 0 { 128 } else { 9_000 }) as usize;
+            one[at] ^= 1 << random.below(8);
+        }
+        sign(one);
+        let _ = run(&bytes);
+    }
+}
+
+#[test]
+fn lost_events_are_counted_and_their_cpu_is_lost_to_the_end() {
+    let mut trace = trace();
+    trace.cpu(1).lose(9);
+    let bytes = trace.bytes();
+    let (_, meta) = run(&bytes).unwrap();
+    assert_eq!((meta.lost, meta.is_whole()), (9, false));
+}

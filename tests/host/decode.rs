@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Raw files decode to the events that were recorded.
+
+use kutrace_format::abi::event::{self, IRQ, IRQ_RETURN, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN, SYSCALL_RETURN};
+use kutrace_format::file::FLAG_WRAPPED;
+use kutrace_tests::{Random, Trace};
+use postprocess::event::names::Names;
+use postprocess::event::{number, Event, Interval, Meta};
+use postprocess::raw;
+use proptest::prelude::*;
+
+/// All events of a file but names known from the start, each with its name.
+fn decode(trace: &Trace) -> (Vec<(Event, String)>, Meta) {
+    let bytes = trace.bytes();
+    let raw = raw::parse(&bytes).unwrap();
+    let mut names = Names::default();
+    let mut decoder = raw.decoder(&mut names);
+    let mut events = Vec::new();
+    while let Some(e) = decoder.next(&mut names) {
+        if e.ts >= 0 {
+            events.push((e, names.text(e.name).to_string()));
+        }
+    }
+    (events, raw.finish(&decoder))
+}
+
+/// `ts dur event arg ret name`, for comparison.
+fn brief((e, name): &(Event, String)) -> String {
+    format!("{} {} {:x} {} {} {name}", e.ts, e.dur, e.event, e.arg, e.ret)
+}
+
+/// The brief form of all events after the statement of who runs.
+fn briefs(trace: &Trace) -> Vec<String> {
+    let (events, meta) = decode(trace);
+    assert_eq!(meta.quality, [""; 0]);
+    events.iter().skip_while(|(e, _)| e.ts == 0 && e.dur == 1).map(brief).collect()
+}
+
+#[test]
+fn a_stream_begins_with_who_runs_at_the_start_of_the_trace() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(4_194_303, "a b", None).entry(700, IRQ + 0xec, &[]);
+    let (events, meta) = decode(&trace);
+    let all: Vec<String> = events.iter().map(brief).collect();
+    assert_eq!(all, ["0 1 2 4194303 0 a_b", "0 1 200 4194303 0 a_b.4194303", "700 0 5ec 0 0 local_timer"]);
+    assert_eq!(events[2].0.pid, 4_194_303);
+    assert_eq!(meta.intervals, [Interval { cpu: 0, from: 0, to: 1000 }]);
+}
+
+#[test]
+fn a_folded_call_keeps_argument_duration_and_small_value() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).folded(10, 39, 5, 20, -2).folded(40, 1, 65_535, 1, 127);
+    assert_eq!(briefs(&trace), ["10 20 827 5 65534 getpid", "40 1 801 65535 127 write"]);
+}
+
+#[test]
+fn a_large_return_value_keeps_its_low_32_bits() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0);
+    cpu.call(10, 0, 3).entry(20, SYSCALL_RETURN, &[4096]).call(30, 0, 3).entry(40, SYSCALL_RETURN, &[-200i32 as u32]);
+    let said = briefs(&trace);
+    assert_eq!(said[1], "20 0 a00 0 4096 /read");
+    assert_eq!(said[3], "40 0 a00 0 4294967096 /read");
+}
+
+#[test]
+fn a_small_return_belongs_to_the_open_call_of_its_thread_on_any_cpu() {
+    let mut trace = Trace::new(2, 1000);
+    trace.cpu(0).running(7, "a", None).call(10, 202, 1).switch(20, 8, "b").call(50, 0, 1);
+    trace.cpu(1).running(0, "", None).switch(100, 7, "a").small_return(130, -4);
+    trace.cpu(0).small_return(140, 3);
+    let said = briefs(&trace);
+    assert_eq!(said.last().unwrap(), "140 0 a00 0 3 /read");
+    assert_eq!(said[said.len() - 2], "130 0 aca 0 65532 /futex");
+}
+
+#[test]
+fn a_return_without_a_known_call_says_so() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", None).small_return(10, 0);
+    assert_eq!(briefs(&trace), ["10 0 bfe 0 0 /syscall"]);
+}
+
+#[test]
+fn a_block_header_tells_the_call_a_thread_is_inside_at_the_start() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", Some(202)).small_return(10, 0);
+    let (events, _) = decode(&trace);
+    let last: Vec<String> = events.iter().skip(1).map(brief).collect();
+    assert_eq!(last, ["0 1 200 7 0 a.7", "0 1 107 7 0 202/futex", "10 0 aca 0 0 /futex"]);
+}
+
+#[test]
+fn a_task_record_tells_the_call_a_thread_sleeps_in() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).task(5, 7, "a", Some(202)).switch(10, 7, "a").small_return(40, 0);
+    let said = briefs(&trace);
+    assert_eq!(said[..2], ["5 1 2 7 0 a", "5 1 107 7 0 202/futex"]);
+    assert_eq!(said.last().unwrap(), "40 0 aca 0 0 /futex");
+}
+
+#[test]
+fn a_renamed_thread_has_its_new_name_from_then_on() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "sh", None).call(10, 59, 0).task(20, 7, "ls", Some(59)).small_return(30, 0);
+    trace.cpu(0).switch(40, 0, "").switch(70, 7, "ls");
+    let said = briefs(&trace);
+    assert!(said.contains(&"20 1 2 7 0 ls".to_string()), "{said:?}");
+    assert!(said.contains(&"30 0 a3b 0 0 /execve".to_string()), "{said:?}");
+    assert!(said.contains(&"80 0 200 7 0 ls.7".to_string()), "{said:?}");
+}
+
+#[test]
+fn softirqs_have_the_original_number_and_their_own_names_on_both_ends() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).entry(10, SOFTIRQ + 3, &[]).entry(20, SOFTIRQ_RETURN + 3, &[]);
+    assert_eq!(briefs(&trace), ["10 0 5ff 3 0 BH:rx", "20 0 7ff 3 0 /BH:rx"]);
+}
+
+#[test]
+fn a_gap_longer_than_20_bits_is_bridged() {
+    let mut trace = Trace::new(1, 5_000_000_000);
+    trace.cpu(0).entry(1_048_575, IRQ + 0xec, &[]).entry(4_000_000_000, IRQ_RETURN + 0xec, &[]);
+    assert_eq!(briefs(&trace), ["1048575 0 5ec 0 0 local_timer", "4000000000 0 7ec 0 0 /local_timer"]);
+}
+
+#[test]
+fn events_of_all_cpus_come_in_order_of_time_and_equal_times_by_cpu() {
+    let mut trace = Trace::new(3, 1000);
+    for cpu in [2, 0, 1] {
+        for at in [100, 200, 200 + u64::from(cpu)] {
+            trace.cpu(cpu).entry(at, RUNNABLE, &[1]);
+        }
+    }
+    let (events, _) = decode(&trace);
+    let order: Vec<_> = events.iter().map(|(e, _)| (e.ts, e.cpu)).collect();
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn lost_events_open_a_gap_that_lasts_to_the_next_block() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", None).call(10, 0, 3).lose(5).skip(0, 300).running(8, "b", None);
+    trace.cpu(0).entry(400, IRQ + 0xec, &[]);
+    let (events, meta) = decode(&trace);
+    let last: Vec<String> = events.iter().skip(2).map(brief).collect();
+    assert_eq!(last[..2], ["10 0 800 3 0 read", "10 0 30000 5 0 -lost-"]);
+    assert_eq!(last[2..], ["310 1 2 8 0 b", "310 1 200 8 0 b.8", "400 0 5ec 0 0 local_timer"]);
+    assert_eq!((meta.lost, meta.quality.len()), (5, 1));
+}
+
+#[test]
+fn a_call_known_on_a_cpu_is_forgotten_when_that_cpu_loses_events() {
+    let mut trace = Trace::new(2, 1000);
+    trace.cpu(0).running(7, "a", None).call(10, 0, 3).lose(5);
+    trace.cpu(1).switch(100, 7, "a").small_return(130, 0);
+    let (events, _) = decode(&trace);
+    assert_eq!(brief(events.last().unwrap()), "130 0 bfe 0 0 /syscall");
+}
+
+#[test]
+fn a_wrapped_trace_begins_with_each_cpus_first_block() {
+    let mut trace = Trace::new(1, 1000);
+    trace.header.flags = FLAG_WRAPPED;
+    trace.cpu(0).entry(300, RUNNABLE, &[1]).overwritten().entry(400, RUNNABLE, &[2]);
+    let (events, meta) = decode(&trace);
+    assert_eq!(meta.intervals, [Interval { cpu: 0, from: 300, to: 1000 }]);
+    assert_eq!((events[0].0.ts, meta.quality.len()), (300, 0));
+}
+
+/// Entries of every kind that has no meaning for others, by number and argument.
+fn plain(random: &mut Random) -> (u16, Vec<u32>) {
+    match random.below(4) {
+        0 => (event::TRAP + random.below(256) as u16, vec![]),
+        1 => (IRQ_RETURN + random.below(255) as u16, vec![]),
+        2 => (event::SPECIAL + 1 + random.below(127) as u16, vec![random.below(1 << 32) as u32]),
+        _ => (event::SYSCALL_RETURN + random.below(510) as u16, vec![random.below(1 << 32) as u32]),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_was_recorded_is_decoded(seed: u64, count in 1usize..400, words in 40usize..200) {
+        let mut random = Random(seed | 1);
+        let mut trace = Trace::new(4, 1 << 40);
+        let (mut at, mut recorded) = (0, Vec::new());
+        for cpu in 0..4 {
+            trace.cpu(cpu).small_blocks(words);
+        }
+        for _ in 0..count {
+            let cpu = random.below(4) as u32;
+            at += if random.below(9) == 0 { random.below(1 << 22) } else { random.below(99) };
+            let (number, words) = plain(&mut random);
+            trace.cpu(cpu).entry(at, number, &words);
+            recorded.push((at as i64, cpu, u32::from(number), words.first().copied().unwrap_or(0)));
+        }
+        recorded.sort_by_key(|r| (r.0, r.1));
+        let (events, meta) = decode(&trace);
+        prop_assert_eq!(meta.quality, [""; 0]);
+        let decoded: Vec<_> = events
+            .iter()
+            .filter(|(e, _)| e.event > number::SWITCH)
+            .map(|(e, _)| (e.ts, e.cpu, e.event, value(e)))
+            .collect();
+        prop_assert_eq!(decoded, recorded);
+    }
+}
+
+/// The argument word of an event made by [`plain`].
+fn value(e: &Event) -> u32 {
+    let returned = e.event & 0xe00 == 0xa00;
+    match e.ret {
+        ret @ 0xff80..=0xffff if returned && ret < 0x1_0000 => ret | 0xffff_0000,
+        ret if returned => ret,
+        _ => e.arg,
+    }
+}

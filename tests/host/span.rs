@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Events to spans, made to be read: each golden file shows every input event, under it the spans it closed, and at
+//! the end what was pending.
+//!
+//! A span is shown as `start+duration cpu pid name`, then its event number, argument, return value and IPC code where
+//! they are not 0.
+
+use std::fmt::Write as _;
+
+use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, MWAIT, RUNNABLE, SCHED, SCHED_RETURN};
+use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
+use kutrace_tests::Trace;
+use postprocess::event::names::Names;
+use postprocess::event::read::{read, Events};
+use postprocess::event::write::Writer;
+use postprocess::event::{Event, Interval, Meta};
+use postprocess::raw;
+use postprocess::span::build::Builder;
+use postprocess::span::{check, Span};
+use proptest::prelude::*;
+
+use crate::golden::assert_golden;
+
+/// The events of a raw trace.
+fn decode(trace: &Trace) -> Events {
+    let bytes = trace.bytes();
+    let raw = raw::parse(&bytes).unwrap();
+    let mut names = Names::default();
+    let mut decoder = raw.decoder(&mut names);
+    let events = std::iter::from_fn(|| decoder.next(&mut names)).collect();
+    Events { meta: raw.finish(&decoder), events, names }
+}
+
+/// Compares what is built from `events` with a golden file, and checks that it is sound.
+fn assert_spans(name: &str, events: Events) {
+    let mut text = String::new();
+    let mut builder = Builder::new(&events.meta, events.names);
+    let mut shown: Vec<Span> = Vec::new();
+    let (known, events_in_time) = events.events.split_at(events.events.partition_point(|e| e.ts < 0));
+    known.iter().for_each(|e| builder.push(e));
+    for event in events_in_time {
+        let line = line(event, &builder.names);
+        builder.push(event);
+        text.push_str(&line);
+        let closed: Vec<Span> = builder.written()[shown.len()..].to_vec();
+        closed.iter().for_each(|s| show(&mut text, s, builder.names.text(s.name)));
+        shown.extend(closed);
+    }
+    let intervals = events.meta.intervals.clone();
+    let (spans, tally) = builder.finish(events.meta);
+    text.push_str("pending\n");
+    for span in &spans.spans {
+        match shown.iter().position(|s| s == span) {
+            Some(at) => drop(shown.swap_remove(at)),
+            None => show(&mut text, span, &spans.names[span.name as usize]),
+        }
+    }
+    for trimmed in &shown {
+        let _ = writeln!(text, "trimmed since: start {}", trimmed.start);
+    }
+    let _ =
+        writeln!(text, "{} repairs, {} repeated and {} pending wakeups", tally.repairs, tally.repeated, tally.pending);
+    assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
+    assert_golden(&format!("spans/{name}.txt"), &text);
+}
+
+fn line(event: &Event, names: &Names) -> String {
+    let mut text = Vec::new();
+    let mut writer = Writer::new(&mut text);
+    writer.event(event, names).unwrap();
+    writer.finish(&Default::default()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    text.lines().next().unwrap_or_default().to_string() + "\n"
+}
+
+fn show(text: &mut String, s: &Span, name: &str) {
+    let _ = write!(text, "        {}+{} cpu {} pid {} {name}  event {}", s.start, s.dur, s.cpu, s.pid, s.event);
+    for (what, value) in [("arg", s.arg), ("ret", s.ret), ("ipc", s.ipc.into())] {
+        if value != 0 {
+            let _ = write!(text, " {what} {value}");
+        }
+    }
+    text.push('\n');
+}
+
+/// The worked example of the original's state machine (research, section 12). Ours differs where the original's is a
+/// fault: waits begin and end on their events, nothing is 10 ns short, and every CPU is covered to the end.
+#[test]
+fn the_worked_example_of_the_original() {
+    let lines = [
+        "-1 1 34 100 progA",
+        "-1 1 34 200 progB",
+        "100 1 512 0  100 0  100 0 0 progA.100 (200)",
+        "110 1 512 1  0 0  0 0 0 -idle- (200)",
+        "200 0 2250 0  100 0  5 0 0 futex (8ca)",
+        "210 0 3583 0  100 0  0 0 0 -sched- (dff)",
+        "220 0 512 0  0 0  0 0 0 -idle- (200)",
+        "230 0 4095 0  0 0  0 0 0 /-sched- (fff)",
+        "235 1 520 0  0 0  16 0 0 mwait (208)",
+        "300 0 512 1  200 0  200 0 0 progB.200 (200)",
+        "310 0 2250 1  200 0  0 0 0 futex (8ca)",
+        "315 1 518 1  200 0  100 0 0 runnable.100 (206)",
+        "316 1 519 1  200 0  0 0 0 sendipi (207)",
+        "320 0 2762 1  200 0  0 0 0 /futex (aca)",
+        "5000 0 1533 0  0 0  0 0 0 reschedule_ipi (5fd)",
+        "5010 0 2045 0  0 0  0 0 0 /reschedule_ipi (7fd)",
+        "5020 0 3583 0  0 0  0 0 0 -sched- (dff)",
+        "5030 0 512 0  100 0  100 0 0 progA.100 (200)",
+        "5040 0 4095 0  100 0  0 0 0 /-sched- (fff)",
+        "5050 0 2762 0  100 0  0 0 0 /futex (aca)",
+        "5100 20 1516 0  100 0  0 0 35 local_timer (5ec)",
+        "5200 1 522 0  100 0  39187408 0 0 mark_a=hello (20a)",
+        "5300 0 2087 0  100 0  0 0 0 getpid (827)",
+    ];
+    assert_spans("worked_example", read(&mut lines.join("\n").as_bytes()).unwrap());
+}
+
+#[test]
+fn an_interrupt_inside_a_softirq_nests() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(70_000, "prog", None);
+    cpu.entry(100, IRQ + 0xec, &[]).entry(110, IRQ_RETURN + 0xec, &[]).entry(111, SOFTIRQ + 1, &[]);
+    cpu.entry(120, IRQ + 0x21, &[]).entry(130, IRQ_RETURN + 0x21, &[]);
+    cpu.entry(150, SOFTIRQ_RETURN + 1, &[]).entry(150, SOFTIRQ + 9, &[]).entry(160, SOFTIRQ_RETURN + 9, &[]);
+    assert_spans("irq_in_softirq", decode(&trace));
+}
+
+#[test]
+fn faults_and_interrupts_inside_a_system_call_come_back_to_it() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(7, "prog", None);
+    cpu.call(100, 0, 3).entry(110, TRAP + 14, &[]).entry(115, IRQ + 0xec, &[]).entry(118, TRAP + 2, &[]);
+    cpu.entry(119, TRAP_RETURN + 2, &[]).entry(125, IRQ_RETURN + 0xec, &[]).entry(130, TRAP_RETURN + 14, &[]);
+    cpu.folded(135, 39, 0, 5, 7).entry(150, SYSCALL_RETURN, &[4096]);
+    assert_spans("nesting", decode(&trace));
+}
+
+#[test]
+fn a_blocked_thread_comes_back_inside_its_call_with_wait_and_wakeup() {
+    let mut trace = Trace::new(2, 3000);
+    trace.cpu(0).running(100, "a", None).call(200, 202, 5).switch(210, 0, "").entry(240, MWAIT, &[0x20]);
+    let cpu1 = trace.cpu(1).running(70_000, "b", None).call(1000, 202, 1).entry(1010, RUNNABLE, &[100]);
+    cpu1.entry(1011, IPI, &[0]).small_return(1020, 1);
+    let cpu0 = trace.cpu(0).entry(2900, IRQ + 0xfd, &[]).entry(2910, IRQ_RETURN + 0xfd, &[]);
+    cpu0.switch(2920, 100, "a").small_return(2960, 0);
+    assert_spans("wakeup", decode(&trace));
+}
+
+#[test]
+fn a_new_threads_first_run_is_the_return_from_clone() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(100, "sh", None).call(100, 56, 0).task(110, 101, "sh", Some(56));
+    cpu.entry(120, RUNNABLE, &[101]).entry(130, SYSCALL_RETURN + 56, &[101]).switch(200, 101, "sh");
+    cpu.small_return(240, 0).call(300, 59, 0).task(310, 101, "ls", Some(59)).small_return(320, 0);
+    assert_spans("first_run", decode(&trace));
+}
+
+#[test]
+fn a_thread_known_to_sleep_in_a_call_comes_back_inside_it() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).task(90, 7, "a", Some(202)).switch(100, 7, "a").small_return(200, 0);
+    assert_spans("sleeping_in_call", decode(&trace));
+}
+
+#[test]
+fn a_missing_return_is_decided_by_the_next_system_call() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(100, "a", None).call(100, 0, 3).switch(110, 0, "").switch(200, 100, "a");
+    cpu.call(300, 1, 4).small_return(320, 1);
+    assert_spans("missing_return", decode(&trace));
+}
+
+#[test]
+fn a_return_without_a_call_gets_the_time_before_it() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(100, "a", None).small_return(50, 0).entry(80, IRQ_RETURN + 0xec, &[]);
+    trace.cpu(0).entry(100, SCHED_RETURN, &[]);
+    assert_spans("missing_call", decode(&trace));
+}
+
+#[test]
+fn a_call_ends_what_cannot_be_below_it() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu =
+        trace.cpu(0).running(100, "a", None).call(100, 0, 3).entry(110, IRQ + 0xec, &[]).entry(120, SOFTIRQ + 1, &[]);
+    cpu.entry(130, SCHED, &[]).entry(140, SWITCH, &[0]).entry(150, SCHED, &[]).entry(160, SWITCH, &[100]);
+    cpu.entry(170, SCHED_RETURN, &[]);
+    assert_spans("missing_returns", decode(&trace));
+}
+
+#[test]
+fn lost_time_is_a_span_of_its_own() {
+    let mut trace = Trace::new(2, 1000);
+    trace.cpu(0).running(100, "a", None).call(100, 0, 3).lose(5).skip(0, 300).entry(450, IRQ + 0xec, &[]);
+    trace.cpu(0).entry(460, IRQ_RETURN + 0xec, &[]).lose(2);
+    trace.cpu(1).running(200, "b", None).entry(500, RUNNABLE, &[100]);
+    assert_spans("lost", decode(&trace));
+}
+
+#[test]
+fn idle_and_blocking_of_any_length_are_one_span() {
+    let mut trace = Trace::new(1, 2_000_000_000_000);
+    let cpu = trace.cpu(0).running(0, "", None).entry(100, MWAIT, &[0x60]).entry(1_500_000_000_000, IRQ + 0xec, &[]);
+    cpu.entry(1_500_000_000_010, IRQ_RETURN + 0xec, &[]).entry(1_500_000_000_020, MARK_A, &[39_187_408]);
+    assert_spans("long", decode(&trace));
+}
+
+/// Any event, most of them such that they collide: few CPUs, threads, numbers and times.
+fn any_event() -> impl Strategy<Value = Event> {
+    const NUMBERS: [u32; 26] = [
+        0x002, 0x107, 0x200, 0x200, 0x201, 0x206, 0x207, 0x208, 0x209, 0x20a, 0x210, 0x211, 0x212, 0x21c, 0x21f, 0x281,
+        0x40e, 0x5ec, 0x5ff, 0x804, 0x838, 0x9ff, 0xdff, 0xdff, 0x30000, 0x99,
+    ];
+    let what = (0..NUMBERS.len(), any::<bool>(), 0u32..4, 0u32..5);
+    let when = (prop_oneof![0i64..200, Just(1i64 << 58)], prop_oneof![Just(0i64), 0i64..50, Just(1i64 << 58)]);
+    (what, when, 0u32..5, 0u32..3).prop_map(|((n, returns, cpu, pid), (ts, dur), arg, ret)| {
+        let call = NUMBERS[n] >= 0x400 && NUMBERS[n] <= 0xfff;
+        let event = NUMBERS[n] | if call && returns { 0x200 } else { 0 };
+        let name = if event == 0x107 { 2 } else { 1 };
+        Event {
+            ts,
+            dur: if event & 0xe00 == 0x200 { dur & 1 } else { dur },
+            event,
+            cpu,
+            pid,
+            arg,
+            ret,
+            name,
+            ..Event::default()
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn spans_of_any_events_cover_all_time(mut list in proptest::collection::vec(any_event(), 1..60), format in 3u32..6) {
+        let mut names = Names::default();
+        names.id("name");
+        names.id("4/stat");
+        list.sort_by_key(|e| e.ts);
+        let intervals = (0..2).map(|cpu| Interval { cpu, from: 0, to: 300 }).collect();
+        let meta = Meta { format, intervals, ..Meta::default() };
+        let mut builder = Builder::new(&meta, names);
+        list.iter().for_each(|e| builder.push(e));
+        let (spans, tally) = builder.finish(meta.clone());
+        prop_assert_eq!(check(&spans, &meta.intervals, &tally), [""; 0]);
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Event text: what is written reads back the same, and what cannot be read is counted.
+
+use postprocess::event::names::Names;
+use postprocess::event::read::{read, Events};
+use postprocess::event::write::Writer;
+use postprocess::event::{number, BlockLine, Event, Interval, Meta};
+use proptest::prelude::*;
+
+fn write(events: &[Event], names: &Names, meta: &Meta) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut writer = Writer::new(&mut text);
+    let block = BlockLine { ts: 2_488_582_818, cpu: 2, index: 0 };
+    writer.head(5, 5, 1_795_187_640, &[block]).unwrap();
+    for event in events {
+        writer.event(event, names).unwrap();
+    }
+    writer.finish(meta).unwrap();
+    text
+}
+
+fn parse(text: &str) -> Events {
+    read(&mut text.as_bytes()).unwrap()
+}
+
+#[test]
+fn columns_are_those_of_the_original() {
+    let mut names = Names::default();
+    let (write_name, comm) = (names.id("write"), names.id("a_thread_name"));
+    let name = Event { ts: -1, event: number::PID_NAME, arg: 70_000, name: comm, ..Event::default() };
+    let call = Event { ts: 5, dur: 20, event: 0x801, cpu: 2, pid: 70_000, arg: 1, ret: 65_534, ipc: 35, ..name };
+    let text = write(&[name, Event { name: write_name, ..call }], &names, &Meta { flags: 5, ..Meta::default() });
+    let expected = "# ## VERSION: 3
+# ## FORMAT: 5
+# [1] 2026-11-20_15:14:24.885828 cpu 02 flags 05 block 0
+# TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)
+-1 1 50 70000 a_thread_name
+5 20 2049 2  70000 0  1 65534 35 write (801)
+# ## FLAGS: 5
+# ## LOST: 0
+";
+    assert_eq!(String::from_utf8(text).unwrap(), expected);
+}
+
+#[test]
+fn what_is_known_of_the_whole_trace_travels_with_the_events() {
+    let meta = Meta {
+        format: 5,
+        base: "2026-11-20_15:14:00".to_string(),
+        flags: 0x45,
+        lost: 7,
+        quality: vec!["block 3 is damaged".to_string()],
+        intervals: vec![Interval { cpu: 3, from: -5, to: 1 << 50 }],
+    };
+    let text = write(&[], &Names::default(), &meta);
+    assert_eq!(read(&mut &text[..]).unwrap().meta, meta);
+}
+
+#[test]
+fn unsorted_text_of_the_original_is_put_in_order() {
+    let events = parse("20 0 512 0  7 0  7 0 0 a.7 (200)\n-1 1 34 7 a\n10 0 1516 0  7 0  0 0 0 timer (5ec)\n");
+    assert_eq!(events.events.iter().map(|e| e.ts).collect::<Vec<_>>(), [-1, 10, 20]);
+    assert_eq!(events.meta.quality.len(), 0);
+}
+
+#[test]
+fn lines_that_are_no_events_are_counted() {
+    let events =
+        parse("# free comment\n\n10 0 1516 0  7 0  0 0 0 timer (5ec)\nsomething else\n10 0 1516 0  7\n1 2 3\n");
+    assert_eq!(events.events.len(), 1);
+    assert_eq!(events.meta.quality, ["3 lines of the event text could not be read"]);
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let numbers = (0i64..1 << 50, 0i64..1 << 40, 0x200u32..0x1000, 0u32..100, any::<u32>());
+    (numbers, (any::<u32>(), any::<u32>(), any::<u32>(), any::<u8>(), 0u32..4)).prop_map(
+        |((ts, dur, event, cpu, pid), (rpc, arg, ret, ipc, name))| Event {
+            ts,
+            dur,
+            event,
+            cpu,
+            pid,
+            rpc,
+            arg,
+            ret,
+            ipc,
+            name,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn events_survive_the_text(mut events in proptest::collection::vec(any_event(), 0..50)) {
+        let mut names = Names::default();
+        for name in ["read", "-sched-", "a.b/c:d.7"] {
+            names.id(name);
+        }
+        events.iter_mut().for_each(|e| e.name = e.name.max(1));
+        events.sort_by_key(|e| e.ts);
+        let text = write(&events, &names, &Meta::default());
+        let back = read(&mut &text[..]).unwrap();
+        let named = |e: &Event, names: &Names| (Event { name: 0, ..*e }, names.text(e.name).to_string());
+        let sent: Vec<_> = events.iter().map(|e| named(e, &names)).collect();
+        let got: Vec<_> = back.events.iter().map(|e| named(e, &back.names)).collect();
+        prop_assert_eq!(got, sent);
+    }
+
+    #[test]
+    fn no_text_is_too_strange(text in "[0-9 \n#()a-z.:-]{0,300}") {
+        parse(&text);
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the demo's trace must show: pipelines, a compiler, redis under load.
+
+use std::path::PathBuf;
+
+use postprocess::event::number::{is_execution, IRQ, RUNNABLE, SYSCALL, WAKEUP_ARC};
+
+use crate::trace::Trace;
+
+const READ: i32 = SYSCALL as i32;
+const WRITE: i32 = SYSCALL as i32 + 1;
+const LOCAL_TIMER: u32 = IRQ + 0xec;
+
+fn demo() -> Trace {
+    let folder = std::env::var_os("KUTRACE_DEMO").expect("KUTRACE_DEMO: run this tier by `cargo xtask test`");
+    Trace::read_whole(&PathBuf::from(folder).join("t.raw"))
+}
+
+#[test]
+fn the_demo_covers_every_cpu_and_names_every_thread() {
+    let trace = demo();
+    assert_eq!(trace.events.meta.intervals.len(), 4);
+    assert_eq!(trace.events.meta.lost, 0);
+    for span in trace.spans.spans.iter().filter(|s| is_execution(s.event)) {
+        let name = trace.span_name(span);
+        let pid = format!(".{}", span.pid);
+        let user = span.event > 0x10000 && span.event < 0x20000;
+        assert!(!user || name.len() > pid.len() && name.ends_with(&pid), "pid {} is named {name:?}", span.pid);
+    }
+    for program in ["sort", "gcc", "cc1", "redis-server", "redis-benchmar"] {
+        assert!(!trace.pids_of(program).is_empty(), "{program} is not on the timeline");
+    }
+}
+
+#[test]
+fn every_cpu_ticks_through_the_demo() {
+    let trace = demo();
+    for interval in &trace.events.meta.intervals {
+        let ticks = trace.of(LOCAL_TIMER).filter(|e| e.cpu == interval.cpu).count() as i64;
+        // CONFIG_HZ=250, periodic, but a virtual CPU without time of the host's misses ticks.
+        let expected = (interval.to - interval.from) / 400_000;
+        assert!(ticks > expected / 4 && ticks < expected * 5 / 4, "cpu {}: {ticks} of {expected}", interval.cpu);
+    }
+}
+
+/// From the client's `write` through the wakeup to the server's `read`, and from the server's `write` back.
+#[test]
+fn requests_can_be_followed_from_client_to_server_and_back() {
+    let trace = demo();
+    let (server, client) = (trace.pids_of("redis-server"), trace.pids_of("redis-benchmar"));
+    let there = followed(&trace, |from, to| client.contains(&from) && server.contains(&to));
+    let back = followed(&trace, |from, to| server.contains(&from) && client.contains(&to));
+    assert!(there > 20 && back > 20, "{there} wakeups of the server led to a read, {back} of the client");
+}
+
+/// Counts wakeups out of a `write` of one thread after which the woken one reads before it waits again.
+fn followed(trace: &Trace, pair: impl Fn(i32, i32) -> bool) -> usize {
+    let spans = &trace.spans.spans;
+    let arcs = spans.iter().filter(|s| s.event == WAKEUP_ARC && pair(s.pid, s.ret as i32));
+    let writes = |arc: &&postprocess::span::Span| {
+        let before = spans[..spans.partition_point(|s| s.start <= arc.start)].iter().rev();
+        before.take(200).any(|s| s.pid == arc.pid && s.event == WRITE)
+    };
+    let reads = |arc: &postprocess::span::Span| {
+        let mut after = spans[spans.partition_point(|s| s.start < arc.start + arc.dur)..].iter();
+        let next = after.find(|s| s.pid == arc.ret as i32 && s.event == READ);
+        next.is_some_and(|read| read.start - (arc.start + arc.dur) < 1_000_000)
+    };
+    arcs.filter(writes).filter(|arc| reads(arc)).count()
+}
+
+#[test]
+fn every_wakeup_names_a_thread_that_is_known() {
+    let trace = demo();
+    for e in trace.of(RUNNABLE) {
+        assert!(trace.event_name(e).starts_with("runnable."), "{:?}", trace.event_name(e));
+        assert!(e.arg > 0);
+    }
+    assert!(trace.tally.runs > 1000, "{:?}", trace.tally);
+}

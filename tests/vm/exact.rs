@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Counts in a trace against what the workload and the kernel counted.
+
+use postprocess::event::number::SYSCALL;
+
+use crate::guest;
+use crate::trace::Trace;
+
+const GETPPID: u32 = SYSCALL + 110;
+const GET_PRIORITY_MAX: u32 = SYSCALL + 146;
+
+#[test]
+fn as_many_getppid_as_were_called_and_the_switches_the_kernel_counted() {
+    let run = guest::succeed(
+        &[],
+        r#"
+        cd /tmp
+        gcc -O2 -o edges $VM/edges.c
+        cp edges getppids
+        kutrace_control go
+        ./getppids 20000
+        ./edges stress-ng --quiet --switch 4 --timeout 2
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    assert!(run.err.contains(" 0 events lost"), "{}", run.err);
+    let trace = Trace::read_whole(&run.file("t.raw"));
+
+    let program = trace.pids_of("getppids");
+    assert_eq!(program.len(), 1, "{program:?}");
+    let calls: Vec<_> = trace.of(GETPPID).filter(|e| program.contains(&(e.pid as i32))).collect();
+    assert_eq!(calls.len(), 20_000);
+    // A span that an interrupt cut goes on behind it: pieces of one call are told by what stands between them.
+    let spans = trace.spans.spans.iter().filter(|s| program.contains(&s.pid) && s.event as u32 == GETPPID);
+    let resumed = calls.iter().filter(|call| call.dur == 0).count();
+    let pieces = spans.count();
+    assert!((20_000..=20_000 + 8 * resumed).contains(&pieces), "{pieces} spans, {resumed} calls cut by interrupts");
+
+    let marks: Vec<_> = trace.of(GET_PRIORITY_MAX).map(|e| e.ts).collect();
+    assert!(marks.len() >= 2, "{marks:?}");
+    let between = marks[0]..marks[marks.len() - 1];
+    let switches = trace.switches().filter(|e| between.contains(&e.ts)).count() as u64;
+    let counted = run.number("ctxt");
+    // The kernel's sum walks over the CPUs one after the other while they go on switching.
+    let edge = counted.abs_diff(switches);
+    eprintln!("context switches: the kernel counted {counted}, the trace {switches}");
+    assert!(counted > 1000 && edge <= 40, "the kernel counted {counted}, the trace {switches}");
+}
+
+#[test]
+fn a_call_blocked_since_before_the_trace_has_its_name() {
+    let run = guest::succeed(
+        &[],
+        r#"
+        sleep 1 &
+        sleep 0.3
+        kutrace_control go
+        wait
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let sleeper = trace.pids_of("sleep");
+    let named = |e: &&postprocess::event::Event| {
+        sleeper.contains(&(e.pid as i32)) && trace.event_name(e) == "/clock_nanosleep"
+    };
+    assert!(trace.events.events.iter().any(|e| named(&e)), "{sleeper:?}");
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! VM tier: what must hold of traces recorded by the module in a patched kernel. Run by `cargo xtask test`.
+
+mod guest;
+mod trace;
+
+mod demo;
+mod exact;
+mod full;
+mod lifetime;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A trace, taken through every stage up to the spans, text included, as the pipeline does.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use postprocess::event::number::{is_execution, SWITCH, USER};
+use postprocess::event::{self, names::Names, read::Events, write::Writer, Event};
+use postprocess::span::{self, Span, Spans, Tally};
+use postprocess::{raw, span::check};
+
+/// Events and spans of one raw file.
+pub struct Trace {
+    /// The event lines, read back.
+    pub events: Events,
+    /// What was built of them.
+    pub spans: Spans,
+    /// What was counted on the way.
+    pub tally: Tally,
+}
+
+impl Trace {
+    /// Reads a raw file; it must be one.
+    pub fn read(path: &Path) -> Trace {
+        let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let raw = raw::parse(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let mut names = Names::default();
+        let mut decoder = raw.decoder(&mut names);
+        let mut text = Vec::new();
+        let mut out = Writer::new(&mut text);
+        out.head(5, raw.flags(), raw.clock.base, &raw.block_lines()).unwrap();
+        while let Some(event) = decoder.next(&mut names) {
+            out.event(&event, &names).unwrap();
+        }
+        out.finish(&raw.finish(&decoder)).unwrap();
+        let events = event::read::read(&mut &text[..]).unwrap();
+        let (spans, tally) = span::build(events.clone());
+        Trace { events, spans, tally }
+    }
+
+    /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly.
+    pub fn read_whole(path: &Path) -> Trace {
+        let trace = Trace::read(path);
+        assert!(trace.events.meta.is_whole(), "{:?}", trace.events.meta);
+        trace.check();
+        assert_eq!((trace.tally.repairs, trace.tally.late, trace.tally.unknown), (0, 0, 0), "{:?}", trace.tally);
+        trace
+    }
+
+    /// Every CPU's spans cover its traced time without gap or overlap, and every wakeup led somewhere.
+    pub fn check(&self) {
+        let found = check(&self.spans, &self.events.meta.intervals, &self.tally);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    /// The name of an event.
+    pub fn event_name(&self, e: &Event) -> &str {
+        self.events.names.text(e.name)
+    }
+
+    /// The name of a span.
+    pub fn span_name(&self, s: &Span) -> &str {
+        &self.spans.names[s.name as usize]
+    }
+
+    /// The events of a number.
+    pub fn of(&self, number: u32) -> impl Iterator<Item = &Event> {
+        self.events.events.iter().filter(move |e| e.event == number)
+    }
+
+    /// Switches from one thread to another; duration 1 marks a statement of who runs.
+    pub fn switches(&self) -> impl Iterator<Item = &Event> {
+        self.of(SWITCH).filter(|e| e.dur == 0)
+    }
+
+    /// Threads whose user spans are named like this, the pid behind the dot left off.
+    pub fn pids_of(&self, program: &str) -> BTreeSet<i32> {
+        let users = self.spans.spans.iter().filter(|s| is_execution(s.event) && s.event as u32 > USER && s.pid > 0);
+        let named = users.filter(|s| self.span_name(s).rsplit_once('.').is_some_and(|(name, _)| name == program));
+        named.map(|s| s.pid).collect()
+    }
+}
