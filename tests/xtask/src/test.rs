@@ -43,6 +43,7 @@ pub fn run() -> Result<u8> {
         let mut cargo = tied("cargo");
         cargo.args(*words).current_dir(place::checkout());
         cargo.env("KUTRACE_XTASK", &xtask).env("KUTRACE_DEMO", demo::artifacts());
+        cargo.env("KUTRACE_PAGE", demo::artifacts().join("t.html"));
         // One guest at a time: a guest has as many CPUs as it asks for, and times mean something.
         if *name != "host and golden" {
             cargo.env("RUST_TEST_THREADS", "1");
