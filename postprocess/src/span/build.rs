@@ -209,16 +209,22 @@ impl Builder {
         }
     }
 
+    /// Gives a thread a name from now on; its first name is also that of the open piece of its user code.
     fn rename(&mut self, e: &Event) {
         let thread = self.threads.find(e.arg, &mut self.names);
         let unnamed = self.threads.list[thread].comms.is_empty();
+        let before = self.threads.list[thread].user;
         self.threads.rename(thread, e.name, &mut self.names);
         let Some(c) = self.threads.list[thread].cpu else { return };
         let bottom = self.bottom(thread);
-        let cpu = &mut self.cpus[c];
-        if !cpu.is_lost() && (unnamed || cpu.stack.len() > 1 || cpu.since >= e.ts) {
-            cpu.stack[0].name = bottom.name;
+        let cpu = &self.cpus[c];
+        if cpu.is_lost() || bottom.name == before {
+            return;
         }
+        if cpu.stack.len() == 1 && e.ts > cpu.since && !unnamed {
+            self.close(c, e.ts, Close::Pause { ipc: 0 });
+        }
+        self.cpus[c].stack[0].name = bottom.name;
     }
 
     /// A label for every row whose thread had more than one name.
