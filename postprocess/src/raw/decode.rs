@@ -18,7 +18,7 @@ use kutrace_format::file::{Name, NameKind};
 
 use super::clock::Clock;
 use super::merge::Merge;
-use super::name::{point, EventNames};
+use super::name::EventNames;
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
 use crate::event::names::{clean, Names};
@@ -115,7 +115,10 @@ impl<'a> Decoder<'a> {
             event::SWITCH => self.switch(cpu, ts, word, 0, names),
             event::TASK => self.task(cpu, ts, words, names),
             0x201..=event::SPECIAL_LAST => {
-                let name = names.id(&point(text_number, word));
+                let name = match number {
+                    event::RUNNABLE => self.woken(word, names),
+                    _ => self.event_names.point(text_number, word, names),
+                };
                 self.push(cpu, Event { ts, dur: 1, event: text_number, arg: word, name, ..Event::default() });
             }
             event::SOFTIRQ..=0x31f => {
@@ -142,6 +145,11 @@ impl<'a> Decoder<'a> {
                 self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });
             }
         }
+    }
+
+    fn woken(&mut self, pid: u32, names: &mut Names) -> u32 {
+        let task = self.tasks.find(pid, names);
+        self.tasks.get(task).runnable
     }
 
     fn push(&mut self, cpu: usize, event: Event) {

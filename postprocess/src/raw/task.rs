@@ -14,6 +14,8 @@ pub struct Task {
     pub comm: u32,
     /// Name and pid, as spans of its user code are called.
     pub user: u32,
+    /// What a wakeup of it is called.
+    pub runnable: u32,
     call: Call,
     seen: Seen,
 }
@@ -55,7 +57,8 @@ impl Tasks {
         }
         let text = if pid == 0 { "-idle-".to_string() } else { format!(".{pid}") };
         let comm = names.id(if pid == 0 { "-idle-" } else { "" });
-        self.list.push(Task { pid, comm, user: names.id(&text), ..Task::default() });
+        let (user, runnable) = (names.id(&text), names.id(&format!("runnable.{pid}")));
+        self.list.push(Task { pid, comm, user, runnable, ..Task::default() });
         self.index.insert(pid, self.list.len() - 1);
         self.list.len() - 1
     }
