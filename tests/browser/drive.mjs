@@ -298,6 +298,7 @@ try {
     window.__violations = [];
     document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
   });
+  if (JSON.parse(expected).older) await page.addInitScript(() => delete Uint8Array.fromBase64);
   await page.goto(url);
   await page.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
   const answer = await scenarios[scenario](page, JSON.parse(expected));

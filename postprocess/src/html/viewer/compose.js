@@ -62,6 +62,7 @@ class RowLines {
     const { t0, t1 } = view;
     const scale = view.scale * this.ratio;
     const end = first[row + 1];
+    let drawn = -1;
     for (let k = firstInRow(store, group.exec, row, t0); k < end;) {
       const i = ids[k];
       if (start[i] >= t1) break;
@@ -72,9 +73,11 @@ class RowLines {
         k++;
         continue;
       }
-      const px = Math.max(Math.floor(x), 0);
+      const px = Math.max(Math.floor(x), drawn + 1);
+      drawn = px;
       let next = seekStart(start, ids, k + 1, end, t0 + (px + 1) / scale);
       if (next - 1 > k && dur[ids[next - 1]] * scale >= 1) next--;
+      next = SummaryTree.roundedEnd(k, next);
       group.tree.query(k, next, this.summary);
       this.gathered(px, scale, hits !== null, palette);
       k = next;
