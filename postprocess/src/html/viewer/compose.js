@@ -121,7 +121,7 @@ class RowLines {
     const period = Math.max(Math.round(DASH * this.ratio), 2);
     const on = Math.ceil(period / 2);
     for (let x = from + Math.floor((a - from) / period) * period; x < b; x += period) {
-      this.line.fill(color, Math.max(x, a), Math.min(x + on, b));
+      if (x + on > a) this.line.fill(color, Math.max(x, a), Math.min(x + on, b));
     }
   }
 
