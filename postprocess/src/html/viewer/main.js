@@ -128,7 +128,7 @@ class App {
     this.overlay.draw();
     this.labels.draw(this);
     byId("basetime").textContent = `${this.axis.baseText} +`;
-    byId("matches").textContent = this.search.text(view);
+    byId("matches").textContent = byId("matches").title = this.search.text(view);
     byId("range").textContent = durationText(view.t1 - view.t0);
     this.draws++;
     this.lastDraw = performance.now() - began;

@@ -75,8 +75,8 @@ class Overlay {
     for (const { i, x, w, item } of picture.lines.roomy) {
       const kind = store.kind[i];
       if (kind === Kind.C_EXIT) continue;
-      const size = Math.min(12, Math.floor(item.h * 2 * (isKernel(kind) ? OUTER_PART : INNER_PART) * 0.92));
-      if (size < 8) continue;
+      const size = Math.min(12, Math.floor(item.h * 2 * (isKernel(kind) ? OUTER_PART : INNER_PART)));
+      if (size < 9) continue;
       c.font = `${size}px ${FONT}`;
       const full = kind === Kind.SYSCALL ? callText(store, i) : shownName(store.names[store.name[i]]);
       const text = this.fit(full, w - 6, size);
@@ -123,7 +123,7 @@ class Overlay {
   /** A letter wherever a wait has room for it. @param {Item} item */
   waitLetters(item) {
     const { context: c } = this;
-    const { store, view, palette } = this.app;
+    const { store, view, palette, search } = this.app;
     const { waits } = item.group;
     const end = waits.first[item.row + 1];
     const y = view.top(item) + item.h / 2;
@@ -146,7 +146,8 @@ class Overlay {
       const x = (a + b) / 2;
       c.fillStyle = palette.css[item.row % 2 === 0 ? "row" : "back"];
       c.fillRect(x - width / 2 - 3, y - 4, width + 6, 8);
-      c.fillStyle = palette.wait(letter);
+      const grey = search.active && search.hits[store.name[i]] !== 1;
+      c.fillStyle = grey ? palette.css.dim : palette.wait(letter);
       c.fillText(word, x - width / 2, y + 0.5);
     }
   }
