@@ -11,9 +11,9 @@ use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, MWAIT, RUNNABLE, 
 use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
 use kutrace_tests::Trace;
 use postprocess::event::names::Names;
-use postprocess::event::read::{read, Events};
+use postprocess::event::read::read;
 use postprocess::event::write::Writer;
-use postprocess::event::{Event, Interval, Meta};
+use postprocess::event::{Event, Events, Interval, Meta};
 use postprocess::raw;
 use postprocess::span::build::Builder;
 use postprocess::span::{check, Span};
@@ -23,12 +23,7 @@ use crate::golden::assert_golden;
 
 /// The events of a raw trace.
 fn decode(trace: &Trace) -> Events {
-    let bytes = trace.bytes();
-    let raw = raw::parse(&bytes).unwrap();
-    let mut names = Names::default();
-    let mut decoder = raw.decoder(&mut names);
-    let events = std::iter::from_fn(|| decoder.next(&mut names)).collect();
-    Events { meta: raw.finish(&decoder), events, names }
+    raw::decode(&trace.bytes()).unwrap()
 }
 
 /// Compares what is built from `events` with a golden file, and checks that it is sound.

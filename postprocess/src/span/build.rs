@@ -23,8 +23,7 @@ use super::thread::Threads;
 use super::{json, Meta, Span, Spans, Tally};
 use crate::event::names::Names;
 use crate::event::number::{self, Class};
-use crate::event::read::Events;
-use crate::event::{self, Event, Interval};
+use crate::event::{self, Event, Events, Interval};
 
 /// CPU numbers are below this; an event of a higher one is counted and skipped.
 const CPUS_MAX: u32 = 8192;
