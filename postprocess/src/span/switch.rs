@@ -28,6 +28,7 @@ impl Builder {
             self.cpus[c].stack.push(Frame { shown: true, ..Frame::call(number::SCHED, 0, name) });
         }
         self.sched_left(c, t);
+        self.leave_queued(c, t);
         let shown = self.cpus[c].top();
         let old = self.cpus[c].thread;
         self.put_away(c);
