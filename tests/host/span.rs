@@ -158,6 +158,15 @@ fn a_thread_known_to_sleep_in_a_call_comes_back_inside_it() {
 }
 
 #[test]
+fn a_new_thread_with_an_old_pid_is_not_inside_the_old_ones_exit() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(7, "old", None).call(100, 231, 0).switch(110, 8, "parent").call(200, 56, 0);
+    cpu.task(210, 7, "parent", Some(56)).entry(220, SYSCALL_RETURN + 56, &[7]).switch(300, 7, "parent");
+    cpu.small_return(340, 0);
+    assert_spans("reused_pid", decode(&trace));
+}
+
+#[test]
 fn a_missing_return_is_decided_by_the_next_system_call() {
     let mut trace = Trace::new(1, 1000);
     let cpu = trace.cpu(0).running(100, "a", None).call(100, 0, 3).switch(110, 0, "").switch(200, 100, "a");
