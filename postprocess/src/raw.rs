@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Raw: a file of format 5 to events.
 //!
-//! The way of the data: [`file`] finds header, names and blocks, [`block`] checks each block, [`stream`] reads the
-//! entries of one CPU, [`merge`] orders all CPUs, [`decode`] makes events with the names of [`name`], what is known of
+//! The way of the data: [`mod@file`] finds header, names and blocks, [`block`] checks each block, [`stream`] reads the
+//! entries of one CPU, [`merge`] orders all CPUs, [`mod@decode`] makes events with the names of [`name`], what is known of
 //! each [`task`], and the times of [`clock`].
 //!
 //! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
