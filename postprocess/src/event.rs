@@ -36,6 +36,17 @@ pub struct Event {
     pub name: u32,
 }
 
+/// Events, names and what is known about the trace.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    /// About the whole trace.
+    pub meta: Meta,
+    /// What [`Event::name`] counts.
+    pub names: names::Names,
+    /// Ordered by time; events of the same time are in the order they were read.
+    pub events: Vec<Event>,
+}
+
 /// What is known about the whole trace, gathered from all stages before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Raw: a file of format 5 to events.
 //!
-//! The way of the data: [`file`] finds header, names and blocks, [`block`] checks each block, [`stream`] reads the
-//! entries of one CPU, [`merge`] orders all CPUs, [`decode`] makes events with the names of [`name`], what is known of
+//! The way of the data: [`mod@file`] finds header, names and blocks, [`block`] checks each block, [`stream`] reads the
+//! entries of one CPU, [`merge`] orders all CPUs, [`mod@decode`] makes events with the names of [`name`], what is known of
 //! each [`task`], and the times of [`clock`].
 //!
 //! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
@@ -24,7 +24,7 @@ use kutrace_format::abi::event::ENTRY_WORDS_MAX;
 use kutrace_format::file::{Header, Name, FLAG_WRAP, FLAG_WRAPPED};
 
 use crate::event::names::Names;
-use crate::event::{BlockLine, Interval, Meta};
+use crate::event::{date, BlockLine, Events, Interval, Meta};
 use block::{Block, Expected};
 use clock::Clock;
 use damage::{Damage, NotATrace};
@@ -48,6 +48,18 @@ pub struct Raw<'a> {
     cpus: BTreeMap<u32, Vec<Block<'a>>>,
     /// CPUs of which every block is damaged.
     missing: Vec<u32>,
+}
+
+/// Decodes all of a raw file at once.
+///
+/// # Errors
+/// If this is no raw trace of format 5.
+pub fn decode(bytes: &[u8]) -> Result<Events, NotATrace> {
+    let raw = parse(bytes)?;
+    let mut names = Names::default();
+    let mut decoder = raw.decoder(&mut names);
+    let events = std::iter::from_fn(|| decoder.next(&mut names)).collect();
+    Ok(Events { meta: raw.finish(&decoder), names, events })
 }
 
 /// Reads a raw file and checks its blocks.
@@ -98,13 +110,16 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The blocks in use, by begin.
+    /// The blocks in use, by begin. The first line tells the start of the trace, from which times count, even if that
+    /// block began later.
     pub fn block_lines(&self) -> Vec<BlockLine> {
         let line = |b: &Block| BlockLine { ts: self.clock.units(b.begin), cpu: b.cpu, index: b.index };
         let mut lines: Vec<_> = self.cpus.values().flatten().map(line).collect();
         lines.sort_by_key(|l| (l.ts, l.index));
-        if lines.is_empty() {
-            lines.push(BlockLine { ts: self.clock.tsc_units(self.header.start.tsc.into()), cpu: 0, index: 0 });
+        let start = self.clock.tsc_units(self.header.start.tsc.into());
+        match lines.first_mut() {
+            Some(first) => first.ts = start,
+            None => lines.push(BlockLine { ts: start, cpu: 0, index: 0 }),
         }
         lines
     }
@@ -122,7 +137,7 @@ impl<'a> Raw<'a> {
             Interval { cpu: s.cpu, from, to: last.max(end) }
         };
         let intervals = decoder.streams().iter().map(interval).collect();
-        Meta { format: 5, base: String::new(), flags: self.flags(), lost, quality, intervals }
+        Meta { format: 5, base: date::utc(self.clock.base), flags: self.flags(), lost, quality, intervals }
     }
 
     /// Counter when tracing started; if the header is damaged, when the first block did.

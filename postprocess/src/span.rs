@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Spans: what each CPU did, from when to when; and the JSON that carries them to the page.
 //!
-//! [`build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
+//! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
 //! calls and returns, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`]
-//! and the latencies of [`idle`]. [`check`] says what must hold of the result.
+//! and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 
 pub mod build;
 pub mod cpu;
@@ -13,6 +13,7 @@ pub mod nest;
 pub mod switch;
 pub mod point;
 pub mod wake;
+pub mod rpc;
 pub mod wait;
 pub mod idle;
 pub mod check;

@@ -6,28 +6,19 @@ use kutrace_format::abi::event::RUNNABLE;
 use kutrace_format::abi::word;
 use kutrace_format::file::{self, HEADER_BYTES, SECTION_BYTES};
 use kutrace_tests::{busy, sign, Random, Trace};
-use postprocess::event::names::Names;
-use postprocess::event::Meta;
+use postprocess::event::{number, Meta};
 use postprocess::raw;
 use postprocess::raw::damage::NotATrace;
-use postprocess::span::build::Builder;
-use postprocess::span::check;
+use postprocess::span::{build, check};
 
 /// Everything from bytes to checked spans; answers the number of events and what is known of the whole.
 fn run(bytes: &[u8]) -> Result<(u64, Meta), NotATrace> {
-    let raw = raw::parse(bytes)?;
-    let mut names = Names::default();
-    let mut decoder = raw.decoder(&mut names);
-    let mut events = Vec::new();
-    while let Some(e) = decoder.next(&mut names) {
-        events.push(e);
-    }
-    let meta = raw.finish(&decoder);
-    let mut builder = Builder::new(&meta, names);
-    events.iter().for_each(|e| builder.push(e));
-    let (spans, tally) = builder.finish(meta.clone());
+    let events = raw::decode(bytes)?;
+    let count = events.events.iter().filter(|e| e.event >= number::SWITCH).count() as u64;
+    let meta = events.meta.clone();
+    let (spans, tally) = build(events);
     assert_eq!(check(&spans, &meta.intervals, &tally), [""; 0]);
-    Ok((decoder.counts.events, meta))
+    Ok((count, meta))
 }
 
 /// Two CPUs with three blocks each, every block with entries.

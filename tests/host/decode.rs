@@ -4,24 +4,15 @@
 use kutrace_format::abi::event::{self, IRQ, IRQ_RETURN, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN, SYSCALL_RETURN};
 use kutrace_format::file::FLAG_WRAPPED;
 use kutrace_tests::{Random, Trace};
-use postprocess::event::names::Names;
-use postprocess::event::{number, Event, Interval, Meta};
+use postprocess::event::{number, Event, Events, Interval, Meta};
 use postprocess::raw;
 use proptest::prelude::*;
 
 /// All events of a file but names known from the start, each with its name.
 fn decode(trace: &Trace) -> (Vec<(Event, String)>, Meta) {
-    let bytes = trace.bytes();
-    let raw = raw::parse(&bytes).unwrap();
-    let mut names = Names::default();
-    let mut decoder = raw.decoder(&mut names);
-    let mut events = Vec::new();
-    while let Some(e) = decoder.next(&mut names) {
-        if e.ts >= 0 {
-            events.push((e, names.text(e.name).to_string()));
-        }
-    }
-    (events, raw.finish(&decoder))
+    let Events { meta, names, events } = raw::decode(&trace.bytes()).unwrap();
+    let named = |e: Event| (e, names.text(e.name).to_string());
+    (events.into_iter().filter(|e| e.ts >= 0).map(named).collect(), meta)
 }
 
 /// `ts dur event arg ret name`, for comparison.
@@ -192,6 +183,18 @@ fn a_wrapped_trace_begins_with_each_cpus_first_block() {
     let (events, meta) = decode(&trace);
     assert_eq!(meta.intervals, [Interval { cpu: 0, from: 300, to: 1000 }]);
     assert_eq!((events[0].0.ts, meta.quality.len()), (300, 0));
+}
+
+#[test]
+fn times_count_from_the_minute_of_the_start_even_if_all_blocks_are_younger() {
+    let mut trace = Trace::new(1, 30_000_000_000);
+    trace.header.flags = FLAG_WRAPPED;
+    trace.cpu(0).entry(20_000_000_000, RUNNABLE, &[1]).overwritten().entry(20_000_000_001, RUNNABLE, &[2]);
+    let bytes = trace.bytes();
+    let raw = raw::parse(&bytes).unwrap();
+    assert_eq!(raw.block_lines()[0].ts, 0);
+    let (events, meta) = decode(&trace);
+    assert_eq!((meta.base.as_str(), events[0].0.ts), ("2026-11-20_15:14:00", 20_000_000_000));
 }
 
 /// Entries of every kind that has no meaning for others, by number and argument.

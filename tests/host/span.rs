@@ -2,8 +2,8 @@
 //! Events to spans, made to be read: each golden file shows every input event, under it the spans it closed, and at
 //! the end what was pending.
 //!
-//! A span is shown as `start+duration cpu pid name`, then its event number, argument, return value and IPC code where
-//! they are not 0.
+//! A span is shown as `start+duration cpu pid name`, then its event number, and RPC, argument, return value and
+//! IPC code where they are not 0.
 
 use std::fmt::Write as _;
 
@@ -11,9 +11,9 @@ use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, MWAIT, RUNNABLE, 
 use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
 use kutrace_tests::Trace;
 use postprocess::event::names::Names;
-use postprocess::event::read::{read, Events};
+use postprocess::event::read::read;
 use postprocess::event::write::Writer;
-use postprocess::event::{Event, Interval, Meta};
+use postprocess::event::{Event, Events, Interval, Meta};
 use postprocess::raw;
 use postprocess::span::build::Builder;
 use postprocess::span::{check, Span};
@@ -23,12 +23,7 @@ use crate::golden::assert_golden;
 
 /// The events of a raw trace.
 fn decode(trace: &Trace) -> Events {
-    let bytes = trace.bytes();
-    let raw = raw::parse(&bytes).unwrap();
-    let mut names = Names::default();
-    let mut decoder = raw.decoder(&mut names);
-    let events = std::iter::from_fn(|| decoder.next(&mut names)).collect();
-    Events { meta: raw.finish(&decoder), events, names }
+    raw::decode(&trace.bytes()).unwrap()
 }
 
 /// Compares what is built from `events` with a golden file, and checks that it is sound.
@@ -75,7 +70,7 @@ fn line(event: &Event, names: &Names) -> String {
 
 fn show(text: &mut String, s: &Span, name: &str) {
     let _ = write!(text, "        {}+{} cpu {} pid {} {name}  event {}", s.start, s.dur, s.cpu, s.pid, s.event);
-    for (what, value) in [("arg", s.arg), ("ret", s.ret), ("ipc", s.ipc.into())] {
+    for (what, value) in [("rpc", s.rpc.into()), ("arg", s.arg), ("ret", s.ret), ("ipc", s.ipc.into())] {
         if value != 0 {
             let _ = write!(text, " {what} {value}");
         }
@@ -163,6 +158,15 @@ fn a_thread_known_to_sleep_in_a_call_comes_back_inside_it() {
 }
 
 #[test]
+fn a_new_thread_with_an_old_pid_is_not_inside_the_old_ones_exit() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(7, "old", None).call(100, 231, 0).switch(110, 8, "parent").call(200, 56, 0);
+    cpu.task(210, 7, "parent", Some(56)).entry(220, SYSCALL_RETURN + 56, &[7]).switch(300, 7, "parent");
+    cpu.small_return(340, 0);
+    assert_spans("reused_pid", decode(&trace));
+}
+
+#[test]
 fn a_missing_return_is_decided_by_the_next_system_call() {
     let mut trace = Trace::new(1, 1000);
     let cpu = trace.cpu(0).running(100, "a", None).call(100, 0, 3).switch(110, 0, "").switch(200, 100, "a");
@@ -205,11 +209,46 @@ fn idle_and_blocking_of_any_length_are_one_span() {
     assert_spans("long", decode(&trace));
 }
 
+#[test]
+fn an_rpc_has_messages_and_time_in_a_queue() {
+    let lines = [
+        "-1 1 34 7 net",
+        "-1 1 34 8 work",
+        "0 1 512 0  7 0  7 0 0 net.7 (200)",
+        "0 1 512 1  8 0  8 0 0 work.8 (200)",
+        "100 1 532 0  7 0  305419896 0 0 rx.0000 (214)",
+        "120 1 534 0  7 0  305419896 0 0 urx.0000 (216)",
+        "130 1 513 0  7 0  4264093 0 0 get.4253 (201)",
+        "140 1 538 0  7 0  3 0 0 enq_input (21a)",
+        "150 1 513 0  7 0  0 0 0 .0 (201)",
+        "300 1 539 1  8 0  3 0 0 deq_input (21b)",
+        "310 1 515 1  8 0  4253 0 0 get.4253 (203)",
+        "400 1 514 1  8 0  6557853 0 0 get.4253 (202)",
+        "410 1 535 1  8 0  2596069104 0 0 utx.0000 (217)",
+        "420 1 533 1  8 0  2596069104 0 0 tx.0000 (215)",
+        "430 1 514 1  8 0  0 0 0 .0 (202)",
+    ];
+    assert_spans("rpc", read(&mut lines.join("\n").as_bytes()).unwrap());
+}
+
+#[test]
+fn a_lock_is_waited_for_and_held() {
+    let lines = [
+        "-1 1 34 7 a",
+        "0 1 512 0  7 0  7 0 0 a.7 (200)",
+        "100 1 528 0  7 0  9 0 0 try_mutex (210)",
+        "200 1 529 0  7 0  9 0 0 acq_mutex (211)",
+        "300 1 530 0  7 0  9 0 0 rel_mutex (212)",
+    ];
+    assert_spans("lock", read(&mut lines.join("\n").as_bytes()).unwrap());
+}
+
 /// Any event, most of them such that they collide: few CPUs, threads, numbers and times.
 fn any_event() -> impl Strategy<Value = Event> {
-    const NUMBERS: [u32; 26] = [
-        0x002, 0x107, 0x200, 0x200, 0x201, 0x206, 0x207, 0x208, 0x209, 0x20a, 0x210, 0x211, 0x212, 0x21c, 0x21f, 0x281,
-        0x40e, 0x5ec, 0x5ff, 0x804, 0x838, 0x9ff, 0xdff, 0xdff, 0x30000, 0x99,
+    const NUMBERS: [u32; 32] = [
+        0x002, 0x107, 0x200, 0x214, 0x216, 0x215, 0x217, 0x21a, 0x21b, 0x200, 0x201, 0x206, 0x207, 0x208, 0x209, 0x20a,
+        0x210, 0x211, 0x212, 0x21c, 0x21f, 0x281, 0x40e, 0x5ec, 0x5ff, 0x804, 0x838, 0x9ff, 0xdff, 0xdff, 0x30000,
+        0x99,
     ];
     let what = (0..NUMBERS.len(), any::<bool>(), 0u32..4, 0u32..5);
     let when = (prop_oneof![0i64..200, Just(1i64 << 58)], prop_oneof![Just(0i64), 0i64..50, Just(1i64 << 58)]);

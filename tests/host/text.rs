@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Event text: what is written reads back the same, and what cannot be read is counted.
 
+use kutrace_tests::busy;
 use postprocess::event::names::Names;
-use postprocess::event::read::{read, Events};
+use postprocess::event::read::read;
 use postprocess::event::write::Writer;
-use postprocess::event::{number, BlockLine, Event, Interval, Meta};
+use postprocess::event::{number, BlockLine, Event, Events, Interval, Meta};
+use postprocess::raw;
+use postprocess::span::{build, Span};
 use proptest::prelude::*;
 
 fn write(events: &[Event], names: &Names, meta: &Meta) -> Vec<u8> {
@@ -110,4 +113,28 @@ proptest! {
     fn no_text_is_too_strange(text in "[0-9 \n#()a-z.:-]{0,300}") {
         parse(&text);
     }
+}
+
+/// Spans with their names, and what is said about the trace.
+fn spans(events: Events) -> (Vec<(Span, String)>, postprocess::span::Meta) {
+    let (all, _) = build(events);
+    let named = |s: &Span| (Span { name: 0, ..*s }, all.names[s.name as usize].clone());
+    (all.spans.iter().map(named).collect(), all.meta)
+}
+
+#[test]
+fn spans_are_the_same_with_the_text_between_the_stages() {
+    let mut trace = busy(3, 20_000, 9);
+    trace.cpu(1).lose(5);
+    let bytes = trace.bytes();
+    let direct = raw::decode(&bytes).unwrap();
+    let file = raw::parse(&bytes).unwrap();
+    let mut text = Vec::new();
+    let mut writer = Writer::new(&mut text);
+    writer.head(5, direct.meta.flags, file.clock.base, &file.block_lines()).unwrap();
+    direct.events.iter().for_each(|e| writer.event(e, &direct.names).unwrap());
+    writer.finish(&direct.meta).unwrap();
+    let through = read(&mut &text[..]).unwrap();
+    assert_eq!(through.meta, direct.meta);
+    assert!(spans(through) == spans(direct));
 }

@@ -33,6 +33,10 @@ pub const RPC_REQUEST: u32 = 0x201;
 pub const RPC_RESPONSE: u32 = 0x202;
 /// An RPC goes on.
 pub const RPC_MIDDLE: u32 = 0x203;
+/// A message of an RPC arrived, in spans only.
+pub const RPC_RECEIVED: u32 = 0x204;
+/// A message of an RPC left, in spans only.
+pub const RPC_SENT: u32 = 0x205;
 /// The thread in the argument is made runnable.
 pub const RUNNABLE: u32 = 0x206;
 /// An interrupt is sent to the CPU in the argument.
@@ -55,8 +59,16 @@ pub const LOCK_ACQUIRED: u32 = 0x211;
 pub const LOCK_RELEASED: u32 = 0x212;
 /// A packet arrived in the kernel.
 pub const RX_PACKET: u32 = 0x214;
-/// A program says it sent a packet; last of the four packet events.
+/// A packet leaves the kernel.
+pub const TX_PACKET: u32 = 0x215;
+/// A program says it received a packet.
+pub const RX_USER: u32 = 0x216;
+/// A program says it sends a packet.
 pub const TX_USER: u32 = 0x217;
+/// A thread puts its RPC into the queue in the argument.
+pub const ENQUEUE: u32 = 0x21a;
+/// A thread takes an RPC out of the queue in the argument.
+pub const DEQUEUE: u32 = 0x21b;
 /// Frequency, MHz, of the time after.
 pub const FREQUENCY_SET: u32 = 0x21c;
 /// A store to a word that another CPU waits on.

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Text to events: ours, or the original's, sorted or not.
 //!
-//! Invariant: no content is an error; a line that is no event, name or comment is counted in [`Meta::quality`].
+//! Invariant: no content is an error; a line that is no event, name or comment is counted in [`super::Meta::quality`].
 
 use std::io::{self, BufRead};
 
-use super::names::Names;
-use super::{digits, number, Event, Interval, Meta};
-
-/// Events, names and what is known about the trace.
-#[derive(Clone, Debug, Default)]
-pub struct Events {
-    /// About the whole trace.
-    pub meta: Meta,
-    /// What [`Event::name`] counts.
-    pub names: Names,
-    /// Ordered by time; events of the same time are in the order they were read.
-    pub events: Vec<Event>,
-}
+use super::{digits, number, Event, Events, Interval};
 
 /// Reads event lines to the end.
 ///

@@ -18,13 +18,13 @@
 
 use super::cpu::{Close, Cpu};
 use super::point::Overlays;
+use super::rpc::{Rpcs, LINK_RATE};
 use super::stack::{Frame, Hooks};
 use super::thread::Threads;
 use super::{json, Meta, Span, Spans, Tally};
 use crate::event::names::Names;
 use crate::event::number::{self, Class};
-use crate::event::read::Events;
-use crate::event::{self, Event, Interval};
+use crate::event::{self, Event, Events, Interval};
 
 /// CPU numbers are below this; an event of a higher one is counted and skipped.
 const CPUS_MAX: u32 = 8192;
@@ -40,6 +40,7 @@ pub struct Builder {
     pub(super) cpus: Vec<Cpu>,
     pub(super) threads: Threads,
     pub(super) overlays: Overlays,
+    pub(super) rpcs: Rpcs,
     pub(super) out: Vec<Span>,
     meta: Meta,
     intervals: Vec<Interval>,
@@ -248,7 +249,7 @@ impl Builder {
         self.meta.randomid = crc32fast::hash(&mark) >> 1;
         self.meta.tracebase = meta.base;
         self.meta.flags = meta.flags;
-        self.meta.mbit_sec = 1000;
+        self.meta.mbit_sec = LINK_RATE;
         self.meta.lost = meta.lost;
         self.meta.quality = meta.quality;
     }

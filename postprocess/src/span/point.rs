@@ -40,13 +40,13 @@ impl Builder {
             number::MARK_A..=number::MARK_D | number::MONITOR_EXIT => self.close(c, t, Close::Pause { ipc }),
             number::RPC_REQUEST..=number::RPC_MIDDLE => {
                 self.close(c, t, Close::Pause { ipc });
-                let thread = &mut self.threads.list[self.cpus[c].thread];
-                thread.rpc = e.arg & 0xffff;
-                thread.rpc_name = e.name;
+                self.turn_to(c, e, t);
             }
             number::RUNNABLE => self.runnable(c, e.arg, t),
             number::IPI | number::MONITOR_STORE => self.send(c, e.arg, t),
             number::LOCK_TRY..=number::LOCK_RELEASED => self.lock(c, e, t),
+            number::ENQUEUE | number::DEQUEUE => self.queue(c, e),
+            number::RX_PACKET..=number::TX_USER => self.packet(c, e, t),
             _ => {}
         }
     }
@@ -113,14 +113,5 @@ impl Builder {
         let name = self.names.id(&name);
         let (start, dur, event, arg) = (before.ts, t - before.ts, event as i32, e.arg.into());
         self.out.push(Span { start, dur, cpu: -1, pid: pid as i32, rpc: -1, event, arg, name, ..Span::default() });
-    }
-
-    /// A thread that works on an RPC runs again.
-    pub(super) fn resume_rpc(&mut self, c: usize, t: i64) {
-        let thread = &self.threads.list[self.cpus[c].thread];
-        if thread.rpc != 0 {
-            let (event, arg, name) = (number::RPC_MIDDLE, thread.rpc, thread.rpc_name);
-            self.line(c, &Event { ts: t, dur: 1, event, arg, name, ..Event::default() });
-        }
     }
 }

@@ -28,6 +28,7 @@ impl Builder {
             self.cpus[c].stack.push(Frame { shown: true, ..Frame::call(number::SCHED, 0, name) });
         }
         self.sched_left(c, t);
+        self.leave_queued(c, t);
         let shown = self.cpus[c].top();
         let old = self.cpus[c].thread;
         self.put_away(c);
@@ -159,12 +160,16 @@ impl Builder {
     }
 }
 
-/// Puts a system call above the user code, unless there is one. The thread may have left it since.
-fn insert_call(stack: &mut Vec<Frame>, frame: Frame) -> bool {
-    let inside = stack.iter().any(|f| f.level() == Level::Syscall);
-    let fits = !inside && stack.first().is_some_and(|f| f.event != number::LOST);
-    if fits {
-        stack.insert(1, frame);
+/// Puts a system call above the user code, in place of another: then the thread is a new one with an old pid. False if
+/// it is there already. The thread may have left it since.
+fn insert_call(stack: &mut Vec<Frame>, call: Frame) -> bool {
+    if stack.first().is_none_or(|f| f.event == number::LOST) {
+        return false;
     }
-    fits
+    match stack.iter_mut().find(|f| f.level() == Level::Syscall) {
+        Some(there) if there.event == call.event => return false,
+        Some(there) => *there = call,
+        None => stack.insert(1, call),
+    }
+    true
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::stack::Frame;
 use crate::event::names::Names;
+use crate::event::Event;
 
 /// A thread.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,10 @@ pub struct Thread {
     pub rpc: u32,
     /// Name of the RPC.
     pub rpc_name: u32,
+    /// Whether it has put that RPC into a queue.
+    pub enqueued: bool,
+    /// The queue it has taken an RPC out of that it has not turned to yet.
+    pub dequeued: Option<Event>,
 }
 
 /// Who woke a thread.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Remote procedure calls: what each thread works on, how long a call stood in a queue, and its messages on the wire.
+//!
+//! A thread says which RPC it works on; 0 is none. The argument carries the RPC's id in its low half and above it the
+//! size of its message, as ten times the logarithm to base 2 of its bytes.
+//!
+//! * **Queues.** A thread that enqueues an RPC is done with it when it turns to another or switches away; from then on
+//!   the RPC is in the queue, until a thread that dequeued says that it works on it.
+//! * **Messages.** The kernel sees packets with a hash of their first bytes; the program tells the hash of the message
+//!   it received before it names the RPC, and of one that it sends after it.
+
+use std::collections::HashMap;
+
+use super::build::Builder;
+use super::Span;
+use crate::event::number;
+use crate::event::Event;
+
+/// Queueing shorter than this many units is not drawn: 100 ns.
+const SHORT: i64 = 10;
+/// Size code of the smallest message, a minimal packet.
+const SMALLEST: u32 = 64;
+/// Mb/s of the link that messages are drawn for.
+pub const LINK_RATE: u32 = 1000;
+
+/// Queues and messages that are waiting for their other end.
+#[derive(Debug, Default)]
+pub struct Rpcs {
+    /// By RPC: since when it is in a queue.
+    queued: HashMap<u32, i64>,
+    /// By hash: when a packet arrived.
+    arrived: HashMap<u32, i64>,
+    /// By thread: when the packet that it received had arrived.
+    incoming: HashMap<usize, i64>,
+    /// By thread: the RPC whose message it is about to send.
+    outgoing: HashMap<usize, Event>,
+    /// By hash: the thread that sends this packet.
+    leaving: HashMap<u32, usize>,
+}
+
+impl Builder {
+    /// A thread turns to another RPC.
+    pub(super) fn turn_to(&mut self, c: usize, e: &Event, t: i64) {
+        self.leave_queued(c, t);
+        let index = self.cpus[c].thread;
+        let thread = &mut self.threads.list[index];
+        thread.rpc = e.arg & 0xffff;
+        thread.rpc_name = e.name;
+        let rpc = thread.rpc;
+        if let Some(queue) = thread.dequeued.take().filter(|_| rpc != 0) {
+            self.queue_span(rpc, &queue, t);
+        }
+        if rpc != 0 && e.event != number::RPC_MIDDLE {
+            match self.rpcs.incoming.remove(&index) {
+                Some(arrival) => self.message(number::RPC_RECEIVED, e, arrival),
+                None => drop(self.rpcs.outgoing.insert(index, *e)),
+            }
+        }
+    }
+
+    /// A thread turns away from its RPC; if it has put it into a queue, it is there from now on.
+    pub(super) fn leave_queued(&mut self, c: usize, t: i64) {
+        let thread = &mut self.threads.list[self.cpus[c].thread];
+        if std::mem::take(&mut thread.enqueued) && thread.rpc != 0 {
+            self.rpcs.queued.insert(thread.rpc, t);
+        }
+    }
+
+    /// A thread puts its RPC into a queue or takes one out.
+    pub(super) fn queue(&mut self, c: usize, e: &Event) {
+        let thread = &mut self.threads.list[self.cpus[c].thread];
+        if e.event == number::ENQUEUE {
+            thread.enqueued = true;
+        } else {
+            thread.dequeued = Some(*e);
+        }
+    }
+
+    fn queue_span(&mut self, rpc: u32, queue: &Event, t: i64) {
+        let Some(start) = self.rpcs.queued.remove(&rpc).filter(|start| t - start >= SHORT) else { return };
+        let text = self.names.text(queue.name);
+        let name = text.strip_prefix("deq_").unwrap_or(text).to_string();
+        let name = self.names.id(&name);
+        let (event, dur, arg) = (number::ENQUEUE as i32, t - start, queue.arg.into());
+        self.out.push(Span { start, dur, cpu: -1, pid: -1, rpc: rpc as i32, event, arg, name, ..Span::default() });
+    }
+
+    /// A packet is seen by the kernel or by a program.
+    pub(super) fn packet(&mut self, c: usize, e: &Event, t: i64) {
+        let thread = self.cpus[c].thread;
+        let rpcs = &mut self.rpcs;
+        match e.event {
+            number::RX_PACKET => drop(rpcs.arrived.insert(e.arg, t)),
+            number::RX_USER => rpcs.incoming.extend(rpcs.arrived.remove(&e.arg).map(|at| (thread, at))),
+            number::TX_USER => drop(rpcs.leaving.insert(e.arg, thread)),
+            _ => {
+                let sender = rpcs.leaving.remove(&e.arg);
+                if let Some(rpc) = sender.and_then(|thread| rpcs.outgoing.remove(&thread)) {
+                    self.message(number::RPC_SENT, &rpc, t);
+                }
+            }
+        }
+    }
+
+    /// A message on the wire: up to its arrival, or from its departure.
+    fn message(&mut self, event: u32, rpc: &Event, at: i64) {
+        let code = (rpc.arg >> 16 & 0xff).max(SMALLEST);
+        let bytes = (f64::from(code) / 10.0).exp2() as i64;
+        let dur = bytes * 800 / i64::from(LINK_RATE);
+        let start = if event == number::RPC_RECEIVED { at - dur } else { at };
+        let (id, name, event) = ((rpc.arg & 0xffff) as i32, rpc.name, event as i32);
+        self.out.push(Span { start, dur, rpc: id, event, arg: bytes, name, ..Span::default() });
+    }
+
+    /// A thread that works on an RPC runs again.
+    pub(super) fn resume_rpc(&mut self, c: usize, t: i64) {
+        let thread = &self.threads.list[self.cpus[c].thread];
+        if thread.rpc != 0 {
+            let (event, arg, name) = (number::RPC_MIDDLE, thread.rpc, thread.rpc_name);
+            self.line(c, &Event { ts: t, dur: 1, event, arg, name, ..Event::default() });
+        }
+    }
+}
