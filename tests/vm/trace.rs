@@ -44,7 +44,10 @@ impl Trace {
         let trace = Trace::read(path);
         assert!(trace.events.meta.is_whole(), "{:?}", trace.events.meta);
         trace.check();
-        assert_eq!((trace.tally.repairs, trace.tally.late, trace.tally.unknown), (0, 0, 0), "{:?}", trace.tally);
+        assert_eq!((trace.tally.late, trace.tally.unknown), (0, 0), "{:?}", trace.tally);
+        // The hooks go on one after the other: a CPU may be found inside an interrupt whose start was not recorded.
+        let cpus = trace.events.meta.intervals.len() as u64;
+        assert!(trace.tally.repairs <= 3 * cpus, "{:?}", trace.tally);
         trace
     }
 

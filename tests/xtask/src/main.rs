@@ -7,6 +7,7 @@ mod place;
 mod progress;
 mod interrupt;
 mod packages;
+mod emulator;
 mod toolchain;
 mod kernel;
 mod module;

@@ -5,8 +5,7 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use crate::place;
-use crate::progress;
+use crate::{emulator, place, progress};
 
 /// To build the kernel and the module.
 const KERNEL: &[&str] = &[
@@ -51,9 +50,13 @@ const BROWSER_COMMANDS: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm")];
 /// Installs what is missing as root; otherwise says which line to run.
 pub fn ensure() -> Result<()> {
     let missing = missing()?;
-    if missing.is_empty() {
-        return Ok(());
+    if !missing.is_empty() {
+        install(&missing)?;
     }
+    emulator::ensure()
+}
+
+fn install(missing: &[&str]) -> Result<()> {
     let names = missing.join(" ");
     if !rustix::process::geteuid().is_root() {
         bail!(
@@ -63,11 +66,12 @@ pub fn ensure() -> Result<()> {
     let log = place::cache()?.join("packages.log");
     progress::run("packages: updating the lists", apt().arg("update"), &log)?;
     let mut install = apt();
-    install.args(["install", "-y", "--no-install-recommends"]).args(&missing);
+    install.args(["install", "-y", "--no-install-recommends"]).args(missing);
     progress::run(&format!("packages: installing {} ({names})", missing.len()), &mut install, &log)
 }
 
-fn apt() -> Command {
+/// apt-get that asks nothing.
+pub fn apt() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive");
     command
