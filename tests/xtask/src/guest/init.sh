@@ -54,6 +54,7 @@ ln -s /proc/self/fd/2 /dev/stderr
 mount -o rbind /dev /root/dev
 mount -t proc proc /root/proc
 mount -t sysfs sys /root/sys
+mount -t debugfs debugfs /root/sys/kernel/debug
 # Through the page cache: ten times as fast here as without.
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=mmap share /root/mnt/share || fail "the share cannot be mounted"
 
