@@ -27,7 +27,7 @@ fn the_demo_covers_every_cpu_and_names_every_thread() {
         let user = span.event > 0x10000 && span.event < 0x20000;
         assert!(!user || name.len() > pid.len() && name.ends_with(&pid), "pid {} is named {name:?}", span.pid);
     }
-    for program in ["sort", "gcc", "cc1", "redis-server", "redis-benchmar"] {
+    for program in ["sort", "gcc", "cc1", "redis-server", "redis-benchmark"] {
         assert!(!trace.pids_of(program).is_empty(), "{program} is not on the timeline");
     }
 }
@@ -47,7 +47,7 @@ fn every_cpu_ticks_through_the_demo() {
 #[test]
 fn requests_can_be_followed_from_client_to_server_and_back() {
     let trace = demo();
-    let (server, client) = (trace.pids_of("redis-server"), trace.pids_of("redis-benchmar"));
+    let (server, client) = (trace.pids_of("redis-server"), trace.pids_of("redis-benchmark"));
     let there = followed(&trace, |from, to| client.contains(&from) && server.contains(&to));
     let back = followed(&trace, |from, to| server.contains(&from) && client.contains(&to));
     assert!(there > 20 && back > 20, "{there} wakeups of the server led to a read, {back} of the client");

@@ -4,9 +4,10 @@
 use crate::guest;
 use crate::trace::Trace;
 
-/// Programs that keep every CPU in system calls, faults, interrupts and switches, until they are killed.
+/// Programs that keep every CPU in system calls, faults, interrupts and switches, until they are killed; nice, so
+/// that the commands between them get through.
 const LOAD: &str = r#"
-    stress-ng --quiet --switch 2 --fault 1 --timer 1 --pipe 1 --fork 1 --timeout 500 &
+    nice -n 10 stress-ng --quiet --switch 1 --fault 1 --timer 1 --fork 1 --timeout 500 &
     load=$!
     sleep 1
 "#;
