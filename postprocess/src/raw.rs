@@ -43,6 +43,7 @@ pub struct Raw<'a> {
     pub clock: Clock,
     /// All damage found so far.
     pub damage: Vec<Damage>,
+    header_sound: bool,
     names: Vec<Name<'a>>,
     cpus: BTreeMap<u32, Vec<Block<'a>>>,
     /// CPUs of which every block is damaged.
@@ -58,6 +59,7 @@ pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
     let (clock, notes) = Clock::new(&layout.header);
     let mut raw = Raw {
         header: layout.header,
+        header_sound: layout.header_sound,
         clock,
         damage: layout.damage,
         names: layout.names,
@@ -114,18 +116,29 @@ impl<'a> Raw<'a> {
         let found = self.damage.iter().chain(decoder.streams().iter().flat_map(|s| &s.damage));
         let mut quality: Vec<String> = found.map(Damage::to_string).collect();
         quality.extend(sentences(&decoder.counts));
-        let stop = self.clock.tsc_units(self.header.stop.tsc.into());
+        let end = self.end();
         let interval = |s: &Stream| {
             let (from, last) = (self.clock.units(s.from()), self.clock.units(s.at()));
-            Interval { cpu: s.cpu, from, to: last.max(stop) }
+            Interval { cpu: s.cpu, from, to: last.max(end) }
         };
         let intervals = decoder.streams().iter().map(interval).collect();
         Meta { format: 5, base: String::new(), flags: self.flags(), lost, quality, intervals }
     }
 
-    /// Counter when tracing started.
+    /// Counter when tracing started; if the header is damaged, when the first block did.
     fn start(&self) -> u64 {
-        self.header.start.tsc >> self.clock.shift()
+        let first = self.cpus.values().flatten().map(|b| b.begin).min();
+        match first.filter(|_| !self.header_sound) {
+            Some(begin) => begin,
+            None => self.header.start.tsc >> self.clock.shift(),
+        }
+    }
+
+    /// When the last CPU stopped to record: the stop in the header, or the end of the last block if that is later.
+    fn end(&self) -> i64 {
+        let ends = self.cpus.values().flatten().map(|b| self.clock.units(b.end.max(b.begin)));
+        let stop = self.clock.tsc_units(self.header.stop.tsc.into());
+        ends.chain(self.header_sound.then_some(stop)).max().unwrap_or(stop)
     }
 
     /// Checks all blocks, and marks where a CPU's time is missing because some were rejected.

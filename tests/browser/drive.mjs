@@ -191,6 +191,21 @@ const scenarios = {
     return { pixels: seen.length };
   },
 
+  async dashes(page, { spans }) {
+    for (const [t0, t1] of spans) {
+      await ask(page, ([from, to]) => __ku.show(from, to), [t0, t1]);
+      const drawn = await ask(page, () => {
+        const { picture, palette } = __ku.app;
+        const row = __ku.rows().find((r) => r.row === 0);
+        const y = Math.floor(row.y + row.h / 2);
+        const line = picture.pixels.subarray(y * picture.w, (y + 1) * picture.w);
+        return line.filter((pixel) => pixel === palette.pixels[Kind.LOW_POWER][0]).length / picture.w;
+      });
+      assert.ok(drawn > 0.5 && drawn < 0.7, `${drawn} of the line drawn from ${t0} to ${t1}`);
+    }
+    return {};
+  },
+
   async pointer(page) {
     const box = await plot(page);
     await page.keyboard.press("w");
@@ -298,6 +313,7 @@ try {
     window.__violations = [];
     document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
   });
+  if (JSON.parse(expected).older) await page.addInitScript(() => delete Uint8Array.fromBase64);
   await page.goto(url);
   await page.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
   const answer = await scenarios[scenario](page, JSON.parse(expected));

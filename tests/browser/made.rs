@@ -99,6 +99,12 @@ fn a_page_opens_without_network_console_or_violation_and_then_rests() {
 }
 
 #[test]
+fn a_browser_without_base64_of_its_own_opens_a_page_too() {
+    let spans = workload(300);
+    run_on("open", &spans, &json!({ "spans": spans.spans.len(), "older": true }));
+}
+
+#[test]
 fn the_wheel_zooms_at_the_pointer_down_to_one_entry() {
     run_on("wheel", &workload(300), &json!({}));
 }
@@ -126,6 +132,15 @@ fn idle_is_a_line_user_execution_a_band_and_the_kernel_fills_its_row() {
 }
 
 #[test]
+fn low_power_is_dashed_wherever_it_began() {
+    let mut made = Made::default();
+    let span = Span { event: 0x10000, arg: 1, dur: 1_000_000, ..Span::default() };
+    made.add(span, "-idlelp-");
+    let views: Vec<_> = (0..12).map(|k| [k * 10_007, k * 10_007 + 5_000 + k]).collect();
+    run_on("dashes", &made.done(), &json!({ "spans": views }));
+}
+
+#[test]
 fn clicks_drags_and_labels_do_what_they_promise() {
     run_on("pointer", &workload(300), &json!({}));
 }
@@ -142,7 +157,8 @@ fn more_rows_than_fit_scroll() {
 #[test]
 fn a_hostile_name_shows_as_itself() {
     let mut made = Made::default();
-    made.0.meta = Meta { title: HOSTILE.into(), host: HOSTILE.into(), quality: vec![HOSTILE.into()], ..Meta::default() };
+    made.0.meta =
+        Meta { title: HOSTILE.into(), host: HOSTILE.into(), quality: vec![HOSTILE.into()], ..Meta::default() };
     made.add(Span { pid: 7, event: 0x10007, dur: 1000, ..Span::default() }, &format!("{HOSTILE}.7"));
     made.add(Span { pid: 7, event: 0x303, cpu: -1, start: 1000, dur: 900, ..Span::default() }, HOSTILE);
     made.add(Span { pid: 7, event: 0x20a, start: 10, dur: 1, ..Span::default() }, HOSTILE);

@@ -101,6 +101,31 @@ fn a_task_record_tells_the_call_a_thread_sleeps_in() {
 }
 
 #[test]
+fn a_record_of_a_call_that_has_returned_is_not_believed() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", None).folded(10, 39, 0, 5, 0).switch(30, 8, "b").task(60, 7, "a", Some(39));
+    trace.cpu(0).switch(60, 7, "a");
+    assert!(!briefs(&trace).iter().any(|e| e.contains(" 107 ")));
+}
+
+#[test]
+fn a_record_of_an_exited_threads_pid_is_another_thread() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", None).call(10, 231, 0).switch(30, 8, "b").task(60, 7, "b", Some(56));
+    trace.cpu(0).switch(70, 7, "b").small_return(100, 0);
+    assert_eq!(briefs(&trace).last().unwrap(), "100 0 a38 0 0 /clone");
+}
+
+#[test]
+fn events_after_the_stop_belong_to_the_trace_of_every_cpu() {
+    let mut trace = Trace::new(2, 1000);
+    trace.cpu(0).entry(100, RUNNABLE, &[1]);
+    trace.cpu(1).entry(1200, RUNNABLE, &[1]);
+    let (_, meta) = decode(&trace);
+    assert_eq!(meta.intervals.iter().map(|i| i.to).collect::<Vec<_>>(), [1200, 1200]);
+}
+
+#[test]
 fn a_renamed_thread_has_its_new_name_from_then_on() {
     let mut trace = Trace::new(1, 1000);
     trace.cpu(0).running(7, "sh", None).call(10, 59, 0).task(20, 7, "ls", Some(59)).small_return(30, 0);

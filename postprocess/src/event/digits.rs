@@ -13,18 +13,35 @@ pub fn put(out: &mut Vec<u8>, value: i64) {
 /// Appends `value` in decimal.
 #[inline]
 pub fn put_unsigned(out: &mut Vec<u8>, mut value: u64) {
+    if value < 10 {
+        return out.push(b'0' + value as u8);
+    }
     let mut digits = [0; 20];
     let mut at = digits.len();
-    loop {
+    while value >= 10 {
+        let pair = 2 * (value % 100) as usize;
+        value /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if value > 0 {
         at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
+        digits[at] = b'0' + value as u8;
     }
     out.extend_from_slice(&digits[at..]);
 }
+
+/// The digits of 00 to 99.
+const PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut n = 0;
+    while n < 100 {
+        pairs[2 * n] = b'0' + (n / 10) as u8;
+        pairs[2 * n + 1] = b'0' + (n % 10) as u8;
+        n += 1;
+    }
+    pairs
+};
 
 /// Appends `value`, below 2^12 or more, as three or more digits of lower-case hex.
 #[inline]
@@ -62,7 +79,7 @@ mod tests {
 
     #[test]
     fn numbers_come_back() {
-        for value in [0, 7, -1, 10, 4_294_967_295, -123_456_789_012_345_678] {
+        for value in [0, 7, -1, 10, 99, 100, 101, -999, 4_294_967_295, -123_456_789_012_345_678] {
             let mut text = Vec::new();
             put(&mut text, value);
             assert_eq!(get(&text), Some(value));

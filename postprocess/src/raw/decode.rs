@@ -13,16 +13,20 @@ use std::collections::VecDeque;
 
 use byteorder::{ByteOrder, LittleEndian};
 use kutrace_format::abi::event::{self, TaskState};
-use kutrace_format::abi::word::Call;
+use kutrace_format::abi::word;
 use kutrace_format::file::{Name, NameKind};
 
 use super::clock::Clock;
 use super::merge::Merge;
-use super::name::{point, EventNames};
+use super::name::EventNames;
 use super::stream::{Item, Stream, Timed};
-use super::task::{Seen, Tasks};
+use super::task::{Call, Seen, Tasks};
 use crate::event::names::{clean, Names};
 use crate::event::{number, Event};
+
+/// The system calls that never return.
+const EXIT: u16 = 60;
+const EXIT_GROUP: u16 = 231;
 
 /// Turns merged entries into events, one at a time.
 #[derive(Debug)]
@@ -111,7 +115,10 @@ impl<'a> Decoder<'a> {
             event::SWITCH => self.switch(cpu, ts, word, 0, names),
             event::TASK => self.task(cpu, ts, words, names),
             0x201..=event::SPECIAL_LAST => {
-                let name = names.id(&point(text_number, word));
+                let name = match number {
+                    event::RUNNABLE => self.woken(word, names),
+                    _ => self.event_names.point(text_number, word, names),
+                };
                 self.push(cpu, Event { ts, dur: 1, event: text_number, arg: word, name, ..Event::default() });
             }
             event::SOFTIRQ..=0x31f => {
@@ -127,7 +134,10 @@ impl<'a> Decoder<'a> {
             }
             event::SMALL_RETURN..=0xcff => {
                 let value = i32::from(number - event::SMALL_RETURN) - 128;
-                let open = self.tasks.open_call(self.cpus[cpu].task, |c| self.cpus[c].gaps);
+                let open = match self.known_call(self.cpus[cpu].task) {
+                    Call::In(nr) => Some(nr),
+                    Call::Out | Call::Unknown => None,
+                };
                 self.returned(cpu, ts, open, value as u32, names);
             }
             _ => {
@@ -137,6 +147,11 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    fn woken(&mut self, pid: u32, names: &mut Names) -> u32 {
+        let task = self.tasks.find(pid, names);
+        self.tasks.get(task).runnable
+    }
+
     fn push(&mut self, cpu: usize, event: Event) {
         let Cpu { id, pid, .. } = self.cpus[cpu];
         self.ready.push_back(Event { cpu: id, pid, ..event });
@@ -144,8 +159,8 @@ impl<'a> Decoder<'a> {
 
     fn call(&mut self, cpu: usize, at: u64, number: u16, word: u32, names: &mut Names) {
         let ts = self.clock.units(at);
-        let call = Call::decode(word);
-        let open = call.folded.is_none().then_some(number - event::SYSCALL);
+        let call = word::Call::decode(word);
+        let open = if call.folded.is_none() { Call::In(number - event::SYSCALL) } else { Call::Out };
         self.tasks.set_call(self.cpus[cpu].task, open, self.seen(cpu));
         let (dur, ret) = call.folded.map_or((0, 0), |(dur, ret)| {
             let end = self.clock.units(at.saturating_add(dur.into()));
@@ -156,7 +171,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn returned(&mut self, cpu: usize, ts: i64, call: Option<u16>, value: u32, names: &mut Names) {
-        self.tasks.set_call(self.cpus[cpu].task, None, self.seen(cpu));
+        self.tasks.set_call(self.cpus[cpu].task, Call::Out, self.seen(cpu));
         self.counts.unknown_returns += u64::from(call.is_none());
         let event = call.map_or(number::UNKNOWN_RETURN, |nr| u32::from(event::SYSCALL_RETURN | nr & 0x1ff));
         let small = i8::try_from(value as i32).is_ok();
@@ -167,10 +182,10 @@ impl<'a> Decoder<'a> {
 
     fn switch(&mut self, cpu: usize, ts: i64, pid: u32, dur: i64, names: &mut Names) {
         let task = self.tasks.find(pid, names);
-        let open = self.tasks.open_call(task, |c| self.cpus[c].gaps);
+        let call = self.known_call(task);
         self.cpus[cpu].task = task;
         self.cpus[cpu].pid = pid;
-        self.tasks.set_call(task, open, self.seen(cpu));
+        self.tasks.set_call(task, call, self.seen(cpu));
         let name = self.tasks.get(task).user;
         self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid, name, ..Event::default() });
     }
@@ -193,21 +208,26 @@ impl<'a> Decoder<'a> {
     }
 
     /// Takes what a record says about the system call a thread is in, and passes on what its own entries did not say.
-    /// A record that says none may mean that the kernel could not tell; only a thread that was exiting is gone.
+    ///
+    /// The record is what the thread last entered the kernel for, so it may speak of a call that has returned: the
+    /// thread's own entries know better. Only of a thread that was exiting it speaks of another with the same pid.
     fn inside(&mut self, cpu: usize, task: usize, ts: i64, state: TaskState, names: &mut Names) {
-        const EXITS: [u16; 2] = [60, 231];
-        let known = self.tasks.open_call(task, |c| self.cpus[c].gaps);
-        match state.open_call().filter(|&nr| u32::from(nr) < event::SYSCALLS) {
-            None if known.is_some_and(|nr| EXITS.contains(&nr)) => self.tasks.set_call(task, None, self.seen(cpu)),
-            Some(nr) if known != Some(nr) => {
-                self.tasks.set_call(task, Some(nr), self.seen(cpu));
-                let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
-                let name = names.id(&format!("{nr}/{}", names.text(called)));
-                let arg = self.tasks.get(task).pid;
-                self.ready.push_back(Event { ts, dur: 1, event: number::OPEN_CALL, arg, name, ..Event::default() });
-            }
-            _ => {}
-        }
+        let known = match self.known_call(task) {
+            Call::In(EXIT | EXIT_GROUP) => Call::Unknown,
+            known => known,
+        };
+        let said = state.open_call().filter(|&nr| u32::from(nr) < event::SYSCALLS);
+        self.tasks.set_call(task, known, self.seen(cpu));
+        let (Call::Unknown, Some(nr)) = (known, said) else { return };
+        self.tasks.set_call(task, Call::In(nr), self.seen(cpu));
+        let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
+        let name = names.id(&format!("{nr}/{}", names.text(called)));
+        let arg = self.tasks.get(task).pid;
+        self.ready.push_back(Event { ts, dur: 1, event: number::OPEN_CALL, arg, name, ..Event::default() });
+    }
+
+    fn known_call(&self, task: usize) -> Call {
+        self.tasks.call(task, |cpu| self.cpus[cpu].gaps)
     }
 
     fn begin(&mut self, cpu: usize, at: u64, (pid, state, comm): (u32, TaskState, &[u8]), names: &mut Names) {

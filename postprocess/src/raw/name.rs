@@ -54,7 +54,7 @@ impl EventNames {
         (EventNames { known: vec![0; 0x1000], softirqs: [0; 32], given }, events)
     }
 
-    /// The name of a call or return; softirqs have their own, see [`EventNames::softirq`].
+    /// The name of an event whose number says all; softirqs have their own, see [`EventNames::softirq`].
     #[inline]
     pub fn event(&mut self, event: u32, names: &mut Names) -> u32 {
         let at = (event & 0xfff) as usize;
@@ -75,13 +75,28 @@ impl EventNames {
         self.softirqs[at]
     }
 
+    /// The name of a point event other than a switch or wakeup, which are named after threads.
+    #[inline]
+    pub fn point(&mut self, event: u32, arg: u32, names: &mut Names) -> u32 {
+        let at = (event & 0xfff) as usize;
+        if self.known[at] != 0 {
+            return self.known[at];
+        }
+        match of_argument(event, arg) {
+            Some(name) => names.id(&name),
+            None => self.event(event, names),
+        }
+    }
+
     fn spell(&self, event: u32) -> String {
-        let call = event & !number::RETURN_BIT;
-        let slash = if event & number::RETURN_BIT != 0 { "/" } else { "" };
+        let call = if event < number::TRAP { event } else { event & !number::RETURN_BIT };
+        let slash = if call != event { "/" } else { "" };
         if let Some(name) = self.given.get(&call) {
             return format!("{slash}{name}");
         }
         match call {
+            0x200..=0x21f => POINTS[(call & 0x1f) as usize].to_string(),
+            0x220..=0x2ff => format!("spl#{}", call & 0xff),
             number::SCHED | number::SCHED_OLD => format!("{slash}-sched-"),
             number::UNKNOWN_CALL => format!("{slash}syscall"),
             0x400..=0x4ff => format!("{slash}trp#{}", call & 0xff),
@@ -92,16 +107,14 @@ impl EventNames {
     }
 }
 
-/// The name of a point event other than a switch.
-pub fn point(event: u32, arg: u32) -> String {
-    let name = POINTS.get((event & 0x7f) as usize).copied().unwrap_or_default();
-    match event {
-        number::RUNNABLE => format!("runnable.{arg}"),
+/// The name of a point event that speaks of its argument; `None` for one that is always called the same.
+fn of_argument(event: u32, arg: u32) -> Option<String> {
+    let name = POINTS[(event & 0x1f) as usize];
+    Some(match event {
         number::MARK_A..=0x20c => format!("{name}={}", base40(arg)),
         number::LOCK_TRY..=number::LOCK_RELEASED => format!("{name}{arg}"),
         number::RX_PACKET..=number::TX_USER => format!("{name}.{:04X}", (arg ^ arg >> 16) & 0xffff),
         number::RPC_REQUEST..=0x205 => format!("{name}.{}", arg & 0xffff),
-        0x220.. => format!("spl#{}", event & 0xff),
-        _ => name.to_string(),
-    }
+        _ => return None,
+    })
 }

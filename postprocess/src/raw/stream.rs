@@ -56,6 +56,8 @@ pub struct Stream<'a> {
     at: u64,
     /// Whether something is missing between `rest` and the next block.
     gap: bool,
+    /// Whether it was said that time goes back in `block`.
+    back: bool,
     /// Events lost that have been spoken of.
     lost: u64,
 }
@@ -87,7 +89,19 @@ impl<'a> Stream<'a> {
         };
         let gap = sequence != 0 && !wrapped;
         let blocks = blocks.into_iter().peekable();
-        Stream { cpu, damage: Vec::new(), blocks, block: None, rest: &[], from: at, counter: at, at, gap, lost: 0 }
+        Stream {
+            cpu,
+            damage: Vec::new(),
+            blocks,
+            block: None,
+            rest: &[],
+            from: at,
+            counter: at,
+            at,
+            gap,
+            back: false,
+            lost: 0,
+        }
     }
 
     /// The stream of a CPU of which no block can be used: one gap.
@@ -117,6 +131,7 @@ impl<'a> Stream<'a> {
         let follows = self.blocks.peek().is_none_or(|next| next.sequence == block.sequence.wrapping_add(1));
         self.gap = block.lost_after || !follows;
         self.counter = block.begin;
+        self.back = false;
         if block.sequence != 0 {
             self.at = self.at.max(block.begin);
         }
@@ -147,10 +162,10 @@ impl<'a> Stream<'a> {
                 self.counter = LittleEndian::read_u64(words);
                 continue;
             }
-            if self.counter < self.at && self.block.is_some_and(|b| b.sequence != 0 || self.counter < b.begin) {
+            if self.counter < self.at {
                 self.went_back();
             }
-            self.at = self.at.max(self.counter);
+            self.at = self.counter;
             return Some(Timed { at: self.at, item: Item::Entry(number, words) });
         }
     }
@@ -174,8 +189,10 @@ impl<'a> Stream<'a> {
 
     #[cold]
     fn went_back(&mut self) {
-        let back = self.at - self.counter;
-        self.report(format!("time goes back by {back} counts on cpu {}; held", self.cpu));
+        if !std::mem::replace(&mut self.back, true) {
+            let back = self.at - self.counter;
+            self.report(format!("time goes back by {back} counts on cpu {}; held", self.cpu));
+        }
         self.counter = self.at;
     }
 

@@ -14,9 +14,22 @@ pub struct Task {
     pub comm: u32,
     /// Name and pid, as spans of its user code are called.
     pub user: u32,
-    /// The system call it is in, and where that is known from.
-    open: Option<u16>,
+    /// What a wakeup of it is called.
+    pub runnable: u32,
+    call: Call,
     seen: Seen,
+}
+
+/// Whether a thread is inside a system call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Call {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// It is in none: its last one returned.
+    Out,
+    /// It is in this one.
+    In(u16),
 }
 
 /// Where and when something was learned: a CPU, and how many gaps it had by then.
@@ -44,7 +57,8 @@ impl Tasks {
         }
         let text = if pid == 0 { "-idle-".to_string() } else { format!(".{pid}") };
         let comm = names.id(if pid == 0 { "-idle-" } else { "" });
-        self.list.push(Task { pid, comm, user: names.id(&text), ..Task::default() });
+        let (user, runnable) = (names.id(&text), names.id(&format!("runnable.{pid}")));
+        self.list.push(Task { pid, comm, user, runnable, ..Task::default() });
         self.index.insert(pid, self.list.len() - 1);
         self.list.len() - 1
     }
@@ -66,16 +80,20 @@ impl Tasks {
         true
     }
 
-    /// The system call a thread is in, if that is known and still true; `gaps` are those of each CPU.
-    pub fn open_call(&self, index: usize, gaps: impl Fn(usize) -> u32) -> Option<u16> {
+    /// The system call a thread is in, as far as that is known and still true; `gaps` are those of each CPU.
+    pub fn call(&self, index: usize, gaps: impl Fn(usize) -> u32) -> Call {
         let task = &self.list[index];
-        task.open.filter(|_| gaps(task.seen.cpu) == task.seen.gaps)
+        if gaps(task.seen.cpu) == task.seen.gaps {
+            task.call
+        } else {
+            Call::Unknown
+        }
     }
 
-    /// Says that a thread is in this system call, or in none.
-    pub fn set_call(&mut self, index: usize, call: Option<u16>, seen: Seen) {
+    /// Says which system call a thread is in.
+    pub fn set_call(&mut self, index: usize, call: Call, seen: Seen) {
         let task = &mut self.list[index];
-        task.open = call;
+        task.call = call;
         task.seen = seen;
     }
 }

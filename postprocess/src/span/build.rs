@@ -137,7 +137,7 @@ impl Builder {
     pub(super) fn close(&mut self, c: usize, t: i64, how: Close) {
         let pid = self.running(c) as i32;
         let rpc = self.threads.list[self.cpus[c].thread].rpc as i32;
-        let exit = self.names.id(if self.cpus[c].low { "-idlelp-" } else { "" });
+        let low_name = if self.cpus[c].low { self.names.id("-idlelp-") } else { 0 };
         let cpu = &mut self.cpus[c];
         let (id, low, start) = (cpu.id, cpu.low, cpu.since);
         let Some(top) = cpu.stack.last_mut() else { return };
@@ -150,7 +150,7 @@ impl Builder {
         if dur > 0 || needed {
             top.shown = true;
             let idle = low && top.event == number::USER;
-            let (arg, name) = if idle { (1, exit) } else { (top.arg, top.name) };
+            let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
             let ret = i64::from(ret & 0xffff);
             let (event, arg, ipc) = (top.event as i32, arg.into(), ipc & 15);
             self.out.push(Span { start, dur, cpu: id, pid: cpu.pid, rpc, event, arg, ret, ipc, name });
@@ -209,16 +209,22 @@ impl Builder {
         }
     }
 
+    /// Gives a thread a name from now on; its first name is also that of the open piece of its user code.
     fn rename(&mut self, e: &Event) {
         let thread = self.threads.find(e.arg, &mut self.names);
         let unnamed = self.threads.list[thread].comms.is_empty();
+        let before = self.threads.list[thread].user;
         self.threads.rename(thread, e.name, &mut self.names);
         let Some(c) = self.threads.list[thread].cpu else { return };
         let bottom = self.bottom(thread);
-        let cpu = &mut self.cpus[c];
-        if !cpu.is_lost() && (unnamed || cpu.stack.len() > 1 || cpu.since >= e.ts) {
-            cpu.stack[0].name = bottom.name;
+        let cpu = &self.cpus[c];
+        if cpu.is_lost() || bottom.name == before {
+            return;
         }
+        if cpu.stack.len() == 1 && e.ts > cpu.since && !unnamed {
+            self.close(c, e.ts, Close::Pause { ipc: 0 });
+        }
+        self.cpus[c].stack[0].name = bottom.name;
     }
 
     /// A label for every row whose thread had more than one name.

@@ -11,6 +11,7 @@ use std::io::{self, BufRead, Write};
 use serde::Deserialize;
 
 use super::{Meta, Span, Spans};
+use crate::event::digits;
 
 /// Units of [`Span::start`] in a second.
 const PER_SECOND: i64 = 100_000_000;
@@ -47,23 +48,48 @@ pub fn write(spans: &Spans, out: &mut impl Write) -> io::Result<()> {
     key("version", 3.into())?;
     writeln!(out, "\"events\" : [")?;
     let names: Vec<String> = spans.names.iter().map(|n| serde_json::Value::from(n.as_str()).to_string()).collect();
-    for s in &spans.spans {
-        write_seconds(out, s.start, 12)?;
-        write_seconds(out, s.dur, 10)?;
-        let name = names.get(s.name as usize).map_or("\"\"", String::as_str);
-        writeln!(out, " {}, {}, {}, {}, {}, {}, {}, {name}],", s.cpu, s.pid, s.rpc, s.event, s.arg, s.ret, s.ipc)?;
+    let mut line = Vec::with_capacity(256);
+    for span in &spans.spans {
+        line.clear();
+        put_span(&mut line, span, names.get(span.name as usize).map_or("\"\"", String::as_str));
+        out.write_all(&line)?;
     }
     writeln!(out, "{END}")?;
     writeln!(out, "]}}")
 }
 
-/// One time field with eight decimals, right-aligned to `width`; the first of a line opens the bracket.
-fn write_seconds(out: &mut impl Write, units: i64, width: usize) -> io::Result<()> {
-    let sign = if units < 0 { "-" } else { "" };
+/// One line of the list, formatted by hand: there are millions.
+fn put_span(line: &mut Vec<u8>, s: &Span, name: &str) {
+    line.push(b'[');
+    put_seconds(line, s.start, 3);
+    line.extend_from_slice(b", ");
+    put_seconds(line, s.dur, 1);
+    for field in [s.cpu.into(), s.pid.into(), s.rpc.into(), s.event.into(), s.arg, s.ret, s.ipc.into()] {
+        line.extend_from_slice(b", ");
+        digits::put(line, field);
+    }
+    line.extend_from_slice(b", ");
+    line.extend_from_slice(name.as_bytes());
+    line.extend_from_slice(b"],\n");
+}
+
+/// A time in seconds with eight decimals, its whole part right-aligned to `width`.
+fn put_seconds(line: &mut Vec<u8>, units: i64, width: usize) {
+    let start = line.len();
+    if units < 0 {
+        line.push(b'-');
+    }
     let (whole, part) = (units.unsigned_abs() / PER_SECOND as u64, units.unsigned_abs() % PER_SECOND as u64);
-    let open = if width == 12 { "[" } else { " " };
-    let pad = width - 9;
-    write!(out, "{open}{:>pad$}.{part:08},", format!("{sign}{whole}"))
+    digits::put_unsigned(line, whole);
+    let len = line.len() - start;
+    if len < width {
+        line.resize(start + width, b' ');
+        line[start..].rotate_right(width - len);
+    }
+    line.push(b'.');
+    let point = line.len();
+    digits::put_unsigned(line, part + PER_SECOND as u64);
+    line.remove(point);
 }
 
 #[derive(Deserialize)]

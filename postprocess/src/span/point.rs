@@ -79,10 +79,12 @@ impl Builder {
         self.overlay(c, &shown, before.ts, t);
     }
 
-    /// Ends the overlays of a CPU that last to the end.
+    /// Draws the last known frequency of a CPU to the end.
     pub(super) fn end_overlays(&mut self, c: usize, to: i64) {
-        if let Some(set) = self.overlays.samples.remove(&(c, number::FREQUENCY_SET)) {
-            self.overlay(c, &set, set.ts, to);
+        for kind in [number::FREQUENCY, number::FREQUENCY_SET] {
+            if let Some(last) = self.overlays.samples.remove(&(c, kind)) {
+                self.overlay(c, &last, last.ts, to);
+            }
         }
     }
 

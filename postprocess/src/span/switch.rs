@@ -139,30 +139,32 @@ impl Builder {
         let name = name.to_string();
         let frame = Frame::call(number::SYSCALL + nr, 0, self.names.id(&name));
         let thread = self.threads.find(e.arg, &mut self.names);
-        match self.threads.list[thread].cpu {
-            Some(c) => {
-                let alone = self.cpus[c].stack.len() == 1;
-                if alone && e.ts >= self.cpus[c].since {
-                    self.close(c, e.ts, Close::Pause { ipc: 0 });
-                }
-                insert_call(&mut self.cpus[c].stack, frame);
+        let bottom = self.bottom(thread);
+        let Some(c) = self.threads.list[thread].cpu else {
+            let thread = &mut self.threads.list[thread];
+            if thread.stack.is_empty() {
+                thread.stack.push(bottom);
             }
-            None => {
-                let bottom = self.bottom(thread);
-                let stack = &mut self.threads.list[thread].stack;
-                if stack.is_empty() {
-                    stack.push(bottom);
-                }
-                insert_call(stack, frame);
+            if insert_call(&mut thread.stack, frame) {
+                thread.ambiguous = Some(1);
             }
+            return;
+        };
+        if self.cpus[c].stack.len() == 1 && e.ts >= self.cpus[c].since {
+            self.close(c, e.ts, Close::Pause { ipc: 0 });
+        }
+        if insert_call(&mut self.cpus[c].stack, frame) {
+            self.cpus[c].ambiguous = Some(1);
         }
     }
 }
 
-/// Puts a system call above the user code, unless there is one.
-fn insert_call(stack: &mut Vec<Frame>, frame: Frame) {
+/// Puts a system call above the user code, unless there is one. The thread may have left it since.
+fn insert_call(stack: &mut Vec<Frame>, frame: Frame) -> bool {
     let inside = stack.iter().any(|f| f.level() == Level::Syscall);
-    if !inside && stack.first().is_some_and(|f| f.event != number::LOST) {
+    let fits = !inside && stack.first().is_some_and(|f| f.event != number::LOST);
+    if fits {
         stack.insert(1, frame);
     }
+    fits
 }

@@ -11,7 +11,7 @@ use crate::event::names::Names;
 pub struct Thread {
     /// Its id.
     pub pid: u32,
-    /// Every name it had, in order; the last is the present one.
+    /// Every name it had, in order of their last use; the last is the present one.
     pub comms: Vec<u32>,
     /// Name and pid.
     pub user: u32,
@@ -69,21 +69,21 @@ impl Threads {
         self.index.get(&pid).copied()
     }
 
-    /// Gives a thread a name. Idle keeps its own.
+    /// Gives a thread a name, without the path that the original's first record of a program has. Idle keeps its own.
     pub fn rename(&mut self, index: usize, comm: u32, names: &mut Names) {
         let thread = &mut self.list[index];
         let text = names.text(comm);
-        let text = text.strip_prefix("./").unwrap_or(text);
-        if thread.pid == 0 || text.is_empty() || thread.comms.last() == Some(&comm) {
+        let text = match text.contains("kutrace_contro") {
+            true => "kutrace_control",
+            false => text.strip_prefix("./").unwrap_or(text),
+        };
+        if thread.pid == 0 || text.is_empty() {
             return;
         }
-        let user = format!("{text}.{}", thread.pid);
+        let (text, user) = (text.to_string(), format!("{text}.{}", thread.pid));
+        let comm = names.id(&text);
         thread.user = names.id(&user);
-        if !thread.comms.contains(&comm) {
-            thread.comms.push(comm);
-        } else {
-            thread.comms.retain(|&c| c != comm);
-            thread.comms.push(comm);
-        }
+        thread.comms.retain(|&c| c != comm);
+        thread.comms.push(comm);
     }
 }

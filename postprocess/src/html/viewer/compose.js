@@ -62,6 +62,7 @@ class RowLines {
     const { t0, t1 } = view;
     const scale = view.scale * this.ratio;
     const end = first[row + 1];
+    let drawn = -1;
     for (let k = firstInRow(store, group.exec, row, t0); k < end;) {
       const i = ids[k];
       if (start[i] >= t1) break;
@@ -72,9 +73,11 @@ class RowLines {
         k++;
         continue;
       }
-      const px = Math.max(Math.floor(x), 0);
+      const px = Math.max(Math.floor(x), drawn + 1);
+      drawn = px;
       let next = seekStart(start, ids, k + 1, end, t0 + (px + 1) / scale);
       if (next - 1 > k && dur[ids[next - 1]] * scale >= 1) next--;
+      next = SummaryTree.roundedEnd(k, next);
       group.tree.query(k, next, this.summary);
       this.gathered(px, scale, hits !== null, palette);
       k = next;
@@ -118,7 +121,7 @@ class RowLines {
     const period = Math.max(Math.round(DASH * this.ratio), 2);
     const on = Math.ceil(period / 2);
     for (let x = from + Math.floor((a - from) / period) * period; x < b; x += period) {
-      this.line.fill(color, Math.max(x, a), Math.min(x + on, b));
+      if (x + on > a) this.line.fill(color, Math.max(x, a), Math.min(x + on, b));
     }
   }
 

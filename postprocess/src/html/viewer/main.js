@@ -9,10 +9,11 @@ class App {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    this.groups = buildGroups(store);
-    this.wakeups = laneOfKind(store, Kind.WAKEUP);
-    this.ipis = laneOfKind(store, Kind.IPI);
-    this.marks = laneOfKind(store, Kind.MARK);
+    const kinds = indexByKind(store);
+    this.groups = buildGroups(store, kinds);
+    this.wakeups = laneOfKind(store, kinds, Kind.WAKEUP);
+    this.ipis = laneOfKind(store, kinds, Kind.IPI);
+    this.marks = laneOfKind(store, kinds, Kind.MARK);
     this.view = new View(store);
     this.search = new Search(store);
     this.picture = new Picture(this, byId("base"));

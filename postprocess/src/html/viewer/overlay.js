@@ -130,9 +130,13 @@ class Overlay {
     const size = Math.min(11, item.h - 8);
     if (size < 8) return;
     c.font = `bold ${size}px ${FONT}`;
-    for (let k = firstInLane(waits, item.row, view.t0); k < end; k++) {
+    for (let k = firstInLane(waits, item.row, view.t0), next = k; k < end; k = next) {
       const i = waits.ids[k];
       if (store.start[i] >= view.t1) break;
+      next = k + 1;
+      if (store.dur[i] * view.scale < 1) {
+        next = Math.max(next, seekStart(store.start, waits.ids, next, end, store.start[i] + 1 / view.scale) - 1);
+      }
       const a = Math.max(view.x(store.start[i]), 0);
       const b = Math.min(view.x(store.start[i] + store.dur[i]), view.width);
       if (b - a < 24) continue;
@@ -158,7 +162,6 @@ class Overlay {
     const bottom = view.top(item) + item.h;
     for (let k = from; k < to; k++) {
       const i = lane.ids[k];
-      if (store.kind[i] !== Kind.POINT) continue;
       const x = view.x(store.start[i]);
       const grey = search.active && search.hits[store.name[i]] !== 1;
       c.fillStyle = grey ? palette.css.grey : palette.css.dim;

@@ -13,7 +13,7 @@
  */
 
 /**
- * A group of rows of one sort. `exec` holds execution, `waits` what threads wait for, `points` marks and events.
+ * A group of rows of one sort. `exec` holds execution, `waits` what threads wait for, `points` events.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOfKey: Map<number, number>,
  *   rowOf: (i: number) => number, targetRow: (arc: number) => number, exec: Index, tree: SummaryTree, waits: Lane,
  *   points: Lane, collapsed: boolean}} Group
@@ -131,69 +131,84 @@ function firstInLane(lane, row, time) {
 }
 
 /**
+ * Spans that are not execution, by kind; the kind stands for the row.
+ * @param {Store} store
+ * @returns {Index}
+ */
+function indexByKind(store) {
+  const { n, kind } = store;
+  const rowOf = new Int32Array(n);
+  for (let i = 0; i < n; i++) rowOf[i] = kind[i] <= Kind.SCHED ? -1 : kind[i];
+  return indexByRow(KIND_NAMES.length, rowOf);
+}
+
+/**
+ * The spans of one kind as a lane of a single row.
+ * @param {Store} store
+ * @param {Index} kinds
+ * @param {number} kind
+ * @returns {Lane}
+ */
+function laneOfKind(store, kinds, kind) {
+  const ids = kinds.ids.subarray(kinds.first[kind], kinds.first[kind + 1]);
+  return laneOf(store, { first: Uint32Array.of(0, ids.length), ids });
+}
+
+/**
  * The groups of a trace: CPUs and threads.
  * @param {Store} store
+ * @param {Index} kinds
  * @returns {Group[]}
  */
-function buildGroups(store) {
+function buildGroups(store, kinds) {
   const { cpus, pids, cpu, pid, arg, ret } = store;
+  const ofCpu = { name: "CPU", title: "CPUs", column: cpu, values: cpus, target: arg, collapsed: false };
+  const ofPid = { name: "PID", title: "Threads", column: pid, values: pids, target: ret, collapsed: true };
   return [
-    buildGroup(store, "CPU", "CPUs", cpu, cpus, (n) => n >= 0, (n) => `CPU ${n}`, arg),
-    buildGroup(store, "PID", "Threads", pid, pids, (n) => n > 0, (n) => threadText(store, n), ret),
+    buildGroup(store, kinds, ofCpu, (n) => n >= 0, (n) => `CPU ${n}`),
+    buildGroup(store, kinds, ofPid, (n) => n > 0, (n) => threadText(store, n)),
   ];
 }
 
 /**
+ * A group with a row for each value that has execution or waits; `column` says which a span belongs to, `target` where
+ * an arc ends.
  * @param {Store} store
- * @param {string} name
- * @param {string} title
- * @param {Column} column what decides on the row
- * @param {number[]} values what the column's numbers stand for
+ * @param {Index} kinds
+ * @param {{name: string, title: string, column: Column, values: number[], target: Column, collapsed: boolean}} sort
  * @param {(key: number) => boolean} hasRow
  * @param {(key: number) => string} labelOf
- * @param {Column} target column that says where an arc ends
  * @returns {Group}
  */
-function buildGroup(store, name, title, column, values, hasRow, labelOf, target) {
+function buildGroup(store, kinds, sort, hasRow, labelOf) {
   const { n, kind } = store;
+  const { column, values, target } = sort;
+  const waits = kinds.ids.subarray(kinds.first[Kind.WAIT], kinds.first[Kind.WAIT + 1]);
+  const points = kinds.ids.subarray(kinds.first[Kind.POINT], kinds.first[Kind.POINT + 1]);
   const used = new Uint8Array(values.length);
-  for (let i = 0; i < n; i++) if (kind[i] <= Kind.WAIT) used[column[i]] = 1;
+  for (let i = 0; i < n; i++) if (kind[i] <= Kind.SCHED) used[column[i]] = 1;
+  for (const i of waits) used[column[i]] = 1;
+
+  /** @type {number[]} */
   const keys = [];
-  const rowOfValue = new Int32Array(values.length).fill(-1);
-  for (const [v, key] of values.entries()) {
-    if (used[v] === 0 || !hasRow(key)) continue;
-    rowOfValue[v] = keys.length;
-    keys.push(key);
-  }
+  const rowOfValue = Int32Array.from(values, (key, v) => (used[v] === 1 && hasRow(key) ? keys.push(key) - 1 : -1));
   const rowOfKey = new Map(keys.map((key, row) => [key, row]));
-  /** @param {(kind: number) => boolean} wanted */
-  const index = (wanted) => {
-    const isWanted = Uint8Array.from(KIND_NAMES, (_, k) => (wanted(k) ? 1 : 0));
-    const rowOf = new Int32Array(n);
-    for (let i = 0; i < n; i++) rowOf[i] = isWanted[kind[i]] === 1 ? rowOfValue[column[i]] : -1;
-    return indexByRow(keys.length, rowOf);
-  };
-  const exec = index(isExecution);
+  const rowOf = new Int32Array(n);
+  for (let i = 0; i < n; i++) rowOf[i] = kind[i] <= Kind.SCHED ? rowOfValue[column[i]] : -1;
+  const exec = indexByRow(keys.length, rowOf);
   putInstantsFirst(store, exec);
+  const lane = (/** @type {Uint32Array} */ ids) => {
+    const rows = new Int32Array(ids.length);
+    for (let k = 0; k < ids.length; k++) rows[k] = rowOfValue[column[ids[k]]];
+    return laneOf(store, indexByRow(keys.length, rows, ids));
+  };
   return {
-    name, title, keys, labels: keys.map(labelOf), rowOfKey,
+    name: sort.name, title: sort.title, collapsed: sort.collapsed, keys, labels: keys.map(labelOf), rowOfKey,
     rowOf: (i) => rowOfValue[column[i]],
     targetRow: (arc) => rowOfKey.get(target[arc]) ?? -1,
     exec,
     tree: new SummaryTree(store, exec.ids),
-    waits: laneOf(store, index((k) => k === Kind.WAIT)),
-    points: laneOf(store, index((k) => k === Kind.MARK || k === Kind.POINT)),
-    collapsed: name !== "CPU",
+    waits: lane(waits),
+    points: lane(points),
   };
-}
-
-/**
- * All spans of one kind as a lane of a single row.
- * @param {Store} store
- * @param {number} wanted
- */
-function laneOfKind(store, wanted) {
-  const rowOf = new Int32Array(store.n);
-  for (let i = 0; i < store.n; i++) rowOf[i] = store.kind[i] === wanted ? 0 : -1;
-  return laneOf(store, indexByRow(1, rowOf));
 }

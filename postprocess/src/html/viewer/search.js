@@ -89,7 +89,9 @@ class Search {
     let lane = this.lanes.get(group);
     if (!lane) {
       const { kind } = this.store;
-      const rowOf = Int32Array.from(this.ids, (i) => (kind[i] <= Kind.WAIT ? group.rowOf(i) : -1));
+      const { ids } = this;
+      const rowOf = new Int32Array(ids.length);
+      for (let k = 0; k < ids.length; k++) rowOf[k] = kind[ids[k]] <= Kind.WAIT ? group.rowOf(ids[k]) : -1;
       const index = indexByRow(group.keys.length, rowOf, this.ids);
       putInstantsFirst(this.store, index);
       lane = laneOf(this.store, index);

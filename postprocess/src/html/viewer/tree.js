@@ -8,21 +8,41 @@
 /** Spans in a block of the lowest level, and blocks in a block of the next. */
 const FAN = 8;
 const FAN_BITS = 3;
+/** A block is small if a run has so many of them. */
+const ROUGH = 16;
 
-/** What a run of spans comes to: time by mode, and the longest span of user and of kernel mode (-1 if none). */
+/**
+ * What a run of spans comes to: time by mode, and a span that stands for user and one for kernel mode (-1 if there is
+ * none): the longest of the block that has most of that time.
+ */
 class Summary {
   idle = 0;
   user = 0;
   kernel = 0;
   userSpan = -1;
   kernelSpan = -1;
+  userMost = -1;
+  kernelMost = -1;
 
   clear() {
-    this.idle = 0;
-    this.user = 0;
-    this.kernel = 0;
-    this.userSpan = -1;
-    this.kernelSpan = -1;
+    this.idle = this.user = this.kernel = 0;
+    this.userSpan = this.kernelSpan = this.userMost = this.kernelMost = -1;
+  }
+
+  /** @param {number} time @param {number} span */
+  addUser(time, span) {
+    this.user += time;
+    if (time <= this.userMost) return;
+    this.userMost = time;
+    this.userSpan = span;
+  }
+
+  /** @param {number} time @param {number} span */
+  addKernel(time, span) {
+    this.kernel += time;
+    if (time <= this.kernelMost) return;
+    this.kernelMost = time;
+    this.kernelSpan = span;
   }
 }
 
@@ -60,6 +80,18 @@ class SummaryTree {
   }
 
   /**
+   * The end of a run, moved down to the border of a block that is small against the run: such a run is summed up
+   * from few blocks, and what is left out begins the next.
+   * @param {number} from
+   * @param {number} to
+   */
+  static roundedEnd(from, to) {
+    let block = 1;
+    while (block * FAN * ROUGH <= to - from) block *= FAN;
+    return to - (to % block);
+  }
+
+  /**
    * Sums up positions `from` to `to` (exclusive) of the list.
    * @param {number} from
    * @param {number} to
@@ -90,25 +122,15 @@ class SummaryTree {
     const kind = this.store.kind[i];
     const dur = this.store.dur[i];
     if (isIdle(kind)) out.idle += dur;
-    else if (kind === Kind.USER) {
-      out.user += dur;
-      if (out.userSpan < 0 || dur > this.store.dur[out.userSpan]) out.userSpan = i;
-    } else {
-      out.kernel += dur;
-      if (out.kernelSpan < 0 || dur > this.store.dur[out.kernelSpan]) out.kernelSpan = i;
-    }
+    else if (kind === Kind.USER) out.addUser(dur, i);
+    else out.addKernel(dur, i);
   }
 
   /** @param {number} level @param {number} block @param {Summary} out */
   addBlock(level, block, out) {
-    const { dur } = this.store;
     const sums = this.levels[level];
     out.idle += sums.idle[block];
-    out.user += sums.user[block];
-    out.kernel += sums.kernel[block];
-    const user = sums.userSpan[block];
-    if (user >= 0 && (out.userSpan < 0 || dur[user] > dur[out.userSpan])) out.userSpan = user;
-    const kernel = sums.kernelSpan[block];
-    if (kernel >= 0 && (out.kernelSpan < 0 || dur[kernel] > dur[out.kernelSpan])) out.kernelSpan = kernel;
+    if (sums.userSpan[block] >= 0) out.addUser(sums.user[block], sums.userSpan[block]);
+    if (sums.kernelSpan[block] >= 0) out.addKernel(sums.kernel[block], sums.kernelSpan[block]);
   }
 }
