@@ -61,8 +61,7 @@ fn a_call_blocked_since_before_the_trace_has_its_name() {
     );
     let trace = Trace::read_whole(&run.file("t.raw"));
     let sleeper = trace.pids_of("sleep");
-    let named = |e: &&postprocess::event::Event| {
-        sleeper.contains(&(e.pid as i32)) && trace.event_name(e) == "/clock_nanosleep"
-    };
+    let named =
+        |e: &&postprocess::event::Event| sleeper.contains(&(e.pid as i32)) && trace.event_name(e) == "/clock_nanosleep";
     assert!(trace.events.events.iter().any(|e| named(&e)), "{sleeper:?}");
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use postprocess::event::number::{is_execution, SWITCH, USER};
-use postprocess::event::{self, names::Names, read::Events, write::Writer, Event};
+use postprocess::event::{self, names::Names, write::Writer, Event, Events};
 use postprocess::span::{self, Span, Spans, Tally};
 use postprocess::{raw, span::check};
 

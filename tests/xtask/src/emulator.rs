@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_archive_is_that_of_the_release_itself() {
-        let targets = "http://x/debian/ bookworm-updates Debian\nhttp://x/security/ bookworm-security Debian-Security\n\
+        let targets =
+            "http://x/debian/ bookworm-updates Debian\nhttp://x/security/ bookworm-security Debian-Security\n\
                        http://x/debian/ bookworm Debian\n";
         assert_eq!(main_suite(targets), Some(("http://x/debian/".into(), "bookworm".into())));
         assert_eq!(main_suite("http://y/ stable Other\n"), None);
