@@ -42,7 +42,7 @@ pub fn value<L: Lane>(lane: &L, event: u16, value: u32) {
 #[inline(always)]
 pub fn syscall<L: Fold>(lane: &L, nr: u32, arg: u64) {
     record(lane, 2, |lane, claim| {
-        lane.store(claim.at, entry(SYSCALL | nr as u16 % SYSCALLS as u16, claim.time));
+        lane.store(claim.at, entry(SYSCALL | (nr as u16 % SYSCALLS as u16), claim.time));
         lane.store(claim.word(1), Call::open(arg));
         lane.set_call_end(claim.word(2));
     });
@@ -62,7 +62,7 @@ fn unfolded_return<L: Lane>(lane: &L, nr: u32, value: i64) {
     if value as i8 as i64 == value {
         event(lane, SMALL_RETURN + (value as u8 ^ 128) as u16);
     } else {
-        self::value(lane, SYSCALL_RETURN | nr as u16 % SYSCALLS as u16, value as u32);
+        self::value(lane, SYSCALL_RETURN | (nr as u16 % SYSCALLS as u16), value as u32);
     }
 }
 

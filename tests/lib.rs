@@ -85,6 +85,11 @@ impl Trace {
         self.names.push((kind, number, 0, text.to_string()));
     }
 
+    /// Adds a name that an interrupt vector has on one CPU.
+    pub fn name_on(&mut self, cpu: u32, vector: u32, text: &str) {
+        self.names.push((NameKind::Irq, vector, cpu + 1, text.to_string()));
+    }
+
     /// The recorder of a CPU. Its first block begins when tracing starts, in the thread last told to
     /// [`Recorder::running`].
     pub fn cpu(&mut self, cpu: u32) -> &mut Recorder {

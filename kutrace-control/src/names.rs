@@ -16,10 +16,10 @@ use kutrace_format::file::{Name, NameKind};
 
 use tasks::Task;
 
-/// Names by kind and number. A name given later replaces an earlier one.
+/// Names by kind and number; of interrupts, also by CPU. A name given later replaces an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    records: BTreeMap<(NameKind, u32), Record>,
+    records: BTreeMap<(NameKind, u32, u32), Record>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ impl Names {
             }
         }
         let interrupts = fs::read_to_string("/proc/interrupts").unwrap_or_default();
-        for (vector, name) in devices::vectors(&interrupts, Path::new(devices::IRQ_DEBUG)) {
-            names.add(NameKind::Irq, vector, 0, name.as_bytes());
+        for ((vector, cpu), name) in devices::vectors(&interrupts, Path::new(devices::IRQ_DEBUG)) {
+            names.add(NameKind::Irq, vector, cpu + 1, name.as_bytes());
         }
         names.add(NameKind::Kernel, 0, 0, machine::kernel().as_bytes());
         names.add(NameKind::Host, 0, 0, machine::host().as_bytes());
@@ -60,7 +60,8 @@ impl Names {
     pub fn add(&mut self, kind: NameKind, number: u32, second: u32, text: &[u8]) {
         if !text.is_empty() {
             let text = text[..text.len().min(u16::MAX.into())].to_vec();
-            self.records.insert((kind, number), Record { second, text });
+            let cpu = if kind == NameKind::Irq { second } else { 0 };
+            self.records.insert((kind, number, cpu), Record { second, text });
         }
     }
 
@@ -77,7 +78,7 @@ impl Names {
     /// The payload of the section, ordered by kind and number.
     pub fn payload(&self) -> Vec<u8> {
         let mut payload = Vec::new();
-        for (&(kind, number), record) in &self.records {
+        for (&(kind, number, _), record) in &self.records {
             let name = Name { kind: kind as u16, number, second: record.second, text: &record.text };
             payload.extend_from_slice(&name.to_bytes());
             payload.extend_from_slice(&record.text);

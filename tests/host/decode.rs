@@ -46,6 +46,17 @@ fn a_folded_call_keeps_argument_duration_and_small_value() {
 }
 
 #[test]
+fn an_interrupt_has_the_name_of_its_vector_on_its_cpu() {
+    let mut trace = Trace::new(2, 1000);
+    trace.name_on(1, 0x21, "disk");
+    trace.cpu(0).entry(10, IRQ + 0x21, &[]).entry(20, IRQ_RETURN + 0x21, &[]);
+    trace.cpu(1).entry(30, IRQ + 0x21, &[]).entry(40, IRQ_RETURN + 0x21, &[]);
+    let said = briefs(&trace);
+    let said: Vec<_> = said.iter().filter(|line| !line.starts_with("0 ")).collect();
+    assert_eq!(said, ["10 0 521 0 0 irq#33", "20 0 721 0 0 /irq#33", "30 0 521 0 0 disk", "40 0 721 0 0 /disk"]);
+}
+
+#[test]
 fn a_large_return_value_keeps_its_low_32_bits() {
     let mut trace = Trace::new(1, 1000);
     let cpu = trace.cpu(0);

@@ -20,3 +20,4 @@ mod span;
 mod golden;
 mod upstream;
 mod page;
+mod samples;

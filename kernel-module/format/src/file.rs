@@ -90,7 +90,7 @@ pub enum NameKind {
     Task = 2,
     /// A trap vector.
     Trap = 4,
-    /// An interrupt vector.
+    /// An interrupt vector; second is the CPU it is so named on plus one, 0 for every CPU.
     Irq = 5,
     /// A 64-bit system call number.
     Syscall = 8,

@@ -11,14 +11,15 @@ use std::path::Path;
 /// Where debugfs shows one file per interrupt.
 pub const IRQ_DEBUG: &str = "/sys/kernel/debug/irq/irqs";
 
-/// Name by vector. A vector may serve different devices on different CPUs: then the names stand side by
-/// side, `|` between.
-pub fn vectors(interrupts: &str, irq_debug: &Path) -> BTreeMap<u32, String> {
-    let mut names = BTreeMap::<u32, String>::new();
+/// Name by vector and CPU: each CPU has vectors of its own. A vector of one CPU that several interrupts share has
+/// all their names, `|` between.
+pub fn vectors(interrupts: &str, irq_debug: &Path) -> BTreeMap<(u32, u32), String> {
+    let mut names = BTreeMap::<(u32, u32), String>::new();
     for (irq, actions) in actions(interrupts) {
         let Ok(state) = fs::read_to_string(irq_debug.join(irq.to_string())) else { continue };
-        let Some(vector) = vector(&state) else { continue };
-        let name = names.entry(vector).or_default();
+        let Some(vector) = field(&state, "Vector:").filter(|vector| (1..256).contains(vector)) else { continue };
+        let Some(cpu) = field(&state, "Target:") else { continue };
+        let name = names.entry((vector, cpu)).or_default();
         if !name.is_empty() {
             name.push('|');
         }
@@ -46,10 +47,9 @@ fn handlers(line: &str) -> Option<&str> {
     line.split_whitespace().next_back()
 }
 
-/// The `Vector:` line of an interrupt's debugfs file; 0 means that none is assigned.
-fn vector(state: &str) -> Option<u32> {
-    let line = state.lines().find_map(|line| line.trim().strip_prefix("Vector:"))?;
-    line.trim().parse().ok().filter(|vector| (1..256).contains(vector))
+/// The number behind a word of an interrupt's debugfs file. Vector 0 means that none is assigned.
+fn field(state: &str, word: &str) -> Option<u32> {
+    state.lines().find_map(|line| line.trim().strip_prefix(word))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -74,16 +74,18 @@ ERR:          0
     }
 
     #[test]
-    fn a_vector_shared_by_two_interrupts_has_both_names_and_an_unknown_one_none() {
+    fn a_vector_is_named_for_its_cpu_and_an_unassigned_one_is_not() {
         let debug = tempfile::tempdir().unwrap();
         for (irq, state) in [
             ("25", "handler:  handle_edge_irq\n     Vector:    33\n     Target:     1\n"),
             ("36", "     Vector:    33\n     Target:     0\n     Previous vector:    40\n"),
-            ("37", "     Vector: Not assigned\n"),
+            ("37", "     Vector:     0\n     Target:     0\n"),
+            ("38", "     Vector:    33\n     Target:     1\n"),
         ] {
             fs::write(debug.path().join(irq), state).unwrap();
         }
-        let expected = BTreeMap::from([(33, "ACPI:Ged|virtio1-req.0".to_owned())]);
+        let named = |cpu, name: &str| ((33, cpu), name.to_owned());
+        let expected = BTreeMap::from([named(0, "virtio1-req.0"), named(1, "ACPI:Ged|virtio2-input.0")]);
         assert_eq!(vectors(INTERRUPTS, debug.path()), expected);
     }
 }

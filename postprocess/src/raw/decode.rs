@@ -140,6 +140,10 @@ impl<'a> Decoder<'a> {
                 };
                 self.returned(cpu, ts, open, value as u32, names);
             }
+            event::IRQ..=0x5ff | event::IRQ_RETURN..=0x7ff => {
+                let name = self.event_names.interrupt(text_number, self.cpus[cpu].id, names);
+                self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });
+            }
             _ => {
                 let name = self.event_names.event(text_number, names);
                 self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });

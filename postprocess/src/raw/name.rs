@@ -25,18 +25,27 @@ pub struct EventNames {
     known: Vec<u32>,
     softirqs: [u32; 32],
     given: BTreeMap<u32, String>,
+    /// Names that an interrupt has on one CPU only, of its call and its return, by event number and CPU.
+    on_cpu: BTreeMap<(u32, u32), u32>,
 }
 
 impl EventNames {
     /// Takes the names of a file, and answers them as the events that open the text: everything but threads.
     pub fn new(records: &[Name], names: &mut Names) -> (EventNames, Vec<Event>) {
         let mut given = BTreeMap::new();
+        let mut on_cpu = BTreeMap::new();
         let mut events = Vec::new();
         for record in records {
             let Some(kind) = NameKind::from_number(record.kind) else { continue };
             let sentence = matches!(kind, NameKind::Kernel | NameKind::CpuModel | NameKind::Host);
             let text = if sentence { clean_sentence(record.text) } else { clean(record.text) };
             if text.is_empty() || kind == NameKind::Task {
+                continue;
+            }
+            if let (NameKind::Irq, 0..255, cpu @ 1..) = (kind, record.number, record.second) {
+                let call = number::IRQ + record.number;
+                on_cpu.insert((call, cpu - 1), names.id(&text));
+                on_cpu.insert((call | number::RETURN_BIT, cpu - 1), names.id(&format!("/{text}")));
                 continue;
             }
             let event = u32::from(record.kind);
@@ -51,7 +60,7 @@ impl EventNames {
                 given.insert(base + record.number, text);
             }
         }
-        (EventNames { known: vec![0; 0x1000], softirqs: [0; 32], given }, events)
+        (EventNames { known: vec![0; 0x1000], softirqs: [0; 32], given, on_cpu }, events)
     }
 
     /// The name of an event whose number says all; softirqs have their own, see [`EventNames::softirq`].
@@ -62,6 +71,14 @@ impl EventNames {
             self.known[at] = names.id(&self.spell(event & 0xfff));
         }
         self.known[at]
+    }
+
+    /// The name of an interrupt or of its return on a CPU.
+    pub fn interrupt(&mut self, event: u32, cpu: u32, names: &mut Names) -> u32 {
+        match self.on_cpu.get(&(event, cpu)) {
+            Some(&name) => name,
+            None => self.event(event, names),
+        }
     }
 
     /// The name of softirq `n`, below 16, or of its return.

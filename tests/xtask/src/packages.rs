@@ -49,6 +49,8 @@ const BROWSER_COMMANDS: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm")];
 
 /// Installs what is missing as root; otherwise says which line to run.
 pub fn ensure() -> Result<()> {
+    // apt's own lock guards the database, not the archives that a second run would find half unpacked.
+    let _lock = place::lock(&place::cache()?)?;
     let missing = missing()?;
     if !missing.is_empty() {
         install(&missing)?;
