@@ -30,7 +30,7 @@ const OVERRIDE: &str = "KUTRACE_KDIR";
 pub enum Variant {
     /// With the series applied and CONFIG_KUTRACE=y.
     Patched,
-    /// The same source and config without the series.
+    /// The same source and config without the series, as it runs in the guest.
     Unpatched,
 }
 
@@ -48,12 +48,12 @@ impl Kernel {
     /// Reads the inputs and works out the key; builds nothing.
     pub fn new(variant: Variant, toolchain: &Toolchain) -> Result<Self> {
         let dir = place::checkout().join("patches/v6.12");
-        let mut patches = files_in(&dir, ".patch")?;
+        // What the guest needs to run at all comes first, with the series or without it.
+        let mut patches = files_in(&dir.join("vm"), ".patch")?;
         let mut fragments = vec![dir.join("vm.config")];
-        match variant {
-            Variant::Patched if !patches.is_empty() => fragments.push(dir.join("kutrace.config")),
-            Variant::Patched => {}
-            Variant::Unpatched => patches.clear(),
+        if variant == Variant::Patched {
+            patches.extend(files_in(&dir, ".patch")?);
+            fragments.push(dir.join("kutrace.config"));
         }
         let given = std::env::var_os(OVERRIDE).map(PathBuf::from);
         let mut key = Key::default();
