@@ -7,7 +7,6 @@ mod place;
 mod progress;
 mod interrupt;
 mod packages;
-mod emulator;
 mod toolchain;
 mod kernel;
 mod module;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use crate::{emulator, place, progress};
+use crate::{place, progress};
 
 /// To build the kernel and the module.
 const KERNEL: &[&str] = &[
@@ -52,13 +52,9 @@ pub fn ensure() -> Result<()> {
     // apt's own lock guards the database, not the archives that a second run would find half unpacked.
     let _lock = place::lock(&place::cache()?)?;
     let missing = missing()?;
-    if !missing.is_empty() {
-        install(&missing)?;
+    if missing.is_empty() {
+        return Ok(());
     }
-    emulator::ensure()
-}
-
-fn install(missing: &[&str]) -> Result<()> {
     let names = missing.join(" ");
     if !rustix::process::geteuid().is_root() {
         bail!(
@@ -68,12 +64,11 @@ fn install(missing: &[&str]) -> Result<()> {
     let log = place::cache()?.join("packages.log");
     progress::run("packages: updating the lists", apt().arg("update"), &log)?;
     let mut install = apt();
-    install.args(["install", "-y", "--no-install-recommends"]).args(missing);
+    install.args(["install", "-y", "--no-install-recommends"]).args(&missing);
     progress::run(&format!("packages: installing {} ({names})", missing.len()), &mut install, &log)
 }
 
-/// apt-get that asks nothing.
-pub fn apt() -> Command {
+fn apt() -> Command {
     let mut command = Command::new("apt-get");
     command.env("DEBIAN_FRONTEND", "noninteractive");
     command
