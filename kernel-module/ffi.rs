@@ -2,7 +2,7 @@
 //! The kernel's C side as this module sees it: the hook table, and what shim.c supplies.
 
 use crate::abi::command::Moment;
-use crate::buffer::PerCpu;
+use crate::lane::PerCpu;
 use kernel::bindings;
 
 /// `struct kutrace_ops` of include/linux/kutrace.h.

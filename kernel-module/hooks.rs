@@ -6,9 +6,9 @@
 use kernel::bindings;
 
 use crate::abi::event::SWITCH;
-use crate::buffer::ThisCpu;
 use crate::entry;
 use crate::ffi::Ops;
+use crate::lane::ThisCpu;
 use crate::task::Task;
 
 /// What the kernel's hook table calls.
@@ -52,4 +52,3 @@ unsafe extern "C" fn task(task: *mut bindings::task_struct) {
     // SAFETY: the caller holds `task`.
     entry::task(&cpu, unsafe { Task::new(task) }.words())
 }
-

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUtrace recorder: a loadable module that records every transition on every CPU in four-byte entries.
 //!
-//! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`buffer`].
+//! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`lane`] -> [`buffer`].
 
 // `pub` here means: for the other files of this module.
 #![allow(unreachable_pub)]
@@ -14,6 +14,7 @@ mod abi;
 mod hooks;
 mod entry;
 mod claim;
+mod lane;
 mod buffer;
 mod task;
 mod clock;
