@@ -10,6 +10,7 @@ use kutrace_tests::{busy, Trace};
 
 const RAWTOEVENT: &str = env!("CARGO_BIN_EXE_rawtoevent");
 const EVENTTOSPAN: &str = env!("CARGO_BIN_EXE_eventtospan");
+const SPANTOHTML: &str = env!("CARGO_BIN_EXE_spantohtml");
 
 /// Runs a tool with this on its standard input.
 fn run(tool: &str, args: &[&str], input: &[u8]) -> Output {
@@ -160,4 +161,37 @@ fn a_reader_that_goes_away_ends_a_tool_quietly() {
         let output = child.wait_with_output().unwrap();
         assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
     }
+}
+
+/// The JSON of a trace.
+fn json(trace: &Trace) -> Vec<u8> {
+    run(EVENTTOSPAN, &[], &run(RAWTOEVENT, &[], &trace.bytes()).stdout).stdout
+}
+
+#[test]
+fn a_page_is_made_of_whole_spans_with_status_0_and_of_cut_ones_with_status_3() {
+    let json = json(&busy(2, 500, 4));
+    let whole = run(SPANTOHTML, &["--title", "<b>"], &json);
+    assert_eq!((code(&whole), stderr(&whole).as_str()), (0, ""));
+    assert!(whole.stdout.starts_with(b"<!doctype html>") && whole.stdout.ends_with(b"</html>"));
+    let cut = run(SPANTOHTML, &[], &json[..json.len() / 2]);
+    assert_eq!(code(&cut), 3);
+    assert!(stderr(&cut).starts_with("spantohtml: stdin: "), "{}", stderr(&cut));
+    assert!(cut.stdout.ends_with(b"</html>"), "what was readable is drawn");
+}
+
+#[test]
+fn no_page_is_made_of_nothing_of_no_json_or_onto_a_full_disk() {
+    for input in [&b""[..], b"\x89PNG\r\n\x1a\n", b"no json\nat all\n"] {
+        let output = run(SPANTOHTML, &[], input);
+        assert_eq!((code(&output), stderr(&output).as_str()), (1, "spantohtml: stdin: no spans\n"));
+        assert_eq!(output.stdout, b"");
+    }
+    let missing = run(SPANTOHTML, &["/no/such.json"], b"");
+    assert_eq!((code(&missing), stderr(&missing).lines().count()), (1, 1));
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let path = temporary("full.json", &json(&busy(1, 500, 5)));
+    let output = Command::new(SPANTOHTML).arg(path).stdout(full).output().unwrap();
+    assert_eq!((code(&output), stderr(&output).lines().count()), (1, 1), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("spantohtml: stdout: "));
 }

@@ -65,3 +65,11 @@ fn a_call_blocked_since_before_the_trace_has_its_name() {
         |e: &&postprocess::event::Event| sleeper.contains(&(e.pid as i32)) && trace.event_name(e) == "/clock_nanosleep";
     assert!(trace.events.events.iter().any(|e| named(&e)), "{sleeper:?}");
 }
+
+#[test]
+fn the_original_words_on_standard_input_make_a_trace() {
+    let run = guest::succeed(&[], "cd $SHARE\nprintf 'go\\nwait 1\\nstop words\\n' | kutrace_control");
+    let trace = Trace::read_whole(&run.file("words.trace"));
+    let interval = trace.events.meta.intervals[0];
+    assert!(interval.to - interval.from > 90_000_000, "{interval:?}");
+}

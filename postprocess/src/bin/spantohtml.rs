@@ -3,15 +3,18 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
+mod cli;
+
+use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{bail, Context};
 use clap::Parser;
 use postprocess::html::{self, Error};
-use postprocess::span::{json, Spans};
+use postprocess::span::json;
+
+use cli::Outcome;
 
 /// Make a timeline page from spans.
 ///
@@ -34,53 +37,29 @@ fn main() -> ExitCode {
         eprintln!("hint: spantohtml t.json > t.html");
         return ExitCode::from(2);
     }
-    let place = options.file.as_ref().filter(|f| f.as_os_str() != "-");
-    let place = place.map_or("standard input".to_string(), |f| f.display().to_string());
-    match run(options, &place) {
-        Ok(quality) => {
-            for sentence in &quality {
-                eprintln!("spantohtml: {place}: {sentence}");
-            }
-            ExitCode::from(if quality.is_empty() { 0 } else { 3 })
-        }
-        Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("spantohtml: {e:#}");
-            if e.downcast_ref().is_some_and(|e| matches!(e, Error::TooMany(_))) {
-                eprintln!("hint: cut a time range with spantotrim, for example `spantotrim 10 12 < t.json`");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    cli::end("spantohtml", run(options))
 }
 
-/// Writes the page; answers what was damaged or lost in the trace, a sentence each.
-fn run(options: Options, place: &str) -> anyhow::Result<Vec<String>> {
-    let mut spans = read(&options, place)?;
+fn run(options: Options) -> anyhow::Result<Outcome> {
+    let input = cli::open(options.file.as_ref())?;
+    let place = input.name;
+    let mut spans = json::read(&mut BufReader::with_capacity(1 << 16, input.read)).with_context(|| place.clone())?;
+    if spans.spans.is_empty() && !spans.meta.quality.is_empty() {
+        bail!("{place}: no spans");
+    }
     if let Some(title) = options.title {
         spans.meta.title = title;
     }
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     html::render(&spans, &mut out).and_then(|()| out.flush().map_err(Error::Write)).map_err(|e| match e {
-        Error::Write(e) => anyhow::Error::from(e).context("standard output"),
-        Error::TooMany(_) => anyhow::Error::from(e).context(place.to_string()),
+        Error::Write(e) => anyhow::Error::from(e).context("stdout"),
+        Error::TooMany(_) => anyhow::Error::from(e).context(place.clone()),
     })?;
-    let mut quality = spans.meta.quality;
-    if spans.meta.lost > 0 {
-        quality.push(format!("{} events were lost while recording", spans.meta.lost));
+    for sentence in &spans.meta.quality {
+        eprintln!("spantohtml: {place}: {sentence}");
     }
-    Ok(quality)
-}
-
-fn read(options: &Options, place: &str) -> anyhow::Result<Spans> {
-    let mut input: Box<dyn BufRead> = match options.file.as_ref().filter(|f| f.as_os_str() != "-") {
-        Some(file) => Box::new(BufReader::new(File::open(file).with_context(|| place.to_string())?)),
-        None => Box::new(io::stdin().lock()),
-    };
-    json::read(&mut input).with_context(|| place.to_string())
-}
-
-/// Whether the reader of the page went away, which is its own affair.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    if spans.meta.lost > 0 {
+        eprintln!("spantohtml: {place}: {} events were lost while recording", spans.meta.lost);
+    }
+    Ok(if spans.meta.lost == 0 && spans.meta.quality.is_empty() { Outcome::Whole } else { Outcome::Damaged })
 }
