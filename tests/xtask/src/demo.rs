@@ -38,15 +38,21 @@ pub fn run(command: &[OsString]) -> Result<()> {
         }
     }
     let mut words: Vec<OsString> = ["bash", "-c", TRACED, "demo"].map(OsString::from).to_vec();
-    match command {
-        [] => words.extend(["bash".into(), place::checkout().join("tests/vm/workload.sh").into()]),
-        command => words.extend_from_slice(command),
-    }
+    let title = match command {
+        [] => {
+            words.extend(["bash".into(), place::checkout().join("tests/vm/workload.sh").into()]);
+            "shell pipelines, gcc, redis under redis-benchmark".to_string()
+        }
+        command => {
+            words.extend_from_slice(command);
+            command.join(" ".as_ref()).to_string_lossy().into_owned()
+        }
+    };
     let status = vm::run(&VmArgs { share: Some(dir), ..VmArgs::new(words) })?;
     if status != 0 {
         bail!("demo: the traced command ended with status {status}");
     }
-    let counts = render(&raw, &page)?;
+    let counts = render(&raw, &page, &title)?;
     let size = |path: &Path| Ok::<_, anyhow::Error>(fs::metadata(path)?.len());
     let mut out = std::io::stdout().lock();
     writeln!(out, "trace: {} ({} bytes)", raw.display(), size(&raw)?)?;
@@ -62,12 +68,12 @@ struct Counts {
 }
 
 /// `rawtoevent < raw | eventtospan | spantohtml > page`, counting lines on the way.
-fn render(raw: &Path, page: &Path) -> Result<Counts> {
+fn render(raw: &Path, page: &Path, title: &str) -> Result<Counts> {
     let input = File::open(raw).with_context(|| format!("demo: {}", raw.display()))?;
     let output = File::create(page).with_context(|| format!("demo: {}", page.display()))?;
-    let mut decode = stage("rawtoevent", input.into(), Stdio::piped())?;
-    let mut build = stage("eventtospan", Stdio::piped(), Stdio::piped())?;
-    let mut render = stage("spantohtml", Stdio::piped(), output.into())?;
+    let mut decode = stage("rawtoevent", &[], input.into(), Stdio::piped())?;
+    let mut build = stage("eventtospan", &[&format!("--title={title}")], Stdio::piped(), Stdio::piped())?;
+    let mut render = stage("spantohtml", &[], Stdio::piped(), output.into())?;
     let events = join(&mut decode, &mut build)?;
     let spans = join(&mut build, &mut render)?;
     for (name, mut child) in [("rawtoevent", decode), ("eventtospan", build), ("spantohtml", render)] {
@@ -80,9 +86,14 @@ fn render(raw: &Path, page: &Path) -> Result<Counts> {
     })
 }
 
-fn stage(name: &str, input: Stdio, output: Stdio) -> Result<Child> {
+fn stage(name: &str, arguments: &[&str], input: Stdio, output: Stdio) -> Result<Child> {
     let mut command = Command::new(place::target().join("release").join(name));
-    command.stdin(input).stdout(output).spawn().with_context(|| format!("demo: {name}: cannot be started"))
+    command
+        .args(arguments)
+        .stdin(input)
+        .stdout(output)
+        .spawn()
+        .with_context(|| format!("demo: {name}: cannot be started"))
 }
 
 fn judge(name: &str, status: ExitStatus) -> Result<()> {
