@@ -7,12 +7,12 @@
 use core::cell::UnsafeCell;
 use core::mem::size_of;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use kernel::prelude::*;
 
 use crate::abi::block::{self, Header};
-use crate::claim::{Position, BLOCKS_MAX};
+use crate::claim::{Position, Taken, BLOCKS_MAX};
 use crate::ffi;
 use crate::lane::PerCpu;
 
@@ -32,12 +32,13 @@ pub struct Pool {
     states: *mut BlockState,
     blocks: u32,
     wrap: bool,
+    open: AtomicBool,
     taken: AtomicU64,
 }
 
 struct PoolCell(UnsafeCell<Pool>);
 
-// SAFETY: fields other than `taken` change only while no hook runs, under the control lock.
+// SAFETY: fields other than `open` and `taken` change only while no hook runs, under the control lock.
 unsafe impl Sync for PoolCell {}
 
 static POOL: PoolCell = PoolCell(UnsafeCell::new(Pool {
@@ -45,6 +46,7 @@ static POOL: PoolCell = PoolCell(UnsafeCell::new(Pool {
     states: ptr::null_mut(),
     blocks: 0,
     wrap: false,
+    open: AtomicBool::new(false),
     taken: AtomicU64::new(0),
 }));
 
@@ -62,7 +64,14 @@ impl Pool {
     }
 
     /// Takes a free block, in stop mode each only once.
-    pub fn take(&self) -> Option<u32> {
+    pub fn take(&self) -> Taken {
+        if !self.open.load(Ordering::Acquire) {
+            return Taken::Closed;
+        }
+        self.take_free().map_or(Taken::Empty, Taken::Block)
+    }
+
+    fn take_free(&self) -> Option<u32> {
         let exhausted = |taken| !self.wrap && taken >= self.blocks as u64;
         for _ in 0..self.blocks {
             // Looked at before it is counted, so that a full pool does not count on for ever.
@@ -156,6 +165,7 @@ pub fn reset(wrap: bool, shift: u32) {
     // SAFETY: no hook runs and the caller holds the control lock.
     let pool = unsafe { &mut *POOL.0.get() };
     pool.wrap = wrap;
+    *pool.open.get_mut() = false;
     *pool.taken.get_mut() = 0;
     for block in 0..pool.blocks {
         pool.state(block).state.store(FREE, Ordering::Relaxed);
@@ -167,6 +177,11 @@ pub fn reset(wrap: bool, shift: u32) {
         // SAFETY: `state` is that CPU's PerCpu, which nothing uses while hooks are off.
         unsafe { state.write(fresh) };
     });
+}
+
+/// Lets the CPUs record: from here on, each from its next event.
+pub fn open() {
+    pool().open.store(true, Ordering::Release);
 }
 
 /// Closes the block that each CPU is filling. No hook may run. `end`: the counter now.

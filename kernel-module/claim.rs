@@ -126,7 +126,7 @@ pub trait Lane {
     /// Keeps a block aside; false if there is one already.
     fn keep_spare(&self, block: u32) -> bool;
     /// Takes a block from the pool.
-    fn take_block(&self) -> Option<u32>;
+    fn take_block(&self) -> Taken;
     /// Gives a block back to the pool.
     fn give_block(&self, block: u32);
 
@@ -138,6 +138,17 @@ pub trait Lane {
     fn holding(&self) -> bool;
     /// Says whether blocks must stay.
     fn set_holding(&self, on: bool);
+}
+
+/// What a CPU gets that asks the pool for a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// This block.
+    Block(u32),
+    /// None is left.
+    Empty,
+    /// Recording has not begun: what happens now is no part of the trace.
+    Closed,
 }
 
 /// Why a block ends.
@@ -220,7 +231,8 @@ fn publish<L: Lane>(lane: &L) {
     }
 }
 
-/// Reserves words after an interruption, after a gap in time, or in another block; `None` is a counted loss.
+/// Reserves words after an interruption, after a gap in time, or in another block. `None` is a counted loss, or
+/// recording has not begun.
 fn claim_slow<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
     let mut held = None;
     let claim = loop {
@@ -236,12 +248,18 @@ fn claim_slow<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
             }
             continue;
         }
-        let Some(block) = held.or_else(|| lane.take_spare()).or_else(|| lane.take_block()) else {
-            if seal(lane, old, time) {
+        let taken = match held.or_else(|| lane.take_spare()) {
+            Some(block) => Taken::Block(block),
+            None => lane.take_block(),
+        };
+        let block = match taken {
+            Taken::Block(block) => block,
+            Taken::Closed => break None,
+            Taken::Empty if seal(lane, old, time) => {
                 lane.count_loss();
                 break None;
             }
-            continue;
+            Taken::Empty => continue,
         };
         held = Some(block);
         let new = old.in_next_block(block, L::HEADER_WORDS + words);

@@ -108,10 +108,15 @@ impl State {
             pr_err!("the TSC is not stable on this machine: times would be wrong\n");
             return Err(code::EIO);
         }
-        self.start = clock::moment();
         self.state = STATE_TRACING;
+        // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
+        // switch whose hook was still off would be missing from the trace.
         // SAFETY: the operations are registered and the buffers are reset.
         unsafe { ffi::kutrace_enable() };
+        self.start = clock::moment();
+        buffer::open();
+        // SAFETY: no precondition; every other CPU takes an interrupt, and so begins its first block.
+        unsafe { ffi::kick_all_cpus_sync() };
         Ok(())
     }
 

@@ -25,6 +25,9 @@ extern "C" {
     pub fn kutrace_enable();
     pub fn kutrace_disable();
 
+    // kernel/smp.c
+    pub fn kick_all_cpus_sync();
+
     // shim.c
     /// This CPU's state when reached through %gs; an offset, not an address.
     pub static kutrace_cpu: u8;

@@ -9,7 +9,7 @@ use core::ptr;
 
 use crate::abi::block::{self, Header};
 use crate::buffer::pool;
-use crate::claim::{End, Lane, Position};
+use crate::claim::{End, Lane, Position, Taken};
 use crate::entry::{Fold, NO_CALL};
 use crate::{clock, ffi, task};
 
@@ -294,7 +294,7 @@ impl Lane for ThisCpu {
         kept != 0
     }
 
-    fn take_block(&self) -> Option<u32> {
+    fn take_block(&self) -> Taken {
         pool().take()
     }
 

@@ -10,7 +10,7 @@ use super::choices::Choices;
 use super::trace;
 use crate::abi::event::{IRQ, RUNNABLE};
 use crate::abi::word::TIME_PERIOD;
-use crate::claim::{End, Lane, Position};
+use crate::claim::{End, Lane, Position, Taken};
 use crate::entry::{self, Fold, NO_CALL};
 
 /// Words of a block: header of one, room for a full time and two words, the unused two.
@@ -413,23 +413,23 @@ impl Lane for OnCpu<'_> {
         })
     }
 
-    fn take_block(&self) -> Option<u32> {
+    fn take_block(&self) -> Taken {
         self.step();
         let bounds = self.machine.bounds;
         let mut state = self.machine.state.borrow_mut();
         for _ in 0..bounds.blocks {
             if !bounds.wrap && state.taken >= bounds.blocks {
-                return None;
+                return Taken::Empty;
             }
             let block = state.taken % bounds.blocks;
             state.taken += 1;
             let owner = &mut state.blocks[block as usize].owner;
             if owner.is_none() {
                 *owner = Some(self.cpu);
-                return Some(block);
+                return Taken::Block(block);
             }
         }
-        None
+        Taken::Empty
     }
 
     fn give_block(&self, block: u32) {
