@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::abi::event::{SMALL_RETURN, SYSCALL, SYSCALLS, SYSCALL_RETURN, TASK, TASK_WORDS};
+use crate::abi::event::{SMALL_RETURN, SWITCH, SYSCALL, SYSCALLS, SYSCALL_RETURN, TASK, TASK_WORDS};
 use crate::abi::word::{entry, Call};
 use crate::claim::{record, Lane, Position};
 
@@ -102,5 +102,18 @@ pub fn task<L: Lane>(lane: &L, words: [u32; TASK_WORDS]) {
         for (n, word) in (1..).zip(words) {
             lane.store(claim.word(n), word);
         }
+    });
+}
+
+/// Records a switch to the task that `words` tell of, in the same block as who it is.
+#[inline(always)]
+pub fn switch_to_named<L: Lane>(lane: &L, words: [u32; TASK_WORDS]) {
+    record(lane, 1 + TASK_WORDS as u64 + 2, |lane, claim| {
+        lane.store(claim.at, entry(TASK, claim.time));
+        for (n, word) in (1..).zip(words) {
+            lane.store(claim.word(n), word);
+        }
+        lane.store(claim.word(1 + TASK_WORDS as u64), entry(SWITCH, claim.time));
+        lane.store(claim.word(2 + TASK_WORDS as u64), words[0]);
     });
 }

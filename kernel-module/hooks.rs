@@ -41,9 +41,10 @@ unsafe extern "C" fn switch_to(next: *mut bindings::task_struct) {
     let next = unsafe { Task::new(next) };
     let pid = next.pid();
     if pid != 0 && cpu.must_name(pid) {
-        entry::task(&cpu, next.words());
+        entry::switch_to_named(&cpu, next.words())
+    } else {
+        entry::value(&cpu, SWITCH, pid)
     }
-    entry::value(&cpu, SWITCH, pid)
 }
 
 unsafe extern "C" fn task(task: *mut bindings::task_struct) {

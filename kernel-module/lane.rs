@@ -8,6 +8,7 @@ use core::mem::{offset_of, size_of};
 use core::ptr;
 
 use crate::abi::block::{self, Header};
+use crate::abi::event::FULL_TIME_WORDS;
 use crate::buffer::pool;
 use crate::claim::{End, Lane, Position, Taken};
 use crate::entry::{Fold, NO_CALL};
@@ -35,6 +36,8 @@ pub struct PerCpu {
 
 /// Slots of the table of named tasks. Tasks that share one are named more often, nothing else.
 const NAMED: usize = 256;
+/// Words of a switch, with the full time before it.
+const SWITCH_WORDS: u64 = 2 + FULL_TIME_WORDS as u64;
 /// Room that shim.h reserves.
 const CPU_BYTES: usize = 4096;
 const _: () = assert!(size_of::<PerCpu>() <= CPU_BYTES && offset_of!(PerCpu, lost) < 64);
@@ -132,13 +135,16 @@ impl ThisCpu {
         ThisCpu(())
     }
 
-    /// Whether the current block has no name of this task yet; says that it has one now.
+    /// Whether the block that a switch to this task goes into has no name of it yet; says that it has one now.
+    /// Interrupts are off, so the position stays as it is until the switch is recorded.
     pub fn must_name(&self, pid: u32) -> bool {
-        let key = self.position().sequence() << 32 | pid as u64;
+        let position = self.position();
+        let key = position.sequence() << 32 | pid as u64;
+        let in_next_block = position.offset() + SWITCH_WORDS >= Self::BLOCK_WORDS - 1;
         let this: *mut PerCpu = get!(this, ":r", reg, *mut PerCpu);
         // SAFETY: `this` is this CPU's state and the index is below NAMED. An interrupt records no task.
         let slot = unsafe { &mut (*this).named[pid as usize % NAMED] };
-        let must = *slot != key;
+        let must = *slot != key || in_next_block;
         *slot = key;
         must
     }
