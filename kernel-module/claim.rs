@@ -15,7 +15,7 @@
 //! * A block goes back to the pool only when the done mark has left it, so never under a writer.
 //!
 //! Invariants: `core` only; nothing here locks, waits, allocates, prints or wakes. The same code runs on the
-//! host under an explorer that interrupts it at every step (tests/host/claim).
+//! host under an explorer that interrupts it at every step (tests/host/recorder).
 
 #![forbid(unsafe_code)]
 
