@@ -11,10 +11,13 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use kernel::prelude::*;
 
-use crate::abi::block::{self, Header};
-use crate::claim::{Position, Taken, BLOCKS_MAX};
+use crate::abi::block;
+use crate::claim::{Block, Position};
 use crate::ffi;
 use crate::lane::PerCpu;
+
+/// Most blocks a pool can have: 64 GiB.
+const BLOCKS_MAX: usize = 1 << 20;
 
 /// Block states.
 const FREE: u32 = 0;
@@ -23,31 +26,41 @@ const TAKEN: u32 = 1;
 /// What the recorder knows of a block besides its header.
 struct BlockState {
     state: AtomicU32,
-    following: AtomicU32,
+    /// Address of the block that follows on the same CPU.
+    following: AtomicU64,
 }
 
 /// All blocks.
 pub struct Pool {
-    words: *mut u32,
+    /// What was allocated.
+    memory: *mut u8,
+    /// The first block: the first multiple of a block's size in `memory`.
+    first: u64,
     states: *mut BlockState,
-    blocks: u32,
+    blocks: u64,
     wrap: bool,
     open: AtomicBool,
     taken: AtomicU64,
+    /// Events in blocks that were taken anew.
+    #[cfg(kutrace_count)]
+    overwritten: AtomicU64,
 }
 
 struct PoolCell(UnsafeCell<Pool>);
 
-// SAFETY: fields other than `open` and `taken` change only while no hook runs, under the control lock.
+// SAFETY: fields that are not atomic change only while no hook runs, under the control lock.
 unsafe impl Sync for PoolCell {}
 
 static POOL: PoolCell = PoolCell(UnsafeCell::new(Pool {
-    words: ptr::null_mut(),
+    memory: ptr::null_mut(),
+    first: 0,
     states: ptr::null_mut(),
     blocks: 0,
     wrap: false,
     open: AtomicBool::new(false),
     taken: AtomicU64::new(0),
+    #[cfg(kutrace_count)]
+    overwritten: AtomicU64::new(0),
 }));
 
 /// The pool.
@@ -57,22 +70,14 @@ pub fn pool() -> &'static Pool {
 }
 
 impl Pool {
-    /// The header of a block.
-    pub fn header(&self, block: u32) -> *mut Header {
-        // SAFETY: the pool has `blocks` times `block::WORDS` words; blocks are aligned to their size.
-        unsafe { self.words.add(block as usize * block::WORDS).cast() }
+    /// Whether CPUs may record.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
     }
 
     /// Takes a free block, in stop mode each only once.
-    pub fn take(&self) -> Taken {
-        if !self.open.load(Ordering::Acquire) {
-            return Taken::Closed;
-        }
-        self.take_free().map_or(Taken::Empty, Taken::Block)
-    }
-
-    fn take_free(&self) -> Option<u32> {
-        let exhausted = |taken| !self.wrap && taken >= self.blocks as u64;
+    pub fn take(&self) -> Option<Block> {
+        let exhausted = |taken| !self.wrap && taken >= self.blocks;
         for _ in 0..self.blocks {
             // Looked at before it is counted, so that a full pool does not count on for ever.
             if exhausted(self.taken.load(Ordering::Relaxed)) {
@@ -82,9 +87,10 @@ impl Pool {
             if exhausted(number) {
                 return None;
             }
-            let block = number.checked_rem(self.blocks as u64)? as u32;
+            let block = Block(self.first + number.checked_rem(self.blocks)? * block::BYTES as u64);
             let state = &self.state(block).state;
             if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                self.count_overwritten(block);
                 return Some(block);
             }
         }
@@ -92,38 +98,50 @@ impl Pool {
     }
 
     /// Gives a block back.
-    pub fn give(&self, block: u32) {
+    pub fn give(&self, block: Block) {
         self.state(block).state.store(FREE, Ordering::Release);
     }
 
-    /// Writes into a block's header how far it is filled, when that was, what is lost, and why it ends. The
-    /// caller's CPU owns the block, or no hook runs.
-    pub fn end_block(&self, at: Position, end: u64, lost: u64, flags: u32) {
-        let header = self.header(at.block());
+    /// Writes into a block's header how far it is filled, when that was, and why it ends. The caller's CPU owns the
+    /// block, or no hook runs.
+    pub fn end_block(&self, at: Position, end: u64, flags: u32) {
+        let header = at.block().header();
         // SAFETY: nobody else writes this header.
         unsafe { (*header).end = end };
         // SAFETY: as above.
-        unsafe { (*header).content_bits = at.offset() * 32 };
-        // SAFETY: as above.
-        unsafe { (*header).lost = lost };
-        // SAFETY: as above.
         unsafe { (*header).flags = flags };
+        // SAFETY: as above.
+        unsafe { (*header).content_bits = u64::from(at.offset()) * 8 };
     }
 
     /// Remembers which block follows on the same CPU.
-    pub fn set_following(&self, block: u32, following: u32) {
-        self.state(block).following.store(following, Ordering::Relaxed);
+    pub fn set_following(&self, block: Block, following: Block) {
+        self.state(block).following.store(following.0, Ordering::Relaxed);
     }
 
     /// The block that follows on the same CPU.
-    pub fn following(&self, block: u32) -> u32 {
-        self.state(block).following.load(Ordering::Relaxed)
+    pub fn following(&self, block: Block) -> Block {
+        Block(self.state(block).following.load(Ordering::Relaxed))
     }
 
-    fn state(&self, block: u32) -> &BlockState {
-        // SAFETY: `states` has `blocks` elements, and every block number comes from `take`, which makes it
-        // smaller than that.
-        unsafe { &*self.states.add(block as usize) }
+    fn state(&self, block: Block) -> &BlockState {
+        let index = (block.0 - self.first) as usize / block::BYTES;
+        // SAFETY: `states` has `blocks` elements, and every block comes from `take`, so it is one of the pool's.
+        unsafe { &*self.states.add(index) }
+    }
+
+    fn every_block(&self) -> impl Iterator<Item = Block> + '_ {
+        (0..self.blocks).map(|index| Block(self.first + index * block::BYTES as u64))
+    }
+
+    #[cfg(not(kutrace_count))]
+    fn count_overwritten(&self, _block: Block) {}
+
+    #[cfg(kutrace_count)]
+    fn count_overwritten(&self, block: Block) {
+        // SAFETY: the block was just taken; its header is its last owner's.
+        let events = unsafe { (*block.header()).events };
+        self.overwritten.fetch_add(events.into(), Ordering::Relaxed);
     }
 }
 
@@ -131,17 +149,19 @@ impl Pool {
 pub fn allocate() -> Result {
     // SAFETY: no precondition.
     let bytes = unsafe { ffi::kutrace_shim_pool_bytes() };
-    let blocks = (bytes / block::BYTES).min(BLOCKS_MAX as usize);
+    let blocks = (bytes / block::BYTES).min(BLOCKS_MAX);
+    // One more than there are, so that a whole number of them is aligned.
     // SAFETY: no precondition; null is handled below.
-    let words = unsafe { ffi::kutrace_shim_alloc(blocks * block::BYTES) };
+    let memory = unsafe { ffi::kutrace_shim_alloc((blocks + 1) * block::BYTES) };
     // SAFETY: as above.
     let states = unsafe { ffi::kutrace_shim_alloc(blocks * size_of::<BlockState>()) };
     // SAFETY: the module is being loaded; nothing else can reach the pool yet.
     let pool = unsafe { &mut *POOL.0.get() };
-    pool.words = words.cast();
+    pool.memory = memory.cast();
+    pool.first = (memory as u64).next_multiple_of(block::BYTES as u64);
     pool.states = states.cast();
-    pool.blocks = blocks as u32;
-    if words.is_null() || states.is_null() {
+    pool.blocks = blocks as u64;
+    if memory.is_null() || states.is_null() {
         free();
         return Err(ENOMEM);
     }
@@ -152,11 +172,11 @@ pub fn allocate() -> Result {
 pub fn free() {
     // SAFETY: the module is being unloaded, or failed to load; nothing else can reach the pool.
     let pool = unsafe { &mut *POOL.0.get() };
-    for memory in [pool.words.cast(), pool.states.cast()] {
+    for memory in [pool.memory.cast(), pool.states.cast()] {
         // SAFETY: null, or from kutrace_shim_alloc and not freed before.
         unsafe { ffi::kutrace_shim_free(memory) };
     }
-    pool.words = ptr::null_mut();
+    pool.memory = ptr::null_mut();
     pool.states = ptr::null_mut();
 }
 
@@ -167,13 +187,17 @@ pub fn reset(wrap: bool, shift: u32) {
     pool.wrap = wrap;
     *pool.open.get_mut() = false;
     *pool.taken.get_mut() = 0;
-    for block in 0..pool.blocks {
-        pool.state(block).state.store(FREE, Ordering::Relaxed);
+    #[cfg(kutrace_count)]
+    {
+        *pool.overwritten.get_mut() = 0;
+    }
+    for block in pool.every_block() {
+        pool.give(block);
         // SAFETY: the header is in the pool and no CPU writes to it while hooks are off.
-        unsafe { ptr::write_bytes(pool.header(block), 0, 1) };
+        unsafe { ptr::write_bytes(block.header(), 0, 1) };
     }
     for_each_cpu(|cpu, state| {
-        let fresh = PerCpu::new(cpu, state, pool.words, shift);
+        let fresh = PerCpu::new(cpu, state, shift);
         // SAFETY: `state` is that CPU's PerCpu, which nothing uses while hooks are off.
         unsafe { state.write(fresh) };
     });
@@ -184,16 +208,31 @@ pub fn open() {
     pool().open.store(true, Ordering::Release);
 }
 
-/// Closes the block that each CPU is filling. No hook may run. `end`: the counter now.
-pub fn close_all(end: u64) {
+/// Lets no CPU begin a block any more.
+pub fn close() {
+    pool().open.store(false, Ordering::Release);
+}
+
+/// Completes the header of each CPU's last block. No hook may run. `end`: the counter now.
+pub fn finish(end: u64) {
     // SAFETY: no hook runs, so this is the only reference to that CPU's state.
-    for_each_cpu(|_, state| unsafe { &mut *state }.close(end));
+    for_each_cpu(|_, state| unsafe { &mut *state }.finish(end));
+}
+
+/// Waits until every claim under way has been left.
+pub fn wait_for_claims() {
+    for_each_cpu(|_, state| {
+        while PerCpu::is_claiming(state) {
+            // SAFETY: the caller may sleep.
+            unsafe { ffi::kutrace_shim_pause() };
+        }
+    });
 }
 
 /// Blocks in the pool, and blocks taken since the reset.
 pub fn usage() -> (u32, u32) {
     let pool = pool();
-    (pool.blocks, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
+    (pool.blocks as u32, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
 }
 
 /// Events lost on all CPUs since the reset.
@@ -203,10 +242,30 @@ pub fn lost() -> u64 {
     sum
 }
 
-/// The pool's memory, for mmap.
+/// Prints what was counted since the reset: the calls of hooks, and what became of them. No hook may run.
+#[cfg(kutrace_count)]
+pub fn print_counts() {
+    let pool = pool();
+    let (mut calls, mut outside) = (0, 0);
+    for_each_cpu(|_, state| {
+        // SAFETY: no hook runs.
+        let state = unsafe { &*state };
+        calls += state.calls;
+        outside += state.outside;
+    });
+    // SAFETY: no hook runs.
+    let recorded: u64 = pool.every_block().map(|block| u64::from(unsafe { (*block.header()).events })).sum();
+    let overwritten = pool.overwritten.load(Ordering::Relaxed);
+    let lost = lost();
+    pr_info!("count: calls={calls} recorded={recorded} lost={lost} overwritten={overwritten} outside={outside}\n");
+}
+
+/// The memory that holds the blocks, and the bytes before the first of them; for mmap.
 #[no_mangle]
-pub extern "C" fn kutrace_pool() -> *mut core::ffi::c_void {
-    pool().words.cast()
+pub extern "C" fn kutrace_pool(skip: &mut u64) -> *mut core::ffi::c_void {
+    let pool = pool();
+    *skip = pool.first - pool.memory as u64;
+    pool.memory.cast()
 }
 
 /// Number of possible CPUs.

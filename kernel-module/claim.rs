@@ -1,161 +1,171 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reserving words for an entry: lock-free, in any context of a CPU, NMI included.
 //!
-//! Each CPU has a *position*: the block it fills and the offset of the next free word. A claim moves it
-//! forward by one compare-exchange that only this CPU makes, so it needs no `lock` prefix. Contexts of a
-//! CPU nest strictly: an interrupt between any two steps of a claim has finished all of its own claims when
-//! the claim goes on. From that follows all that this file promises:
+//! Each CPU has a *position*: the address of its next free word. A claim moves it forward by one
+//! compare-exchange that only this CPU makes, so it needs no `lock` prefix. Contexts of a CPU nest strictly: an
+//! interrupt between any two steps of a claim has finished all of its own claims when the claim goes on. The
+//! *depth* counts the claims that are under way. From that follows all that this file promises:
 //!
 //! * No word belongs to two claims: whoever is interrupted before its exchange finds the position moved
 //!   and starts again.
 //! * Time never goes backwards along a CPU's words: the clock is read after the position and the exchange
 //!   fails if anything was claimed since.
-//! * Below the *done* mark every word is written: only the outermost claim, the one that found done equal
-//!   to the position, moves the mark, and then everything claimed meanwhile is finished too.
-//! * A block goes back to the pool only when the done mark has left it, so never under a writer.
+//! * Every claim is less than 2^20 counts later than the last full time in the CPU's words, so 20 bits of
+//!   time are enough: behind the *deadline* a new full time is claimed first.
+//! * A block goes back to the pool only in an outermost claim, so never under a writer. And so no position ever
+//!   returns to an address while a claim that saw it there is under way: an equal address is the same moment.
+//! * With the depth seen at 0, every word before the position seen earlier is written.
 //!
 //! Invariants: `core` only; nothing here locks, waits, allocates, prints or wakes. The same code runs on the
 //! host under an explorer that interrupts it at every step (tests/host/recorder).
 
 #![forbid(unsafe_code)]
 
+use crate::abi::block;
 use crate::abi::event::{FULL_TIME, FULL_TIME_WORDS};
 use crate::abi::word::{entry, TIME_PERIOD};
 
-/// Where the next word of a CPU goes.
-///
-/// ```text
-///  63          34 33        14 13         0
-/// | sequence 30  |  block 20  |  offset 14 |
-/// ```
-///
-/// The low 34 bits are an index into the pool's words. `sequence` counts the CPU's blocks from 1, so no value
-/// ever returns; 0 means that the CPU has no block yet.
+/// The address of a word in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position(pub u64);
 
-const OFFSET_BITS: u32 = 14;
-const BLOCK_BITS: u32 = 20;
-/// Most blocks a pool can have.
-pub const BLOCKS_MAX: u32 = 1 << BLOCK_BITS;
+/// The address of a block, a multiple of its size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block(pub u64);
+
+/// What a CPU fills that has taken no block yet.
+pub const NO_BLOCK: Block = Block(0);
 
 impl Position {
-    /// The position of a CPU that has no block: no word fits behind it.
-    pub const fn none(block_words: u64) -> Position {
-        Position(block_words - 1)
-    }
-
-    /// Index of the word in the pool.
-    #[inline(always)]
-    pub const fn word(self) -> u64 {
-        self.0 & ((1 << (OFFSET_BITS + BLOCK_BITS)) - 1)
-    }
-
-    /// Words used in the block, header included.
-    #[inline(always)]
-    pub const fn offset(self) -> u64 {
-        self.0 & ((1 << OFFSET_BITS) - 1)
-    }
-
-    /// The block.
-    pub const fn block(self) -> u32 {
-        (self.0 >> OFFSET_BITS) as u32 & (BLOCKS_MAX - 1)
-    }
-
-    /// The block's number among its CPU's, from 1; 0 for none.
-    pub const fn sequence(self) -> u64 {
-        self.0 >> (OFFSET_BITS + BLOCK_BITS)
-    }
-
     /// The position `words` further on.
     #[inline(always)]
     pub const fn after(self, words: u64) -> Position {
-        Position(self.0.wrapping_add(words))
+        Position(self.0.wrapping_add(words * 4))
     }
 
-    const fn in_next_block(self, block: u32, offset: u64) -> Position {
-        let sequence = self.sequence() + 1;
-        Position(sequence << (OFFSET_BITS + BLOCK_BITS) | (block as u64) << OFFSET_BITS | offset)
+    /// The position `words` further back.
+    #[inline(always)]
+    pub const fn before(self, words: u64) -> Position {
+        Position(self.0.wrapping_sub(words * 4))
     }
 
-    const fn with_offset(self, offset: u64) -> Position {
-        Position(self.0 & !((1 << OFFSET_BITS) - 1) | offset)
+    /// Bytes of the block that lie before the position.
+    #[inline(always)]
+    pub const fn offset(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// Whether the block has ended.
+    pub const fn is_sealed(self) -> bool {
+        self.offset() >= SEALED
+    }
+
+    /// The block.
+    #[inline(always)]
+    pub const fn block(self) -> Block {
+        Block(self.0 - self.offset() as u64)
     }
 }
 
+const _: () = assert!(block::BYTES == 1 << u16::BITS);
+
+impl Block {
+    /// Where the block's first entry goes.
+    const fn begin(self) -> Position {
+        Position(self.0 + 4 * block::HEADER_WORDS as u64)
+    }
+
+    /// A position where no entry fits, for as long as there is no other block.
+    pub const fn sealed(self) -> Position {
+        Position(self.0 + SEALED as u64)
+    }
+
+    /// A position where no entry fits, for good.
+    const fn closed(self) -> Position {
+        Position(self.0 + SEALED as u64 + 1)
+    }
+}
+
+/// From this offset on, a position says that its block has ended.
+const SEALED: u16 = (block::BYTES - 4) as u16;
+
 /// The recorder state of the CPU this runs on, and the pool of blocks. Every method is one step: an
 /// interrupt may come before and after it, not inside.
-pub trait Lane {
-    /// Words of a block. The last two are never used: the offset of the last says that the block is sealed.
-    const BLOCK_WORDS: u64;
-    /// Words of a block's header.
-    const HEADER_WORDS: u64;
+pub trait Lane: Copy {
+    /// Bytes of a block that header and entries may fill, at most all but the last two words.
+    const ROOM: u16;
+
+    /// A claim is under way on this CPU, one more.
+    fn enter(&self);
+    /// And one less.
+    fn leave(&self);
+    /// Whether no other claim is under way.
+    fn is_outermost(&self) -> bool;
 
     /// Where the next word goes.
     fn position(&self) -> Position;
     /// Moves the position from `old` to `new`; false, and no change, if it is not `old` any more.
     fn try_move(&self, old: Position, new: Position) -> bool;
-    /// Every word before this position is written.
-    fn done(&self) -> Position;
-    /// Moves the done mark.
-    fn set_done(&self, position: Position);
-    /// A time not after that of the last claim.
-    fn last_time(&self) -> u64;
-    /// Remembers the time of a claim.
-    fn set_last_time(&self, time: u64);
     /// The counter.
     fn now(&self) -> u64;
+    /// From this counter on, a full time must come first.
+    fn deadline(&self) -> u64;
+    /// Moves the deadline.
+    fn set_deadline(&self, time: u64);
     /// Writes a word of a claim.
     fn store(&self, at: Position, word: u32);
+    /// Told of each event once, when its time is known, with the word that stands for it.
+    fn note(&self, at: Position);
     /// Counts an event that found no room.
     fn count_loss(&self);
+    /// Counts an event that came before recording began or after it ended.
+    fn count_outside(&self);
 
     /// Writes the header of a block this context holds, all but its magic number.
-    fn prepare_block(&self, block: u32, sequence: u64, begin: u64);
-    /// Completes the header: the block is part of the trace.
-    fn begin_block(&self, block: u32);
+    fn prepare_block(&self, block: Block, sequence: u64, begin: u64);
+    /// Completes the header: the block is part of the trace. No call before it can be folded any more.
+    fn begin_block(&self, block: Block);
     /// Writes into the header how far the block of `at` is filled, when that was, and why it ends.
     fn end_block(&self, at: Position, time: u64, why: End);
+    /// The block's number among its CPU's, as prepared.
+    fn sequence(&self, block: Block) -> u64;
     /// Remembers which block follows on this CPU.
-    fn set_following(&self, block: u32, following: u32);
+    fn set_following(&self, block: Block, following: Block);
     /// The block that follows `block` on this CPU.
-    fn following(&self, block: u32) -> u32;
+    fn following(&self, block: Block) -> Block;
 
     /// Takes the block kept aside, if there is one.
-    fn take_spare(&self) -> Option<u32>;
+    fn take_spare(&self) -> Option<Block>;
     /// Keeps a block aside; false if there is one already.
-    fn keep_spare(&self, block: u32) -> bool;
-    /// Takes a block from the pool.
-    fn take_block(&self) -> Taken;
+    fn keep_spare(&self, block: Block) -> bool;
+    /// Whether recording has begun and not ended.
+    fn is_open(&self) -> bool;
+    /// Takes a block from the pool, unless none is left.
+    fn take_block(&self) -> Option<Block>;
     /// Gives a block back to the pool.
-    fn give_block(&self, block: u32);
+    fn give_block(&self, block: Block);
 
-    /// The oldest block not yet given back: its block and sequence.
-    fn oldest(&self) -> Position;
+    /// The oldest block not yet given back.
+    fn oldest(&self) -> Block;
     /// Moves [`Lane::oldest`].
-    fn set_oldest(&self, position: Position);
-    /// Whether blocks must stay: a context below this one is giving some back, or writes behind the done mark.
-    fn holding(&self) -> bool;
-    /// Says whether blocks must stay.
-    fn set_holding(&self, on: bool);
+    fn set_oldest(&self, block: Block);
 }
 
-/// What a CPU gets that asks the pool for a block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Taken {
+/// What a CPU gets that asks for a block.
+enum Taken {
     /// This block.
-    Block(u32),
+    Block(Block),
     /// None is left.
     Empty,
-    /// Recording has not begun: what happens now is no part of the trace.
+    /// Recording has not begun, or has ended: what happens now is no part of the trace.
     Closed,
 }
 
 /// Why a block ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It is full.
-    Full,
+    /// The CPU goes on in another block, or recording ends.
+    Complete,
     /// It is full and the pool was empty: events are lost behind it.
     Lost,
 }
@@ -167,7 +177,6 @@ pub struct Claim {
     pub at: Position,
     /// The counter when the words were reserved.
     pub time: u64,
-    outermost: bool,
 }
 
 impl Claim {
@@ -180,9 +189,14 @@ impl Claim {
 
 /// Reserves `words` words and has `write` fill all of them; where there is no room, counts a loss.
 #[inline(always)]
-pub fn record<L: Lane>(lane: &L, words: u64, write: impl Fn(&L, Claim)) {
+pub fn record<L: Lane>(lane: L, words: u64, write: impl Fn(L, Claim)) {
+    lane.enter();
     match claim(lane, words) {
-        Some(claim) => finish(lane, claim, write),
+        Some(claim) => {
+            lane.note(claim.at);
+            write(lane, claim);
+            lane.leave();
+        }
         None => record_slow(lane, words, write),
     }
 }
@@ -190,155 +204,181 @@ pub fn record<L: Lane>(lane: &L, words: u64, write: impl Fn(&L, Claim)) {
 /// Out of the way of the common path, so that it needs no stack.
 #[cold]
 #[inline(never)]
-fn record_slow<L: Lane>(lane: &L, words: u64, write: impl Fn(&L, Claim)) {
+fn record_slow<L: Lane>(lane: L, words: u64, write: impl Fn(L, Claim)) {
     if let Some(claim) = claim_slow(lane, words) {
-        finish(lane, claim, write);
+        lane.note(claim.at);
+        write(lane, claim);
     }
-}
-
-/// Writes a claim's words and makes them count as written.
-#[inline(always)]
-fn finish<L: Lane>(lane: &L, claim: Claim, write: impl Fn(&L, Claim)) {
-    write(lane, claim);
-    if claim.outermost {
-        publish(lane);
-    }
+    lane.leave();
 }
 
 /// Reserves words if nothing is in the way.
 #[inline(always)]
-fn claim<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
-    let old = lane.position();
+fn claim<L: Lane>(lane: L, words: u64) -> Option<Claim> {
+    let at = lane.position();
     let time = lane.now();
-    let fits = old.offset() < L::BLOCK_WORDS - 1 - words;
-    if !fits || time.wrapping_sub(lane.last_time()) >= TIME_PERIOD || !lane.try_move(old, old.after(words)) {
+    if time >= lane.deadline() || !fits::<L>(at, words) || !lane.try_move(at, at.after(words)) {
         return None;
     }
-    lane.set_last_time(time);
-    Some(Claim { at: old, time, outermost: lane.done() == old })
+    Some(Claim { at, time })
 }
 
-/// Moves the done mark to the position, for the outermost claim. An interrupt between reading and marking
-/// claims as a nested one and leaves the mark to us: hence the loop.
+/// Whether there is room for `words` words.
 #[inline(always)]
-fn publish<L: Lane>(lane: &L) {
-    loop {
-        let position = lane.position();
-        lane.set_done(position);
-        if lane.position() == position {
-            return;
-        }
-    }
+const fn fits<L: Lane>(at: Position, words: u64) -> bool {
+    at.offset() <= L::ROOM - 4 * words as u16
 }
 
 /// Reserves words after an interruption, after a gap in time, or in another block. `None` is a counted loss, or
-/// recording has not begun.
-fn claim_slow<L: Lane>(lane: &L, words: u64) -> Option<Claim> {
+/// an event outside of the trace.
+fn claim_slow<L: Lane>(lane: L, words: u64) -> Option<Claim> {
     let mut held = None;
     let claim = loop {
-        let old = lane.position();
+        let at = lane.position();
         let time = lane.now();
-        let bridge = match time.wrapping_sub(lane.last_time()) >= TIME_PERIOD {
-            true => FULL_TIME_WORDS as u64,
-            false => 0,
-        };
-        if old.offset() + bridge + words < L::BLOCK_WORDS - 1 {
-            if lane.try_move(old, old.after(bridge + words)) {
-                break Some(claim_here(lane, old, time, bridge));
+        let bridge = if time >= lane.deadline() { FULL_TIME_WORDS as u64 } else { 0 };
+        if fits::<L>(at, bridge + words) {
+            if !lane.try_move(at, at.after(bridge + words)) {
+                continue;
             }
-            continue;
+            if bridge != 0 {
+                write_full_time(lane, at, time);
+            }
+            break Some(Claim { at: at.after(bridge), time });
         }
-        let taken = match held.or_else(|| lane.take_spare()) {
-            Some(block) => Taken::Block(block),
-            None => lane.take_block(),
-        };
-        let block = match taken {
+        let block = match take(lane, &mut held) {
             Taken::Block(block) => block,
-            Taken::Closed => break None,
-            Taken::Empty if seal(lane, old, time) => {
+            Taken::Closed if seal(lane, at, time, End::Complete) => {
+                lane.count_outside();
+                break None;
+            }
+            Taken::Empty if seal(lane, at, time, End::Lost) => {
                 lane.count_loss();
                 break None;
             }
-            Taken::Empty => continue,
+            Taken::Closed | Taken::Empty => continue,
         };
-        held = Some(block);
-        let new = old.in_next_block(block, L::HEADER_WORDS + words);
-        lane.prepare_block(block, new.sequence() - 1, time);
-        if lane.try_move(old, new) {
+        if move_to_block(lane, at, time, block, words) {
             held = None;
-            break Some(claim_in_new_block(lane, old, new.with_offset(L::HEADER_WORDS), time));
+            break Some(Claim { at: block.begin(), time });
         }
     };
+    put_aside(lane, held);
+    claim
+}
+
+/// Writes the three words of a full time and moves the deadline. An interrupt that comes before that bridges once
+/// more, and the deadline that it sets is later than this one: too early does no harm.
+fn write_full_time<L: Lane>(lane: L, at: Position, time: u64) {
+    lane.store(at, entry(FULL_TIME, time));
+    lane.store(at.after(1), time as u32);
+    lane.store(at.after(2), (time >> 32) as u32);
+    lane.set_deadline(time + TIME_PERIOD);
+}
+
+/// A block to go on in: the one `held` from an attempt before, the spare, or one from the pool.
+fn take<L: Lane>(lane: L, held: &mut Option<Block>) -> Taken {
+    if !lane.is_open() {
+        return Taken::Closed;
+    }
+    *held = held.or_else(|| lane.take_spare()).or_else(|| lane.take_block());
+    held.map_or(Taken::Empty, Taken::Block)
+}
+
+/// Where an interrupt was faster, the block in hand is kept for later. If there is a spare already, it goes back
+/// unused.
+fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
     if let Some(block) = held {
-        // An interrupt was faster. If it left a spare as well, this one goes back unused.
         if !lane.keep_spare(block) {
             lane.give_block(block);
         }
     }
-    claim
 }
 
-/// After the position moved within its block: writes the full time first if a gap calls for it.
-fn claim_here<L: Lane>(lane: &L, old: Position, time: u64, bridge: u64) -> Claim {
-    lane.set_last_time(time);
-    if bridge != 0 {
-        lane.store(old, entry(FULL_TIME, time));
-        lane.store(old.after(1), time as u32);
-        lane.store(old.after(2), (time >> 32) as u32);
-    }
-    Claim { at: old.after(bridge), time, outermost: lane.done() == old }
-}
-
-/// After the position moved from `old` to the new block whose first free word is `at`.
-fn claim_in_new_block<L: Lane>(lane: &L, old: Position, at: Position, time: u64) -> Claim {
-    lane.set_last_time(time);
-    lane.begin_block(at.block());
-    if old.sequence() == 0 {
-        lane.set_oldest(at);
-    } else {
-        if old != sealed::<L>(old) {
-            lane.end_block(old, time, End::Full);
-        }
-        lane.set_following(old.block(), at.block());
-        retire(lane);
-    }
-    Claim { at, time, outermost: lane.done() == old }
-}
-
-/// Ends a CPU's block because the pool is empty, so that nothing shorter slips in behind a loss. False if
-/// the position moved since `old`: there may be room again.
-fn seal<L: Lane>(lane: &L, old: Position, time: u64) -> bool {
-    if old == sealed::<L>(old) {
-        return lane.position() == old;
-    }
-    if !lane.try_move(old, sealed::<L>(old)) {
+/// Ends the block of `old` and goes on in `block`, with `words` words reserved. False if the position moved since.
+fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block, words: u64) -> bool {
+    let full = old.block();
+    let sequence = if full == NO_BLOCK { 0 } else { lane.sequence(full) + 1 };
+    lane.prepare_block(block, sequence, time);
+    if !lane.try_move(old, block.begin().after(words)) {
         return false;
     }
-    lane.end_block(old, time, End::Lost);
-    if lane.done() == old {
-        publish(lane);
+    lane.begin_block(block);
+    lane.set_deadline(time + TIME_PERIOD);
+    if full == NO_BLOCK {
+        lane.set_oldest(block);
+        return true;
+    }
+    if !old.is_sealed() {
+        lane.end_block(old, time, End::Complete);
+    }
+    lane.set_following(full, block);
+    if lane.is_outermost() {
+        retire(lane, block);
     }
     true
 }
 
-/// The position in the same block behind which no word fits.
-fn sealed<L: Lane>(at: Position) -> Position {
-    at.with_offset(L::BLOCK_WORDS - 1)
-}
-
-/// Gives back the blocks that lie wholly before the done mark.
-fn retire<L: Lane>(lane: &L) {
-    if lane.holding() {
-        return;
-    }
-    lane.set_holding(true);
-    let done = lane.done();
+/// Gives back the blocks before `current`. In no other context is a claim under way, and interrupts that come
+/// now leave the blocks alone.
+fn retire<L: Lane>(lane: L, current: Block) {
     let mut oldest = lane.oldest();
-    while oldest.sequence() < done.sequence() {
-        let next = oldest.in_next_block(lane.following(oldest.block()), 0);
+    while oldest != current {
+        let next = lane.following(oldest);
         lane.set_oldest(next);
-        lane.give_block(oldest.block());
+        lane.give_block(oldest);
         oldest = next;
     }
-    lane.set_holding(false);
+}
+
+/// Ends a CPU's block where no other follows now, so that nothing shorter slips in behind what is missing.
+/// False if the position moved since `at`: there may be room again.
+fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
+    if at.is_sealed() {
+        return lane.position() == at;
+    }
+    let moved = lane.try_move(at, at.block().sealed());
+    if moved {
+        lane.end_block(at, time, why);
+    }
+    moved
+}
+
+/// Ends the block that this CPU fills, for good: the pool is closed, and a claim under way that has a block in hand
+/// finds the position moved.
+pub fn close<L: Lane>(lane: L) {
+    lane.enter();
+    loop {
+        let at = lane.position();
+        let time = lane.now();
+        if lane.try_move(at, at.block().closed()) {
+            if !at.is_sealed() {
+                lane.end_block(at, time, End::Complete);
+            }
+            break;
+        }
+    }
+    lane.leave();
+}
+
+/// Ends the block that this CPU fills and goes on in a new one, so that all it has recorded can be read. False if
+/// the pool is empty. Claims in contexts below may still write into the block ended: wait for depth 0.
+pub fn rotate<L: Lane>(lane: L) -> bool {
+    lane.enter();
+    let mut held = None;
+    let rotated = loop {
+        let at = lane.position();
+        let time = lane.now();
+        let block = match take(lane, &mut held) {
+            Taken::Block(block) => block,
+            Taken::Empty | Taken::Closed => break false,
+        };
+        if move_to_block(lane, at, time, block, 0) {
+            held = None;
+            break true;
+        }
+    };
+    put_aside(lane, held);
+    lane.leave();
+    rotated
 }

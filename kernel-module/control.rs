@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands of /dev/kutrace: info, reset, start, stop.
+//! The commands of /dev/kutrace: info, reset, start, stop, snapshot.
 //!
 //! shim.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
 //! one at a time.
@@ -11,10 +11,10 @@ use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Info, Moment, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_START, IOCTL_STOP, MAX_SHIFT, STATE_EMPTY, STATE_STOPPED,
-    STATE_TRACING, VERSION, WRAP,
+    Info, Moment, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, MAX_SHIFT, STATE_EMPTY,
+    STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
 };
-use crate::{buffer, clock, ffi};
+use crate::{buffer, clock, ffi, on_each_cpu};
 
 struct State {
     state: u32,
@@ -56,6 +56,8 @@ unsafe extern "C" fn kutrace_control(command: c_uint, argument: *mut u8) -> c_lo
             state.stop();
             Ok(())
         }
+        // SAFETY: `argument` is valid for a Moment.
+        IOCTL_SNAPSHOT => state.snapshot().map(|moment| unsafe { argument.cast::<Moment>().write(moment) }),
         _ => Err(code::ENOTTY),
     };
     match result {
@@ -124,11 +126,27 @@ impl State {
         if self.state != STATE_TRACING {
             return;
         }
-        // The moment comes first: what is recorded while the hooks go off one CPU after the other lies behind it.
+        // The hooks go off one after the other. Recording ends before that, on each CPU at one moment.
+        buffer::close();
         self.stop = clock::moment();
+        on_each_cpu::close();
         // SAFETY: no precondition; on return no hook runs.
         unsafe { ffi::kutrace_disable() };
-        buffer::close_all(clock::tsc() >> self.setup.shift);
+        buffer::finish(clock::tsc() >> self.setup.shift);
+        #[cfg(kutrace_count)]
+        buffer::print_counts();
         self.state = STATE_STOPPED;
+    }
+
+    fn snapshot(&mut self) -> Result<Moment> {
+        if self.state != STATE_TRACING || self.setup.flags & WRAP == 0 {
+            return Err(code::EINVAL);
+        }
+        let end = clock::moment();
+        if !on_each_cpu::rotate() {
+            return Err(code::EAGAIN);
+        }
+        buffer::wait_for_claims();
+        Ok(end)
     }
 }

@@ -6,18 +6,24 @@
 
 #![forbid(unsafe_code)]
 
-use crate::abi::event::{SMALL_RETURN, SWITCH, SYSCALL, SYSCALLS, SYSCALL_RETURN, TASK, TASK_WORDS};
-use crate::abi::word::{entry, Call};
-use crate::claim::{record, Lane, Position};
+use crate::abi::event::{SMALL_RETURN, SWITCH, SYSCALL, SYSCALL_RETURN, TASK, TASK_WORDS};
+use crate::abi::word::{entry, entry_of, Call};
+use crate::claim::{record, Claim, Lane, Position};
 
 /// What folding needs besides a lane.
 pub trait Fold: Lane {
     /// The position right behind this CPU's last call, or [`NO_CALL`].
     fn call_end(&self) -> Position;
-    /// Remembers the position right behind a call.
-    fn set_call_end(&self, position: Position);
+    /// How long after that call `time` is.
+    fn since_call(&self, time: u64) -> u64;
+    /// Remembers the position right behind a call, and its time.
+    fn set_call(&self, end: Position, time: u64);
+    /// Forgets the call.
+    fn forget_call(&self);
     /// Reads back a word that this CPU wrote.
     fn load(&self, at: Position) -> u32;
+    /// Adds to the word before `end`, which this CPU wrote.
+    fn add_before(&self, end: Position, value: u32);
 }
 
 /// A [`Fold::call_end`] that no position equals: no call can be folded.
@@ -25,95 +31,101 @@ pub const NO_CALL: Position = Position(0);
 
 /// Records an event that its number says all about.
 #[inline(always)]
-pub fn event<L: Lane>(lane: &L, event: u16) {
-    record(lane, 1, |lane, claim| lane.store(claim.at, entry(event, claim.time)));
+pub fn event<L: Lane>(lane: L, event: u32) {
+    record(lane, 1, move |lane, claim| lane.store(claim.at, entry_of(event, claim.time)));
 }
 
 /// Records an event with one value.
 #[inline(always)]
-pub fn value<L: Lane>(lane: &L, event: u16, value: u32) {
-    record(lane, 2, |lane, claim| {
-        lane.store(claim.at, entry(event, claim.time));
+pub fn value<L: Lane>(lane: L, event: u32, value: u32) {
+    record(lane, 2, move |lane, claim| {
+        lane.store(claim.at, entry_of(event, claim.time));
         lane.store(claim.word(1), value);
     });
 }
 
 /// Records the begin of system call `nr`, below 512, with its first argument.
 #[inline(always)]
-pub fn syscall<L: Fold>(lane: &L, nr: u32, arg: u64) {
-    record(lane, 2, |lane, claim| {
-        lane.store(claim.at, entry(SYSCALL | (nr as u16 % SYSCALLS as u16), claim.time));
+pub fn syscall<L: Fold>(lane: L, nr: u32, arg: u64) {
+    record(lane, 2, move |lane, claim| {
+        lane.set_call(claim.word(2), claim.time);
+        lane.store(claim.at, entry_of(nr.wrapping_add(SYSCALL.into()), claim.time));
         lane.store(claim.word(1), Call::open(arg));
-        lane.set_call_end(claim.word(2));
     });
 }
 
-/// Records the return of system call `nr`: folded into the call if it is the last thing recorded.
+/// Records the return of system call `nr`, below 512: folded into the call if that is the last thing recorded.
 #[inline(always)]
-pub fn syscall_return<L: Fold>(lane: &L, nr: u32, value: i64) {
-    if lane.position() != lane.call_end() || !fold(lane, value) {
-        unfolded_return(lane, nr, value);
+pub fn syscall_return<L: Fold>(lane: L, nr: u32, value: i64) {
+    let folded = fold(lane, |end, duration| {
+        let short = Call::short_return(duration, value)?;
+        lane.note(end.before(1));
+        lane.add_before(end, short);
+        Some(())
+    });
+    if !folded {
+        long_return(lane, nr, value);
     }
 }
 
-/// Records a return on its own.
+/// Records a return that is not short: folded all the same, or on its own.
+#[cold]
 #[inline(never)]
-fn unfolded_return<L: Lane>(lane: &L, nr: u32, value: i64) {
+fn long_return<L: Fold>(lane: L, nr: u32, value: i64) {
+    let folded = fold(lane, |end, duration| {
+        let long = Call::fold(lane.load(end.before(1)), duration, value)?;
+        lane.note(end.before(1));
+        lane.store(end.before(1), long);
+        Some(())
+    });
+    if folded {
+        return;
+    }
     if value as i8 as i64 == value {
-        event(lane, SMALL_RETURN + (value as u8 ^ 128) as u16);
+        event(lane, u32::from(SMALL_RETURN) + u32::from(value as u8 ^ 128));
     } else {
-        self::value(lane, SYSCALL_RETURN | (nr as u16 % SYSCALLS as u16), value as u32);
+        self::value(lane, nr.wrapping_add(SYSCALL_RETURN.into()), value as u32);
     }
 }
 
-/// Writes the return into the call's word; false if it does not fit or something was recorded meanwhile.
+/// Has `write` put the return into the word before a call's end; false if it does not fit or something was recorded meanwhile.
 ///
-/// The clock is read before the position is looked at again: an interrupt that records something before
-/// that look prevents the fold, one after it records later times than the return's. However much it
-/// records, the block stays ours while we hold it.
+/// The clock is read before the position: an interrupt that records something before that look prevents the
+/// fold, one after it records later times than the return's. However much it records, the call's block stays
+/// ours until we leave.
 #[inline(always)]
-fn fold<L: Fold>(lane: &L, value: i64) -> bool {
+fn fold<L: Fold>(lane: L, write: impl Fn(Position, u64) -> Option<()>) -> bool {
+    lane.enter();
     let end = lane.call_end();
-    let time = lane.now();
-    lane.set_holding(true);
-    let folded = lane.position() == end && fold_into(lane, Position(end.0.wrapping_sub(1)), time, value);
-    lane.set_holding(false);
-    folded
-}
-
-/// Writes a return at `time` into the call's `word`, if it fits.
-#[inline(always)]
-fn fold_into<L: Fold>(lane: &L, word: Position, time: u64, value: i64) -> bool {
-    match Call::fold(lane.load(word), time.wrapping_sub(lane.last_time()), value) {
-        Some(folded) => {
-            lane.store(word, folded);
-            lane.set_call_end(NO_CALL);
-            true
-        }
-        None => false,
+    let duration = lane.since_call(lane.now());
+    let folded = lane.position() == end && write(end, duration).is_some();
+    if folded {
+        lane.forget_call();
     }
+    lane.leave();
+    folded
 }
 
 /// Records who a task is.
 #[inline(always)]
-pub fn task<L: Lane>(lane: &L, words: [u32; TASK_WORDS]) {
-    record(lane, 1 + TASK_WORDS as u64, |lane, claim| {
-        lane.store(claim.at, entry(TASK, claim.time));
-        for (n, word) in (1..).zip(words) {
-            lane.store(claim.word(n), word);
-        }
-    });
+pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
+    record(lane, 1 + TASK_WORDS as u64, |lane, claim| write_task(lane, claim, words));
 }
 
 /// Records a switch to the task that `words` tell of, in the same block as who it is.
 #[inline(always)]
-pub fn switch_to_named<L: Lane>(lane: &L, words: [u32; TASK_WORDS]) {
+pub fn switch_to_named<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     record(lane, 1 + TASK_WORDS as u64 + 2, |lane, claim| {
-        lane.store(claim.at, entry(TASK, claim.time));
-        for (n, word) in (1..).zip(words) {
-            lane.store(claim.word(n), word);
-        }
+        write_task(lane, claim, words);
         lane.store(claim.word(1 + TASK_WORDS as u64), entry(SWITCH, claim.time));
         lane.store(claim.word(2 + TASK_WORDS as u64), words[0]);
     });
+}
+
+#[inline(always)]
+fn write_task<L: Lane>(lane: L, claim: Claim, words: [u32; TASK_WORDS]) {
+    lane.store(claim.at, entry(TASK, claim.time));
+    for (n, word) in (1..).zip(words) {
+        lane.store(claim.word(n), word);
+    }
 }

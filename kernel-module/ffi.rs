@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The kernel's C side as this module sees it: the hook table, and what shim.c supplies.
 
+use core::ffi::{c_int, c_void};
+
 use crate::abi::command::Moment;
 use crate::lane::PerCpu;
 use kernel::bindings;
@@ -20,7 +22,7 @@ pub struct Ops {
 #[allow(improper_ctypes)]
 extern "C" {
     // kernel/kutrace/kutrace.c
-    pub fn kutrace_register(ops: *const Ops) -> core::ffi::c_int;
+    pub fn kutrace_register(ops: *const Ops) -> c_int;
     pub fn kutrace_unregister();
     pub fn kutrace_enable();
     pub fn kutrace_disable();
@@ -34,13 +36,15 @@ extern "C" {
     pub fn kutrace_shim_cpu(cpu: u32) -> *mut PerCpu;
     pub fn kutrace_shim_cpus() -> u32;
     pub fn kutrace_shim_possible(cpu: u32) -> bool;
+    pub fn kutrace_shim_on_each_cpu(call: unsafe extern "C" fn(*mut c_void), argument: *mut c_void);
+    pub fn kutrace_shim_pause();
     pub fn kutrace_shim_pool_bytes() -> usize;
-    pub fn kutrace_shim_alloc(bytes: usize) -> *mut core::ffi::c_void;
-    pub fn kutrace_shim_free(memory: *mut core::ffi::c_void);
+    pub fn kutrace_shim_alloc(bytes: usize) -> *mut c_void;
+    pub fn kutrace_shim_free(memory: *mut c_void);
     pub fn kutrace_shim_open_call(task: *mut bindings::task_struct) -> u16;
     pub fn kutrace_shim_moment(moment: *mut Moment);
     pub fn kutrace_shim_tsc_khz() -> u32;
     pub fn kutrace_shim_tsc_unstable() -> bool;
-    pub fn kutrace_shim_device_add() -> core::ffi::c_int;
+    pub fn kutrace_shim_device_add() -> c_int;
     pub fn kutrace_shim_device_remove();
 }

@@ -14,42 +14,53 @@ use crate::task::Task;
 /// What the kernel's hook table calls.
 pub static OPS: Ops = Ops { event, value, syscall, syscall_return, switch_to, task };
 
-unsafe extern "C" fn event(event: u32) {
+/// The CPU whose hook this is.
+#[inline(always)]
+fn this_cpu() -> ThisCpu {
     // SAFETY: hooks run with preemption off.
-    entry::event(&unsafe { ThisCpu::new() }, event as u16)
+    let cpu = unsafe { ThisCpu::new() };
+    cpu.count_call();
+    cpu
+}
+
+unsafe extern "C" fn event(event: u32) {
+    entry::event(this_cpu(), event)
 }
 
 unsafe extern "C" fn value(event: u32, value: u32) {
-    // SAFETY: hooks run with preemption off.
-    entry::value(&unsafe { ThisCpu::new() }, event as u16, value)
+    entry::value(this_cpu(), event, value)
 }
 
 unsafe extern "C" fn syscall(nr: u32, arg: u64) {
-    // SAFETY: hooks run with preemption off.
-    entry::syscall(&unsafe { ThisCpu::new() }, nr, arg)
+    entry::syscall(this_cpu(), nr, arg)
 }
 
 unsafe extern "C" fn syscall_return(nr: u32, value: i64) {
-    // SAFETY: hooks run with preemption off.
-    entry::syscall_return(&unsafe { ThisCpu::new() }, nr, value)
+    entry::syscall_return(this_cpu(), nr, value)
 }
 
 unsafe extern "C" fn switch_to(next: *mut bindings::task_struct) {
-    // SAFETY: hooks run with preemption off.
-    let cpu = unsafe { ThisCpu::new() };
+    let cpu = this_cpu();
     // SAFETY: the scheduler holds `next` until it runs.
     let next = unsafe { Task::new(next) };
     let pid = next.pid();
-    if pid != 0 && cpu.must_name(pid) {
-        entry::switch_to_named(&cpu, next.words())
+    let block = cpu.block_number();
+    if pid == 0 {
+        entry::value(cpu, SWITCH.into(), pid)
+    } else if cpu.must_name(block, pid) {
+        entry::switch_to_named(cpu, next.words())
     } else {
-        entry::value(&cpu, SWITCH, pid)
+        entry::value(cpu, SWITCH.into(), pid);
+        // It may have gone into a block that has no name of the task yet.
+        if cpu.block_number() != block {
+            cpu.count_call();
+            entry::task(cpu, next.words())
+        }
     }
 }
 
 unsafe extern "C" fn task(task: *mut bindings::task_struct) {
-    // SAFETY: hooks run with preemption off.
-    let cpu = unsafe { ThisCpu::new() };
+    let cpu = this_cpu();
     // SAFETY: the caller holds `task`.
-    entry::task(&cpu, unsafe { Task::new(task) }.words())
+    entry::task(cpu, unsafe { Task::new(task) }.words())
 }

@@ -19,6 +19,7 @@ mod buffer;
 mod task;
 mod clock;
 mod control;
+mod on_each_cpu;
 mod ffi;
 
 module! {

@@ -6,11 +6,11 @@
 use core::arch::asm;
 use core::mem::{offset_of, size_of};
 use core::ptr;
+use core::sync::atomic::{compiler_fence, Ordering};
 
 use crate::abi::block::{self, Header};
-use crate::abi::event::FULL_TIME_WORDS;
 use crate::buffer::pool;
-use crate::claim::{End, Lane, Position, Taken};
+use crate::claim::{Block, End, Lane, Position, NO_BLOCK};
 use crate::entry::{Fold, NO_CALL};
 use crate::{clock, ffi, task};
 
@@ -18,16 +18,19 @@ use crate::{clock, ffi, task};
 #[repr(C, align(64))]
 pub struct PerCpu {
     position: u64,
-    done: u64,
-    last_time: u64,
+    deadline: u64,
     call_end: u64,
-    pool: *mut u32,
+    call_time: u64,
+    depth: u32,
     shift: u8,
-    holding: bool,
-    lost: u64,
     cpu: u32,
-    /// The block kept aside, plus one; 0 for none.
-    spare: u32,
+    lost: u64,
+    pub outside: u64,
+    /// Calls of hooks.
+    #[cfg(kutrace_count)]
+    pub calls: u64,
+    /// The block kept aside, or 0.
+    spare: u64,
     this: *mut PerCpu,
     oldest: u64,
     /// Tasks named in the current block: pid in the low half, the block's sequence above.
@@ -36,26 +39,25 @@ pub struct PerCpu {
 
 /// Slots of the table of named tasks. Tasks that share one are named more often, nothing else.
 const NAMED: usize = 256;
-/// Words of a switch, with the full time before it.
-const SWITCH_WORDS: u64 = 2 + FULL_TIME_WORDS as u64;
 /// Room that shim.h reserves.
 const CPU_BYTES: usize = 4096;
-const _: () = assert!(size_of::<PerCpu>() <= CPU_BYTES && offset_of!(PerCpu, lost) < 64);
+const _: () = assert!(size_of::<PerCpu>() <= CPU_BYTES && offset_of!(PerCpu, cpu) < 64);
 
 impl PerCpu {
     /// The state of a CPU that has recorded nothing. `this` is where it will be.
-    pub fn new(cpu: u32, this: *mut PerCpu, pool: *mut u32, shift: u32) -> PerCpu {
-        let none = Position::none(block::WORDS as u64).0;
+    pub fn new(cpu: u32, this: *mut PerCpu, shift: u32) -> PerCpu {
         PerCpu {
-            position: none,
-            done: none,
-            last_time: 0,
+            position: NO_BLOCK.sealed().0,
+            deadline: 0,
             call_end: NO_CALL.0,
-            pool,
+            call_time: 0,
+            depth: 0,
             shift: shift as u8,
-            holding: false,
-            lost: 0,
             cpu,
+            lost: 0,
+            outside: 0,
+            #[cfg(kutrace_count)]
+            calls: 0,
             spare: 0,
             this,
             oldest: 0,
@@ -63,22 +65,20 @@ impl PerCpu {
         }
     }
 
-    /// Ends the block that the CPU is filling, at the counter `end`. No hook may run.
-    pub fn close(&mut self, end: u64) {
+    /// Completes the header of the last block: ends a block that the CPU did not end itself because it was
+    /// offline, and counts what was lost since. No hook may run. `end`: the counter now.
+    pub fn finish(&mut self, end: u64) {
         let position = Position(self.position);
-        let sealed = position.0 | (block::WORDS as u64 - 1);
-        if position.sequence() == 0 {
+        let block = position.block();
+        if block == NO_BLOCK {
             return;
         }
-        if position.0 == sealed {
-            // It was ended when it was sealed; more has been lost since.
-            // SAFETY: no hook runs.
-            unsafe { (*pool().header(position.block())).lost = self.lost };
-            return;
+        if !position.is_sealed() {
+            pool().end_block(position, end, 0);
+            self.position = block.sealed().0;
         }
-        pool().end_block(position, end.max(self.last_time), self.lost, 0);
-        self.position = sealed;
-        self.done = sealed;
+        // SAFETY: no hook runs.
+        unsafe { (*block.header()).lost = self.lost };
     }
 
     /// Events that a CPU has lost, also while it records.
@@ -86,9 +86,23 @@ impl PerCpu {
         // SAFETY: the caller has it from per_cpu_ptr; an aligned word is not torn.
         unsafe { ptr::read_volatile(&raw const (*this).lost) }
     }
+
+    /// Whether the CPU is in a claim at this moment.
+    pub fn is_claiming(this: *mut PerCpu) -> bool {
+        // SAFETY: as in `lost`.
+        unsafe { ptr::read_volatile(&raw const (*this).depth) != 0 }
+    }
+}
+
+impl Block {
+    /// The block's header.
+    pub fn header(self) -> *mut Header {
+        self.0 as *mut Header
+    }
 }
 
 /// The CPU that the code runs on. Only hooks make one, with preemption off.
+#[derive(Clone, Copy)]
 pub struct ThisCpu(());
 
 /// Reads a field of this CPU's state in one instruction.
@@ -125,6 +139,21 @@ macro_rules! set {
     };
 }
 
+/// Changes a field of this CPU's state in one instruction.
+macro_rules! change {
+    ($how:literal, $field:ident $(, $operand:literal)?) => {
+        // SAFETY: the address is within this CPU's PerCpu and the size is the field's.
+        unsafe {
+            asm!(
+                concat!($how, " ptr gs:[rip + {cpu} + {at}]" $(, ", ", $operand)?),
+                cpu = sym ffi::kutrace_cpu,
+                at = const offset_of!(PerCpu, $field),
+                options(nostack),
+            )
+        }
+    };
+}
+
 impl ThisCpu {
     /// This CPU's state.
     ///
@@ -135,24 +164,51 @@ impl ThisCpu {
         ThisCpu(())
     }
 
-    /// Whether the block that a switch to this task goes into has no name of it yet; says that it has one now.
-    /// Interrupts are off, so the position stays as it is until the switch is recorded.
-    pub fn must_name(&self, pid: u32) -> bool {
-        let position = self.position();
-        let key = position.sequence() << 32 | pid as u64;
-        let in_next_block = position.offset() + SWITCH_WORDS >= Self::BLOCK_WORDS - 1;
+    /// Counts a call of a hook, in a module that was built to count.
+    #[cfg(kutrace_count)]
+    pub fn count_call(&self) {
+        change!("inc qword", calls)
+    }
+
+    #[cfg(not(kutrace_count))]
+    #[inline(always)]
+    pub fn count_call(&self) {}
+
+    /// The number of the block that the next entry goes into, if it fits there.
+    pub fn block_number(&self) -> Option<u64> {
+        let block = self.position().block();
+        (block != NO_BLOCK).then(|| self.sequence(block))
+    }
+
+    /// Whether the block of this number has no name yet of the task `pid`; says that it has one now. Interrupts are
+    /// off.
+    pub fn must_name(&self, block: Option<u64>, pid: u32) -> bool {
+        let key = block.map_or(0, |number| (number + 1) << 32 | pid as u64);
         let this: *mut PerCpu = get!(this, ":r", reg, *mut PerCpu);
         // SAFETY: `this` is this CPU's state and the index is below NAMED. An interrupt records no task.
         let slot = unsafe { &mut (*this).named[pid as usize % NAMED] };
-        let must = *slot != key || in_next_block;
+        let must = *slot != key || key == 0;
         *slot = key;
         must
     }
 }
 
 impl Lane for ThisCpu {
-    const BLOCK_WORDS: u64 = block::WORDS as u64;
-    const HEADER_WORDS: u64 = block::HEADER_WORDS as u64;
+    const ROOM: u16 = (block::BYTES - 8) as u16;
+
+    #[inline(always)]
+    fn enter(&self) {
+        change!("inc dword", depth)
+    }
+
+    #[inline(always)]
+    fn leave(&self) {
+        change!("dec dword", depth)
+    }
+
+    fn is_outermost(&self) -> bool {
+        get!(depth, ":e", reg, u32) == 1
+    }
 
     #[inline(always)]
     fn position(&self) -> Position {
@@ -178,50 +234,47 @@ impl Lane for ThisCpu {
     }
 
     #[inline(always)]
-    fn done(&self) -> Position {
-        Position(get!(done, ":r", reg, u64))
-    }
-
-    #[inline(always)]
-    fn set_done(&self, position: Position) {
-        set!(done, ":r", reg, position.0)
-    }
-
-    #[inline(always)]
-    fn last_time(&self) -> u64 {
-        get!(last_time, ":r", reg, u64)
-    }
-
-    #[inline(always)]
-    fn set_last_time(&self, time: u64) {
-        set!(last_time, ":r", reg, time)
-    }
-
-    #[inline(always)]
     fn now(&self) -> u64 {
         clock::tsc() >> (get!(shift, "", reg_byte, u8) & 63)
     }
 
     #[inline(always)]
+    fn deadline(&self) -> u64 {
+        get!(deadline, ":r", reg, u64)
+    }
+
+    #[inline(always)]
+    fn set_deadline(&self, time: u64) {
+        set!(deadline, ":r", reg, time)
+    }
+
+    #[inline(always)]
     fn store(&self, at: Position, word: u32) {
-        let pool: *mut u32 = get!(pool, ":r", reg, *mut u32);
         // SAFETY: the word lies in a block that this CPU owns.
-        unsafe { ptr::write_volatile(pool.wrapping_add(at.word() as usize), word) };
+        unsafe { ptr::write_volatile(at.0 as *mut u32, word) };
+    }
+
+    #[cfg(not(kutrace_count))]
+    #[inline(always)]
+    fn note(&self, _at: Position) {}
+
+    #[cfg(kutrace_count)]
+    fn note(&self, at: Position) {
+        let events = &raw mut (*at.block().header()).events;
+        // In one instruction, since an interrupt may count here too.
+        // SAFETY: this CPU owns the block.
+        unsafe { asm!("inc dword ptr [{}]", in(reg) events, options(nostack)) };
     }
 
     fn count_loss(&self) {
-        // SAFETY: the address is this CPU's count.
-        unsafe {
-            asm!(
-                "inc qword ptr gs:[rip + {cpu} + {at}]",
-                cpu = sym ffi::kutrace_cpu,
-                at = const offset_of!(PerCpu, lost),
-                options(nostack),
-            )
-        };
+        change!("inc qword", lost)
     }
 
-    fn prepare_block(&self, block: u32, sequence: u64, begin: u64) {
+    fn count_outside(&self) {
+        change!("inc qword", outside)
+    }
+
+    fn prepare_block(&self, block: Block, sequence: u64, begin: u64) {
         let who = task::Task::current();
         let header = Header {
             magic: 0,
@@ -240,90 +293,96 @@ impl Lane for ThisCpu {
             comm: who.comm(),
             flags: 0,
             crc32: 0,
-            reserved: [0; 4],
+            events: 0,
+            reserved: [0; 3],
         };
+        // The magic number goes before anything else changes: who copies the block looks at it last.
         // SAFETY: this context holds the block.
-        unsafe { ptr::write_volatile(pool().header(block), header) };
+        unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, 0) };
+        compiler_fence(Ordering::Release);
+        // SAFETY: as above.
+        unsafe { ptr::write_volatile(block.header(), header) };
     }
 
-    fn begin_block(&self, block: u32) {
+    fn begin_block(&self, block: Block) {
         // SAFETY: this CPU owns the block.
-        unsafe { ptr::write_volatile(&raw mut (*pool().header(block)).magic, block::MAGIC) };
+        unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, block::MAGIC) };
+        self.forget_call();
     }
 
     fn end_block(&self, at: Position, time: u64, why: End) {
         let flags = match why {
-            End::Full => 0,
+            End::Complete => 0,
             End::Lost => block::FLAG_LOST,
         };
-        pool().end_block(at, time, get!(lost, ":r", reg, u64), flags);
+        pool().end_block(at, time, flags);
+        let lost = get!(lost, ":r", reg, u64);
+        // SAFETY: this CPU owns the block.
+        unsafe { (*at.block().header()).lost = lost };
     }
 
-    fn set_following(&self, block: u32, following: u32) {
+    fn sequence(&self, block: Block) -> u64 {
+        // SAFETY: this CPU owns the block, and prepared it.
+        unsafe { (*block.header()).sequence }
+    }
+
+    fn set_following(&self, block: Block, following: Block) {
         pool().set_following(block, following);
     }
 
-    fn following(&self, block: u32) -> u32 {
+    fn following(&self, block: Block) -> Block {
         pool().following(block)
     }
 
-    fn take_spare(&self) -> Option<u32> {
-        let spare: u32;
+    fn take_spare(&self) -> Option<Block> {
+        let spare: u64;
         // SAFETY: the address is this CPU's spare slot. `xchg` locks by itself; this is rare.
         unsafe {
             asm!(
-                "xchg gs:[rip + {cpu} + {at}], {spare:e}",
-                spare = inout(reg) 0u32 => spare,
+                "xchg gs:[rip + {cpu} + {at}], {spare}",
+                spare = inout(reg) 0u64 => spare,
                 cpu = sym ffi::kutrace_cpu,
                 at = const offset_of!(PerCpu, spare),
                 options(nostack, preserves_flags),
             )
         };
-        spare.checked_sub(1)
+        (spare != 0).then_some(Block(spare))
     }
 
-    fn keep_spare(&self, block: u32) -> bool {
-        let kept: u8;
+    fn keep_spare(&self, block: Block) -> bool {
+        let seen: u64;
         // SAFETY: the address is this CPU's spare slot.
         unsafe {
             asm!(
-                "cmpxchg gs:[rip + {cpu} + {at}], {new:e}",
-                "sete {kept}",
-                inout("eax") 0u32 => _,
-                new = in(reg) block + 1,
-                kept = out(reg_byte) kept,
+                "cmpxchg gs:[rip + {cpu} + {at}], {new}",
+                inout("rax") 0u64 => seen,
+                new = in(reg) block.0,
                 cpu = sym ffi::kutrace_cpu,
                 at = const offset_of!(PerCpu, spare),
                 options(nostack),
             )
         };
-        kept != 0
+        seen == 0
     }
 
-    fn take_block(&self) -> Taken {
+    fn is_open(&self) -> bool {
+        pool().is_open()
+    }
+
+    fn take_block(&self) -> Option<Block> {
         pool().take()
     }
 
-    fn give_block(&self, block: u32) {
+    fn give_block(&self, block: Block) {
         pool().give(block);
     }
 
-    fn oldest(&self) -> Position {
-        Position(get!(oldest, ":r", reg, u64))
+    fn oldest(&self) -> Block {
+        Block(get!(oldest, ":r", reg, u64))
     }
 
-    fn set_oldest(&self, position: Position) {
-        set!(oldest, ":r", reg, position.0)
-    }
-
-    #[inline(always)]
-    fn holding(&self) -> bool {
-        get!(holding, "", reg_byte, u8) != 0
-    }
-
-    #[inline(always)]
-    fn set_holding(&self, on: bool) {
-        set!(holding, "", reg_byte, on as u8)
+    fn set_oldest(&self, block: Block) {
+        set!(oldest, ":r", reg, block.0)
     }
 }
 
@@ -334,14 +393,41 @@ impl Fold for ThisCpu {
     }
 
     #[inline(always)]
-    fn set_call_end(&self, position: Position) {
-        set!(call_end, ":r", reg, position.0)
+    fn since_call(&self, time: u64) -> u64 {
+        let since: u64;
+        // SAFETY: the address is this CPU's call time.
+        unsafe {
+            asm!(
+                "sub {time}, gs:[rip + {cpu} + {at}]",
+                time = inout(reg) time => since,
+                cpu = sym ffi::kutrace_cpu,
+                at = const offset_of!(PerCpu, call_time),
+                options(nostack),
+            )
+        };
+        since
+    }
+
+    #[inline(always)]
+    fn set_call(&self, end: Position, time: u64) {
+        set!(call_time, ":r", reg, time);
+        set!(call_end, ":r", reg, end.0)
+    }
+
+    #[inline(always)]
+    fn forget_call(&self) {
+        change!("mov qword", call_end, "0")
+    }
+
+    #[inline(always)]
+    fn add_before(&self, end: Position, value: u32) {
+        // SAFETY: the word lies in a block that this CPU owns.
+        unsafe { asm!("add dword ptr [{} - 4], {:e}", in(reg) end.0, in(reg) value, options(nostack)) };
     }
 
     #[inline(always)]
     fn load(&self, at: Position) -> u32 {
-        let pool: *mut u32 = get!(pool, ":r", reg, *mut u32);
         // SAFETY: the word lies in a block that this CPU owns and was written.
-        unsafe { ptr::read_volatile(pool.add(at.word() as usize)) }
+        unsafe { ptr::read_volatile(at.0 as *const u32) }
     }
 }

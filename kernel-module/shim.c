@@ -5,6 +5,7 @@
  * makes it unnecessary.
  */
 #include <linux/capability.h>
+#include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -13,6 +14,7 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
+#include <linux/smp.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <asm/syscall.h>
@@ -36,6 +38,18 @@ u32 kutrace_shim_cpus(void)
 bool kutrace_shim_possible(u32 cpu)
 {
 	return cpu_possible(cpu);
+}
+
+/* Calls on every online CPU, in an interrupt, and waits. Remove when: the kernel crate has on_each_cpu(). */
+void kutrace_shim_on_each_cpu(void (*call)(void *), void *argument)
+{
+	on_each_cpu(call, argument, 1);
+}
+
+/* Remove when: the kernel crate has fsleep() (6.17). */
+void kutrace_shim_pause(void)
+{
+	usleep_range(10, 100);
 }
 
 /* Remove when: the module! macro takes parameters (6.17). */
@@ -147,12 +161,16 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 
 static int kutrace_mmap(struct file *file, struct vm_area_struct *vma)
 {
+	void *pool;
+	u64 skip;
+
 	if (!perfmon_capable())
 		return -EPERM;
 	if (vma->vm_flags & VM_WRITE)
 		return -EACCES;
 	vm_flags_clear(vma, VM_MAYWRITE);
-	return remap_vmalloc_range(vma, kutrace_pool(), vma->vm_pgoff);
+	pool = kutrace_pool(&skip);
+	return remap_vmalloc_range(vma, pool, (skip >> PAGE_SHIFT) + vma->vm_pgoff);
 }
 
 static const struct file_operations kutrace_fops = {

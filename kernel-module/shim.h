@@ -31,12 +31,14 @@ union kutrace_argument {
 
 /* Rust. */
 long kutrace_control(unsigned int cmd, union kutrace_argument *argument);
-void *kutrace_pool(void);
+void *kutrace_pool(u64 *skip);
 
 /* C. */
 struct kutrace_cpu *kutrace_shim_cpu(u32 cpu);
 u32 kutrace_shim_cpus(void);
 bool kutrace_shim_possible(u32 cpu);
+void kutrace_shim_on_each_cpu(void (*call)(void *), void *argument);
+void kutrace_shim_pause(void);
 size_t kutrace_shim_pool_bytes(void);
 void *kutrace_shim_alloc(size_t bytes);
 void kutrace_shim_free(void *memory);

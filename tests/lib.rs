@@ -317,7 +317,8 @@ fn block_header(cpu: u32) -> block::Header {
         comm: [0; 4],
         flags: 0,
         crc32: 0,
-        reserved: [0; 4],
+        events: 0,
+        reserved: [0; 3],
     }
 }
 
@@ -333,7 +334,7 @@ fn header_bytes(h: &block::Header) -> Vec<u8> {
     }
     words(&[h.cpu, h.pid, h.tgid, h.task_state]);
     words(&h.comm);
-    words(&[h.flags, h.crc32]);
+    words(&[h.flags, h.crc32, h.events]);
     words(&h.reserved);
     out
 }

@@ -7,6 +7,7 @@
 
 mod choices;
 mod machine;
+mod snapshot;
 mod trace;
 
 use choices::Choices;
@@ -45,13 +46,18 @@ const STOP: Bounds = Bounds {
     depth: 3,
     gaps: 0,
     bursts: 0,
+    gates: 0,
+    snapshots: 0,
     kinds: &[Record::Event],
     fault: Fault::None,
 };
 
 fn sound(bounds: Bounds, script: &[Record]) {
     match explore(bounds, script) {
-        Ok(runs) => assert!(runs > 1000, "only {runs} runs: the bounds are too narrow to mean anything"),
+        Ok(runs) => {
+            eprintln!("RUNS {runs}");
+            assert!(runs > 1000, "only {runs} runs: the bounds are too narrow to mean anything")
+        }
         Err(violation) => panic!("{violation}"),
     }
 }
@@ -94,8 +100,32 @@ fn wrapping_never_takes_a_block_in_use() {
 
 #[test]
 fn a_storm_inside_a_return_keeps_the_call_its_block() {
-    let bounds = Bounds { blocks: 3, wrap: true, interrupts: 1, bursts: 1, kinds: &[Record::Storm], ..STOP };
-    sound(Bounds { interrupts: 2, ..bounds }, &[CALL, RETURN]);
+    let bounds = Bounds { blocks: 4, wrap: true, interrupts: 2, bursts: 1, kinds: &[Record::Storm], ..STOP };
+    sound(bounds, &[CALL, RETURN]);
+}
+
+#[test]
+fn a_return_is_never_folded_into_what_came_to_stand_where_its_call_was() {
+    for values in 0..12 {
+        let mut script = vec![CALL];
+        script.extend(std::iter::repeat_n(Record::Value, values));
+        script.push(RETURN);
+        explore(Bounds { blocks: 2, wrap: true, interrupts: 1, ..STOP }, &script).unwrap();
+    }
+}
+
+#[test]
+fn what_comes_before_the_gate_opens_and_after_it_closes_is_counted_apart() {
+    sound(Bounds { interrupts: 1, gates: 2, ..STOP }, &[CALL, RETURN, Record::Event]);
+    sound(Bounds { blocks: 2, interrupts: 2, gates: 2, ..STOP }, &[Record::Value, Record::Event]);
+}
+
+#[test]
+fn a_snapshot_has_all_that_was_recorded_and_nothing_torn() {
+    let bounds = Bounds { blocks: 12, wrap: true, snapshots: 1, interrupts: 0, ..STOP };
+    sound(bounds, &[CALL, RETURN, Record::Value]);
+    sound(Bounds { interrupts: 1, ..bounds }, &[CALL, RETURN]);
+    sound(Bounds { blocks: 5, bursts: 1, ..bounds }, &[CALL, RETURN]);
 }
 
 /// Every fault planted in the machine under the recorder must be found: else the explorer proves nothing.
@@ -103,19 +133,30 @@ fn a_storm_inside_a_return_keeps_the_call_its_block() {
 fn every_planted_fault_is_found() {
     let wrap = Bounds { blocks: 3, wrap: true, interrupts: 2, bursts: 1, kinds: &[Record::Storm], ..STOP };
     let small = Bounds { interrupts: 2, kinds: &[Record::Event, Record::Value], ..STOP };
+    let snapshot = Bounds { blocks: 6, wrap: true, interrupts: 0, snapshots: 1, ..STOP };
     let faults = [
         (Fault::ClockBeforePosition, small),
         (Fault::MoveInTwoSteps, small),
-        (Fault::EveryClaimOutermost, small),
-        (Fault::MarkWithoutSecondLook, small),
-        (Fault::LastTimeTooNew, Bounds { interrupts: 1, gaps: 1, ..STOP }),
+        (Fault::EveryClaimOutermost, wrap),
+        (Fault::DeadlineTooLate, Bounds { interrupts: 1, gaps: 1, ..STOP }),
         (Fault::SpareForgotten, Bounds { kinds: &[Record::Storm], ..small }),
-        (Fault::FoldWithoutHolding, wrap),
         (Fault::BlockGivenBackWhenFull, wrap),
         (Fault::LossNotCounted, Bounds { blocks: 1, ..small }),
+        (Fault::OutsideNotCounted, Bounds { gates: 1, ..small }),
+        (Fault::ReaderDoesNotWait, snapshot),
+        (Fault::ReaderLooksOnce, Bounds { bursts: 1, ..snapshot }),
     ];
     for (fault, bounds) in faults {
         let found = explore(Bounds { fault, ..bounds }, &SCRIPT);
         assert!(found.is_err(), "{fault:?} survived {found:?} runs");
     }
+    // The position has to come round to the very word: one of these does it.
+    let bounds = Bounds { blocks: 2, wrap: true, interrupts: 1, fault: Fault::CallNotForgotten, ..STOP };
+    let folded_wrongly = |values| {
+        let mut script = vec![CALL];
+        script.extend(std::iter::repeat_n(Record::Value, values));
+        script.push(RETURN);
+        explore(bounds, &script).is_err()
+    };
+    assert!((0..12).any(folded_wrongly), "CallNotForgotten survived");
 }

@@ -23,9 +23,9 @@ proptest! {
         match Call::fold(Call::open(arg), dur, ret) {
             Some(word) => prop_assert_eq!(
                 Call::decode(word),
-                Call { arg: arg as u16, folded: Some((dur.max(1) as u16, ret as i8)) }
+                Call { arg: arg as u16, folded: Some((dur as u16, ret as i8)) }
             ),
-            None => prop_assert!(!(-128..128).contains(&ret) || dur > FOLD_MAX || (dur > 127 && !fits_long)),
+            None => prop_assert!(!(-127..128).contains(&ret) || dur > FOLD_MAX || (dur > 127 && !fits_long)),
         }
     }
 }

@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What a run leaves in the blocks, read as a reader would, against what the run was asked to record.
 
-use super::machine::{Block, Machine, State, HEADER_WORDS};
+use super::machine::{Cpu, Machine, Memory, State};
 use crate::abi::event::{argument_words, FULL_TIME, SMALL_RETURN, SYSCALL};
 use crate::abi::word::{event, time, Call, TIME_PERIOD};
 
-/// What is wrong with the trace of `cpu`, if anything.
+/// What is wrong with the trace of `cpu`, if anything. Recording has ended.
 pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
-    let mut blocks: Vec<&Block> = state.blocks.iter().filter(|block| block.in_trace && block.cpu == cpu).collect();
+    let mut blocks: Vec<&Memory> = state.blocks.iter().filter(|block| block.in_trace && block.cpu == cpu).collect();
     blocks.sort_by_key(|block| block.sequence);
     let first = blocks.first().map_or(0, |block| block.sequence);
-    let mut reader = Reader { times: &state.cpus[cpu].times, entries: 0, now: 0 };
+    let mut reader = Reader::new(&state.cpus[cpu].times);
     for (expected, block) in (first..).zip(&blocks) {
         if block.sequence != expected {
             return Some(format!("CPU {cpu}: block {} stands where {expected} should", block.sequence));
         }
-        let end = block.content.unwrap_or(state.cpus[cpu].position.offset());
+        let Some(end) = block.content else {
+            return Some(format!("CPU {cpu}: block {expected} was never ended"));
+        };
         if let Err(fault) = reader.read(block, end) {
             return Some(format!("CPU {cpu}: block {expected}: {fault}"));
         }
     }
-    let lost = state.cpus[cpu].lost;
+    let Cpu { asked, lost, outside, noted, .. } = state.cpus[cpu];
+    if noted + lost + outside != asked {
+        return Some(format!("CPU {cpu}: asked {asked}, noted {noted}, lost {lost}, outside {outside}"));
+    }
     let complete = !machine.bounds.wrap;
-    if complete && (first != 0 || reader.entries + lost != state.cpus[cpu].asked) {
-        let asked = state.cpus[cpu].asked;
-        return Some(format!("CPU {cpu}: asked {asked}, found {}, lost {lost}", reader.entries));
+    if complete && (first != 0 || reader.entries != noted) {
+        return Some(format!("CPU {cpu}: noted {noted}, found {}", reader.entries));
     }
     // Interrupted, a context below may hold the last block while an interrupt finds the pool empty.
     let lost_at_end = blocks.last().is_some_and(|block| block.lost_after);
@@ -34,21 +38,27 @@ pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
     None
 }
 
-struct Reader<'a> {
+/// Reads the blocks of one CPU in their order.
+pub struct Reader<'a> {
     /// Every time the clock showed.
     times: &'a [u64],
     /// Events found; a folded return counts besides its call.
-    entries: u64,
+    pub entries: u64,
     now: u64,
 }
 
-impl Reader<'_> {
-    fn read(&mut self, block: &Block, end: u64) -> Result<(), String> {
+impl<'a> Reader<'a> {
+    pub fn new(times: &'a [u64]) -> Reader<'a> {
+        Reader { times, entries: 0, now: 0 }
+    }
+
+    /// Reads the first `end` words of a block.
+    pub fn read(&mut self, block: &Memory, end: usize) -> Result<(), String> {
         if block.begin < self.now {
             return Err(format!("begins at {} after {}", block.begin, self.now));
         }
         self.now = block.begin;
-        let words: Option<Vec<u32>> = block.words[HEADER_WORDS as usize..end as usize].iter().copied().collect();
+        let words: Option<Vec<u32>> = block.words[..end].iter().copied().collect();
         let words = words.ok_or("has a hole")?;
         let mut at = 0;
         while at < words.len() {

@@ -7,7 +7,7 @@
 //!       48 packet bits u64           56 sequence u64
 //!       64 lost u64   72 cpu u32     76 pid u32   80 tgid u32
 //!       84 task state u32            88 comm [16]
-//!      104 flags u32 108 crc32 u32  112 reserved [16]
+//!      104 flags u32 108 crc32 u32  112 events u32  116 reserved [12]
 //!      128 entries ...
 //! ```
 //!
@@ -70,8 +70,10 @@ pub struct Header {
     pub flags: u32,
     /// CRC-32 of the block; 0 in memory.
     pub crc32: u32,
+    /// Events in this block, where the recorder was built to count them (`make COUNT=1`); else 0.
+    pub events: u32,
     /// Zero.
-    pub reserved: [u32; 4],
+    pub reserved: [u32; 3],
 }
 
 const _: () = assert!(core::mem::size_of::<Header>() == HEADER_WORDS * 4);

@@ -17,6 +17,10 @@ pub const RESET: u8 = 1;
 pub const START: u8 = 2;
 /// Stops tracing and closes every CPU's block; harmless when stopped. `_IO(TYPE, 3)`.
 pub const STOP: u8 = 3;
+/// Makes all that was recorded so far readable while tracing in wrap mode goes on: every CPU ends the block it fills
+/// and begins another. Gives the [`Moment`] at which the snapshot ends: it holds the blocks that began before.
+/// `_IOR(TYPE, 4, Moment)`.
+pub const SNAPSHOT: u8 = 4;
 
 /// The number of an ioctl that carries `size` bytes out of the kernel (`_IOR`).
 pub const fn read_number(command: u8, size: usize) -> u32 {
@@ -106,3 +110,5 @@ pub const IOCTL_RESET: u32 = write_number(RESET, core::mem::size_of::<Setup>());
 pub const IOCTL_START: u32 = plain_number(START);
 /// The number of [`STOP`].
 pub const IOCTL_STOP: u32 = plain_number(STOP);
+/// The number of [`SNAPSHOT`].
+pub const IOCTL_SNAPSHOT: u32 = read_number(SNAPSHOT, core::mem::size_of::<Moment>());

@@ -19,10 +19,16 @@ pub const TIME_BITS: u32 = 20;
 /// Counts after which two neighbouring entries can no longer be told from a shorter gap.
 pub const TIME_PERIOD: u64 = 1 << TIME_BITS;
 
-/// Packs an event number and a counter value (only its low 20 bits are kept) into an entry.
+/// Packs an event number below 2^12 and a counter value (only its low 20 bits are kept) into an entry.
 #[inline(always)]
 pub const fn entry(event: u16, counter: u64) -> u32 {
-    ((counter as u32) << EVENT_BITS) | event as u32
+    entry_of(event as u32, counter)
+}
+
+/// [`entry`] of a number that was computed.
+#[inline(always)]
+pub const fn entry_of(event: u32, counter: u64) -> u32 {
+    ((counter as u32) << EVENT_BITS).wrapping_add(event)
 }
 
 /// The event number of an entry.
@@ -41,13 +47,13 @@ pub const fn time(entry: u32) -> u32 {
 ///
 /// ```text
 ///  31          16 15      8 7       1  0
-/// |    arg 16    |  ret 8  |  dur 7  | 0 |   short form; dur 0: the call is open, ret is 0
+/// |    arg 16    |  ret 8  |  dur 7  | 0 |   short form; ret and dur 0: the call is open
 ///  31     24 23   16 15              1  0
 /// |  arg 8  | ret 8 |    dur 15      | 1 |   long form; arg sign-extends to 16 bits
 /// ```
 ///
-/// `arg` is the low half of the first argument, `ret` a return value of -128..=127, `dur` the counts from
-/// call to return, at least 1.
+/// `arg` is the low half of the first argument, `ret` the return value, -127..=127, plus 128, `dur` the counts
+/// from call to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Low 16 bits of the first argument.
@@ -56,9 +62,12 @@ pub struct Call {
     pub folded: Option<(u16, i8)>,
 }
 
+/// Longest duration the short form holds, in counts.
+const SHORT_MAX: u64 = (1 << 7) - 1;
 /// Longest duration the long form holds, in counts.
 pub const FOLD_MAX: u64 = (1 << 15) - 1;
-const SHORT_MAX: u32 = (1 << 7) - 1;
+/// What is added to a return value, so that it is never 0 where there is one.
+const RETURN_BIAS: i64 = 128;
 
 impl Call {
     /// The word of a call that has not returned.
@@ -67,34 +76,47 @@ impl Call {
         (arg as u32) << 16
     }
 
-    /// The word of `open` with a return after `dur` counts folded in, if value and duration fit.
+    /// What to add to an open word to fold a return after `dur` counts into it, if value and duration fit the
+    /// short form.
     #[inline(always)]
-    pub const fn fold(open: u32, dur: u64, ret: i64) -> Option<u32> {
-        if ret as i8 as i64 != ret || dur > FOLD_MAX {
+    pub const fn short_return(dur: u64, ret: i64) -> Option<u32> {
+        if dur > SHORT_MAX || !Call::fits(ret) {
             return None;
         }
-        let dur = if dur == 0 { 1 } else { dur as u32 };
-        let ret = ret as u8 as u32;
-        if dur <= SHORT_MAX {
-            return Some(open | ret << 8 | dur << 1);
+        Some(((ret + RETURN_BIAS) as u32) << 8 | (dur as u32) << 1)
+    }
+
+    /// The word of `open` with a return after `dur` counts folded in, if they fit either form.
+    pub const fn fold(open: u32, dur: u64, ret: i64) -> Option<u32> {
+        if let Some(short) = Call::short_return(dur, ret) {
+            return Some(open + short);
         }
         let arg = open as i32 >> 16;
-        if arg as i8 as i32 != arg {
+        if dur > FOLD_MAX || !Call::fits(ret) || arg as i8 as i32 != arg {
             return None;
         }
-        Some((arg as u32) << 24 | ret << 16 | dur << 1 | 1)
+        Some((arg as u32) << 24 | ((ret + RETURN_BIAS) as u32) << 16 | (dur as u32) << 1 | 1)
+    }
+
+    #[inline(always)]
+    const fn fits(ret: i64) -> bool {
+        ret > -RETURN_BIAS && ret < RETURN_BIAS
     }
 
     /// Reads any form. Every word is valid.
     pub const fn decode(word: u32) -> Call {
         if word & 1 != 0 {
-            let dur = (word >> 1 & FOLD_MAX as u32) as u16;
             let arg = (word as i32 >> 24) as u16;
-            return Call { arg, folded: Some((dur, (word >> 16) as i8)) };
+            return Call { arg, folded: Some((word as u16 >> 1, Call::unbias((word >> 16) as u8))) };
         }
-        let dur = (word >> 1 & SHORT_MAX) as u16;
         let arg = (word >> 16) as u16;
-        let folded = if dur == 0 { None } else { Some((dur, (word >> 8) as i8)) };
-        Call { arg, folded }
+        match (word >> 8) as u8 {
+            0 => Call { arg, folded: None },
+            ret => Call { arg, folded: Some((word as u8 as u16 >> 1, Call::unbias(ret))) },
+        }
+    }
+
+    const fn unbias(ret: u8) -> i8 {
+        (ret as i16 - RETURN_BIAS as i16) as i8
     }
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A reader that copies blocks while CPUs go on recording and recycling: it waits until no claim is under way and
+//! looks at the headers; later it copies the blocks and looks at the headers again.
+
+use super::machine::{Fault, Memory, State};
+use super::trace::Reader;
+
+/// A snapshot on its way.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Blocks begun later do not belong to it.
+    end: u64,
+    /// Events of each CPU that must be in it, unless blocks were recycled.
+    over: [u64; 2],
+    progress: Progress,
+}
+
+#[derive(Clone, Debug)]
+enum Progress {
+    Waiting,
+    Looked(Vec<Memory>),
+}
+
+impl Snapshot {
+    /// A snapshot that ends now.
+    pub fn new(state: &State) -> Snapshot {
+        let over =
+            [0, 1].map(|cpu| state.cpus[cpu].over.saturating_sub(state.cpus[cpu].lost + state.cpus[cpu].outside));
+        Snapshot { end: state.clock, over, progress: Progress::Waiting }
+    }
+
+    /// Whether the reader can do a step: it begins when no claim is under way.
+    pub fn goes_on(&self, state: &State, fault: Fault) -> bool {
+        let waits = matches!(self.progress, Progress::Waiting) && fault != Fault::ReaderDoesNotWait;
+        !waits || state.cpus[0].depth == 0
+    }
+
+    /// The reader's next step: the snapshot as it goes on, `None` when it is complete, or what is wrong with it.
+    pub fn step(self, state: &State, fault: Fault) -> Result<Option<Snapshot>, String> {
+        let Snapshot { end, over, progress } = self;
+        let progress = match progress {
+            Progress::Waiting => Progress::Looked(state.blocks.clone()),
+            Progress::Looked(before) => {
+                let after = if fault == Fault::ReaderLooksOnce { &before } else { &state.blocks };
+                return check(state, end, over, &before, after).map(|()| None);
+            }
+        };
+        Ok(Some(Snapshot { end, over, progress }))
+    }
+}
+
+/// Compares what is in the blocks now with what `over` says must be in them.
+fn check(state: &State, end: u64, over: [u64; 2], before: &[Memory], after: &[Memory]) -> Result<(), String> {
+    for cpu in 0..2 {
+        let belongs =
+            |block: &Memory| block.in_trace && block.cpu == cpu && block.content.is_some() && block.begin <= end;
+        let whole = |n: usize| header(&before[n]) == header(&after[n]);
+        let mut listed: Vec<usize> = (0..before.len()).filter(|n| belongs(&before[*n])).collect();
+        listed.sort_by_key(|n| before[*n].sequence);
+        // What is older than a block that was recycled meanwhile goes with it.
+        let first = listed.iter().rposition(|n| !whole(*n)).map_or(0, |last| last + 1);
+        let kept = &listed[first..];
+        let mut reader = Reader::new(&state.cpus[cpu].times);
+        for pair in kept.windows(2) {
+            if before[pair[0]].sequence + 1 != before[pair[1]].sequence {
+                return Err(format!("snapshot: CPU {cpu}: a block is missing"));
+            }
+        }
+        for n in kept {
+            let content = before[*n].content.unwrap_or_default();
+            let read = reader.read(&state.blocks[*n], content);
+            read.map_err(|fault| format!("snapshot: CPU {cpu}: block {n} {fault}"))?;
+        }
+        let recycled = state.taken as usize > state.blocks.len();
+        if !recycled && reader.entries < over[cpu] {
+            return Err(format!("snapshot: CPU {cpu}: {} of {} events", reader.entries, over[cpu]));
+        }
+    }
+    Ok(())
+}
+
+/// What says whose block it is.
+fn header(block: &Memory) -> (bool, usize, u64, u64) {
+    (block.in_trace, block.cpu, block.sequence, block.begin)
+}
