@@ -33,6 +33,10 @@ pub const BLOCKS: [u8; 4] = *b"BLOK";
 pub const FLAG_WRAP: u32 = 1;
 /// [`Header::flags`]: older blocks were overwritten.
 pub const FLAG_WRAPPED: u32 = 2;
+/// [`Header::flags`]: the blocks carry counter bytes, with IPC codes.
+pub const FLAG_IPC: u32 = 4;
+/// [`Header::flags`]: the blocks carry counter bytes, with LLC codes.
+pub const FLAG_LLC: u32 = 8;
 
 /// The file header, decoded. Field order is file order.
 ///

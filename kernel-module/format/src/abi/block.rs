@@ -9,6 +9,7 @@
 //!       84 task state u32            88 comm [16]
 //!      104 flags u32 108 crc32 u32  112 events u32  116 reserved [12]
 //!      128 entries ...
+//!    52455 counter bytes, while counters are on
 //! ```
 //!
 //! `begin` and `end` are whole counter values; the first entry is unwrapped from `begin`. `content bits`
@@ -17,6 +18,9 @@
 //! pid, tgid, task state and comm are those of the task running when the block began. `uuid` and `crc32`
 //! are zero in memory; they are filled in when the block is written to a file. The checksum is the CRC-32
 //! (IEEE) of the whole block with the checksum field zero.
+//!
+//! While counters are on, every word behind the header has a byte (see [`crate::abi::counter`]) at the end of
+//! the block, which takes room from the entries: the byte of byte offset `128 + 4 n` is at `52455 + n`.
 
 /// Bytes of a block.
 pub const BYTES: usize = 64 * 1024;
@@ -24,6 +28,10 @@ pub const BYTES: usize = 64 * 1024;
 pub const WORDS: usize = BYTES / 4;
 /// Words of the header; the first entry follows.
 pub const HEADER_WORDS: usize = 32;
+/// Entry words of a block with counters: as many as have room with a byte for each.
+pub const COUNTED_WORDS: usize = (BYTES - HEADER_WORDS * 4) / 5;
+/// Byte offset of the counter byte of the first entry word.
+pub const COUNTERS_AT: usize = BYTES - COUNTED_WORDS;
 /// First word of every block that holds a trace: the magic number of CTF 1.8.
 pub const MAGIC: u32 = 0xc1fc_1fc1;
 /// [`Header::flags`]: the CPU lost events after the last entry of this block.
@@ -77,3 +85,4 @@ pub struct Header {
 }
 
 const _: () = assert!(core::mem::size_of::<Header>() == HEADER_WORDS * 4);
+const _: () = assert!(COUNTERS_AT == 52455);

@@ -11,9 +11,10 @@ pub const TYPE: u8 = 0xb7;
 
 /// Reads [`Info`]. `_IOR(TYPE, 0, Info)`.
 pub const INFO: u8 = 0;
-/// Empties the pool and sets the mode; refused while tracing. `_IOW(TYPE, 1, Setup)`.
+/// Empties the pool and sets the mode; refused while tracing, and with EOPNOTSUPP or ENOSPC where the machine has no
+/// such counters or others use them all. `_IOW(TYPE, 1, Setup)`.
 pub const RESET: u8 = 1;
-/// Starts tracing. `_IO(TYPE, 2)`.
+/// Starts tracing; refused as [`RESET`] is. `_IO(TYPE, 2)`.
 pub const START: u8 = 2;
 /// Stops tracing and closes every CPU's block; harmless when stopped. `_IO(TYPE, 3)`.
 pub const STOP: u8 = 3;
@@ -39,12 +40,16 @@ pub const fn plain_number(command: u8) -> u32 {
 
 /// [`Setup::flags`]: when the pool is full, reuse the oldest block.
 pub const WRAP: u32 = 1;
+/// [`Setup::flags`]: count instructions per cycle.
+pub const IPC: u32 = 2;
+/// [`Setup::flags`]: count last-level cache misses.
+pub const LLC: u32 = 4;
 
 /// What a trace is to be like.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// [`WRAP`] or 0.
+    /// Any of [`WRAP`], [`IPC`], [`LLC`].
     pub flags: u32,
     /// The counter is `TSC >> shift`; 0 to 12.
     pub shift: u32,

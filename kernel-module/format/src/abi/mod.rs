@@ -6,4 +6,5 @@
 pub mod word;
 pub mod event;
 pub mod block;
+pub mod counter;
 pub mod command;
