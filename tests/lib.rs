@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use kutrace_format::abi::block::{self, FLAG_LOST, HEADER_WORDS};
+use kutrace_format::abi::block::{self, COUNTERS_AT, FLAG_LOST, HEADER_WORDS};
 use kutrace_format::abi::command::Moment;
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word::{self, Call};
@@ -140,6 +140,8 @@ pub struct Recorder {
     lost: u64,
     capacity: usize,
     open: Vec<u32>,
+    /// Counter bytes of `open`, by word.
+    counters: BTreeMap<usize, u8>,
     header: block::Header,
     done: Vec<Closed>,
 }
@@ -163,6 +165,7 @@ impl Recorder {
             lost: 0,
             capacity: block::WORDS,
             open: Vec::new(),
+            counters: BTreeMap::new(),
             header,
             done: Vec::new(),
         };
@@ -202,6 +205,13 @@ impl Recorder {
         self.open.push(word::entry(number, at));
         self.open.extend(words);
         self.at = at;
+        self
+    }
+
+    /// Gives the last entry, which has `words` argument words, the counter bytes of its own and its first argument word.
+    pub fn counted(&mut self, words: usize, bytes: &[u8]) -> &mut Self {
+        let entry = self.open.len() - 1 - words;
+        self.counters.extend((entry..).zip(bytes.iter().copied()));
         self
     }
 
@@ -280,6 +290,7 @@ impl Recorder {
             ..block_header(self.cpu)
         };
         self.open.clear();
+        self.counters.clear();
     }
 
     fn shut(&mut self) {
@@ -288,6 +299,7 @@ impl Recorder {
         let mut bytes = header_bytes(&header);
         bytes.extend(self.open.iter().flat_map(|w| w.to_le_bytes()));
         bytes.resize(block::BYTES, 0);
+        self.counters.iter().for_each(|(word, byte)| bytes[COUNTERS_AT + word] = *byte);
         sign(&mut bytes);
         self.done.push(Closed { begin: header.begin, bytes });
     }

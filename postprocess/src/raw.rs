@@ -3,7 +3,7 @@
 //!
 //! The way of the data: [`mod@file`] finds header, names and blocks, [`block`] checks each block, [`stream`] reads the
 //! entries of one CPU, [`merge`] orders all CPUs, [`mod@decode`] makes events with the names of [`name`], what is known of
-//! each [`task`], and the times of [`clock`].
+//! each [`task`], the codes of [`counter`], and the times of [`clock`].
 //!
 //! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
 
@@ -11,6 +11,7 @@ pub mod damage;
 pub mod file;
 pub mod block;
 pub mod clock;
+pub mod counter;
 pub mod stream;
 pub mod merge;
 pub mod name;
@@ -19,7 +20,6 @@ pub mod decode;
 
 use std::collections::BTreeMap;
 
-use kutrace_format::abi::block::BYTES;
 use kutrace_format::abi::event::ENTRY_WORDS_MAX;
 use kutrace_format::file::{Header, Name, FLAG_WRAP, FLAG_WRAPPED};
 
@@ -27,6 +27,7 @@ use crate::event::names::Names;
 use crate::event::{date, BlockLine, Events, Interval, Meta};
 use block::{Block, Expected};
 use clock::Clock;
+use counter::Counting;
 use damage::{Damage, NotATrace};
 use decode::{Counts, Decoder};
 use stream::Stream;
@@ -44,6 +45,7 @@ pub struct Raw<'a> {
     /// All damage found so far.
     pub damage: Vec<Damage>,
     header_sound: bool,
+    counting: Counting,
     names: Vec<Name<'a>>,
     cpus: BTreeMap<u32, Vec<Block<'a>>>,
     /// CPUs of which every block is damaged.
@@ -69,9 +71,11 @@ pub fn decode(bytes: &[u8]) -> Result<Events, NotATrace> {
 pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
     let layout = file::split(bytes)?;
     let (clock, notes) = Clock::new(&layout.header);
+    let counting = Counting::of(if layout.header_sound { layout.header.flags } else { 0 });
     let mut raw = Raw {
         header: layout.header,
         header_sound: layout.header_sound,
+        counting,
         clock,
         damage: layout.damage,
         names: layout.names,
@@ -82,6 +86,7 @@ pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
     let expected = Expected {
         uuid: layout.header_sound.then_some(layout.header.uuid),
         cpus: if layout.header_sound { layout.header.cpus.min(CPUS_MAX) } else { CPUS_MAX },
+        counting,
     };
     raw.blocks(&layout.blocks, expected, layout.header.blocks);
     Ok(raw)
@@ -97,17 +102,14 @@ impl<'a> Raw<'a> {
         for &cpu in &self.missing {
             streams.entry(cpu).or_insert_with(|| Stream::unknown(cpu, start));
         }
-        Decoder::new(self.clock, streams.into_values().collect(), &self.names, names)
+        Decoder::new(self.clock, self.counting, streams.into_values().collect(), &self.names, names)
     }
 
-    /// The original's flag byte: version 5, 0x40 if recorded in wrap mode and wrapped.
+    /// The original's flag byte: version 5, 0x40 if recorded in wrap mode and wrapped, 0x80 IPC, 0x20 LLC.
     pub fn flags(&self) -> u32 {
         let wrapped = FLAG_WRAP | FLAG_WRAPPED;
-        if self.header.flags & wrapped == wrapped {
-            0x45
-        } else {
-            0x05
-        }
+        let wrapped = if self.header.flags & wrapped == wrapped { 0x40 } else { 0 };
+        self.counting.flags() | wrapped | 5
     }
 
     /// The blocks in use, by begin. The first line tells the start of the trace, from which times count, even if that
@@ -173,7 +175,7 @@ impl<'a> Raw<'a> {
         for blocks in self.cpus.values_mut() {
             order(blocks, &mut self.damage);
             if let Some(last) = blocks.last_mut() {
-                let room = last.entries.len() + ENTRY_WORDS_MAX * 4 < BYTES - 128;
+                let room = last.entries.len() + ENTRY_WORDS_MAX * 4 < self.counting.room();
                 last.lost_after |= rejected && !room;
                 last.lost_after |= short.iter().any(|&(cpu, begin)| cpu == last.cpu && begin >= last.begin);
             }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Damaged raw files: the damage is reported, the rest is used, nothing panics, and spans still cover all time.
 
-use kutrace_format::abi::block;
+use kutrace_format::abi::block::{self, COUNTED_WORDS, HEADER_WORDS};
 use kutrace_format::abi::event::RUNNABLE;
 use kutrace_format::abi::word;
-use kutrace_format::file::{self, HEADER_BYTES, SECTION_BYTES};
+use kutrace_format::file::{self, FLAG_IPC, FLAG_LLC, HEADER_BYTES, SECTION_BYTES};
 use kutrace_tests::{busy, sign, Random, Trace};
 use postprocess::event::{number, Meta};
 use postprocess::raw;
@@ -164,6 +164,31 @@ fn header_fields_out_of_range_cost_their_block() {
         let (_, meta) = run(&bytes).unwrap();
         assert!(meta.quality.iter().any(|s| s.contains(fact)), "{fact}: {:?}", meta.quality);
     }
+}
+
+#[test]
+fn entries_that_reach_into_the_counter_bytes_cost_their_block() {
+    let most = (HEADER_WORDS + COUNTED_WORDS) as u64;
+    for (flags, words, sound) in [(FLAG_IPC, most, true), (FLAG_LLC, most + 1, false), (0, most + 1, true)] {
+        let mut trace = trace();
+        trace.header.flags = flags;
+        let mut bytes = trace.bytes();
+        let last = block(&mut bytes, 5);
+        last[40..48].copy_from_slice(&(words * 32).to_le_bytes());
+        sign(last);
+        let (_, meta) = run(&bytes).unwrap();
+        assert_eq!(meta.quality.iter().any(|s| s.contains("content size")), !sound, "{:?}", meta.quality);
+    }
+}
+
+#[test]
+fn a_damaged_header_costs_the_counters_and_no_event() {
+    let mut trace = trace();
+    trace.header.flags = FLAG_IPC;
+    let mut bytes = trace.bytes();
+    bytes[16] ^= FLAG_LLC as u8;
+    let (events, meta) = run(&bytes).unwrap();
+    assert_eq!((events, meta.flags), (302, 5));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod entry;
 mod recorder;
 mod word;
 mod decode;
+mod counter;
 mod damage;
 mod text;
 mod span;

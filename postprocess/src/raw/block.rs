@@ -2,9 +2,10 @@
 //! One block: its header read and checked, its entries still words.
 
 use byteorder::{ByteOrder, LittleEndian};
-use kutrace_format::abi::block::{BYTES, CRC_AT, FLAG_LOST, HEADER_WORDS, MAGIC};
+use kutrace_format::abi::block::{BYTES, COUNTERS_AT, CRC_AT, FLAG_LOST, HEADER_WORDS, MAGIC};
 use kutrace_format::abi::event::TaskState;
 
+use super::counter::Counting;
 use super::file::{checksum_without, stored};
 
 /// A block that passed its checks.
@@ -34,6 +35,8 @@ pub struct Block<'a> {
     pub comm: &'a [u8],
     /// The entries, four bytes each.
     pub entries: &'a [u8],
+    /// A counter byte for each word of `entries`; none where nothing was counted.
+    pub counters: &'a [u8],
 }
 
 /// A block that did not pass, with as much as its header seems to say.
@@ -54,6 +57,8 @@ pub struct Expected {
     pub uuid: Option<[u8; 16]>,
     /// CPUs are below this.
     pub cpus: u32,
+    /// What was counted.
+    pub counting: Counting,
 }
 
 /// Checks the block of these bytes.
@@ -86,14 +91,19 @@ pub fn parse(index: usize, offset: usize, bytes: &[u8], expected: Expected) -> R
         return Err(reject("no such CPU"));
     }
     let header = HEADER_WORDS * 4;
+    let end_of_room = header + expected.counting.room();
     let content = match long(40) {
-        0 => BYTES,
-        bits if bits % 32 == 0 && bits / 8 >= header as u64 && bits / 8 <= BYTES as u64 => (bits / 8) as usize,
+        0 => end_of_room,
+        bits if bits % 32 == 0 && (header as u64..=end_of_room as u64).contains(&(bits / 8)) => (bits / 8) as usize,
         _ => return Err(reject("the content size is out of range")),
     };
     if end != 0 && end < begin {
         return Err(reject("the block ends before it begins"));
     }
+    let counted = match expected.counting {
+        Counting::Nothing => 0,
+        _ => (content - header) / 4,
+    };
     Ok(Block {
         index,
         offset,
@@ -107,5 +117,6 @@ pub fn parse(index: usize, offset: usize, bytes: &[u8], expected: Expected) -> R
         state: TaskState(word(84)),
         comm: &bytes[88..104],
         entries: &bytes[header..content],
+        counters: &bytes[COUNTERS_AT..][..counted],
     })
 }

@@ -17,6 +17,7 @@ use kutrace_format::abi::word;
 use kutrace_format::file::{Name, NameKind};
 
 use super::clock::Clock;
+use super::counter::Counting;
 use super::merge::Merge;
 use super::name::EventNames;
 use super::stream::{Item, Stream, Timed};
@@ -32,6 +33,9 @@ const EXIT_GROUP: u16 = 231;
 #[derive(Debug)]
 pub struct Decoder<'a> {
     clock: Clock,
+    counting: Counting,
+    /// [`Event::ipc`] of the entry that is being decoded.
+    ipc: u8,
     merge: Merge<'a>,
     cpus: Vec<Cpu>,
     tasks: Tasks,
@@ -67,7 +71,13 @@ struct Cpu {
 
 impl<'a> Decoder<'a> {
     /// A decoder of `streams`, ordered by CPU. The first events are `records`.
-    pub fn new(clock: Clock, streams: Vec<Stream<'a>>, records: &[Name], names: &mut Names) -> Decoder<'a> {
+    pub fn new(
+        clock: Clock,
+        counting: Counting,
+        streams: Vec<Stream<'a>>,
+        records: &[Name],
+        names: &mut Names,
+    ) -> Decoder<'a> {
         let mut tasks = Tasks::default();
         let (event_names, known) = EventNames::new(records, names);
         let mut ready = VecDeque::from(known);
@@ -82,7 +92,7 @@ impl<'a> Decoder<'a> {
         }
         let cpus = streams.iter().map(|s| Cpu { id: s.cpu, task: 0, pid: 0, gaps: 0, adrift: true }).collect();
         let merge = Merge::new(streams);
-        Decoder { clock, merge, cpus, tasks, event_names, ready, counts: Counts::default() }
+        Decoder { clock, counting, ipc: 0, merge, cpus, tasks, event_names, ready, counts: Counts::default() }
     }
 
     /// The next event; `None` at the end.
@@ -94,8 +104,13 @@ impl<'a> Decoder<'a> {
                 return Some(event);
             }
             let (cpu, Timed { at, item }) = self.merge.next()?;
+            self.ipc = 0;
             match item {
-                Item::Entry(number, words) => self.entry(cpu, at, number, words, names),
+                Item::Entry(number, words, counters) => {
+                    let code = |word: usize| counters.get(word).map_or(0, |byte| self.counting.code(*byte));
+                    self.ipc = code(0) | code(1) << 4;
+                    self.entry(cpu, at, number, words, names);
+                }
                 Item::Begin { pid, state, comm } => self.begin(cpu, at, (pid, state, comm), names),
                 Item::Lost(count) => self.lose(cpu, at, count, names),
             }
@@ -158,7 +173,7 @@ impl<'a> Decoder<'a> {
 
     fn push(&mut self, cpu: usize, event: Event) {
         let Cpu { id, pid, .. } = self.cpus[cpu];
-        self.ready.push_back(Event { cpu: id, pid, ..event });
+        self.ready.push_back(Event { cpu: id, pid, ipc: self.ipc, ..event });
     }
 
     fn call(&mut self, cpu: usize, at: u64, number: u16, word: u32, names: &mut Names) {

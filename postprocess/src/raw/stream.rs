@@ -33,8 +33,9 @@ pub enum Item<'a> {
     },
     /// From here to the next [`Item::Begin`] nothing is known; this many events, as far as they were counted.
     Lost(u64),
-    /// An entry of this event, with its argument words.
-    Entry(u16, &'a [u8]),
+    /// An entry of this event, with its argument words, and if anything was counted the counter byte of its own word
+    /// and of each argument word.
+    Entry(u16, &'a [u8], &'a [u8]),
 }
 
 /// The stream of one CPU.
@@ -156,6 +157,7 @@ impl<'a> Stream<'a> {
             let Some((words, rest)) = rest.split_at_checked(4 * words) else {
                 return self.give_up(format!("an entry of event {number:#05x} is cut short"));
             };
+            let counters = self.counters(1 + words.len() / 4);
             self.rest = rest;
             self.advance(word::time(entry));
             if number == event::FULL_TIME {
@@ -166,8 +168,16 @@ impl<'a> Stream<'a> {
                 self.went_back();
             }
             self.at = self.counter;
-            return Some(Timed { at: self.at, item: Item::Entry(number, words) });
+            return Some(Timed { at: self.at, item: Item::Entry(number, words, counters) });
         }
+    }
+
+    /// The counter bytes of the next words.
+    #[inline]
+    fn counters(&self, words: usize) -> &'a [u8] {
+        let Some(block) = &self.block else { return &[] };
+        let at = (block.entries.len() - self.rest.len()) / 4;
+        block.counters.get(at..at + words).unwrap_or_default()
     }
 
     /// Moves to the next counter value that ends in these 20 bits.

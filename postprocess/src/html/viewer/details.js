@@ -66,7 +66,7 @@ function detailsOf(store, i) {
   if (!arc) lines.push(["Argument", `${store.arg[i]} (0x${store.arg[i].toString(16)})`]);
   if (kind === Kind.SYSCALL) lines.push(["Returned", `${returnText(store.ret[i])} (${store.ret[i]})`]);
   if (store.rpc[i] !== 0) lines.push(["RPC", String(store.rpc[i] & 0xffff)]);
-  if (hasIpc(store) && isExecution(kind)) lines.push(["Instr./cycle", IPC_TEXT[store.ipc[i] & 15]]);
+  if (isExecution(kind)) lines.push(...counterTexts(store, i));
   return lines;
 }
 

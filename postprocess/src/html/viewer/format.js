@@ -24,6 +24,12 @@ const IPC_TEXT = Object.freeze([
   "0", "1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8", "1", "1.25", "1.5", "1.75", "2", "2.5", "3", "3.5+",
 ]);
 
+/** Steps of the LLC code: last-level cache misses, in words. */
+const LLC_TEXT = Object.freeze([
+  "0", "1+", "8+", "16+", "32+", "64+", "128+", "256+", "512+", "1024+", "2048+", "4096+", "8192+", "16384+", "32768+",
+  "65536+",
+]);
+
 /**
  * A name as it can be shown: control and direction characters would let it disguise itself.
  * @param {string | undefined} name
@@ -132,12 +138,26 @@ function spanText(store, i) {
   if (cpu >= 0) parts.push(`CPU ${cpu}`);
   if (pid > 0) parts.push(threadText(store, pid));
   if (store.rpc[i] > 0) parts.push(`RPC ${store.rpc[i] & 0xffff}`);
-  if (hasIpc(store) && isExecution(kind)) parts.push(`ipc ${IPC_TEXT[store.ipc[i] & 15]}`);
+  if (isExecution(kind)) parts.push(...counterTexts(store, i).map(([what, value]) => `${what} ${value}`));
   return parts.join("  ");
 }
 
-/** @param {Store} store */
-const hasIpc = (store) => (store.meta.flags & 0x80) !== 0;
+/**
+ * What was counted during a span, by the flags of the trace: pairs of what and value. Two counters share one code, two
+ * bits each.
+ * @param {Store} store
+ * @param {number} i
+ * @returns {[string, string][]}
+ */
+function counterTexts(store, i) {
+  const code = store.ipc[i] & 15;
+  switch (store.meta.flags & 0xa0) {
+    case 0x80: return [["IPC", IPC_TEXT[code]]];
+    case 0x20: return [["LLC misses", LLC_TEXT[code]]];
+    case 0xa0: return [["IPC", `${IPC_TEXT[code & 12]}+`], ["LLC misses", `${["0", "8", "64", "512"][code & 3]}+`]];
+    default: return [];
+  }
+}
 
 /**
  * A thread as name.pid.
