@@ -4,8 +4,9 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use anyhow::{bail, Result};
+use anyhow::Result;
 use clap::{Parser, Subcommand};
+use kutrace_format::abi::command::{IPC, LLC, WRAP};
 
 use crate::device::Device;
 use crate::report::{self, Exit};
@@ -14,8 +15,8 @@ use crate::target::{Existing, Target};
 use crate::words::{self, Giver};
 
 const AFTER: &str = "\
-Without a command, words are read from standard input, one per line: go, gowrap,
-stop [NAME], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit.
+Without a command, words are read from standard input, one a line: stop [NAME],
+go[ipc][llc][wrap], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit.
 Needs root, or CAP_PERFMON or CAP_SYS_ADMIN, and the module loaded.
 Exit status: 0 done, 1 failed, 2 not understood, 3 done but events were lost.
 
@@ -38,6 +39,18 @@ enum Command {
     Go,
     /// Record, and keep the newest when the memory is full.
     Gowrap,
+    /// Go with instructions per cycle; gollc: cache misses, goipcllc: both.
+    Goipc,
+    #[command(hide = true)]
+    Gollc,
+    #[command(hide = true)]
+    Goipcllc,
+    #[command(hide = true, alias = "gowrapipc")]
+    Goipcwrap,
+    #[command(hide = true)]
+    Gollcwrap,
+    #[command(hide = true)]
+    Goipcllcwrap,
     /// Stop, and write the trace; again, to write it once more.
     #[command(alias = "0")]
     Stop {
@@ -49,23 +62,25 @@ enum Command {
     },
     /// Show the state of the recorder.
     Status,
-    /// The counting starts of the original.
-    #[command(hide = true, aliases = ["gollc", "goipcllc", "goipcwrap", "gowrapipc", "gollcwrap", "goipcllcwrap"])]
-    Goipc,
 }
 
 /// Does what is asked.
 pub fn run(arguments: Arguments) -> Result<Exit> {
     let mut session = Session::<Device>::new();
     match arguments.command {
-        Some(Command::Go) => session.go(Mode::StopWhenFull)?,
-        Some(Command::Gowrap) => session.go(Mode::Wrap)?,
+        Some(Command::Go) => session.go(Mode(0))?,
+        Some(Command::Gowrap) => session.go(Mode(WRAP))?,
+        Some(Command::Goipc) => session.go(Mode(IPC))?,
+        Some(Command::Gollc) => session.go(Mode(LLC))?,
+        Some(Command::Goipcllc) => session.go(Mode(IPC | LLC))?,
+        Some(Command::Goipcwrap) => session.go(Mode(IPC | WRAP))?,
+        Some(Command::Gollcwrap) => session.go(Mode(LLC | WRAP))?,
+        Some(Command::Goipcllcwrap) => session.go(Mode(IPC | LLC | WRAP))?,
         Some(Command::Stop { force, file }) => {
             let existing = if force { Existing::Replace } else { Existing::Keep };
             return session.stop(&Target::new(file, existing));
         }
         Some(Command::Status) => report::print(&session.status()?)?,
-        Some(Command::Goipc) => bail!(words::no_counters()),
         None => {
             let giver = if io::stdin().is_terminal() { Giver::Person } else { Giver::Script };
             return words::run(&mut session, io::stdin().lock(), giver);

@@ -100,6 +100,14 @@ fn refusal(errno: Errno) -> Failure {
             "the TSC of this machine is not stable: times would be wrong",
             "the kernel's log says why: dmesg | grep -i tsc",
         ),
+        Errno::OPNOTSUPP => Failure::new(
+            "this machine has no counters of instructions or cache misses",
+            "virtual machines mostly have none; use go or gowrap",
+        ),
+        Errno::NOSPC => Failure::new(
+            "another program uses the counters of this machine",
+            "end it (perf, another profiler), or use go or gowrap",
+        ),
         Errno::NOTTY => {
             let fact = format!("not a recorder of version {VERSION}");
             Failure::new(fact, "install module and tools from the same release")
@@ -121,7 +129,8 @@ mod tests {
 
     #[test]
     fn each_refusal_is_one_line() {
-        for errno in [Errno::NOENT, Errno::PERM, Errno::ACCESS, Errno::BUSY, Errno::NOTTY, Errno::OPNOTSUPP] {
+        let known = [Errno::NOENT, Errno::PERM, Errno::BUSY, Errno::IO, Errno::OPNOTSUPP, Errno::NOSPC, Errno::NOTTY];
+        for errno in known.into_iter().chain([Errno::NOMEM]) {
             assert!(!refusal(errno).to_string().contains('\n'));
         }
         assert_eq!(refusal(Errno::NOENT).to_string(), "not there: is the module loaded?");

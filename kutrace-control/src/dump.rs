@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The file: header, names, blocks (docs/format.md).
 //!
-//! Invariant: what is written depends on the arguments only; nothing behind a block's content leaves the pool.
+//! Invariant: what is written depends on the arguments only; nothing behind a block's content leaves the pool, but
+//! the counter bytes of that content.
 
 use std::io::{self, Write};
 
-use kutrace_format::abi::block::{BYTES, CRC_AT, UUID_AT};
-use kutrace_format::abi::command::Info;
-use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_WRAP, FLAG_WRAPPED, NAMES};
+use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, COUNTERS_AT, CRC_AT, HEADER_WORDS, UUID_AT};
+use kutrace_format::abi::command::{Info, IPC, LLC};
+use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, FLAG_WRAP, FLAG_WRAPPED, NAMES};
 
 use crate::names::Names;
 use crate::selection::{Choice, Recycling, Selection};
@@ -25,8 +26,10 @@ pub fn recycling(info: &Info) -> Recycling {
 pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 16]) -> Header {
     let wrap = if recycling(info) == Recycling::Oldest { FLAG_WRAP } else { 0 };
     let wrapped = if has_wrapped(info) { FLAG_WRAPPED } else { 0 };
+    let ipc = if info.flags & IPC != 0 { FLAG_IPC } else { 0 };
+    let llc = if info.flags & LLC != 0 { FLAG_LLC } else { 0 };
     Header {
-        flags: wrap | wrapped,
+        flags: wrap | wrapped | ipc | llc,
         shift: info.shift,
         tsc_hz: u64::from(info.tsc_khz) * 1000,
         cpus: info.cpus,
@@ -64,20 +67,23 @@ pub fn write_trace(
     out.write_all(&section.to_bytes())?;
     let mut copy = vec![0; BYTES];
     for choice in &selection.blocks {
-        copy_block(pool, choice, &header.uuid, &mut copy);
+        copy_block(pool, choice, header, &mut copy);
         out.write_all(&copy)?;
         written(BYTES);
     }
     Ok(())
 }
 
-/// Copies a block, zero behind its content, with the trace's identity and its checksum.
-fn copy_block(pool: &[u8], choice: &Choice, uuid: &[u8; 16], copy: &mut [u8]) {
-    let block = &pool[choice.index * BYTES..][..choice.content];
-    let (content, rest) = copy.split_at_mut(choice.content);
-    content.copy_from_slice(block);
-    rest.fill(0);
-    copy[UUID_AT..UUID_AT + uuid.len()].copy_from_slice(uuid);
+/// Copies a block, zero behind its content but for counter bytes, with the trace's identity and its checksum.
+fn copy_block(pool: &[u8], choice: &Choice, header: &Header, copy: &mut [u8]) {
+    let block = &pool[choice.index * BYTES..][..BYTES];
+    copy.fill(0);
+    copy[..choice.content].copy_from_slice(&block[..choice.content]);
+    if header.flags & (FLAG_IPC | FLAG_LLC) != 0 {
+        let words = (choice.content / 4 - HEADER_WORDS).min(COUNTED_WORDS);
+        copy[COUNTERS_AT..][..words].copy_from_slice(&block[COUNTERS_AT..][..words]);
+    }
+    copy[UUID_AT..][..header.uuid.len()].copy_from_slice(&header.uuid);
     seal(copy, CRC_AT);
 }
 
@@ -161,6 +167,24 @@ mod tests {
             assert_eq!(written[UUID_AT..UUID_AT + 16], UUID);
             assert_eq!(written[128..content], pool[original * BYTES..][128..content]);
             assert!(written[content..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn counter_bytes_of_the_content_are_written_and_no_others() {
+        let pool = block(0, 0, 20, 256);
+        let selection = Selection::of(&pool, Recycling::Never);
+        for flags in [0, IPC, LLC, IPC | LLC] {
+            let header = header(&Info { flags, ..info() }, &selection, UUID, UUID);
+            let mut copy = vec![1; BYTES];
+            copy_block(&pool, &selection.blocks[0], &header, &mut copy);
+            let (words, behind) = copy[COUNTERS_AT..].split_at((256 - 128) / 4);
+            assert!(words.iter().all(|byte| *byte == if flags == 0 { 0 } else { 0xee }), "{flags}");
+            assert!(copy[256..COUNTERS_AT].iter().chain(behind).all(|byte| *byte == 0), "{flags}");
+            assert_eq!(
+                (header.flags & FLAG_IPC != 0, header.flags & FLAG_LLC != 0),
+                (flags & IPC != 0, flags & LLC != 0)
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{bail, ensure, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Info, Setup, DEFAULT_SHIFT, STATE_EMPTY, STATE_TRACING, WRAP};
+use kutrace_format::abi::command::{Info, Setup, DEFAULT_SHIFT, STATE_EMPTY, STATE_TRACING};
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::device::Recorder;
@@ -24,14 +24,9 @@ use crate::selection::Selection;
 use crate::status;
 use crate::target::Target;
 
-/// What happens when the memory is full.
+/// How to record: what [`Setup::flags`] can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Recording ends.
-    StopWhenFull,
-    /// The oldest blocks are overwritten.
-    Wrap,
-}
+pub struct Mode(pub u32);
 
 /// A recorder in use.
 #[derive(Debug)]
@@ -58,8 +53,7 @@ impl<R: Recorder> Session<R> {
     /// Empties the recorder and starts it.
     pub fn go(&mut self, mode: Mode) -> Result<()> {
         self.refuse_while_tracing()?;
-        let flags = if mode == Mode::Wrap { WRAP } else { 0 };
-        self.recorder()?.reset(Setup { flags, shift: DEFAULT_SHIFT })?;
+        self.recorder()?.reset(Setup { flags: mode.0, shift: DEFAULT_SHIFT })?;
         self.start()
     }
 

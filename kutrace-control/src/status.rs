@@ -4,14 +4,14 @@
 use std::fmt::Write;
 
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Info, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, WRAP};
+use kutrace_format::abi::command::{Info, IPC, LLC, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, WRAP};
 
 /// The lines; `now_ns` is CLOCK_MONOTONIC.
 pub fn lines(info: &Info, now_ns: u64) -> String {
     let mut text = String::new();
     for (label, value) in [
         ("state", state(info, now_ns)),
-        ("mode", mode(info).to_owned()),
+        ("mode", mode(info)),
         ("used", used(info)),
         ("lost", format!("{} events", info.lost)),
         ("clock", clock(info)),
@@ -47,11 +47,18 @@ fn state(info: &Info, now_ns: u64) -> String {
     }
 }
 
-fn mode(info: &Info) -> &'static str {
-    match info.flags & WRAP {
+fn mode(info: &Info) -> String {
+    let full = match info.flags & WRAP {
         0 => "stop when full",
         _ => "wrap, the newest is kept",
-    }
+    };
+    let counters = match info.flags & (IPC | LLC) {
+        0 => "",
+        IPC => "; IPC",
+        LLC => "; LLC",
+        _ => "; IPC and LLC",
+    };
+    format!("{full}{counters}")
 }
 
 fn used(info: &Info) -> String {
@@ -105,6 +112,13 @@ module: version 5, 4 CPUs
     fn a_wrapped_trace_says_that_older_blocks_are_gone() {
         let info = Info { flags: WRAP, blocks_taken: 700, ..info() };
         assert_eq!(used(&info), "512 of 512 blocks (32.0 of 32.0 MB), older ones overwritten");
+    }
+
+    #[test]
+    fn the_mode_tells_what_is_counted() {
+        let with = |flags| mode(&Info { flags, ..info() });
+        assert_eq!([with(IPC), with(LLC)], ["stop when full; IPC", "stop when full; LLC"]);
+        assert_eq!(with(WRAP | IPC | LLC), "wrap, the newest is kept; IPC and LLC");
     }
 
     #[test]

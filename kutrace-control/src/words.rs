@@ -11,10 +11,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
+use kutrace_format::abi::command::{IPC, LLC, WRAP};
 
 use crate::device::Recorder;
-use crate::report::{self, Exit, Failure};
+use crate::report::{self, Exit};
 use crate::session::{Mode, Session};
 use crate::target::{Existing, Target};
 
@@ -45,8 +46,6 @@ pub enum Word {
     Implied,
     /// An empty line.
     Empty,
-    /// A start with counters.
-    Counters,
     /// Anything else.
     Unknown(String),
 }
@@ -60,7 +59,8 @@ pub enum Giver {
     Script,
 }
 
-const WORDS: &str = "words: go, gowrap, stop [NAME], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit";
+const WORDS: &str =
+    "words: go[ipc][llc][wrap], stop [NAME], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit";
 
 /// Carries out the words of `input` to its end.
 pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver: Giver) -> Result<Exit> {
@@ -122,7 +122,6 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Resu
         Word::Empty | Word::Implied => (),
         Word::Test => drop(session.recorder()?),
         Word::Wait(time) => thread::sleep(time),
-        Word::Counters => bail!(no_counters()),
         Word::Unknown(line) => {
             report::say(format_args!("not a word: '{}'; {WORDS}", line.escape_debug()));
             return Ok(Step::Next(Exit::Usage));
@@ -131,15 +130,8 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Resu
     Ok(Step::Next(Exit::Done))
 }
 
-/// The answer to a start with counters.
-pub fn no_counters() -> Failure {
-    Failure::new("counters (IPC, LLC) are not recorded by this version", "use go or gowrap")
-}
-
 fn bare(word: &[u8]) -> Option<Word> {
     Some(match word {
-        b"go" => Word::Go(Mode::StopWhenFull),
-        b"gowrap" => Word::Go(Mode::Wrap),
         b"on" => Word::On,
         b"off" => Word::Off,
         b"reset" => Word::Reset,
@@ -147,11 +139,24 @@ fn bare(word: &[u8]) -> Option<Word> {
         b"test" => Word::Test,
         b"quit" | b"exit" => Word::Quit,
         b"init" | b"flush" => Word::Implied,
-        b"goipc" | b"gollc" | b"goipcllc" | b"goipcwrap" | b"gowrapipc" | b"gollcwrap" | b"goipcllcwrap" => {
-            Word::Counters
-        }
-        _ => return None,
+        word => Word::Go(mode(word)?),
     })
+}
+
+/// The mode of `go`, followed by any of `ipc`, `llc` and `wrap`, each at most once.
+fn mode(word: &[u8]) -> Option<Mode> {
+    let mut rest = word.strip_prefix(b"go")?;
+    let mut flags = 0;
+    while !rest.is_empty() {
+        let parts = [(&b"ipc"[..], IPC), (b"llc", LLC), (b"wrap", WRAP)];
+        let (flag, behind) = parts.iter().find_map(|(part, flag)| Some((flag, rest.strip_prefix(*part)?)))?;
+        if flags & flag != 0 {
+            return None;
+        }
+        flags |= flag;
+        rest = behind;
+    }
+    Some(Mode(flags))
 }
 
 fn unknown(line: &[u8]) -> Word {
@@ -181,8 +186,13 @@ mod tests {
     fn words_are_understood_with_blanks_around_them() {
         let path = |name: &str| Some(PathBuf::from(name));
         for (line, word) in [
-            ("go\n", Word::Go(Mode::StopWhenFull)),
-            ("  gowrap \r\n", Word::Go(Mode::Wrap)),
+            ("go\n", Word::Go(Mode(0))),
+            ("  gowrap \r\n", Word::Go(Mode(WRAP))),
+            ("goipc\n", Word::Go(Mode(IPC))),
+            ("gowrapipc\n", Word::Go(Mode(IPC | WRAP))),
+            ("goipcllcwrap\n", Word::Go(Mode(IPC | LLC | WRAP))),
+            ("goipcipc\n", Word::Unknown("goipcipc".to_owned())),
+            ("goipcs\n", Word::Unknown("goipcs".to_owned())),
             ("stop", Word::Stop(None)),
             ("stop one\n", Word::Stop(path("one.trace"))),
             ("stop  a b.raw\n", Word::Stop(path("a b.raw"))),
@@ -194,7 +204,6 @@ mod tests {
             ("exit\n", Word::Quit),
             ("init\n", Word::Implied),
             ("\n", Word::Empty),
-            ("goipcwrap\n", Word::Counters),
             ("wait\n", Word::Unknown("wait".to_owned())),
             ("wait -1\n", Word::Unknown("wait -1".to_owned())),
             ("stopit\n", Word::Unknown("stopit".to_owned())),
@@ -231,15 +240,15 @@ mod tests {
     #[test]
     fn a_script_ends_at_the_first_word_that_fails() {
         let mut session = session(0);
-        let error = run(&mut session, &b"goipc\ngo\n"[..], Giver::Script).unwrap_err();
-        assert_eq!(error.to_string(), "counters (IPC, LLC) are not recorded by this version");
+        let error = run(&mut session, &b"dump\ngo\n"[..], Giver::Script).unwrap_err();
+        assert_eq!(error.to_string(), "nothing is recorded");
         assert!(session.recorder().unwrap().log.borrow().is_empty());
     }
 
     #[test]
     fn a_person_is_asked_again() {
         let mut session = session(0);
-        assert_eq!(run(&mut session, &b"goipc\ngo\n"[..], Giver::Person).unwrap(), Exit::Failed);
+        assert_eq!(run(&mut session, &b"dump\ngo\n"[..], Giver::Person).unwrap(), Exit::Failed);
         assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start"]);
     }
 }

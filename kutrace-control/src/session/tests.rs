@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs;
 
-use kutrace_format::abi::command::{Moment, STATE_STOPPED};
+use kutrace_format::abi::command::{Moment, STATE_STOPPED, WRAP};
 use kutrace_format::file::{Header, HEADER_BYTES};
 
 use super::*;
@@ -76,7 +76,7 @@ fn go_then_stop_writes_the_trace_and_leaves_it_in_the_recorder() {
     let directory = tempfile::tempdir().unwrap();
     let (first, second) = (directory.path().join("1"), directory.path().join("2"));
     let mut session = session(0);
-    session.go(Mode::Wrap).unwrap();
+    session.go(Mode(WRAP)).unwrap();
     assert_eq!(session.stop(&file(&first)).unwrap(), Exit::Done);
     assert_eq!(session.stop(&file(&second)).unwrap(), Exit::Done);
     assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset to wrap", "start", "stop"]);
@@ -92,7 +92,7 @@ fn lost_events_are_written_around_and_end_with_status_3() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t");
     let mut session = session(5);
-    session.go(Mode::StopWhenFull).unwrap();
+    session.go(Mode(0)).unwrap();
     assert_eq!(session.stop(&file(&path)).unwrap(), Exit::Lost);
     assert!(path.exists());
 }
@@ -100,8 +100,8 @@ fn lost_events_are_written_around_and_end_with_status_3() {
 #[test]
 fn a_running_trace_is_not_started_again() {
     let mut session = session(0);
-    session.go(Mode::StopWhenFull).unwrap();
-    for again in [session.go(Mode::Wrap), session.on(), session.reset()] {
+    session.go(Mode(0)).unwrap();
+    for again in [session.go(Mode(WRAP)), session.on(), session.reset()] {
         assert_eq!(again.unwrap_err().to_string(), "a trace is running");
     }
     assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start"]);
@@ -122,7 +122,7 @@ fn a_file_in_the_way_stops_the_trace_and_keeps_it() {
     let (path, other) = (directory.path().join("t"), directory.path().join("other"));
     fs::write(&path, "mine").unwrap();
     let mut session = session(0);
-    session.go(Mode::StopWhenFull).unwrap();
+    session.go(Mode(0)).unwrap();
     assert!(session.stop(&file(&path)).is_err());
     assert_eq!(session.recorder().unwrap().info().unwrap().state, STATE_STOPPED);
     assert_eq!(session.stop(&file(&other)).unwrap(), Exit::Done);
@@ -131,7 +131,7 @@ fn a_file_in_the_way_stops_the_trace_and_keeps_it() {
 #[test]
 fn a_reset_keeps_the_mode() {
     let mut session = session(0);
-    session.go(Mode::Wrap).unwrap();
+    session.go(Mode(WRAP)).unwrap();
     session.off().unwrap();
     session.reset().unwrap();
     assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset to wrap", "start", "stop", "reset to wrap"]);
