@@ -193,7 +193,6 @@ pub fn record<L: Lane>(lane: L, words: u64, write: impl Fn(L, Claim)) {
     lane.enter();
     match claim(lane, words) {
         Some(claim) => {
-            lane.note(claim.at);
             write(lane, claim);
             lane.leave();
         }
@@ -206,7 +205,6 @@ pub fn record<L: Lane>(lane: L, words: u64, write: impl Fn(L, Claim)) {
 #[inline(never)]
 fn record_slow<L: Lane>(lane: L, words: u64, write: impl Fn(L, Claim)) {
     if let Some(claim) = claim_slow(lane, words) {
-        lane.note(claim.at);
         write(lane, claim);
     }
     lane.leave();

@@ -32,14 +32,14 @@ pub const NO_CALL: Position = Position(0);
 /// Records an event that its number says all about.
 #[inline(always)]
 pub fn event<L: Lane>(lane: L, event: u32) {
-    record(lane, 1, move |lane, claim| lane.store(claim.at, entry_of(event, claim.time)));
+    record(lane, 1, move |lane, claim| put(lane, claim.at, event, claim.time));
 }
 
 /// Records an event with one value.
 #[inline(always)]
 pub fn value<L: Lane>(lane: L, event: u32, value: u32) {
     record(lane, 2, move |lane, claim| {
-        lane.store(claim.at, entry_of(event, claim.time));
+        put(lane, claim.at, event, claim.time);
         lane.store(claim.word(1), value);
     });
 }
@@ -49,7 +49,7 @@ pub fn value<L: Lane>(lane: L, event: u32, value: u32) {
 pub fn syscall<L: Fold>(lane: L, nr: u32, arg: u64) {
     record(lane, 2, move |lane, claim| {
         lane.set_call(claim.word(2), claim.time);
-        lane.store(claim.at, entry_of(nr.wrapping_add(SYSCALL.into()), claim.time));
+        put(lane, claim.at, nr.wrapping_add(SYSCALL.into()), claim.time);
         lane.store(claim.word(1), Call::open(arg));
     });
 }
@@ -109,7 +109,10 @@ fn fold<L: Fold>(lane: L, write: impl Fn(Position, u64) -> Option<()>) -> bool {
 /// Records who a task is.
 #[inline(always)]
 pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
-    record(lane, 1 + TASK_WORDS as u64, |lane, claim| write_task(lane, claim, words));
+    record(lane, 1 + TASK_WORDS as u64, |lane, claim| {
+        lane.note(claim.at);
+        write_task(lane, claim, words);
+    });
 }
 
 /// Records a switch to the task that `words` tell of, in the same block as who it is.
@@ -117,9 +120,16 @@ pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
 pub fn switch_to_named<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     record(lane, 1 + TASK_WORDS as u64 + 2, |lane, claim| {
         write_task(lane, claim, words);
-        lane.store(claim.word(1 + TASK_WORDS as u64), entry(SWITCH, claim.time));
+        put(lane, claim.word(1 + TASK_WORDS as u64), SWITCH.into(), claim.time);
         lane.store(claim.word(2 + TASK_WORDS as u64), words[0]);
     });
+}
+
+/// Writes an event's own word.
+#[inline(always)]
+fn put<L: Lane>(lane: L, at: Position, event: u32, time: u64) {
+    lane.note(at);
+    lane.store(at, entry_of(event, time));
 }
 
 #[inline(always)]

@@ -142,6 +142,7 @@ fn every_planted_fault_is_found() {
         (Fault::DeadlineTooLate, Bounds { interrupts: 1, gaps: 1, ..STOP }),
         (Fault::SpareForgotten, Bounds { kinds: &[Record::Storm], ..small }),
         (Fault::BlockGivenBackWhenFull, wrap),
+        (Fault::CounterByteBeside, small),
         (Fault::LossNotCounted, Bounds { blocks: 1, ..small }),
         (Fault::OutsideNotCounted, Bounds { gates: 1, ..small }),
         (Fault::ReaderDoesNotWait, snapshot),

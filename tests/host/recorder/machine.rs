@@ -70,6 +70,7 @@ pub enum Fault {
     SpareForgotten,
     BlockGivenBackWhenFull,
     LossNotCounted,
+    CounterByteBeside,
     OutsideNotCounted,
     CallNotForgotten,
     ReaderDoesNotWait,
@@ -111,6 +112,8 @@ pub struct Memory {
     pub lost_after: bool,
     following: Block,
     pub words: Vec<Option<u32>>,
+    /// How often each word was noted: as often as its counter byte is written.
+    pub notes: Vec<u8>,
 }
 
 /// Everything that a run changes.
@@ -183,6 +186,7 @@ impl Machine {
             lost_after: false,
             following: NO_BLOCK,
             words: Vec::new(),
+            notes: Vec::new(),
         };
         let state = State {
             cpus: [cpu.clone(), cpu],
@@ -464,8 +468,10 @@ impl Lane for OnCpu<'_> {
         }
     }
 
-    fn note(&self, _at: Position) {
-        self.with(|cpu| cpu.noted += 1)
+    fn note(&self, at: Position) {
+        let beside = usize::from(self.faulty(Fault::CounterByteBeside));
+        self.with_memory(at.block(), |memory| memory.notes[(content(at) + beside) % ENTRY_WORDS] += 1);
+        self.machine.state.borrow_mut().cpus[self.cpu].noted += 1;
     }
 
     fn count_loss(&self) {
@@ -491,6 +497,7 @@ impl Lane for OnCpu<'_> {
                 lost_after: false,
                 following: NO_BLOCK,
                 words: vec![None; ENTRY_WORDS],
+                notes: vec![0; ENTRY_WORDS],
             }
         })
     }

@@ -2,7 +2,7 @@
 //! What a run leaves in the blocks, read as a reader would, against what the run was asked to record.
 
 use super::machine::{Cpu, Machine, Memory, State};
-use crate::abi::event::{argument_words, FULL_TIME, SMALL_RETURN, SYSCALL};
+use crate::abi::event::{argument_words, FULL_TIME, SMALL_RETURN, SYSCALL, SYSCALL_RETURN};
 use crate::abi::word::{event, time, Call, TIME_PERIOD};
 
 /// What is wrong with the trace of `cpu`, if anything. Recording has ended.
@@ -38,6 +38,17 @@ pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
     None
 }
 
+/// Where an event and a folded return are noted: how often at each word of the entry.
+fn notes_of(number: u16, arguments: &[u32]) -> Vec<u8> {
+    let is_call = (SYSCALL..SYSCALL_RETURN).contains(&number);
+    let mut notes = vec![0; 1 + arguments.len()];
+    notes[0] = u8::from(number != FULL_TIME);
+    if is_call && Call::decode(arguments[0]).folded.is_some() {
+        notes[1] = 1;
+    }
+    notes
+}
+
 /// Reads the blocks of one CPU in their order.
 pub struct Reader<'a> {
     /// Every time the clock showed.
@@ -65,6 +76,10 @@ impl<'a> Reader<'a> {
             let number = event(words[at]);
             let count = argument_words(number).filter(|_| number != 0).ok_or("has an unknown event")?;
             let arguments = words.get(at + 1..at + 1 + count).ok_or("cuts an entry")?;
+            let notes = &block.notes[at..at + 1 + count];
+            if notes != notes_of(number, arguments) {
+                return Err(format!("event {number:#x} {arguments:x?} is noted at {notes:?}"));
+            }
             self.entry(words[at], number, arguments)?;
             at += 1 + count;
         }
