@@ -11,7 +11,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use kernel::prelude::*;
 
-use crate::abi::block;
+use crate::abi::block::{self, COUNTED_WORDS, COUNTERS_AT};
+use crate::abi::command::{IPC, LLC, WRAP};
 use crate::claim::{Block, Position};
 use crate::ffi;
 use crate::lane::PerCpu;
@@ -38,6 +39,8 @@ pub struct Pool {
     first: u64,
     states: *mut BlockState,
     blocks: u64,
+    /// Whether blocks have counter bytes.
+    counting: bool,
     wrap: bool,
     open: AtomicBool,
     taken: AtomicU64,
@@ -56,6 +59,7 @@ static POOL: PoolCell = PoolCell(UnsafeCell::new(Pool {
     first: 0,
     states: ptr::null_mut(),
     blocks: 0,
+    counting: false,
     wrap: false,
     open: AtomicBool::new(false),
     taken: AtomicU64::new(0),
@@ -112,6 +116,14 @@ impl Pool {
         unsafe { (*header).flags = flags };
         // SAFETY: as above.
         unsafe { (*header).content_bits = u64::from(at.offset()) * 8 };
+    }
+
+    /// Clears a block's counter bytes, in a trace that has them. The caller's CPU holds the block.
+    pub fn clear_counters(&self, block: Block) {
+        if self.counting {
+            // SAFETY: the bytes are the last of the block.
+            unsafe { ptr::write_bytes((block.0 as *mut u8).add(COUNTERS_AT), 0, COUNTED_WORDS) };
+        }
     }
 
     /// Remembers which block follows on the same CPU.
@@ -180,11 +192,12 @@ pub fn free() {
     pool.states = ptr::null_mut();
 }
 
-/// Empties the pool and every CPU's state. No hook may run.
-pub fn reset(wrap: bool, shift: u32) {
+/// Empties the pool and every CPU's state. No hook may run, and no counter be open.
+pub fn reset(flags: u32, shift: u32) {
     // SAFETY: no hook runs and the caller holds the control lock.
     let pool = unsafe { &mut *POOL.0.get() };
-    pool.wrap = wrap;
+    pool.wrap = flags & WRAP != 0;
+    pool.counting = flags & (IPC | LLC) != 0;
     *pool.open.get_mut() = false;
     *pool.taken.get_mut() = 0;
     #[cfg(kutrace_count)]
@@ -274,7 +287,8 @@ pub fn cpus() -> u32 {
     unsafe { ffi::kutrace_shim_cpus() }
 }
 
-fn for_each_cpu(mut each: impl FnMut(u32, *mut PerCpu)) {
+/// Calls `each` with every possible CPU and its state.
+pub fn for_each_cpu(mut each: impl FnMut(u32, *mut PerCpu)) {
     for cpu in 0..cpus() {
         // SAFETY: `cpu` is below nr_cpu_ids.
         if unsafe { ffi::kutrace_shim_possible(cpu) } {

@@ -6,26 +6,30 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_long, c_uint};
+use core::ptr;
 
 use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Info, Moment, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, MAX_SHIFT, STATE_EMPTY,
-    STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
+    Info, Moment, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IPC, LLC, MAX_SHIFT,
+    STATE_EMPTY, STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
 };
-use crate::{buffer, clock, ffi, on_each_cpu};
+use crate::ffi::Ops;
+use crate::{buffer, clock, counters, ffi, hooks, on_each_cpu};
 
 struct State {
     state: u32,
     setup: Setup,
     start: Moment,
     stop: Moment,
+    /// What the kernel's hooks call; null for nothing.
+    connected: *const Ops,
 }
 
 struct StateCell(UnsafeCell<State>);
 
-// SAFETY: only `kutrace_control` and `stop_for_good` use it: under the control lock, and when the device is gone.
+// SAFETY: only `kutrace_control`, `prepare` and `end` use it: under the control lock, and while there is no device.
 unsafe impl Sync for StateCell {}
 
 static STATE: StateCell = StateCell(UnsafeCell::new(State {
@@ -33,6 +37,7 @@ static STATE: StateCell = StateCell(UnsafeCell::new(State {
     setup: Setup { flags: 0, shift: 0 },
     start: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
     stop: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
+    connected: ptr::null(),
 }));
 
 /// Runs one ioctl. `argument` is 256 zeroed bytes with the caller's structure at its start.
@@ -69,7 +74,16 @@ unsafe extern "C" fn kutrace_control(command: c_uint, argument: *mut u8) -> c_lo
 /// Prepares a first trace, when the module is loaded.
 pub fn prepare(setup: Setup) -> Result {
     // SAFETY: the device does not exist yet.
-    unsafe { &mut *STATE.0.get() }.reset(setup)
+    let state = unsafe { &mut *STATE.0.get() };
+    state.reset(setup)?;
+    state.connect()
+}
+
+/// Ends a trace that is running, when the module is unloaded. On return no hook runs.
+pub fn end() {
+    // SAFETY: the device does not exist any more.
+    unsafe { &mut *STATE.0.get() }.disconnect();
+    counters::close();
 }
 
 impl State {
@@ -91,15 +105,40 @@ impl State {
     }
 
     fn reset(&mut self, setup: Setup) -> Result {
-        if setup.flags & !WRAP != 0 || setup.shift > MAX_SHIFT {
+        if setup.flags & !(WRAP | IPC | LLC) != 0 || setup.shift > MAX_SHIFT {
             return Err(code::EINVAL);
         }
         if self.state == STATE_TRACING {
             return Err(code::EBUSY);
         }
-        buffer::reset(setup.flags & WRAP != 0, setup.shift);
-        *self = State { state: STATE_EMPTY, setup, start: Moment::default(), stop: Moment::default() };
+        // Refused before anything is emptied.
+        counters::open(setup.flags)?;
+        counters::close();
+        buffer::reset(setup.flags, setup.shift);
+        let (start, stop) = (Moment::default(), Moment::default());
+        *self = State { state: STATE_EMPTY, setup, start, stop, connected: self.connected };
         Ok(())
+    }
+
+    /// Lets the kernel's hooks call what records in the present mode.
+    fn connect(&mut self) -> Result {
+        let table = hooks::table(self.setup.flags);
+        if ptr::eq(self.connected, table) {
+            return Ok(());
+        }
+        self.disconnect();
+        // SAFETY: the table lives as long as the module, which disconnects before it goes.
+        kernel::error::to_result(unsafe { ffi::kutrace_register(table) })?;
+        self.connected = table;
+        Ok(())
+    }
+
+    fn disconnect(&mut self) {
+        if !self.connected.is_null() {
+            // SAFETY: this module is connected; on return no hook runs.
+            unsafe { ffi::kutrace_unregister() };
+            self.connected = ptr::null();
+        }
     }
 
     fn start(&mut self) -> Result {
@@ -110,6 +149,8 @@ impl State {
             pr_err!("the TSC is not stable on this machine: times would be wrong\n");
             return Err(code::EIO);
         }
+        self.connect()?;
+        counters::open(self.setup.flags)?;
         self.state = STATE_TRACING;
         // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
         // switch whose hook was still off would be missing from the trace.
@@ -132,6 +173,7 @@ impl State {
         on_each_cpu::close();
         // SAFETY: no precondition; on return no hook runs.
         unsafe { ffi::kutrace_disable() };
+        counters::close();
         buffer::finish(clock::tsc() >> self.setup.shift);
         #[cfg(kutrace_count)]
         buffer::print_counts();

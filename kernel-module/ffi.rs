@@ -18,6 +18,13 @@ pub struct Ops {
     pub task: unsafe extern "C" fn(*mut bindings::task_struct),
 }
 
+/// `struct kutrace_counter` of shim.h.
+#[repr(C)]
+pub struct PerfCounter {
+    pub event: *mut core::ffi::c_void,
+    pub index: *const core::ffi::c_int,
+}
+
 // `task_struct` contains an empty struct; only pointers to it cross.
 #[allow(improper_ctypes)]
 extern "C" {
@@ -43,6 +50,8 @@ extern "C" {
     pub fn kutrace_shim_free(memory: *mut c_void);
     pub fn kutrace_shim_open_call(task: *mut bindings::task_struct) -> u16;
     pub fn kutrace_shim_moment(moment: *mut Moment);
+    pub fn kutrace_shim_counter_open(cpu: u32, config: u64, counter: *mut PerfCounter) -> core::ffi::c_int;
+    pub fn kutrace_shim_counter_close(counter: *mut PerfCounter);
     pub fn kutrace_shim_tsc_khz() -> u32;
     pub fn kutrace_shim_tsc_unstable() -> bool;
     pub fn kutrace_shim_device_add() -> c_int;

@@ -5,42 +5,64 @@
 
 use kernel::bindings;
 
+use crate::abi::command::{IPC, LLC};
 use crate::abi::event::SWITCH;
 use crate::entry;
 use crate::ffi::Ops;
 use crate::lane::ThisCpu;
 use crate::task::Task;
 
-/// What the kernel's hook table calls.
-pub static OPS: Ops = Ops { event, value, syscall, syscall_return, switch_to, task };
+/// What the kernel's hook table calls in a trace without counters.
+static PLAIN: Ops = functions::<false>();
+/// And in one with counters.
+static COUNTING: Ops = functions::<true>();
+
+/// What the kernel's hook table is to call in a trace of these flags.
+pub fn table(flags: u32) -> &'static Ops {
+    match flags & (IPC | LLC) {
+        0 => &PLAIN,
+        _ => &COUNTING,
+    }
+}
+
+const fn functions<const COUNTING: bool>() -> Ops {
+    Ops {
+        event: event::<COUNTING>,
+        value: value::<COUNTING>,
+        syscall: syscall::<COUNTING>,
+        syscall_return: syscall_return::<COUNTING>,
+        switch_to: switch_to::<COUNTING>,
+        task: task::<COUNTING>,
+    }
+}
 
 /// The CPU whose hook this is.
 #[inline(always)]
-fn this_cpu() -> ThisCpu {
+fn this_cpu<const COUNTING: bool>() -> ThisCpu<COUNTING> {
     // SAFETY: hooks run with preemption off.
     let cpu = unsafe { ThisCpu::new() };
     cpu.count_call();
     cpu
 }
 
-unsafe extern "C" fn event(event: u32) {
-    entry::event(this_cpu(), event)
+unsafe extern "C" fn event<const COUNTING: bool>(event: u32) {
+    entry::event(this_cpu::<COUNTING>(), event)
 }
 
-unsafe extern "C" fn value(event: u32, value: u32) {
-    entry::value(this_cpu(), event, value)
+unsafe extern "C" fn value<const COUNTING: bool>(event: u32, value: u32) {
+    entry::value(this_cpu::<COUNTING>(), event, value)
 }
 
-unsafe extern "C" fn syscall(nr: u32, arg: u64) {
-    entry::syscall(this_cpu(), nr, arg)
+unsafe extern "C" fn syscall<const COUNTING: bool>(nr: u32, arg: u64) {
+    entry::syscall(this_cpu::<COUNTING>(), nr, arg)
 }
 
-unsafe extern "C" fn syscall_return(nr: u32, value: i64) {
-    entry::syscall_return(this_cpu(), nr, value)
+unsafe extern "C" fn syscall_return<const COUNTING: bool>(nr: u32, value: i64) {
+    entry::syscall_return(this_cpu::<COUNTING>(), nr, value)
 }
 
-unsafe extern "C" fn switch_to(next: *mut bindings::task_struct) {
-    let cpu = this_cpu();
+unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
+    let cpu = this_cpu::<COUNTING>();
     // SAFETY: the scheduler holds `next` until it runs.
     let next = unsafe { Task::new(next) };
     let pid = next.pid();
@@ -59,8 +81,8 @@ unsafe extern "C" fn switch_to(next: *mut bindings::task_struct) {
     }
 }
 
-unsafe extern "C" fn task(task: *mut bindings::task_struct) {
-    let cpu = this_cpu();
+unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct) {
+    let cpu = this_cpu::<COUNTING>();
     // SAFETY: the caller holds `task`.
     entry::task(cpu, unsafe { Task::new(task) }.words())
 }

@@ -18,6 +18,7 @@ mod lane;
 mod buffer;
 mod task;
 mod clock;
+mod counters;
 mod control;
 mod on_each_cpu;
 mod ffi;
@@ -37,11 +38,14 @@ impl kernel::Module for Recorder {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         buffer::allocate()?;
         let setup = abi::command::Setup { flags: 0, shift: abi::command::DEFAULT_SHIFT };
-        let connected = control::prepare(setup).and_then(|()| connect());
-        if connected.is_err() {
+        // SAFETY: the pool is allocated and reset.
+        let add_device = |()| kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
+        let ready = control::prepare(setup).and_then(add_device);
+        if ready.is_err() {
+            control::end();
             buffer::free();
         }
-        connected.map(|()| Recorder)
+        ready.map(|()| Recorder)
     }
 }
 
@@ -49,21 +53,7 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         // SAFETY: the device was added; no command runs behind this, so none can switch hooks on.
         unsafe { ffi::kutrace_shim_device_remove() };
-        // SAFETY: the operations were registered; on return no hook runs.
-        unsafe { ffi::kutrace_unregister() };
+        control::end();
         buffer::free();
     }
-}
-
-/// Connects the hooks and adds the device, or neither.
-fn connect() -> Result {
-    // SAFETY: OPS lives as long as the module, which disconnects before it goes.
-    kernel::error::to_result(unsafe { ffi::kutrace_register(&hooks::OPS) })?;
-    // SAFETY: the pool is allocated and reset.
-    let added = kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
-    if added.is_err() {
-        // SAFETY: registered above.
-        unsafe { ffi::kutrace_unregister() };
-    }
-    added
 }

@@ -11,6 +11,7 @@ use core::sync::atomic::{compiler_fence, Ordering};
 use crate::abi::block::{self, Header};
 use crate::buffer::pool;
 use crate::claim::{Block, End, Lane, Position, NO_BLOCK};
+use crate::counters::Counters;
 use crate::entry::{Fold, NO_CALL};
 use crate::{clock, ffi, task};
 
@@ -35,6 +36,7 @@ pub struct PerCpu {
     oldest: u64,
     /// Tasks named in the current block: pid in the low half, the block's sequence above.
     named: [u64; NAMED],
+    pub counters: Counters,
 }
 
 /// Slots of the table of named tasks. Tasks that share one are named more often, nothing else.
@@ -62,6 +64,7 @@ impl PerCpu {
             this,
             oldest: 0,
             named: [0; NAMED],
+            counters: Counters::new(),
         }
     }
 
@@ -101,9 +104,9 @@ impl Block {
     }
 }
 
-/// The CPU that the code runs on. Only hooks make one, with preemption off.
+/// The CPU that the code runs on, in a trace with counters or without. Only hooks make one, with preemption off.
 #[derive(Clone, Copy)]
-pub struct ThisCpu(());
+pub struct ThisCpu<const COUNTING: bool>(());
 
 /// Reads a field of this CPU's state in one instruction.
 macro_rules! get {
@@ -154,13 +157,13 @@ macro_rules! change {
     };
 }
 
-impl ThisCpu {
+impl<const COUNTING: bool> ThisCpu<COUNTING> {
     /// This CPU's state.
     ///
     /// # Safety
     /// Preemption is off until the value is gone.
     #[inline(always)]
-    pub unsafe fn new() -> ThisCpu {
+    pub unsafe fn new() -> ThisCpu<COUNTING> {
         ThisCpu(())
     }
 
@@ -173,6 +176,19 @@ impl ThisCpu {
     #[cfg(not(kutrace_count))]
     #[inline(always)]
     pub fn count_call(&self) {}
+
+    /// Counts an event in the header of its block, in a module that was built to count.
+    #[cfg(kutrace_count)]
+    fn count_event(&self, at: Position) {
+        let events = &raw mut (*at.block().header()).events;
+        // In one instruction, since an interrupt may count here too.
+        // SAFETY: this CPU owns the block.
+        unsafe { asm!("inc dword ptr [{}]", in(reg) events, options(nostack)) };
+    }
+
+    #[cfg(not(kutrace_count))]
+    #[inline(always)]
+    fn count_event(&self, _at: Position) {}
 
     /// The number of the block that the next entry goes into, if it fits there.
     pub fn block_number(&self) -> Option<u64> {
@@ -193,8 +209,11 @@ impl ThisCpu {
     }
 }
 
-impl Lane for ThisCpu {
-    const ROOM: u16 = (block::BYTES - 8) as u16;
+impl<const COUNTING: bool> Lane for ThisCpu<COUNTING> {
+    const ROOM: u16 = match COUNTING {
+        false => block::BYTES - 8,
+        true => (block::HEADER_WORDS + block::COUNTED_WORDS) * 4,
+    } as u16;
 
     #[inline(always)]
     fn enter(&self) {
@@ -254,16 +273,17 @@ impl Lane for ThisCpu {
         unsafe { ptr::write_volatile(at.0 as *mut u32, word) };
     }
 
-    #[cfg(not(kutrace_count))]
     #[inline(always)]
-    fn note(&self, _at: Position) {}
-
-    #[cfg(kutrace_count)]
     fn note(&self, at: Position) {
-        let events = &raw mut (*at.block().header()).events;
-        // In one instruction, since an interrupt may count here too.
-        // SAFETY: this CPU owns the block.
-        unsafe { asm!("inc dword ptr [{}]", in(reg) events, options(nostack)) };
+        self.count_event(at);
+        if COUNTING {
+            let this: *mut PerCpu = get!(this, ":r", reg, *mut PerCpu);
+            // SAFETY: `this` is this CPU's state.
+            let byte = unsafe { &(*this).counters }.sample();
+            let to = (at.block().0 as *mut u8).wrapping_add(block::counter_at(at.offset().into()));
+            // SAFETY: the byte lies in a block that this CPU owns, behind its entries.
+            unsafe { ptr::write_volatile(to, byte) };
+        }
     }
 
     fn count_loss(&self) {
@@ -302,6 +322,7 @@ impl Lane for ThisCpu {
         compiler_fence(Ordering::Release);
         // SAFETY: as above.
         unsafe { ptr::write_volatile(block.header(), header) };
+        pool().clear_counters(block);
     }
 
     fn begin_block(&self, block: Block) {
@@ -386,7 +407,7 @@ impl Lane for ThisCpu {
     }
 }
 
-impl Fold for ThisCpu {
+impl<const COUNTING: bool> Fold for ThisCpu<COUNTING> {
     #[inline(always)]
     fn call_end(&self) -> Position {
         Position(get!(call_end, ":r", reg, u64))

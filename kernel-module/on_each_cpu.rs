@@ -24,14 +24,14 @@ pub fn rotate() -> bool {
 
 unsafe extern "C" fn close_this(_: *mut c_void) {
     // SAFETY: interrupts are off.
-    claim::close(unsafe { ThisCpu::new() });
+    claim::close(unsafe { ThisCpu::<false>::new() });
 }
 
 unsafe extern "C" fn rotate_this(all: *mut c_void) {
     // SAFETY: `rotate` passes a pointer to an AtomicBool that outlives the call.
     let all = unsafe { &*all.cast::<AtomicBool>() };
     // SAFETY: interrupts are off.
-    if !claim::rotate(unsafe { ThisCpu::new() }) {
+    if !claim::rotate(unsafe { ThisCpu::<false>::new() }) {
         all.store(false, Ordering::Relaxed);
     }
 }

@@ -5,12 +5,14 @@
  * makes it unnecessary.
  */
 #include <linux/capability.h>
+#include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
+#include <linux/perf_event.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
@@ -119,6 +121,47 @@ void kutrace_shim_moment(struct kutrace_moment *moment)
 		moment->realtime_ns = realtime;
 		moment->monotonic_ns = monotonic;
 	}
+}
+
+/*
+ * Has perf count hardware event @config on a CPU, beside whatever else it
+ * counts there, if the CPU is online. A pinned event counts always, or fails.
+ * Remove when: bindings cover linux/perf_event.h.
+ */
+int kutrace_shim_counter_open(u32 cpu, u64 config,
+			      struct kutrace_counter *counter)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+		.config = config,
+		.pinned = 1,
+	};
+	struct perf_event *event = NULL;
+
+	cpus_read_lock();
+	if (cpu_online(cpu))
+		event = perf_event_create_kernel_counter(&attr, cpu, NULL,
+							 NULL, NULL);
+	cpus_read_unlock();
+
+	if (!event)
+		return 0;
+	if (IS_ERR(event))
+		return PTR_ERR(event) == -EBUSY ? -ENOSPC : -EOPNOTSUPP;
+	if (READ_ONCE(event->state) == PERF_EVENT_STATE_ERROR) {
+		perf_event_release_kernel(event);
+		return -ENOSPC;
+	}
+	counter->event = event;
+	counter->index = &event->hw.event_base_rdpmc;
+	return 0;
+}
+
+void kutrace_shim_counter_close(struct kutrace_counter *counter)
+{
+	if (counter->event)
+		perf_event_release_kernel(counter->event);
 }
 
 /* Remove when: bindings cover asm/tsc.h. */

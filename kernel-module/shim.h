@@ -8,6 +8,7 @@
 
 #include <linux/types.h>
 
+struct perf_event;
 struct task_struct;
 
 /* Room for PerCpu of lane.rs, which asserts the size. */
@@ -22,6 +23,12 @@ struct kutrace_moment {
 	u64 tsc;
 	u64 realtime_ns;
 	u64 monotonic_ns;
+};
+
+/* A counter, and the number by which rdpmc reads it; both null if closed. */
+struct kutrace_counter {
+	struct perf_event *event;
+	const int *index;
 };
 
 /* The largest structure an ioctl carries is smaller. */
@@ -44,6 +51,9 @@ void *kutrace_shim_alloc(size_t bytes);
 void kutrace_shim_free(void *memory);
 u16 kutrace_shim_open_call(struct task_struct *task);
 void kutrace_shim_moment(struct kutrace_moment *moment);
+int kutrace_shim_counter_open(u32 cpu, u64 config,
+			      struct kutrace_counter *counter);
+void kutrace_shim_counter_close(struct kutrace_counter *counter);
 u32 kutrace_shim_tsc_khz(void);
 bool kutrace_shim_tsc_unstable(void);
 int kutrace_shim_device_add(void);

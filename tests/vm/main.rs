@@ -4,6 +4,7 @@
 mod guest;
 mod trace;
 
+mod counters;
 mod demo;
 mod exact;
 mod full;

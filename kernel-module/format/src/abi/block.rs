@@ -32,6 +32,13 @@ pub const HEADER_WORDS: usize = 32;
 pub const COUNTED_WORDS: usize = (BYTES - HEADER_WORDS * 4) / 5;
 /// Byte offset of the counter byte of the first entry word.
 pub const COUNTERS_AT: usize = BYTES - COUNTED_WORDS;
+
+/// Byte offset of the counter byte of the entry word at byte offset `at`.
+#[inline(always)]
+pub const fn counter_at(at: usize) -> usize {
+    (COUNTERS_AT - HEADER_WORDS).wrapping_add(at / 4)
+}
+
 /// First word of every block that holds a trace: the magic number of CTF 1.8.
 pub const MAGIC: u32 = 0xc1fc_1fc1;
 /// [`Header::flags`]: the CPU lost events after the last entry of this block.

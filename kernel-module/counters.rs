@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Instructions and cache misses, by each CPU's own counters.
+//!
+//! perf has the counters: it knows the registers of each processor, sets them with care, shares them with its
+//! other users and restores them. Here they are read, by one instruction that every context may use.
+//!
+//! Invariant: counters are opened and closed while no hook runs.
+
+use core::arch::asm;
+use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use kernel::prelude::*;
+
+use crate::abi::command::{IPC, LLC};
+use crate::abi::counter::{byte, ipc_code, llc_code};
+use crate::{buffer, clock, ffi};
+
+/// `PERF_COUNT_HW_INSTRUCTIONS` of include/uapi/linux/perf_event.h.
+const INSTRUCTIONS: u64 = 1;
+/// `PERF_COUNT_HW_CACHE_MISSES`.
+const CACHE_MISSES: u64 = 3;
+
+/// Opens on every CPU that is online the counters that `flags` ask for, or none: EOPNOTSUPP where the machine
+/// has none, ENOSPC where others use them all.
+pub fn open(flags: u32) -> Result {
+    let mut result = Ok(());
+    buffer::for_each_cpu(|cpu, state| {
+        if result.is_ok() {
+            // SAFETY: no hook runs, so this is the only reference to that CPU's state.
+            result = unsafe { &mut (*state).counters }.open(cpu, flags);
+        }
+    });
+    if result.is_err() {
+        close();
+    }
+    result
+}
+
+/// Closes all counters that are open.
+pub fn close() {
+    // SAFETY: as in `open`.
+    buffer::for_each_cpu(|_, state| unsafe { &mut (*state).counters }.close());
+}
+
+/// The counters of one CPU, and when they were last read.
+pub struct Counters {
+    tsc: AtomicU64,
+    instructions: Counter,
+    misses: Counter,
+}
+
+impl Counters {
+    /// Counters that are off.
+    pub const fn new() -> Counters {
+        Counters { tsc: AtomicU64::new(0), instructions: Counter::new(), misses: Counter::new() }
+    }
+
+    fn open(&mut self, cpu: u32, flags: u32) -> Result {
+        if flags & IPC != 0 {
+            self.instructions.open(cpu, INSTRUCTIONS)?;
+        }
+        if flags & LLC != 0 {
+            self.misses.open(cpu, CACHE_MISSES)?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.instructions.close();
+        self.misses.close();
+        *self = Counters::new();
+    }
+
+    /// The counter byte of the time since the CPU's last sample; 0 for the first.
+    ///
+    /// An interrupt may sample between any two steps. What it leaves was counted before whatever is read behind
+    /// it, so that no difference is negative: an interval is at worst counted twice.
+    #[inline(always)]
+    pub fn sample(&self) -> u8 {
+        let before = self.tsc.load(Relaxed);
+        let now = clock::tsc();
+        self.tsc.store(now, Relaxed);
+        let (instructions, misses) = (self.instructions.advance(), self.misses.advance());
+        match before {
+            0 => 0,
+            _ => byte(ipc_code(instructions, now.saturating_sub(before)), llc_code(misses)),
+        }
+    }
+}
+
+/// One counter of one CPU.
+struct Counter {
+    perf: ffi::PerfCounter,
+    last: AtomicU64,
+}
+
+impl Counter {
+    const fn new() -> Counter {
+        let perf = ffi::PerfCounter { event: ptr::null_mut(), index: ptr::null() };
+        Counter { perf, last: AtomicU64::new(0) }
+    }
+
+    fn open(&mut self, cpu: u32, config: u64) -> Result {
+        // SAFETY: `perf` is closed and can be written.
+        kernel::error::to_result(unsafe { ffi::kutrace_shim_counter_open(cpu, config, &mut self.perf) })
+    }
+
+    fn close(&mut self) {
+        // SAFETY: `perf` is open or null, and no hook reads it any more.
+        unsafe { ffi::kutrace_shim_counter_close(&mut self.perf) }
+    }
+
+    /// What was counted since the last call; 0 for a counter that is off.
+    #[inline(always)]
+    fn advance(&self) -> u64 {
+        if self.perf.index.is_null() {
+            return 0;
+        }
+        let last = self.last.load(Relaxed);
+        // SAFETY: the counter is open, so the index is readable; perf may change it at any time.
+        let index = unsafe { ptr::read_volatile(self.perf.index) };
+        let now = read(index);
+        self.last.store(now, Relaxed);
+        now.saturating_sub(last)
+    }
+}
+
+/// The value of a counter that perf has chosen. It is as wide as the counter, and starts again where perf sets it:
+/// differences are what matters.
+#[inline(always)]
+fn read(index: i32) -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: perf gave the index of a counter that the processor has, and the kernel may execute rdpmc.
+    unsafe { asm!("rdpmc", in("ecx") index, out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
+    high << 32 | low
+}

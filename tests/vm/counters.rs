@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Counters: where the machine has none, one sentence and nothing else; where it has, codes in every trace.
+
+use postprocess::event::number::SWITCH;
+use postprocess::event::Event;
+
+use crate::guest;
+use crate::trace::Trace;
+
+const WORDS: [&str; 6] = ["goipc", "gollc", "goipcllc", "goipcwrap", "gollcwrap", "goipcllcwrap"];
+
+#[test]
+fn a_start_with_counters_counts_or_says_that_it_cannot() {
+    let run = guest::succeed(
+        &[],
+        &format!(
+            r#"
+            cd $SHARE
+            kutrace_control go; ls /usr/bin >/dev/null; kutrace_control stop first.raw
+            echo said=$(dmesg | grep -ciE 'kutrace|msr|perf')
+            for word in {}; do
+                status=0
+                kutrace_control $word 2>>refused || status=$?
+                echo $word=$status
+                if [ $status = 0 ]; then ls /usr/bin >/dev/null; kutrace_control stop $word.raw; fi
+            done
+            echo says=$(dmesg | grep -ciE 'kutrace|msr|perf')
+            kutrace_control stop again.raw
+            kutrace_control go; ls /usr/bin >/dev/null; kutrace_control stop last.raw
+            if [ -e /sys/bus/event_source/devices/cpu ]; then echo pmu=1; else echo pmu=0; fi
+            "#,
+            WORDS.join(" ")
+        ),
+    );
+    let last = Trace::read_whole(&run.file("last.raw"));
+    assert_eq!(last.events.meta.flags & 0xa0, 0);
+    assert_eq!(run.number("said"), run.number("says"), "the kernel's log grew");
+    match run.number("pmu") {
+        0 => refused(&run),
+        _ => counted(&run),
+    }
+}
+
+/// Each start is refused in one line and a hint, and the trace in the recorder stays.
+fn refused(run: &guest::Run) {
+    assert_eq!(WORDS.map(|word| run.number(word)), [1; 6]);
+    let lines = std::fs::read_to_string(run.file("refused")).unwrap();
+    let facts: Vec<_> = lines.lines().filter(|line| !line.starts_with("hint: ")).collect();
+    let fact = "kutrace_control: /dev/kutrace: reset: this machine has no counters of instructions or cache misses";
+    assert_eq!(facts, [fact; 6]);
+    // Names are gathered at each stop.
+    let events = |name| {
+        let mut events = Trace::read_whole(&run.file(name)).events.events;
+        events.retain(|e| e.event >= SWITCH);
+        events.into_iter().map(|e| Event { name: 0, ..e }).collect::<Vec<_>>()
+    };
+    assert!(events("first.raw") == events("again.raw"));
+}
+
+/// Every trace has codes, of what was asked for.
+fn counted(run: &guest::Run) {
+    for word in WORDS {
+        assert_eq!(run.number(word), 0, "{}", run.err);
+        let trace = Trace::read_whole(&run.file(&format!("{word}.raw")));
+        let flags = [("ipc", 0x80), ("llc", 0x20)].map(|(part, flag)| if word.contains(part) { flag } else { 0 });
+        assert_eq!(trace.events.meta.flags & 0xa0, flags[0] | flags[1], "{word}");
+        let coded = trace.spans.spans.iter().filter(|s| s.cpu >= 0 && s.pid > 0 && s.ipc > 0).count();
+        assert!(coded > 100, "{word}: {coded} spans have a code");
+    }
+}
