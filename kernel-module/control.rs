@@ -111,7 +111,7 @@ impl State {
         if self.state == STATE_TRACING {
             return Err(code::EBUSY);
         }
-        // Refused before anything is emptied.
+        // Where they cannot be had, the trace in the pool stays.
         counters::open(setup.flags)?;
         counters::close();
         buffer::reset(setup.flags, setup.shift);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What every CPU does on command, in an interrupt: ends its block.
+//! What every CPU does on command, in an interrupt: ends its block, in the same way with counters as without.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -139,16 +139,27 @@ int kutrace_shim_counter_open(u32 cpu, u64 config,
 	};
 	struct perf_event *event = NULL;
 
+	/* Xen lets no PV guest execute rdpmc. */
+	if (cpu_feature_enabled(X86_FEATURE_XENPV))
+		return -EOPNOTSUPP;
 	cpus_read_lock();
 	if (cpu_online(cpu))
 		event = perf_event_create_kernel_counter(&attr, cpu, NULL,
 							 NULL, NULL);
 	cpus_read_unlock();
 
+	switch (PTR_ERR_OR_ZERO(event)) {
+	case 0:
+		break;
+	case -ENOMEM:
+		return -ENOMEM;
+	case -EBUSY:
+		return -ENOSPC;
+	default:
+		return -EOPNOTSUPP;
+	}
 	if (!event)
 		return 0;
-	if (IS_ERR(event))
-		return PTR_ERR(event) == -EBUSY ? -ENOSPC : -EOPNOTSUPP;
 	if (READ_ONCE(event->state) == PERF_EVENT_STATE_ERROR) {
 		perf_event_release_kernel(event);
 		return -ENOSPC;
