@@ -248,8 +248,8 @@ impl Machine {
     /// Every CPU ends its block, and a reader begins to read what has been recorded.
     fn rotate(&self) {
         let snapshot = Snapshot::new(&self.state.borrow());
-        let rotated = (0..2).fold(true, |all, cpu| claim::rotate(OnCpu { machine: self, cpu }) && all);
-        if rotated {
+        let rotated = [0, 1].map(|cpu| claim::rotate(OnCpu { machine: self, cpu }));
+        if rotated == [true; 2] {
             self.state.borrow_mut().snapshot = Some(snapshot);
         }
     }
@@ -326,7 +326,10 @@ impl OnCpu<'_> {
 
     /// The time before a step of CPU 0.
     fn step(&self) {
-        while self.cpu == 0 {
+        if self.cpu != 0 {
+            return;
+        }
+        loop {
             match self.choose_between() {
                 Between::Nothing => return,
                 Between::Interrupt(record) => {
