@@ -12,8 +12,8 @@ use kernel::bindings;
 pub struct Ops {
     pub event: unsafe extern "C" fn(u32),
     pub value: unsafe extern "C" fn(u32, u32),
-    pub syscall: unsafe extern "C" fn(u32, u64),
-    pub syscall_return: unsafe extern "C" fn(u32, i64),
+    pub syscall: unsafe extern "C" fn(u64, u32),
+    pub syscall_return: unsafe extern "C" fn(i64, u32),
     pub switch_to: unsafe extern "C" fn(*mut bindings::task_struct),
     pub task: unsafe extern "C" fn(*mut bindings::task_struct),
 }

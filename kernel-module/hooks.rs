@@ -5,7 +5,7 @@
 
 use kernel::bindings;
 
-use crate::abi::event::SWITCH;
+use crate::abi::event::{SWITCH, SYSCALLS};
 use crate::entry;
 use crate::ffi::Ops;
 use crate::lane::ThisCpu;
@@ -31,12 +31,13 @@ unsafe extern "C" fn value(event: u32, value: u32) {
     entry::value(this_cpu(), event, value)
 }
 
-unsafe extern "C" fn syscall(nr: u32, arg: u64) {
+unsafe extern "C" fn syscall(arg: u64, nr: u32) {
     entry::syscall(this_cpu(), nr, arg)
 }
 
-unsafe extern "C" fn syscall_return(nr: u32, value: i64) {
-    entry::syscall_return(this_cpu(), nr, value)
+unsafe extern "C" fn syscall_return(value: i64, nr: u32) {
+    // A number that was overwritten is -1, which becomes that of OPEN_RETURN.
+    entry::syscall_return(this_cpu(), nr % SYSCALLS, value)
 }
 
 unsafe extern "C" fn switch_to(next: *mut bindings::task_struct) {

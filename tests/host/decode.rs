@@ -78,6 +78,13 @@ fn a_small_return_belongs_to_the_open_call_of_its_thread_on_any_cpu() {
 }
 
 #[test]
+fn a_return_without_a_number_belongs_to_the_open_call() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", None).call(10, 202, 1).entry(30, event::OPEN_RETURN, &[4096]);
+    assert_eq!(briefs(&trace), ["10 0 8ca 1 0 futex", "30 0 aca 0 4096 /futex"]);
+}
+
+#[test]
 fn a_return_without_a_known_call_says_so() {
     let mut trace = Trace::new(1, 1000);
     trace.cpu(0).running(7, "a", None).small_return(10, 0);

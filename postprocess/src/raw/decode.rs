@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Entries to events: numbers of the raw format to the original's, small returns to the calls they belong to.
 //!
-//! A [`event::SMALL_RETURN`] returns from the system call its thread is in. That is known from the call's own entry,
-//! from TASK records and from block headers; it is forgotten when the CPU it was learned on loses events. A return
-//! whose call is not known is `/syscall`, [`number::UNKNOWN_RETURN`].
+//! A [`event::SMALL_RETURN`] or [`event::OPEN_RETURN`] returns from the system call its thread is in. That is known
+//! from the call's own entry, from TASK records and from block headers; it is forgotten when the CPU it was learned on
+//! loses events. A return whose call is not known is `/syscall`, [`number::UNKNOWN_RETURN`].
 //!
 //! At the start of a CPU's stream and after a gap comes a switch of duration 1, a statement of who runs; if that
 //! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
@@ -129,16 +129,13 @@ impl<'a> Decoder<'a> {
                 self.push(cpu, Event { ts, event, arg, name, ..Event::default() });
             }
             event::SYSCALL..=0x9ff => self.call(cpu, at, number, word, names),
-            event::SYSCALL_RETURN..=0xbff => {
+            event::OPEN_RETURN => self.returned(cpu, ts, self.open_call(cpu), word, names),
+            event::SYSCALL_RETURN..=0xbfe => {
                 self.returned(cpu, ts, Some(number - event::SYSCALL_RETURN), word, names);
             }
             event::SMALL_RETURN..=0xcff => {
                 let value = i32::from(number - event::SMALL_RETURN) - 128;
-                let open = match self.known_call(self.cpus[cpu].task) {
-                    Call::In(nr) => Some(nr),
-                    Call::Out | Call::Unknown => None,
-                };
-                self.returned(cpu, ts, open, value as u32, names);
+                self.returned(cpu, ts, self.open_call(cpu), value as u32, names);
             }
             event::IRQ..=0x5ff | event::IRQ_RETURN..=0x7ff => {
                 let name = self.event_names.interrupt(text_number, self.cpus[cpu].id, names);
@@ -228,6 +225,13 @@ impl<'a> Decoder<'a> {
         let name = names.id(&format!("{nr}/{}", names.text(called)));
         let arg = self.tasks.get(task).pid;
         self.ready.push_back(Event { ts, dur: 1, event: number::OPEN_CALL, arg, name, ..Event::default() });
+    }
+
+    fn open_call(&self, cpu: usize) -> Option<u16> {
+        match self.known_call(self.cpus[cpu].task) {
+            Call::In(nr) => Some(nr),
+            Call::Out | Call::Unknown => None,
+        }
     }
 
     fn known_call(&self, task: usize) -> Call {

@@ -51,6 +51,9 @@ pub const IRQ_RETURN: u16 = 0x700;
 pub const SYSCALL: u16 = 0x800;
 /// Return from system call n with the low 32 bits of its value: `SYSCALL_RETURN + n`.
 pub const SYSCALL_RETURN: u16 = 0xa00;
+/// Return from the task's open system call, whose number the kernel has forgotten (`rt_sigreturn`), with the low 32
+/// bits of its value.
+pub const OPEN_RETURN: u16 = 0xbff;
 /// Return of a value v in -128..=127 from the task's open system call, no word: `SMALL_RETURN + 128 + v`.
 pub const SMALL_RETURN: u16 = 0xc00;
 
