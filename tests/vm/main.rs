@@ -8,3 +8,4 @@ mod demo;
 mod exact;
 mod full;
 mod lifetime;
+mod nmi;
