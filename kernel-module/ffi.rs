@@ -4,6 +4,7 @@
 use core::ffi::{c_int, c_void};
 
 use crate::abi::command::Moment;
+use crate::abi::user;
 use crate::lane::PerCpu;
 use kernel::bindings;
 
@@ -16,6 +17,7 @@ pub struct Ops {
     pub syscall_return: unsafe extern "C" fn(i64, u32),
     pub switch_to: unsafe extern "C" fn(*mut bindings::task_struct),
     pub task: unsafe extern "C" fn(*mut bindings::task_struct),
+    pub user: unsafe extern "C" fn(u64, *const [u64; user::WORDS]) -> i64,
 }
 
 // `task_struct` contains an empty struct; only pointers to it cross.

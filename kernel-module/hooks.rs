@@ -6,13 +6,15 @@
 use kernel::bindings;
 
 use crate::abi::event::{SWITCH, SYSCALLS};
+use crate::abi::user::WORDS;
 use crate::entry;
 use crate::ffi::Ops;
 use crate::lane::ThisCpu;
 use crate::task::Task;
+use crate::user;
 
 /// What the kernel's hook table calls.
-pub static OPS: Ops = Ops { event, value, syscall, syscall_return, switch_to, task };
+pub static OPS: Ops = Ops { event, value, syscall, syscall_return, switch_to, task, user };
 
 /// The CPU whose hook this is.
 #[inline(always)]
@@ -64,4 +66,11 @@ unsafe extern "C" fn task(task: *mut bindings::task_struct) {
     let cpu = this_cpu();
     // SAFETY: the caller holds `task`.
     entry::task(cpu, unsafe { Task::new(task) }.words())
+}
+
+unsafe extern "C" fn user(command: u64, words: *const [u64; WORDS]) -> i64 {
+    // SAFETY: hooks run with preemption off.
+    let cpu = unsafe { ThisCpu::new() };
+    // SAFETY: the kernel gives its own copy of the words.
+    user::call(cpu, command, unsafe { &*words })
 }

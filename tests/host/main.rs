@@ -13,6 +13,7 @@ mod entry;
 
 mod recorder;
 mod word;
+mod user;
 mod decode;
 mod damage;
 mod text;

@@ -9,3 +9,4 @@ mod exact;
 mod full;
 mod lifetime;
 mod nmi;
+mod user;

@@ -114,6 +114,7 @@ impl<'a> Decoder<'a> {
         match number {
             event::SWITCH => self.switch(cpu, ts, word, 0, names),
             event::TASK => self.task(cpu, ts, words, names),
+            event::NAME => self.name(ts, words, names),
             0x201..=event::SPECIAL_LAST => {
                 let name = match number {
                     event::RUNNABLE => self.woken(word, names),
@@ -200,9 +201,17 @@ impl<'a> Decoder<'a> {
         self.inside(cpu, task, ts, state, names);
     }
 
+    fn name(&mut self, ts: i64, words: &[u8], names: &mut Names) {
+        let Some((numbers, text)) = words.split_at_checked(8) else { return };
+        let (event, arg) = (LittleEndian::read_u32(numbers), LittleEndian::read_u32(&numbers[4..]));
+        let text = clean(until_nul(text));
+        if self.event_names.tell(event, arg, &text) {
+            self.ready.push_back(Event { ts, dur: 1, event, arg, name: names.id(&text), ..Event::default() });
+        }
+    }
+
     fn rename(&mut self, task: usize, ts: i64, comm: &[u8], names: &mut Names) {
-        let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
-        if self.tasks.rename(task, &clean(&comm[..len]), names) {
+        if self.tasks.rename(task, &clean(until_nul(comm)), names) {
             let (arg, name) = (self.tasks.get(task).pid, self.tasks.get(task).comm);
             self.ready.push_back(Event { ts, dur: 1, event: number::PID_NAME, arg, name, ..Event::default() });
         }
@@ -262,4 +271,8 @@ impl<'a> Decoder<'a> {
     fn seen(&self, cpu: usize) -> Seen {
         Seen { cpu, gaps: self.cpus[cpu].gaps }
     }
+}
+
+fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|&c| c == 0).next().unwrap_or(text)
 }

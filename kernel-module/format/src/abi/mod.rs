@@ -7,3 +7,4 @@ pub mod word;
 pub mod event;
 pub mod block;
 pub mod command;
+pub mod user;
