@@ -14,6 +14,7 @@ mod entry;
 mod recorder;
 mod word;
 mod user;
+mod header;
 mod decode;
 mod damage;
 mod text;
