@@ -106,12 +106,12 @@ fn fold<L: Fold>(lane: L, write: impl Fn(Position, u64) -> Option<()>) -> bool {
     folded
 }
 
-/// Records who a task is.
+/// Records an event with `N` argument words.
 #[inline(always)]
-pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
-    record(lane, 1 + TASK_WORDS as u64, |lane, claim| {
+pub fn words<L: Lane, const N: usize>(lane: L, event: u16, words: [u32; N]) {
+    record(lane, 1 + N as u64, |lane, claim| {
         lane.note(claim.at);
-        write_task(lane, claim, words);
+        write(lane, claim, event, words);
     });
 }
 
@@ -119,22 +119,23 @@ pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
 #[inline(always)]
 pub fn switch_to_named<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     record(lane, 1 + TASK_WORDS as u64 + 2, |lane, claim| {
-        write_task(lane, claim, words);
+        write(lane, claim, TASK, words);
         put(lane, claim.word(1 + TASK_WORDS as u64), SWITCH.into(), claim.time);
         lane.store(claim.word(2 + TASK_WORDS as u64), words[0]);
     });
 }
 
-/// Writes an event's own word.
+/// Writes the word of an event that is to be noted.
 #[inline(always)]
 fn put<L: Lane>(lane: L, at: Position, event: u32, time: u64) {
     lane.note(at);
     lane.store(at, entry_of(event, time));
 }
 
+/// Writes an entry and its argument words.
 #[inline(always)]
-fn write_task<L: Lane>(lane: L, claim: Claim, words: [u32; TASK_WORDS]) {
-    lane.store(claim.at, entry(TASK, claim.time));
+fn write<L: Lane, const N: usize>(lane: L, claim: Claim, event: u16, words: [u32; N]) {
+    lane.store(claim.at, entry(event, claim.time));
     for (n, word) in (1..).zip(words) {
         lane.store(claim.word(n), word);
     }

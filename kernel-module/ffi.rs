@@ -4,6 +4,7 @@
 use core::ffi::{c_int, c_void};
 
 use crate::abi::command::Moment;
+use crate::abi::user;
 use crate::lane::PerCpu;
 use kernel::bindings;
 
@@ -12,10 +13,11 @@ use kernel::bindings;
 pub struct Ops {
     pub event: unsafe extern "C" fn(u32),
     pub value: unsafe extern "C" fn(u32, u32),
-    pub syscall: unsafe extern "C" fn(u32, u64),
-    pub syscall_return: unsafe extern "C" fn(u32, i64),
+    pub syscall: unsafe extern "C" fn(u64, u32),
+    pub syscall_return: unsafe extern "C" fn(i64, u32),
     pub switch_to: unsafe extern "C" fn(*mut bindings::task_struct),
     pub task: unsafe extern "C" fn(*mut bindings::task_struct),
+    pub user: unsafe extern "C" fn(u64, *const [u64; user::WORDS]) -> i64,
 }
 
 /// `struct kutrace_counter` of shim.h.

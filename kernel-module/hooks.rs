@@ -6,11 +6,13 @@
 use kernel::bindings;
 
 use crate::abi::command::{IPC, LLC};
-use crate::abi::event::SWITCH;
+use crate::abi::event::{SWITCH, SYSCALLS, TASK};
+use crate::abi::user::WORDS;
 use crate::entry;
 use crate::ffi::Ops;
 use crate::lane::ThisCpu;
 use crate::task::Task;
+use crate::user;
 
 /// What the kernel's hook table calls in a trace without counters.
 static PLAIN: Ops = functions::<false>();
@@ -33,6 +35,7 @@ const fn functions<const COUNTING: bool>() -> Ops {
         syscall_return: syscall_return::<COUNTING>,
         switch_to: switch_to::<COUNTING>,
         task: task::<COUNTING>,
+        user: user::<COUNTING>,
     }
 }
 
@@ -53,12 +56,13 @@ unsafe extern "C" fn value<const COUNTING: bool>(event: u32, value: u32) {
     entry::value(this_cpu::<COUNTING>(), event, value)
 }
 
-unsafe extern "C" fn syscall<const COUNTING: bool>(nr: u32, arg: u64) {
+unsafe extern "C" fn syscall<const COUNTING: bool>(arg: u64, nr: u32) {
     entry::syscall(this_cpu::<COUNTING>(), nr, arg)
 }
 
-unsafe extern "C" fn syscall_return<const COUNTING: bool>(nr: u32, value: i64) {
-    entry::syscall_return(this_cpu::<COUNTING>(), nr, value)
+unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64, nr: u32) {
+    // A number that was overwritten is -1, which becomes that of OPEN_RETURN.
+    entry::syscall_return(this_cpu::<COUNTING>(), nr % SYSCALLS, value)
 }
 
 unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
@@ -76,7 +80,7 @@ unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_s
         // It may have gone into a block that has no name of the task yet.
         if cpu.block_number() != block {
             cpu.count_call();
-            entry::task(cpu, next.words())
+            entry::words(cpu, TASK, next.words())
         }
     }
 }
@@ -84,5 +88,12 @@ unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_s
 unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct) {
     let cpu = this_cpu::<COUNTING>();
     // SAFETY: the caller holds `task`.
-    entry::task(cpu, unsafe { Task::new(task) }.words())
+    entry::words(cpu, TASK, unsafe { Task::new(task) }.words())
+}
+
+unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64; WORDS]) -> i64 {
+    // SAFETY: hooks run with preemption off.
+    let cpu = unsafe { ThisCpu::<COUNTING>::new() };
+    // SAFETY: the kernel gives its own copy of the words.
+    user::call(cpu, command, unsafe { &*words })
 }

@@ -2,6 +2,7 @@
 //! KUtrace recorder: a loadable module that records every transition on every CPU in four-byte entries.
 //!
 //! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`lane`] -> [`buffer`].
+//! What a program inserts comes through [`user`].
 
 // `pub` here means: for the other files of this module.
 #![allow(unreachable_pub)]
@@ -21,6 +22,7 @@ mod clock;
 mod counters;
 mod control;
 mod on_each_cpu;
+mod user;
 mod ffi;
 
 module! {

@@ -248,6 +248,16 @@ impl Recorder {
         self.entry(counts, event::TASK, &words)
     }
 
+    /// A name that a program gave.
+    pub fn name(&mut self, counts: u64, kind: u32, number: u32, text: &str) -> &mut Self {
+        let mut words = [0; event::NAME_WORDS];
+        words[..2].copy_from_slice(&[kind, number]);
+        for (n, byte) in text.bytes().enumerate() {
+            words[2 + n / 4] |= u32::from(byte) << (8 * (n % 4));
+        }
+        self.entry(counts, event::NAME, &words)
+    }
+
     /// The open block ends, and with it the recording, until the next entry; `events` are lost.
     pub fn lose(&mut self, events: u64) -> &mut Self {
         self.lost += events;

@@ -78,6 +78,13 @@ fn a_small_return_belongs_to_the_open_call_of_its_thread_on_any_cpu() {
 }
 
 #[test]
+fn a_return_without_a_number_belongs_to_the_open_call() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", None).call(10, 202, 1).entry(30, event::OPEN_RETURN, &[4096]);
+    assert_eq!(briefs(&trace), ["10 0 8ca 1 0 futex", "30 0 aca 0 4096 /futex"]);
+}
+
+#[test]
 fn a_return_without_a_known_call_says_so() {
     let mut trace = Trace::new(1, 1000);
     trace.cpu(0).running(7, "a", None).small_return(10, 0);
@@ -136,6 +143,28 @@ fn a_renamed_thread_has_its_new_name_from_then_on() {
     assert!(said.contains(&"20 1 2 7 0 ls".to_string()), "{said:?}");
     assert!(said.contains(&"30 0 a3b 0 0 /execve".to_string()), "{said:?}");
     assert!(said.contains(&"80 0 200 7 0 ls.7".to_string()), "{said:?}");
+}
+
+#[test]
+fn what_a_program_named_has_its_name_from_then_on() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0);
+    cpu.entry(10, 0x210, &[70_000]).name(20, 0x007, 70_000, "big lock").entry(30, 0x212, &[70_000]);
+    cpu.name(40, 0x003, 5 << 16, "get").entry(50, 0x201, &[99 << 16 | 5]);
+    cpu.entry(60, 0x21a, &[3]).name(70, 0x105, 3, "in").entry(80, 0x21a, &[3]).entry(90, 0x21b, &[4]);
+    cpu.name(100, 0x106, 1, &"x".repeat(56)).entry(110, 0x219, &[1]);
+    let said = briefs(&trace);
+    assert_eq!(said[..3], ["10 1 210 70000 0 try_70000", "20 1 7 70000 0 big_lock", "30 1 212 70000 0 rel_big_lock"]);
+    assert_eq!(said[3..5], ["40 1 3 327680 0 get", "50 1 201 6488069 0 get.5"]);
+    assert_eq!(said[5..9], ["60 1 21a 3 0 enq", "70 1 105 3 0 in", "80 1 21a 3 0 enq_in", "90 1 21b 4 0 deq"]);
+    assert_eq!(said[10], format!("110 1 219 1 0 res_{}", "x".repeat(56)));
+}
+
+#[test]
+fn a_program_names_nothing_of_the_kernel() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", None).name(10, 0x002, 7, "b").name(20, 0x008, 39, "b").folded(30, 39, 0, 5, 1);
+    assert_eq!(briefs(&trace), ["30 5 827 0 1 getpid"]);
 }
 
 #[test]

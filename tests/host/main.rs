@@ -13,6 +13,8 @@ mod entry;
 
 mod recorder;
 mod word;
+mod user;
+mod header;
 mod decode;
 mod counter;
 mod damage;

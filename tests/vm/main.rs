@@ -9,3 +9,5 @@ mod demo;
 mod exact;
 mod full;
 mod lifetime;
+mod nmi;
+mod user;

@@ -22,6 +22,10 @@ pub const KERNEL_NAME: u32 = 0x102;
 pub const MODEL_NAME: u32 = 0x103;
 /// Name of the host.
 pub const HOST_NAME: u32 = 0x104;
+/// Name of a queue.
+pub const QUEUE_NAME: u32 = 0x105;
+/// Name of a resource.
+pub const RESOURCE_NAME: u32 = 0x106;
 /// Ours: the thread in the argument is inside the system call that the name gives, as `number/name`.
 pub const OPEN_CALL: u32 = 0x107;
 
@@ -65,6 +69,8 @@ pub const TX_PACKET: u32 = 0x215;
 pub const RX_USER: u32 = 0x216;
 /// A program says it sends a packet.
 pub const TX_USER: u32 = 0x217;
+/// A program uses the resource in the argument.
+pub const RESOURCE: u32 = 0x219;
 /// A thread puts its RPC into the queue in the argument.
 pub const ENQUEUE: u32 = 0x21a;
 /// A thread takes an RPC out of the queue in the argument.

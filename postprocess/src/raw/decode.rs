@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Entries to events: numbers of the raw format to the original's, small returns to the calls they belong to.
 //!
-//! A [`event::SMALL_RETURN`] returns from the system call its thread is in. That is known from the call's own entry,
-//! from TASK records and from block headers; it is forgotten when the CPU it was learned on loses events. A return
-//! whose call is not known is `/syscall`, [`number::UNKNOWN_RETURN`].
+//! A [`event::SMALL_RETURN`] or [`event::OPEN_RETURN`] returns from the system call its thread is in. That is known
+//! from the call's own entry, from TASK records and from block headers; it is forgotten when the CPU it was learned on
+//! loses events. A return whose call is not known is `/syscall`, [`number::UNKNOWN_RETURN`].
 //!
 //! At the start of a CPU's stream and after a gap comes a switch of duration 1, a statement of who runs; if that
 //! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
@@ -129,6 +129,7 @@ impl<'a> Decoder<'a> {
         match number {
             event::SWITCH => self.switch(cpu, ts, word, 0, names),
             event::TASK => self.task(cpu, ts, words, names),
+            event::NAME => self.name(ts, words, names),
             0x201..=event::SPECIAL_LAST => {
                 let name = match number {
                     event::RUNNABLE => self.woken(word, names),
@@ -144,16 +145,13 @@ impl<'a> Decoder<'a> {
                 self.push(cpu, Event { ts, event, arg, name, ..Event::default() });
             }
             event::SYSCALL..=0x9ff => self.call(cpu, at, number, word, names),
-            event::SYSCALL_RETURN..=0xbff => {
+            event::OPEN_RETURN => self.returned(cpu, ts, self.open_call(cpu), word, names),
+            event::SYSCALL_RETURN..=0xbfe => {
                 self.returned(cpu, ts, Some(number - event::SYSCALL_RETURN), word, names);
             }
             event::SMALL_RETURN..=0xcff => {
                 let value = i32::from(number - event::SMALL_RETURN) - 128;
-                let open = match self.known_call(self.cpus[cpu].task) {
-                    Call::In(nr) => Some(nr),
-                    Call::Out | Call::Unknown => None,
-                };
-                self.returned(cpu, ts, open, value as u32, names);
+                self.returned(cpu, ts, self.open_call(cpu), value as u32, names);
             }
             event::IRQ..=0x5ff | event::IRQ_RETURN..=0x7ff => {
                 let name = self.event_names.interrupt(text_number, self.cpus[cpu].id, names);
@@ -218,9 +216,17 @@ impl<'a> Decoder<'a> {
         self.inside(cpu, task, ts, state, names);
     }
 
+    fn name(&mut self, ts: i64, words: &[u8], names: &mut Names) {
+        let Some((numbers, text)) = words.split_at_checked(8) else { return };
+        let (event, arg) = (LittleEndian::read_u32(numbers), LittleEndian::read_u32(&numbers[4..]));
+        let text = clean(until_nul(text));
+        if self.event_names.tell(event, arg, &text) {
+            self.ready.push_back(Event { ts, dur: 1, event, arg, name: names.id(&text), ..Event::default() });
+        }
+    }
+
     fn rename(&mut self, task: usize, ts: i64, comm: &[u8], names: &mut Names) {
-        let len = comm.iter().position(|&c| c == 0).unwrap_or(comm.len());
-        if self.tasks.rename(task, &clean(&comm[..len]), names) {
+        if self.tasks.rename(task, &clean(until_nul(comm)), names) {
             let (arg, name) = (self.tasks.get(task).pid, self.tasks.get(task).comm);
             self.ready.push_back(Event { ts, dur: 1, event: number::PID_NAME, arg, name, ..Event::default() });
         }
@@ -243,6 +249,13 @@ impl<'a> Decoder<'a> {
         let name = names.id(&format!("{nr}/{}", names.text(called)));
         let arg = self.tasks.get(task).pid;
         self.ready.push_back(Event { ts, dur: 1, event: number::OPEN_CALL, arg, name, ..Event::default() });
+    }
+
+    fn open_call(&self, cpu: usize) -> Option<u16> {
+        match self.known_call(self.cpus[cpu].task) {
+            Call::In(nr) => Some(nr),
+            Call::Out | Call::Unknown => None,
+        }
     }
 
     fn known_call(&self, task: usize) -> Call {
@@ -273,4 +286,8 @@ impl<'a> Decoder<'a> {
     fn seen(&self, cpu: usize) -> Seen {
         Seen { cpu, gaps: self.cpus[cpu].gaps }
     }
+}
+
+fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|&c| c == 0).next().unwrap_or(text)
 }

@@ -25,6 +25,8 @@ pub struct EventNames {
     known: Vec<u32>,
     softirqs: [u32; 32],
     given: BTreeMap<u32, String>,
+    /// Names that programs gave to methods, locks, queues and resources, by the name's number and theirs.
+    told: BTreeMap<(u32, u32), String>,
     /// Names that an interrupt has on one CPU only, of its call and its return, by event number and CPU.
     on_cpu: BTreeMap<(u32, u32), u32>,
 }
@@ -60,7 +62,7 @@ impl EventNames {
                 given.insert(base + record.number, text);
             }
         }
-        (EventNames { known: vec![0; 0x1000], softirqs: [0; 32], given, on_cpu }, events)
+        (EventNames { known: vec![0; 0x1000], softirqs: [0; 32], given, told: BTreeMap::new(), on_cpu }, events)
     }
 
     /// The name of an event whose number says all; softirqs have their own, see [`EventNames::softirq`].
@@ -92,6 +94,17 @@ impl EventNames {
         self.softirqs[at]
     }
 
+    /// Takes a name that a program gave: from here on its events have it. False if programs name no such thing.
+    pub fn tell(&mut self, kind: u32, number: u32, text: &str) -> bool {
+        let number = match kind {
+            number::METHOD_NAME => method(number),
+            number::LOCK_NAME | number::QUEUE_NAME | number::RESOURCE_NAME => number,
+            _ => return false,
+        };
+        self.told.insert((kind, number), text.to_string());
+        true
+    }
+
     /// The name of a point event other than a switch or wakeup, which are named after threads.
     #[inline]
     pub fn point(&mut self, event: u32, arg: u32, names: &mut Names) -> u32 {
@@ -99,7 +112,7 @@ impl EventNames {
         if self.known[at] != 0 {
             return self.known[at];
         }
-        match of_argument(event, arg) {
+        match self.of_argument(event, arg) {
             Some(name) => names.id(&name),
             None => self.event(event, names),
         }
@@ -122,16 +135,35 @@ impl EventNames {
             _ => format!("{slash}s32#{}", call & 0x1ff),
         }
     }
+
+    /// The name of a point event that speaks of its argument; `None` for one that is always called the same.
+    fn of_argument(&self, event: u32, arg: u32) -> Option<String> {
+        let name = POINTS[(event & 0x1f) as usize];
+        let told = |kind, number| self.told.get(&(kind, number));
+        Some(match event {
+            number::MARK_A..=0x20c => format!("{name}={}", base40(arg)),
+            number::LOCK_TRY..=number::LOCK_RELEASED => match told(number::LOCK_NAME, arg) {
+                Some(lock) => format!("{name}{lock}"),
+                None => format!("{name}{arg}"),
+            },
+            number::RX_PACKET..=number::TX_USER => format!("{name}.{:04X}", (arg ^ arg >> 16) & 0xffff),
+            number::RPC_REQUEST..=number::RPC_SENT => {
+                let method = told(number::METHOD_NAME, arg & 0xffff).map_or(name, |m| m);
+                format!("{method}.{}", arg & 0xffff)
+            }
+            number::RESOURCE | number::ENQUEUE | number::DEQUEUE => {
+                let kind = if event == number::RESOURCE { number::RESOURCE_NAME } else { number::QUEUE_NAME };
+                told(kind, arg).map_or(name.to_string(), |told| format!("{name}_{told}"))
+            }
+            _ => return None,
+        })
+    }
 }
 
-/// The name of a point event that speaks of its argument; `None` for one that is always called the same.
-fn of_argument(event: u32, arg: u32) -> Option<String> {
-    let name = POINTS[(event & 0x1f) as usize];
-    Some(match event {
-        number::MARK_A..=0x20c => format!("{name}={}", base40(arg)),
-        number::LOCK_TRY..=number::LOCK_RELEASED => format!("{name}{arg}"),
-        number::RX_PACKET..=number::TX_USER => format!("{name}.{:04X}", (arg ^ arg >> 16) & 0xffff),
-        number::RPC_REQUEST..=0x205 => format!("{name}.{}", arg & 0xffff),
-        _ => return None,
-    })
+/// The id of an RPC: in the low half, or if that is zero in the high one.
+fn method(number: u32) -> u32 {
+    match number & 0xffff {
+        0 => number >> 16,
+        id => id,
+    }
 }

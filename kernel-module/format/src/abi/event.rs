@@ -10,6 +10,9 @@ pub const NOP: u16 = 0x000;
 pub const FULL_TIME: u16 = 0x001;
 /// A task's identity: pid, tgid, state (see [`TaskState`]), then 16 bytes of name.
 pub const TASK: u16 = 0x002;
+/// A name that a program gave: what it names (the original's number of a name, its length digit 0), which one,
+/// then [`NAME_BYTES`] of text, NUL-padded.
+pub const NAME: u16 = 0x003;
 
 /// First of the point events with one argument word.
 pub const SPECIAL: u16 = 0x200;
@@ -51,6 +54,9 @@ pub const IRQ_RETURN: u16 = 0x700;
 pub const SYSCALL: u16 = 0x800;
 /// Return from system call n with the low 32 bits of its value: `SYSCALL_RETURN + n`.
 pub const SYSCALL_RETURN: u16 = 0xa00;
+/// Return from the task's open system call, whose number the kernel has forgotten (`rt_sigreturn`), with the low 32
+/// bits of its value.
+pub const OPEN_RETURN: u16 = 0xbff;
 /// Return of a value v in -128..=127 from the task's open system call, no word: `SMALL_RETURN + 128 + v`.
 pub const SMALL_RETURN: u16 = 0xc00;
 
@@ -63,8 +69,12 @@ pub const SCHED_RETURN: u16 = 0xfff;
 pub const SYSCALLS: u32 = 512;
 /// Argument words of [`TASK`].
 pub const TASK_WORDS: usize = 7;
+/// Argument words of [`NAME`].
+pub const NAME_WORDS: usize = 2 + NAME_BYTES / 4;
+/// Bytes of text in [`NAME`].
+pub const NAME_BYTES: usize = 56;
 /// Words of the longest entry, its own included.
-pub const ENTRY_WORDS_MAX: usize = 1 + TASK_WORDS;
+pub const ENTRY_WORDS_MAX: usize = 1 + NAME_WORDS;
 /// Words a [`FULL_TIME`] entry takes, its own included.
 pub const FULL_TIME_WORDS: usize = 3;
 
@@ -92,6 +102,7 @@ pub const fn argument_words(event: u16) -> Option<usize> {
         NOP => Some(0),
         FULL_TIME => Some(2),
         TASK => Some(TASK_WORDS),
+        NAME => Some(NAME_WORDS),
         SPECIAL..=SPECIAL_LAST => Some(1),
         SOFTIRQ..=0x31f => Some(0),
         TRAP..=0x7ff => Some(0),

@@ -8,3 +8,4 @@ pub mod event;
 pub mod block;
 pub mod counter;
 pub mod command;
+pub mod user;

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The patches' C header says what the format crate and the module's `ffi.rs` say.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kutrace_format::abi::{event, user};
+
+const HEADER: &str = "include/linux/kutrace.h";
+
+/// The header's macros that are numbers, without their prefix.
+fn expected() -> BTreeMap<&'static str, u64> {
+    let events = [
+        ("RUNNABLE", event::RUNNABLE),
+        ("IPI", event::IPI),
+        ("MWAIT", event::MWAIT),
+        ("SOFTIRQ", event::SOFTIRQ),
+        ("SOFTIRQ_RETURN", event::SOFTIRQ_RETURN),
+        ("TRAP", event::TRAP),
+        ("TRAP_RETURN", event::TRAP_RETURN),
+        ("IRQ", event::IRQ),
+        ("IRQ_RETURN", event::IRQ_RETURN),
+        ("SCHED", event::SCHED),
+        ("SCHED_RETURN", event::SCHED_RETURN),
+    ];
+    let others = [
+        ("IDLE_HLT", event::IDLE_HLT.into()),
+        ("USER_CALL", user::CALL.into()),
+        ("INSERT_MANY", user::INSERT_MANY),
+        ("USER_WORDS", user::WORDS as u64),
+    ];
+    events.map(|(name, number)| (name, number.into())).into_iter().chain(others).collect()
+}
+
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The header as the series leaves it.
+fn header() -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let entries = fs::read_dir(checkout().join("patches/v6.12")).unwrap().map(|entry| entry.unwrap().path());
+    let mut patches: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "patch")).collect();
+    patches.sort();
+    let include = format!("--include={HEADER}");
+    let mut git = Command::new("git");
+    git.args(["apply", &include]).args(&patches).current_dir(dir.path());
+    // The folder is no repository, wherever it is.
+    git.env("GIT_CEILING_DIRECTORIES", dir.path().parent().unwrap()).env_remove("GIT_DIR");
+    assert!(git.status().unwrap().success());
+    fs::read_to_string(dir.path().join(HEADER)).unwrap()
+}
+
+/// The numbers of `#define KUTRACE_NAME NUMBER`, by name.
+fn defines(header: &str) -> BTreeMap<&str, u64> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    header
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define KUTRACE_")?.split_once(char::is_whitespace))
+        .map(|(name, value)| {
+            let value = value.split_whitespace().next().unwrap_or_default();
+            (name, number(value).unwrap_or_else(|_| panic!("{name}: not a number: {value}")))
+        })
+        .collect()
+}
+
+/// The lines of `text` after the one that is `head`, up to a closing brace.
+fn body<'a>(text: &'a str, head: &str) -> impl Iterator<Item = &'a str> {
+    let (_, body) = text.split_once(&format!("{head}\n")).unwrap_or_else(|| panic!("no {head}"));
+    body.lines().take_while(|line| !line.starts_with('}')).map(str::trim)
+}
+
+/// A member of `struct kutrace_ops`, `void (*name)(type argument, ...);`, as `ffi.rs` has to spell it.
+fn in_rust(member: &str) -> String {
+    let parts: Vec<&str> = member.split(['(', ')']).collect();
+    let [returns, name, "", arguments, ";"] = parts[..] else { panic!("not a function: {member}") };
+    let untyped = |c: char| c.is_alphanumeric() || c == '_';
+    let arguments: Vec<&str> = arguments.split(", ").map(|a| kind(a.trim_end_matches(untyped))).collect();
+    let returns = match returns.trim() {
+        "void" => String::new(),
+        other => format!(" -> {}", kind(other)),
+    };
+    let name = name.trim_start_matches('*');
+    format!("pub {name}: unsafe extern \"C\" fn({}){returns},", arguments.join(", "))
+}
+
+fn kind(c: &str) -> &str {
+    match c.trim() {
+        "unsigned int" => "u32",
+        "unsigned long" => "u64",
+        "long" => "i64",
+        "struct task_struct *" => "*mut bindings::task_struct",
+        "const u64 *" => "*const [u64; user::WORDS]",
+        other => panic!("a type ffi.rs has no word for: {other}"),
+    }
+}
+
+#[test]
+fn every_number_of_the_header_is_the_formats() {
+    assert_eq!(defines(&header()), expected());
+}
+
+#[test]
+fn the_modules_operations_are_the_kernels() {
+    let ffi = fs::read_to_string(checkout().join("kernel-module/ffi.rs")).unwrap();
+    let header = header();
+    let kernels: Vec<String> = body(&header, "struct kutrace_ops {").map(in_rust).collect();
+    assert_eq!(body(&ffi, "pub struct Ops {").collect::<Vec<_>>(), kernels);
+}
