@@ -51,7 +51,7 @@ impl Snapshot {
 
 /// Compares what is in the blocks now with what `over` says must be in them.
 fn check(state: &State, end: u64, over: [u64; 2], before: &[Memory], after: &[Memory]) -> Result<(), String> {
-    for cpu in 0..2 {
+    for (cpu, over) in over.into_iter().enumerate() {
         let belongs =
             |block: &Memory| block.in_trace && block.cpu == cpu && block.content.is_some() && block.begin <= end;
         let whole = |n: usize| header(&before[n]) == header(&after[n]);
@@ -72,8 +72,8 @@ fn check(state: &State, end: u64, over: [u64; 2], before: &[Memory], after: &[Me
             read.map_err(|fault| format!("snapshot: CPU {cpu}: block {n} {fault}"))?;
         }
         let recycled = state.taken as usize > state.blocks.len();
-        if !recycled && reader.entries < over[cpu] {
-            return Err(format!("snapshot: CPU {cpu}: {} of {} events", reader.entries, over[cpu]));
+        if !recycled && reader.entries < over {
+            return Err(format!("snapshot: CPU {cpu}: {} of {} events", reader.entries, over));
         }
     }
     Ok(())
