@@ -3,9 +3,11 @@
 
 mod guest;
 mod trace;
+mod blocks;
 
 mod counters;
 mod demo;
 mod exact;
 mod full;
 mod lifetime;
+mod conserve;
