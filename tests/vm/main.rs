@@ -11,3 +11,4 @@ mod exact;
 mod full;
 mod lifetime;
 mod conserve;
+mod wrap;
