@@ -10,5 +10,6 @@ mod demo;
 mod exact;
 mod full;
 mod lifetime;
+mod tickless;
 mod conserve;
 mod wrap;
