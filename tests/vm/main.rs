@@ -13,3 +13,4 @@ mod lifetime;
 mod tickless;
 mod conserve;
 mod wrap;
+mod snapshot;
