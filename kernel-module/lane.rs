@@ -180,9 +180,10 @@ impl<const COUNTING: bool> ThisCpu<COUNTING> {
     /// Counts an event in the header of its block, in a module that was built to count.
     #[cfg(kutrace_count)]
     fn count_event(&self, at: Position) {
-        let events = &raw mut (*at.block().header()).events;
-        // In one instruction, since an interrupt may count here too.
         // SAFETY: this CPU owns the block.
+        let events = unsafe { &raw mut (*at.block().header()).events };
+        // In one instruction, since an interrupt may count here too.
+        // SAFETY: as above.
         unsafe { asm!("inc dword ptr [{}]", in(reg) events, options(nostack)) };
     }
 

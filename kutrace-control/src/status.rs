@@ -64,7 +64,10 @@ fn mode(info: &Info) -> String {
 fn used(info: &Info) -> String {
     let used = info.blocks_taken.min(info.blocks);
     let total = megabytes(info.blocks);
-    let wrapped = if has_wrapped(info) { ", older ones overwritten" } else { "" };
+    let wrapped = match has_wrapped(info) {
+        true => format!(", older ones overwritten (lap {})", info.blocks_taken / info.blocks + 1),
+        false => String::new(),
+    };
     format!("{used} of {} blocks ({:.1} of {total:.1} MB){wrapped}", info.blocks, megabytes(used))
 }
 
@@ -111,7 +114,7 @@ module: version 5, 4 CPUs
     #[test]
     fn a_wrapped_trace_says_that_older_blocks_are_gone() {
         let info = Info { flags: WRAP, blocks_taken: 700, ..info() };
-        assert_eq!(used(&info), "512 of 512 blocks (32.0 of 32.0 MB), older ones overwritten");
+        assert_eq!(used(&info), "512 of 512 blocks (32.0 of 32.0 MB), older ones overwritten (lap 2)");
     }
 
     #[test]

@@ -20,24 +20,3 @@ fn a_full_recorder_keeps_the_oldest_and_counts_the_rest() {
     assert_eq!(std::fs::metadata(run.file("t.raw")).unwrap().len() >> 16, 16, "16 blocks are in 1 MiB");
     trace.check();
 }
-
-#[test]
-fn a_wrapped_trace_keeps_the_newest_and_every_name() {
-    let run = guest::succeed(
-        &["--no-load"],
-        &format!(
-            "insmod $KUTRACE_MODULE tracemb=2\nkutrace_control gowrap\n{STORM}\ncp /bin/true /tmp/lastone\n\
-             /tmp/lastone\nkutrace_control status >&2\nkutrace_control stop $SHARE/t.raw"
-        ),
-    );
-    let trace = Trace::read(&run.file("t.raw"));
-    assert_eq!(trace.events.meta.lost, 0);
-    assert_eq!(trace.events.meta.flags & 0x40, 0x40, "it did wrap: {}", run.err);
-    trace.check();
-    assert!(!trace.pids_of("lastone").is_empty(), "the last program before stop is not there");
-    for e in trace.switches().filter(|e| e.arg != 0) {
-        let name = trace.event_name(e);
-        let suffix = format!(".{}", e.arg);
-        assert!(name.ends_with(&suffix) && name.len() > suffix.len(), "pid {} is named {name:?}", e.arg);
-    }
-}

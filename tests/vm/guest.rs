@@ -8,6 +8,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+/// Whether tests take their long form: `cargo xtask soak`.
+pub const SOAK: bool = cfg!(feature = "soak");
+
 /// What a script left.
 pub struct Run {
     /// The folder that was /mnt/share.

@@ -3,6 +3,7 @@
 
 mod guest;
 mod trace;
+mod blocks;
 
 mod counters;
 mod demo;
@@ -11,3 +12,7 @@ mod full;
 mod lifetime;
 mod nmi;
 mod user;
+mod tickless;
+mod conserve;
+mod wrap;
+mod snapshot;

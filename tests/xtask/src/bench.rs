@@ -9,23 +9,24 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use crate::kernel::Variant;
 use crate::place;
 use crate::vm::{self, VmArgs};
 
 /// One row of the table.
 struct Row {
     what: &'static str,
-    unpatched: bool,
+    kernel: Variant,
     /// Runs in the guest; `$1` is the compiled program.
     script: &'static str,
 }
 
 const ROWS: &[Row] = &[
-    Row { what: "kernel without the patches", unpatched: true, script: r#""$1""# },
-    Row { what: "patched, tracing off", unpatched: false, script: r#""$1""# },
+    Row { what: "kernel without the patches", kernel: Variant::Unpatched, script: r#""$1""# },
+    Row { what: "patched, tracing off", kernel: Variant::Patched, script: r#""$1""# },
     Row {
         what: "go",
-        unpatched: false,
+        kernel: Variant::Patched,
         script: r#"kutrace_control go >&2 && "$1" && kutrace_control stop /tmp/t.raw >&2"#,
     },
 ];
@@ -60,8 +61,7 @@ fn measure(row: &Row, program: &Path, dir: &Path) -> Result<i64> {
     let script = format!("({}) >/mnt/share/count", row.script);
     let mut command: Vec<OsString> = ["bash", "-c", &script, "bench"].map(OsString::from).to_vec();
     command.push(program.into());
-    let args =
-        VmArgs { icount: true, unpatched: row.unpatched, share: Some(dir.to_path_buf()), ..VmArgs::new(command) };
+    let args = VmArgs { icount: true, kernel: row.kernel, share: Some(dir.to_path_buf()), ..VmArgs::new(command) };
     match vm::run(&args)? {
         0 => {}
         status => bail!("status {status}"),

@@ -29,6 +29,8 @@ pub struct Guest {
     pub cpus: u32,
     /// Memory in MiB.
     pub memory: u32,
+    /// Words for the kernel's command line, beside those that every guest has.
+    pub append: String,
     /// The host's folder at /mnt/share.
     pub share: PathBuf,
     /// The module to load before CMD.

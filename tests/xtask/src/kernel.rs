@@ -3,16 +3,18 @@
 //!
 //! Two things come out of a build: an image in `images/<key>/`, which never changes once it is there, and the work tree
 //! it was built in, which modules are built against and which the next build changes. So an image may be booted at any
-//! time; the tree may be used only under the cache's lock and after `tree` has said that it is at the wanted key. There
-//! is one tree for all kernels, because from one series to another, or to none, only a few files are compiled anew.
+//! time; the tree may be used only under the lock of its folder and after `tree` has said that it is at the wanted key.
+//! The kernels with the series and without it share one tree, because from one series to another, or to none, only a
+//! few files are compiled anew. The debug kernel has a tree of its own, because its checks are in every file.
 
 mod config;
 mod source;
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
+use clap::ValueEnum;
 
 use crate::place::{self, Key};
 use crate::progress;
@@ -26,17 +28,39 @@ const IMAGE: &str = "arch/x86/boot/bzImage";
 const OVERRIDE: &str = "KUTRACE_KDIR";
 
 /// Which kernel.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Variant {
     /// With the series applied and CONFIG_KUTRACE=y.
     Patched,
     /// The same source and config without the series, as it runs in the guest.
     Unpatched,
+    /// The patched one under KASAN, lockdep and their kin.
+    Debug,
+}
+
+impl Variant {
+    /// As it is called on the command line and in messages.
+    fn name(self) -> &'static str {
+        match self {
+            Variant::Patched => "kernel",
+            Variant::Unpatched => "unpatched kernel",
+            Variant::Debug => "debug kernel",
+        }
+    }
+
+    /// The folder with its work tree, and what belongs to that.
+    fn home(self) -> Result<PathBuf> {
+        match self {
+            Variant::Patched | Variant::Unpatched => place::cache(),
+            Variant::Debug => place::made(place::cache()?.join("debug")),
+        }
+    }
 }
 
 /// A kernel by its inputs, built or not.
 pub struct Kernel {
-    variant: Variant,
+    /// Which of the project's kernels it is.
+    pub variant: Variant,
     patches: Vec<PathBuf>,
     fragments: Vec<PathBuf>,
     key: String,
@@ -51,9 +75,12 @@ impl Kernel {
         // What the guest needs to run at all comes first, with the series or without it.
         let mut patches = files_in(&dir.join("vm"), ".patch")?;
         let mut fragments = vec![dir.join("vm.config")];
-        if variant == Variant::Patched {
+        if variant != Variant::Unpatched {
             patches.extend(files_in(&dir, ".patch")?);
             fragments.push(dir.join("kutrace.config"));
+        }
+        if variant == Variant::Debug {
+            fragments.push(dir.join("debug.config"));
         }
         let given = std::env::var_os(OVERRIDE).map(PathBuf::from);
         let mut key = Key::default();
@@ -81,30 +108,37 @@ impl Kernel {
             None => self.image_path()?,
         };
         if !image.exists() {
-            let _lock = place::lock(&place::cache()?)?;
+            let _lock = self.lock()?;
             self.tree(toolchain)?;
         }
         Ok(image)
     }
 
-    /// The built tree, at this kernel's key. The caller holds the cache's lock for as long as it uses the tree.
+    /// Waits for whoever uses this kernel's tree.
+    pub fn lock(&self) -> Result<File> {
+        place::lock(&self.variant.home()?)
+    }
+
+    /// The built tree, at this kernel's key. The caller holds [`Self::lock`] for as long as it uses the tree.
     pub fn tree(&self, toolchain: &Toolchain) -> Result<PathBuf> {
         if let Some(tree) = &self.given {
             return Ok(tree.clone());
         }
-        let tree = source::tree()?;
-        let stamp = place::cache()?.join("tree.built");
+        let home = self.variant.home()?;
+        let (tree, stamp) = (source::tree(&home), home.join("tree.built"));
         if place::is_stamped(&stamp, &self.key) && self.image_path()?.exists() {
             return Ok(tree);
         }
         // An interrupted build leaves no stamp, so it is never taken for a finished one.
         place::put_stamp(&stamp, "")?;
-        source::ensure()?;
+        source::ensure(&home)?;
         source::apply(&tree, &self.patches)?;
-        config::write(self.name(), &tree, &self.fragments, toolchain)?;
+        let name = self.variant.name();
+        let log = home.join(format!("{}.log", name.replace(' ', "-")));
+        config::write(name, &tree, &self.fragments, toolchain, &log)?;
         let mut make = toolchain.make();
         make.args(["bzImage", "modules"]).current_dir(&tree);
-        progress::run(&format!("{}: building", self.name()), &mut make, &log(self.name())?)?;
+        progress::run(&format!("{name}: building"), &mut make, &log)?;
         self.keep_image(&tree)?;
         place::put_stamp(&stamp, &self.key)?;
         Ok(tree)
@@ -118,25 +152,13 @@ impl Kernel {
         let dir = place::made(image.parent().context("an image is in a folder")?.to_path_buf())?;
         // Renamed into place: an image that exists is whole.
         let partial = dir.join("partial");
-        fs::copy(tree.join(IMAGE), &partial).with_context(|| format!("{}: {IMAGE}", self.name()))?;
+        fs::copy(tree.join(IMAGE), &partial).with_context(|| format!("{}: {IMAGE}", self.variant.name()))?;
         fs::rename(&partial, &image).with_context(|| format!("{}", image.display()))
     }
 
     fn image_path(&self) -> Result<PathBuf> {
         Ok(place::cache()?.join("images").join(&self.key).join("bzImage"))
     }
-
-    fn name(&self) -> &'static str {
-        match self.variant {
-            Variant::Patched => "kernel",
-            Variant::Unpatched => "unpatched kernel",
-        }
-    }
-}
-
-/// The log of a step, in the cache.
-fn log(name: &str) -> Result<PathBuf> {
-    Ok(place::cache()?.join(format!("{}.log", name.replace(' ', "-"))))
 }
 
 /// The files of a folder whose names end in `suffix`, in the order of their names.

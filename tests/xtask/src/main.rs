@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`), a guest (`vm`) and numbers (`bench`).
+//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`, `soak`), a guest (`vm`) and numbers (`bench`).
 
 #![forbid(unsafe_code)]
 
@@ -41,6 +41,8 @@ enum Task {
     Vm(vm::VmArgs),
     /// Run every tier of tests: host, golden, VM, browser
     Test,
+    /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too: 1 h
+    Soak,
     /// Print what tracing costs, in instructions per getppid
     Bench,
 }
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Task::Demo { command } => demo::run(&command).map(|()| 0),
         Task::Vm(args) => vm::run(&args),
         Task::Test => test::run(),
+        Task::Soak => test::soak(),
         Task::Bench => bench::run().map(|()| 0),
     };
     match result {

@@ -7,13 +7,42 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Variant};
 use crate::place::{self, Key};
 use crate::progress;
 use crate::toolchain::Toolchain;
 
+/// Which module.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The one that people load.
+    Plain,
+    /// One that also counts what it records, for tests.
+    Counting,
+}
+
+impl Kind {
+    /// What `make` is told.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Kind::Plain => &[],
+            Kind::Counting => &["COUNT=1"],
+        }
+    }
+
+    /// The folder below `target/` for this kind, built against that variant of the kernel.
+    fn folder(self, variant: Variant) -> &'static str {
+        match (variant, self) {
+            (Variant::Debug, Kind::Plain) => "module-debug",
+            (Variant::Debug, Kind::Counting) => "module-debug-count",
+            (_, Kind::Plain) => "module",
+            (_, Kind::Counting) => "module-count",
+        }
+    }
+}
+
 /// The built module, made anew when its sources or its kernel changed.
-pub fn ensure(kernel: &Kernel, toolchain: &Toolchain) -> Result<PathBuf> {
+pub fn ensure(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<PathBuf> {
     let sources = place::checkout().join("kernel-module");
     let files = files_below(&sources)?;
     let mut key = Key::default();
@@ -22,23 +51,23 @@ pub fn ensure(kernel: &Kernel, toolchain: &Toolchain) -> Result<PathBuf> {
         key.add_file(&file.to_string_lossy(), &sources.join(file))?;
     }
     let key = key.finish();
-    let target = place::made(place::target().join("module"))?;
+    let target = place::made(place::target().join(kind.folder(kernel.variant)))?;
     let (build, stamp) = (target.join("build"), target.join("built"));
     let _lock = place::lock(&target)?;
     if !place::is_stamped(&stamp, &key) {
         place::put_stamp(&stamp, "")?;
         copy(&sources, &files, &build)?;
-        make(kernel, toolchain, &build, &target.join("module.log"))?;
+        make(kernel, kind, toolchain, &target)?;
         place::put_stamp(&stamp, &key)?;
     }
     built_in(&build)
 }
 
-fn make(kernel: &Kernel, toolchain: &Toolchain, build: &Path, log: &Path) -> Result<()> {
-    let _lock = place::lock(&place::cache()?)?;
+fn make(kernel: &Kernel, kind: Kind, toolchain: &Toolchain, target: &Path) -> Result<()> {
+    let _lock = kernel.lock()?;
     let mut make = toolchain.make();
-    make.arg(format!("KDIR={}", kernel.tree(toolchain)?.display())).current_dir(build);
-    progress::run("module: building", &mut make, log)
+    make.arg(format!("KDIR={}", kernel.tree(toolchain)?.display())).args(kind.words());
+    progress::run("module: building", make.current_dir(target.join("build")), &target.join("module.log"))
 }
 
 /// The one `.ko` of a build.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask test`: every tier, each after the other, and one closing line that says what failed.
+//! `cargo xtask test`: every tier, each after the other, and one closing line that says what failed. `cargo xtask soak`:
+//! what the VM's tests check of the recorder, for longer and on the debug kernel too.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,6 +21,24 @@ const TIERS: &[(&str, &[&str])] = &[
     ("host and golden", &["test", "--workspace", "--locked"]),
     ("vm", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "vm"]),
     ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"]),
+];
+/// The tests that have a long form.
+const SOAK: &[&str] = &[
+    "test",
+    "--locked",
+    "--package",
+    "kutrace-tests",
+    "--features",
+    "soak",
+    "--test",
+    "vm",
+    "--",
+    "--nocapture",
+    "conserve::",
+    "wrap::",
+    "snapshot::",
+    "tickless::",
+    "lifetime::",
 ];
 
 /// Runs every tier, also after one has failed; the status is 1 if any did.
@@ -40,10 +60,8 @@ pub fn run() -> Result<u8> {
     note("demo", demo.is_ok());
     for (name, words) in TIERS {
         say(name)?;
-        let mut cargo = tied("cargo");
-        cargo.args(*words).current_dir(place::checkout());
-        cargo.env("KUTRACE_XTASK", &xtask).env("KUTRACE_DEMO", demo::artifacts());
-        cargo.env("KUTRACE_PAGE", demo::artifacts().join("t.html"));
+        let mut cargo = cargo(words, &xtask);
+        cargo.env("KUTRACE_DEMO", demo::artifacts()).env("KUTRACE_PAGE", demo::artifacts().join("t.html"));
         // One guest at a time: a guest has as many CPUs as it asks for, and times mean something.
         if *name != "host and golden" {
             cargo.env("RUST_TEST_THREADS", "1");
@@ -57,6 +75,19 @@ pub fn run() -> Result<u8> {
         failed => writeln!(out, "xtask test: FAILED: {} ({took})", failed.join(", "))?,
     }
     Ok(u8::from(!failed.is_empty()))
+}
+
+/// Runs the long form of the tests; the status is 1 if any failed.
+pub fn soak() -> Result<u8> {
+    let xtask = std::env::current_exe().context("soak: xtask's own path")?;
+    Ok(u8::from(!passed(cargo(SOAK, &xtask).env("RUST_TEST_THREADS", "1"))?))
+}
+
+/// `cargo` in the checkout, for tests that run this program.
+fn cargo(words: &[&str], xtask: &Path) -> Command {
+    let mut cargo = tied("cargo");
+    cargo.args(words).current_dir(place::checkout()).env("KUTRACE_XTASK", xtask);
+    cargo
 }
 
 /// Runs `cargo` as a group of processes, all of which end when the user wants to stop.

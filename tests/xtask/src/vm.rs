@@ -27,9 +27,15 @@ pub struct VmArgs {
     /// The host's folder at /mnt/share; a temporary one when absent
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
-    /// Boot the same kernel without the patches (and so without the module)
+    /// The kernel to boot; without the patches there is no module
+    #[arg(long, value_name = "KERNEL", default_value = "patched")]
+    pub kernel: Variant,
+    /// More words for the kernel's command line
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    pub append: String,
+    /// Build the module so that it counts what it records
     #[arg(long)]
-    pub unpatched: bool,
+    pub count: bool,
     /// Leave the module for CMD to load: its path is in $KUTRACE_MODULE
     #[arg(long)]
     pub no_load: bool,
@@ -44,7 +50,18 @@ pub struct VmArgs {
 impl VmArgs {
     /// CMD in a guest of the usual kind.
     pub fn new(command: Vec<OsString>) -> Self {
-        Self { cpus: 4, icount: false, mem: 3072, share: None, unpatched: false, no_load: false, timeout: 600, command }
+        Self {
+            cpus: 4,
+            icount: false,
+            mem: 3072,
+            share: None,
+            kernel: Variant::Patched,
+            append: String::new(),
+            count: false,
+            no_load: false,
+            timeout: 600,
+            command,
+        }
     }
 }
 
@@ -52,12 +69,14 @@ impl VmArgs {
 pub fn run(args: &VmArgs) -> Result<u8> {
     packages::ensure()?;
     let toolchain = Toolchain::ensure()?;
-    let variant = if args.unpatched { Variant::Unpatched } else { Variant::Patched };
-    let kernel = Kernel::new(variant, &toolchain)?;
+    let kernel = Kernel::new(args.kernel, &toolchain)?;
     let image = kernel.image(&toolchain)?;
-    let module = match variant {
-        Variant::Patched => Some(module::ensure(&kernel, &toolchain)?),
+    let module = match args.kernel {
         Variant::Unpatched => None,
+        Variant::Patched | Variant::Debug => {
+            let kind = if args.count { module::Kind::Counting } else { module::Kind::Plain };
+            Some(module::ensure(&kernel, kind, &toolchain)?)
+        }
     };
     let tools = tools::ensure()?;
 
@@ -75,6 +94,7 @@ pub fn run(args: &VmArgs) -> Result<u8> {
         accelerator: Accelerator::Counted,
         cpus: if args.icount { 1 } else { args.cpus },
         memory: args.mem,
+        append: args.append.clone(),
         share,
         load: module.clone().filter(|_| !args.no_load),
         variables: variables(&tools, module.as_deref()),

@@ -17,6 +17,8 @@ pub struct Console {
     failure: Option<Failure>,
     /// A WARNING whose call trace has not come yet, and the lines since.
     warning: Option<(String, usize)>,
+    /// The last line was a rule of `=`, which heads the reports of lockdep and RCU.
+    ruled: bool,
 }
 
 /// The first line that told of a failure.
@@ -61,8 +63,13 @@ impl Console {
             return;
         }
         let fact = without_time(line).to_owned();
+        let ruled = std::mem::replace(&mut self.ruled, fact.starts_with("====="));
         if FATAL.iter().any(|sign| fact.contains(sign)) || is_stall(&fact) {
             self.failure = Some(Failure::Fatal(fact));
+            return;
+        }
+        if ruled && fact.starts_with("WARNING: ") {
+            self.failure.get_or_insert(Failure::Warned(fact));
             return;
         }
         if fact.contains("WARNING: ") {
@@ -154,6 +161,14 @@ mod tests {
         far.extend([""; 100]);
         far.push("Call Trace:");
         assert_eq!(failure_of(&far), None);
+    }
+
+    #[test]
+    fn a_report_of_lockdep_fails_the_run_however_far_its_call_trace_is() {
+        let fact = "WARNING: possible circular locking dependency detected";
+        let lines = ["[ 1.0] ======================================================", &format!("[ 1.0] {fact}")];
+        assert_eq!(failure_of(&lines), Some(Failure::Warned(fact.to_owned())));
+        assert_eq!(failure_of(&["[ 1.0] ordinary", lines[1]]), None);
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn command_line(guest: &Guest) -> Command {
     qemu.args(["-smp", &guest.cpus.to_string(), "-m", &guest.memory.to_string()]);
     qemu.arg("-kernel").arg(&guest.image);
     // An oops and a panic end the guest at once instead of leaving it half alive.
-    qemu.args(["-append", "console=ttyS0 loglevel=7 oops=panic panic=-1"]);
+    qemu.args(["-append", &format!("console=ttyS0 loglevel=7 oops=panic panic=-1 {}", guest.append)]);
     qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
     let share = guest.share.display().to_string().replace(',', ",,");
     qemu.arg("-virtfs").arg(format!("local,path={share},mount_tag=share,security_model=none,multidevs=remap"));

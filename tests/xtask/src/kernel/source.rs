@@ -25,22 +25,22 @@ pub fn version() -> Result<String> {
         .with_context(|| format!("kernel: {PACKAGE}"))
 }
 
-/// The work tree.
-pub fn tree() -> Result<PathBuf> {
-    Ok(place::cache()?.join("linux-6.12"))
+/// The work tree in the folder `home`.
+pub fn tree(home: &Path) -> PathBuf {
+    home.join("linux-6.12")
 }
 
-/// Makes the work tree from the source package, unless it is there and from the installed version.
-pub fn ensure() -> Result<()> {
-    let stamp = place::cache()?.join("source.version");
+/// Makes the work tree in `home` from the source package, unless it is there and from the installed version.
+pub fn ensure(home: &Path) -> Result<()> {
+    let stamp = home.join("source.version");
     if !place::is_stamped(&stamp, &version()?) {
-        unpack(&tree()?)?;
+        unpack(&tree(home), &home.join("source.log"))?;
         place::put_stamp(&stamp, &version()?)?;
     }
     Ok(())
 }
 
-fn unpack(base: &Path) -> Result<()> {
+fn unpack(base: &Path, log: &Path) -> Result<()> {
     if base.exists() {
         fs::remove_dir_all(base).with_context(|| format!("kernel: {}", base.display()))?;
     }
@@ -48,12 +48,11 @@ fn unpack(base: &Path) -> Result<()> {
     let tarball = format!("/usr/src/{PACKAGE}.tar.xz");
     let mut tar = tied("tar");
     tar.args(["--extract", "--strip-components=1", "--file", &tarball, "--directory"]).arg(base);
-    let log = super::log("source")?;
-    progress::run("kernel: unpacking the source", &mut tar, &log)?;
-    progress::run("kernel: making the source a commit", git(base).args(["init", "--quiet"]), &log)?;
-    progress::run("kernel: adding the files", git(base).args(["add", "--all", "--force"]), &log)?;
-    progress::run("kernel: committing", git(base).args(["commit", "--quiet", "--message", PRISTINE]), &log)?;
-    progress::run("kernel: tagging", git(base).args(["tag", PRISTINE]), &log)
+    progress::run("kernel: unpacking the source", &mut tar, log)?;
+    progress::run("kernel: making the source a commit", git(base).args(["init", "--quiet"]), log)?;
+    progress::run("kernel: adding the files", git(base).args(["add", "--all", "--force"]), log)?;
+    progress::run("kernel: committing", git(base).args(["commit", "--quiet", "--message", PRISTINE]), log)?;
+    progress::run("kernel: tagging", git(base).args(["tag", PRISTINE]), log)
 }
 
 /// Moves `tree` to the pristine source with `patches` on top, leaving every file that stays the same untouched.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The blocks of a raw file, each by itself: what its header says, and how many calls of hooks its entries tell of.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::mem::offset_of;
+use std::path::Path;
+
+use kutrace_format::abi::event::{SWITCH, SYSCALL, SYSCALL_RETURN, TASK};
+use kutrace_format::abi::word::Call;
+use kutrace_format::file::Header;
+use postprocess::raw::block::{self, Block, Expected};
+use postprocess::raw::counter::Counting;
+use postprocess::raw::file;
+use postprocess::raw::stream::{Item, Stream};
+
+/// Byte offset in a block of the count that a counting module keeps.
+const EVENTS_AT: usize = offset_of!(kutrace_format::abi::block::Header, events);
+
+/// A raw file in which nothing is damaged, and no block of a CPU missing between its first and its last.
+pub struct Blocks {
+    /// The file's header.
+    pub header: Header,
+    /// Blocks of each CPU, in the order of their sequence numbers.
+    pub cpus: BTreeMap<u32, Vec<Content>>,
+}
+
+/// One block.
+#[derive(Clone, Copy, Debug)]
+pub struct Content {
+    /// Its number among its CPU's.
+    pub sequence: u64,
+    /// Counters at its begin and end.
+    pub span: (u64, u64),
+    /// Calls of hooks that its entries tell of.
+    pub decoded: u64,
+    /// Calls of hooks that the module says it holds.
+    pub counted: u64,
+}
+
+impl Blocks {
+    /// Reads a raw file and every entry in it.
+    pub fn read(path: &Path) -> Blocks {
+        let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let layout = file::split(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert_eq!(layout.damage, [], "{}", path.display());
+        let expected =
+            Expected { uuid: Some(layout.header.uuid), cpus: layout.header.cpus, counting: Counting::Nothing };
+        let mut cpus = BTreeMap::<u32, Vec<Content>>::new();
+        for (index, &(offset, bytes)) in layout.blocks.iter().enumerate() {
+            let block = block::parse(index, offset, bytes, expected).unwrap_or_else(|r| panic!("{index}: {}", r.fact));
+            let counted = u32::from_le_bytes(bytes[EVENTS_AT..EVENTS_AT + 4].try_into().unwrap()).into();
+            let content =
+                Content { sequence: block.sequence, span: (block.begin, block.end), decoded: calls(block), counted };
+            cpus.entry(block.cpu).or_default().push(content);
+        }
+        cpus.values_mut().for_each(|blocks| blocks.sort_by_key(|b| b.sequence));
+        for pair in cpus.values().flat_map(|blocks| blocks.windows(2)) {
+            assert_eq!(pair[0].sequence + 1, pair[1].sequence, "a block is missing: {pair:?}");
+            assert!(pair[0].span.1 <= pair[1].span.0, "two blocks overlap: {pair:?}");
+        }
+        Blocks { header: layout.header, cpus }
+    }
+
+    /// All blocks, CPU by CPU.
+    pub fn all(&self) -> impl Iterator<Item = &Content> {
+        self.cpus.values().flatten()
+    }
+}
+
+/// The calls of hooks that led to the entries of a block: a folded system call is two, and a task that is named right
+/// before the switch to it is one with the switch.
+fn calls(block: Block) -> u64 {
+    let mut stream = Stream::new(block.cpu, vec![block], block.begin, true);
+    let (mut calls, mut named) = (0, None);
+    for timed in &mut stream {
+        let Item::Entry(number, words, _) = timed.item else { continue };
+        let word = words.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        let is_call = (SYSCALL..SYSCALL_RETURN).contains(&number);
+        calls += match number {
+            SWITCH if named == Some((timed.at, word)) => 0,
+            _ if is_call && Call::decode(word).folded.is_some() => 2,
+            _ => 1,
+        };
+        named = (number == TASK).then_some((timed.at, word));
+    }
+    assert_eq!(stream.damage, [], "block {}", block.index);
+    calls
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Snapshots: one every 100 ms of a flight recorder under a storm, each a whole trace that ends when it was taken.
+
+use postprocess::event::number::SYSCALL;
+
+use crate::blocks::Blocks;
+use crate::guest;
+use crate::trace::Trace;
+
+/// Snapshots, ten for each second.
+const SNAPSHOTS: usize = if guest::SOAK { 300 } else { 50 };
+const IOCTL: u32 = SYSCALL + 16;
+/// From the moment of a snapshot until the last CPU has ended its block: it takes an interrupt on each.
+const ROUND_SECONDS: u64 = 1;
+
+#[test]
+fn every_snapshot_of_a_storm_is_whole() {
+    let script = format!(
+        r#"
+        insmod $KUTRACE_MODULE tracemb=2
+        nice -n 10 stress-ng --quiet --switch 1 --fault 1 --timer 1 --fork 1 --timeout 0 &
+        load=$!
+        kutrace_control gowrap
+        until kutrace_control status | grep -q '(lap [3-9])'; do sleep 0.5; done
+        {{
+            for n in $(seq {SNAPSHOTS}); do printf "snapshot $SHARE/$n.raw\nwait 0.1\n"; done
+            echo stop $SHARE/stop.raw
+        }} | kutrace_control
+        kill $load
+        "#
+    );
+    let run = guest::succeed(&["--no-load"], &script);
+    let start = Blocks::read(&run.file("stop.raw")).header.start;
+    Trace::read_whole(&run.file("stop.raw"));
+    let mut last = start.monotonic_ns;
+    for n in 1..=SNAPSHOTS {
+        let path = run.file(&format!("{n}.raw"));
+        let trace = Trace::read_whole(&path);
+        assert_eq!(trace.events.meta.flags & 0x40, 0x40, "{n}: it did not wrap");
+        let control = trace.pids_of("kutrace_control");
+        assert!(trace.of(IOCTL).any(|e| control.contains(&(e.pid as i32))), "{n}: its own command is missing");
+
+        let Blocks { header, cpus } = Blocks::read(&path);
+        assert_eq!((header.start, cpus.len()), (start, 4), "{n}");
+        assert!(header.stop.monotonic_ns > last + 100_000_000, "{n}: not 100 ms after the one before");
+        last = header.stop.monotonic_ns;
+        let moment = header.stop.tsc >> header.shift;
+        let round = (ROUND_SECONDS * header.tsc_hz) >> header.shift;
+        for (cpu, blocks) in cpus {
+            let end = blocks[blocks.len() - 1].span.1;
+            assert!((moment..moment + round).contains(&end), "{n}: cpu {cpu} ends at {end}, not at {moment}");
+        }
+    }
+}

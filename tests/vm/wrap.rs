@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The flight recorder: after many laps round its memory it holds the newest of every CPU, and every name.
+
+use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, USER};
+
+use crate::blocks::Blocks;
+use crate::guest;
+use crate::trace::Trace;
+
+/// Blocks of 64 KiB in the pool of 2 MiB.
+const BLOCKS: u64 = 32;
+const LAPS: u64 = if guest::SOAK { 100 } else { 20 };
+const GETPRIORITY: u32 = SYSCALL + 140;
+/// The first argument of a getpriority that nobody else calls so.
+const MAGIC: u32 = 0x5afe;
+
+#[test]
+fn after_twenty_laps_the_newest_is_there_and_every_name() {
+    let script = format!(
+        r#"
+        insmod $KUTRACE_MODULE tracemb=2
+        kutrace_control gowrap
+        nice -n 10 stress-ng --quiet --fork 2 --switch 1 --fault 1 --timeout 0 &
+        load=$!
+        lap() {{ kutrace_control status | sed -n 's/.*(lap \([0-9]*\))/\1/p'; }}
+        until [ 0$(lap) -gt $(({LAPS} + 1)) ]; do sleep 0.5; done
+        perl -e 'syscall 140, {MAGIC}, 0; exec @ARGV' kutrace_control stop $SHARE/t.raw
+        kill $load
+        "#
+    );
+    let run = guest::succeed(&["--no-load"], &script);
+    let blocks = Blocks::read(&run.file("t.raw"));
+    let taken: u64 = blocks.cpus.values().filter_map(|blocks| blocks.last()).map(|last| last.sequence + 1).sum();
+    eprintln!("wrap: {taken} blocks taken, {} laps", taken / BLOCKS);
+    assert!(taken >= LAPS * BLOCKS, "only {taken} blocks were taken");
+    // A CPU may have left one block and not begun the next; everything else of the memory is used.
+    assert!(blocks.header.blocks >= BLOCKS - 4, "{} blocks of {BLOCKS} are in the trace", blocks.header.blocks);
+
+    // Whole: no CPU misses a block between its first and its last, and no event was lost.
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    assert_eq!(trace.events.meta.flags & 0x40, 0x40);
+    every_pid_has_a_name(&trace);
+    ends_at_the_stop(&trace);
+}
+
+/// Whoever is switched to, runs or is woken is called by its name and pid.
+fn every_pid_has_a_name(trace: &Trace) {
+    let named = |name: &str, pid: u32| {
+        let suffix = format!(".{pid}");
+        assert!(name.ends_with(&suffix) && name.len() > suffix.len(), "pid {pid} is named {name:?}");
+    };
+    trace.switches().filter(|e| e.arg != 0).for_each(|e| named(trace.event_name(e), e.arg));
+    trace.of(RUNNABLE).for_each(|e| named(trace.event_name(e), e.arg));
+    let users = trace.spans.spans.iter().filter(|s| is_execution(s.event) && s.event as u32 > USER && s.pid > 0);
+    users.for_each(|s| named(trace.span_name(s), s.pid as u32));
+}
+
+/// The last that the program did which stopped the trace is in it, and the command to stop is its last call.
+fn ends_at_the_stop(trace: &Trace) {
+    let stopper = trace.of(GETPRIORITY).find(|e| e.arg == MAGIC).expect("the call right before the stop").pid;
+    let calls = |number: u32| (SYSCALL..SYSCALL + 512).contains(&number);
+    let last = trace.events.events.iter().rfind(|e| e.pid == stopper && calls(e.event)).unwrap();
+    assert_eq!(trace.event_name(last), "ioctl", "{last:?}");
+}
