@@ -11,3 +11,4 @@ mod full;
 mod lifetime;
 mod nmi;
 mod user;
+mod snapshot;
