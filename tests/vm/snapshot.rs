@@ -15,14 +15,11 @@ fn three_hundred_snapshots_of_a_storm_are_whole() {
         &["--no-load"],
         r#"
         insmod $KUTRACE_MODULE tracemb=2
-        stress-ng --quiet --switch 2 --fault 1 --timer 1 --fork 1 --timeout 500 &
-        kutrace_control gowrap
-        for n in $(seq 300); do
-            kutrace_control snapshot $SHARE/$n.raw
-            sleep 0.1
-        done
-        kutrace_control status >&2
-        kutrace_control stop $SHARE/stop.raw
+        nice -n 10 stress-ng --quiet --switch 2 --fault 1 --timer 1 --fork 1 --timeout 500 &
+        { echo gowrap
+          for n in $(seq 300); do echo "snapshot $SHARE/$n.raw"; echo wait 0.1; done
+          echo stop $SHARE/stop.raw
+        } | kutrace_control
         kill $!; wait $! || true
         "#,
     );
