@@ -41,7 +41,7 @@ enum Task {
     Vm(vm::VmArgs),
     /// Run every tier of tests: host, golden, VM, browser
     Test,
-    /// Print what tracing costs, in instructions per getppid
+    /// Print what tracing costs: instructions, nanoseconds, bytes
     Bench,
 }
 
