@@ -15,8 +15,7 @@ use crate::target::{Existing, Target};
 use crate::words::{self, Giver};
 
 const AFTER: &str = "\
-Without a command, words are read from standard input, one a line: stop [NAME],
-go[ipc][llc][wrap], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit.
+Without a command, words are read from standard input; an unknown one lists all.
 Needs root, or CAP_PERFMON or CAP_SYS_ADMIN, and the module loaded.
 Exit status: 0 done, 1 failed, 2 not understood, 3 done but events were lost.
 
@@ -60,6 +59,14 @@ enum Command {
         /// Where to; `-` is standard output [default: ku_YYYYMMDD_HHMMSS_host_pid.trace, local time]
         file: Option<PathBuf>,
     },
+    /// In wrap mode: write the trace so far, and go on.
+    Snapshot {
+        /// Replace FILE if it is there.
+        #[arg(short, long)]
+        force: bool,
+        /// Where to [default: as for stop]
+        file: Option<PathBuf>,
+    },
     /// Show the state of the recorder.
     Status,
 }
@@ -77,8 +84,10 @@ pub fn run(arguments: Arguments) -> Result<Exit> {
         Some(Command::Gollcwrap) => session.go(Mode(LLC | WRAP))?,
         Some(Command::Goipcllcwrap) => session.go(Mode(IPC | LLC | WRAP))?,
         Some(Command::Stop { force, file }) => {
-            let existing = if force { Existing::Replace } else { Existing::Keep };
-            return session.stop(&Target::new(file, existing));
+            return session.stop(&Target::new(file, existing(force)));
+        }
+        Some(Command::Snapshot { force, file }) => {
+            return session.snapshot(&Target::new(file, existing(force)));
         }
         Some(Command::Status) => report::print(&session.status()?)?,
         None => {
@@ -87,6 +96,13 @@ pub fn run(arguments: Arguments) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+fn existing(force: bool) -> Existing {
+    match force {
+        true => Existing::Replace,
+        false => Existing::Keep,
+    }
 }
 
 #[cfg(test)]

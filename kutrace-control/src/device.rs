@@ -3,10 +3,11 @@
 
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicU32;
 
 use anyhow::{ensure, Context, Result};
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Info, Setup, VERSION};
+use kutrace_format::abi::command::{Info, Moment, Setup, VERSION};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -18,8 +19,8 @@ pub const PATH: &str = "/dev/kutrace";
 
 /// What a session drives: the device, or a stand-in where there is no module.
 pub trait Recorder: Sized {
-    /// The block pool.
-    type Pool: Deref<Target = [u8]>;
+    /// The words of the block pool, which the recorder may be writing.
+    type Pool: Deref<Target = [AtomicU32]>;
 
     /// Opens it.
     fn open() -> Result<Self>;
@@ -31,7 +32,9 @@ pub trait Recorder: Sized {
     fn start(&self) -> Result<()>;
     /// Stops tracing and closes every block.
     fn stop(&self) -> Result<()>;
-    /// The `blocks` blocks of the pool. The recorder is stopped, and stays so while they are read.
+    /// Ends every block that is being filled, while tracing in wrap mode goes on; the moment up to which it did.
+    fn snapshot(&self) -> Result<Moment>;
+    /// The `blocks` blocks of the pool.
     fn pool(&self, blocks: u32) -> Result<Self::Pool>;
 }
 
@@ -65,6 +68,18 @@ impl Recorder for Device {
 
     fn stop(&self) -> Result<()> {
         sys::stop(self.file.as_fd()).map_err(refusal).context("stop").context(PATH)
+    }
+
+    fn snapshot(&self) -> Result<Moment> {
+        let refused = |errno| match errno {
+            Errno::INVAL => Failure::new("no trace is running in wrap mode", "start one: kutrace_control gowrap"),
+            Errno::AGAIN => Failure::new(
+                "a CPU found no block to go on in",
+                "try again; a larger buffer makes this less likely: insmod kutrace.ko tracemb=...",
+            ),
+            errno => refusal(errno),
+        };
+        sys::snapshot(self.file.as_fd()).map_err(refused).context("snapshot").context(PATH)
     }
 
     fn pool(&self, blocks: u32) -> Result<sys::Mapping> {

@@ -5,14 +5,19 @@
 //! the counter bytes of that content.
 
 use std::io::{self, Write};
+use std::sync::atomic::AtomicU32;
 
-use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, COUNTERS_AT, CRC_AT, HEADER_WORDS, UUID_AT};
+use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, COUNTERS_AT, CRC_AT, HEADER_WORDS, UUID_AT, WORDS};
 use kutrace_format::abi::command::{Info, IPC, LLC};
 use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, FLAG_WRAP, FLAG_WRAPPED, NAMES};
 
 use crate::names::Names;
+use crate::pool;
 use crate::selection::{Choice, Recycling, Selection};
 use crate::status::has_wrapped;
+
+/// What is said when the blocks of a trace are not there any more.
+pub const STARTED_AGAIN: &str = "the recorder was started again meanwhile";
 
 /// Whether the recorder of this state overwrites its oldest blocks.
 pub fn recycling(info: &Info) -> Recycling {
@@ -22,7 +27,7 @@ pub fn recycling(info: &Info) -> Recycling {
     }
 }
 
-/// The header of the file for a stopped trace.
+/// The header of the file for a trace from the start to the stop in `info`.
 pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 16]) -> Header {
     let wrap = if recycling(info) == Recycling::Oldest { FLAG_WRAP } else { 0 };
     let wrapped = if has_wrapped(info) { FLAG_WRAPPED } else { 0 };
@@ -44,47 +49,59 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
 }
 
 /// Writes a trace: the blocks of `pool` that `selection` names. `written` is told the bytes as they go out.
+///
+/// # Errors
+/// If `out` fails, or a block is not in the pool any more.
 pub fn write_trace(
     header: &Header,
-    pool: &[u8],
+    pool: &[AtomicU32],
     selection: &Selection,
     names: &Names,
     out: &mut dyn Write,
     written: &mut dyn FnMut(usize),
 ) -> io::Result<()> {
-    let mut head = header.to_bytes();
-    seal(&mut head, file::CRC_AT);
-    out.write_all(&head)?;
-
-    let payload = names.payload();
-    let crc32 = crc32fast::hash(&payload);
-    let section = Section { tag: NAMES, crc32, bytes: payload.len() as u64, items: names.len() as u64 };
-    out.write_all(&section.to_bytes())?;
-    out.write_all(&payload)?;
-
-    let items = selection.blocks.len() as u64;
-    let section = Section { tag: BLOCKS, crc32: 0, bytes: items * BYTES as u64, items };
-    out.write_all(&section.to_bytes())?;
+    out.write_all(&head(header, names))?;
     let mut copy = vec![0; BYTES];
     for choice in &selection.blocks {
-        copy_block(pool, choice, header, &mut copy);
+        if !copy_block(pool, choice, header, &mut copy) {
+            return Err(io::Error::other(STARTED_AGAIN));
+        }
         out.write_all(&copy)?;
         written(BYTES);
     }
     Ok(())
 }
 
-/// Copies a block, zero behind its content but for counter bytes, with the trace's identity and its checksum.
-fn copy_block(pool: &[u8], choice: &Choice, header: &Header, copy: &mut [u8]) {
-    let block = &pool[choice.index * BYTES..][..BYTES];
-    copy.fill(0);
-    copy[..choice.content].copy_from_slice(&block[..choice.content]);
-    if header.flags & (FLAG_IPC | FLAG_LLC) != 0 {
-        let words = (choice.content / 4 - HEADER_WORDS).min(COUNTED_WORDS);
-        copy[COUNTERS_AT..][..words].copy_from_slice(&block[COUNTERS_AT..][..words]);
+/// What stands before the first block. Its length depends on the names only.
+pub fn head(header: &Header, names: &Names) -> Vec<u8> {
+    let mut head = header.to_bytes().to_vec();
+    seal(&mut head, file::CRC_AT);
+    let payload = names.payload();
+    let crc32 = crc32fast::hash(&payload);
+    let section = Section { tag: NAMES, crc32, bytes: payload.len() as u64, items: names.len() as u64 };
+    head.extend_from_slice(&section.to_bytes());
+    head.extend_from_slice(&payload);
+    let section = Section { tag: BLOCKS, crc32: 0, bytes: header.blocks * BYTES as u64, items: header.blocks };
+    head.extend_from_slice(&section.to_bytes());
+    head
+}
+
+/// Copies a block, zero behind its content but for counter bytes, with the trace's identity and its checksum; false
+/// if the recorder has put another in its place.
+pub fn copy_block(pool: &[AtomicU32], choice: &Choice, header: &Header, copy: &mut [u8]) -> bool {
+    if !pool::copy(&pool[choice.index * WORDS..][..WORDS], choice.id, copy) {
+        return false;
     }
+    let counted = match header.flags & (FLAG_IPC | FLAG_LLC) {
+        0 => 0,
+        _ => (choice.content / 4 - HEADER_WORDS).min(COUNTED_WORDS),
+    };
+    let counters = COUNTERS_AT..COUNTERS_AT + counted;
+    let behind = copy.iter_mut().enumerate().skip(choice.content);
+    behind.filter(|(at, _)| !counters.contains(at)).for_each(|(_, byte)| *byte = 0);
     copy[UUID_AT..][..header.uuid.len()].copy_from_slice(&header.uuid);
     seal(copy, CRC_AT);
+    true
 }
 
 /// Sets the checksum at `at` to that of all the bytes with the checksum zero.
@@ -97,7 +114,7 @@ fn seal(bytes: &mut [u8], at: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::selection::tests::block;
+    use crate::selection::tests::{block, pool};
     use kutrace_format::abi::command::{Moment, WRAP};
     use kutrace_format::file::{Name, NameKind, HEADER_BYTES, SECTION_BYTES};
 
@@ -134,11 +151,11 @@ mod tests {
 
     #[test]
     fn a_written_trace_reads_back() {
-        let pool = [block(1, 0, 30, 256), vec![0; BYTES], block(0, 0, 20, BYTES)].concat();
+        let pool = pool([Some(block(1, 0, 30, 256)), None, Some(block(0, 0, 20, BYTES))]);
         let mut names = Names::default();
         names.add(NameKind::Syscall, 39, 0, b"getpid");
         names.add(NameKind::Task, 7, 6, b"web");
-        let selection = Selection::of(&pool, recycling(&info()));
+        let selection = Selection::of(&pool, recycling(&info()), u64::MAX);
         let header = header(&info(), &selection, UUID, [9; 16]);
         let (mut file, mut told) = (Vec::new(), 0);
         write_trace(&header, &pool, &selection, &names, &mut file, &mut |bytes| told += bytes).unwrap();
@@ -162,10 +179,10 @@ mod tests {
         assert_eq!((section_blocks.tag, section_blocks.crc32, section_blocks.items), (BLOCKS, 0, 2));
         assert_eq!((blocks.len(), told), (2 * BYTES, 2 * BYTES));
         assert!(rest.is_empty());
-        for (written, original, content) in [(&blocks[..BYTES], 2, BYTES), (&blocks[BYTES..], 0, 256)] {
+        for (written, content) in [(&blocks[..BYTES], BYTES), (&blocks[BYTES..], 256)] {
             assert!(is_sealed(written, CRC_AT));
             assert_eq!(written[UUID_AT..UUID_AT + 16], UUID);
-            assert_eq!(written[128..content], pool[original * BYTES..][128..content]);
+            assert!(written[128..content].iter().all(|byte| *byte == 0xee));
             assert!(written[content..].iter().all(|byte| *byte == 0));
         }
     }
@@ -173,7 +190,7 @@ mod tests {
     #[test]
     fn counter_bytes_of_the_content_are_written_and_no_others() {
         let pool = block(0, 0, 20, 256);
-        let selection = Selection::of(&pool, Recycling::Never);
+        let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
         for flags in [0, IPC, LLC, IPC | LLC] {
             let header = header(&Info { flags, ..info() }, &selection, UUID, UUID);
             let mut copy = vec![1; BYTES];
@@ -191,7 +208,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_an_error() {
         let pool = block(0, 0, 20, BYTES);
-        let selection = Selection::of(&pool, Recycling::Never);
+        let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
         let header = header(&info(), &selection, UUID, UUID);
         let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let result = write_trace(&header, &pool, &selection, &Names::default(), &mut full, &mut |_| ());

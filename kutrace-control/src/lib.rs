@@ -2,7 +2,7 @@
 //! Control of the recorder: start it, stop it, write what it holds to a file.
 //!
 //! A command or a line of words becomes calls on a [`session::Session`], which drives the
-//! [`device`] and, at the stop, selects the blocks, gathers the names and writes the file.
+//! [`device`] and, at the stop or for a snapshot, selects the blocks, gathers the names and writes the file.
 
 #![deny(unsafe_code)]
 
@@ -12,8 +12,10 @@ pub mod session;
 pub mod device;
 mod sys;
 pub mod status;
+mod pool;
 pub mod selection;
 pub mod names;
 pub mod dump;
+pub mod snapshot;
 pub mod target;
 pub mod report;

@@ -5,9 +5,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::mem::offset_of;
+use std::sync::atomic::AtomicU32;
 
-use kutrace_format::abi::block::{Header, BYTES, HEADER_WORDS, MAGIC};
+use kutrace_format::abi::block::{BYTES, HEADER_WORDS, WORDS};
+
+use crate::pool::{self, Id};
 
 /// The blocks to write, and what was wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,16 +23,14 @@ pub struct Selection {
 /// A block of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Choice {
-    /// Counter when it was begun.
-    pub begin: u64,
-    /// Its CPU.
-    pub cpu: u32,
-    /// Its number among its CPU's.
-    pub sequence: u64,
+    /// Which block it is.
+    pub id: Id,
     /// Its place in the pool.
     pub index: usize,
     /// Bytes used, header included; whole words.
     pub content: usize,
+    /// Events its CPU lost up to its end.
+    pub lost: u64,
 }
 
 /// Whether a CPU's blocks must be there from the first on, or may have been overwritten.
@@ -75,12 +75,16 @@ pub enum Finding {
 }
 
 impl Selection {
-    /// Selects from a pool of whole blocks.
-    pub fn of(pool: &[u8], recycling: Recycling) -> Selection {
+    /// Selects from a pool of whole blocks those that began before the counter `end`.
+    pub fn of(pool: &[AtomicU32], recycling: Recycling, end: u64) -> Selection {
         let mut selection = Selection::default();
-        for (index, block) in pool.chunks_exact(BYTES).enumerate() {
-            if u32_at(block, offset_of!(Header, magic)) == MAGIC {
-                selection.add(index, block);
+        for (index, block) in pool.chunks_exact(WORDS).enumerate() {
+            let Some(found) = pool::summary(block).filter(|found| found.id.begin < end) else { continue };
+            let (id, bits, content) = (found.id, found.content_bits, (found.content_bits / 8) as usize);
+            if bits.is_multiple_of(32) && (HEADER_WORDS * 4..=BYTES).contains(&content) {
+                selection.blocks.push(Choice { id, index, content, lost: found.lost });
+            } else {
+                selection.findings.push(Finding::Size { index, cpu: id.cpu, bits });
             }
         }
         selection.blocks.sort_unstable();
@@ -88,17 +92,10 @@ impl Selection {
         selection
     }
 
-    fn add(&mut self, index: usize, block: &[u8]) {
-        let cpu = u32_at(block, offset_of!(Header, cpu));
-        let bits = u64_at(block, offset_of!(Header, content_bits));
-        let content = (bits / 8) as usize;
-        if !bits.is_multiple_of(32) || !(HEADER_WORDS * 4..=BYTES).contains(&content) {
-            self.findings.push(Finding::Size { index, cpu, bits });
-            return;
-        }
-        let begin = u64_at(block, offset_of!(Header, begin));
-        let sequence = u64_at(block, offset_of!(Header, sequence));
-        self.blocks.push(Choice { begin, cpu, sequence, index, content });
+    /// Events lost up to the newest block of each CPU.
+    pub fn lost(&self) -> u64 {
+        let newest: HashMap<u32, u64> = self.blocks.iter().map(|block| (block.id.cpu, block.lost)).collect();
+        newest.values().sum()
     }
 
     /// Per CPU, the order of begin is the order of sequence numbers, none is twice, and none is missing
@@ -106,8 +103,8 @@ impl Selection {
     fn check_order(&mut self, recycling: Recycling) {
         let mut expected = HashMap::<u32, u64>::new();
         for block in &self.blocks {
-            let expected = expected.entry(block.cpu).or_default();
-            let (cpu, found) = (block.cpu, block.sequence);
+            let (cpu, found) = (block.id.cpu, block.id.sequence);
+            let expected = expected.entry(cpu).or_default();
             if found < *expected {
                 self.findings.push(Finding::Order { cpu, found, expected: *expected });
                 continue;
@@ -136,46 +133,63 @@ impl fmt::Display for Finding {
     }
 }
 
-fn u32_at(block: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(std::array::from_fn(|i| block[at + i]))
-}
-
-fn u64_at(block: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(std::array::from_fn(|i| block[at + i]))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    /// A block whose bytes behind the header are all `0xee`, of which `content` count, header included.
-    pub(crate) fn block(cpu: u32, sequence: u64, begin: u64, content: usize) -> Vec<u8> {
-        let mut block = vec![0; HEADER_WORDS * 4];
-        block.resize(BYTES, 0xee);
-        let mut put = |at: usize, field: &[u8]| block[at..at + field.len()].copy_from_slice(field);
-        put(offset_of!(Header, magic), &MAGIC.to_le_bytes());
-        put(offset_of!(Header, begin), &begin.to_le_bytes());
-        put(offset_of!(Header, end), &(begin + 9).to_le_bytes());
-        put(offset_of!(Header, content_bits), &(content as u64 * 8).to_le_bytes());
-        put(offset_of!(Header, packet_bits), &(BYTES as u64 * 8).to_le_bytes());
-        put(offset_of!(Header, sequence), &sequence.to_le_bytes());
-        put(offset_of!(Header, cpu), &cpu.to_le_bytes());
-        block
+    use kutrace_format::abi::block::{Header, MAGIC};
+    use std::mem::offset_of;
+
+    /// The words of a block whose bytes behind the header are all `0xee`, of which `content` count, header included.
+    pub(crate) fn block(cpu: u32, sequence: u64, begin: u64, content: usize) -> Vec<AtomicU32> {
+        let mut block = vec![0; HEADER_WORDS];
+        block.resize(WORDS, 0xeeee_eeee);
+        block[offset_of!(Header, magic) / 4] = MAGIC;
+        block[offset_of!(Header, cpu) / 4] = cpu;
+        for (at, field) in [
+            (offset_of!(Header, begin), begin),
+            (offset_of!(Header, end), begin + 9),
+            (offset_of!(Header, content_bits), content as u64 * 8),
+            (offset_of!(Header, packet_bits), BYTES as u64 * 8),
+            (offset_of!(Header, sequence), sequence),
+        ] {
+            block[at / 4] = field as u32;
+            block[at / 4 + 1] = (field >> 32) as u32;
+        }
+        block.into_iter().map(AtomicU32::new).collect()
+    }
+
+    /// A pool of these blocks; `None` was never used.
+    pub(crate) fn pool(blocks: impl IntoIterator<Item = Option<Vec<AtomicU32>>>) -> Vec<AtomicU32> {
+        let unused = || (0..WORDS).map(|_| AtomicU32::new(0)).collect();
+        blocks.into_iter().flat_map(|block| block.unwrap_or_else(unused)).collect()
+    }
+
+    fn select(blocks: impl IntoIterator<Item = Vec<AtomicU32>>, recycling: Recycling) -> Selection {
+        Selection::of(&pool(blocks.into_iter().map(Some)), recycling, u64::MAX)
     }
 
     #[test]
     fn used_blocks_are_taken_in_the_order_of_their_begin() {
-        let pool = [block(1, 0, 30, 256), vec![0; BYTES], block(0, 1, 40, 128), block(0, 0, 20, BYTES)].concat();
-        let selection = Selection::of(&pool, Recycling::Never);
+        let pool = pool([Some(block(1, 0, 30, 256)), None, Some(block(0, 1, 40, 128)), Some(block(0, 0, 20, BYTES))]);
+        let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
         let taken: Vec<_> = selection.blocks.iter().map(|block| (block.index, block.content)).collect();
         assert_eq!(taken, [(3, BYTES), (0, 256), (2, 128)]);
         assert_eq!(selection.findings, []);
     }
 
     #[test]
+    fn blocks_begun_later_are_left_out_whatever_they_hold() {
+        let pool = pool([block(0, 0, 30, 256), block(0, 1, 40, 256), block(0, 2, 41, 0)].map(Some));
+        let selection = Selection::of(&pool, Recycling::Oldest, 41);
+        assert_eq!(selection.blocks.len(), 2);
+        assert_eq!(selection.findings, []);
+    }
+
+    #[test]
     fn a_block_without_a_possible_end_is_left_out_and_reported() {
-        let pool = [block(0, 0, 1, 0), block(1, 0, 2, 126), block(2, 0, 3, BYTES + 4), block(3, 0, 4, 130)].concat();
-        let selection = Selection::of(&pool, Recycling::Never);
+        let blocks = [block(0, 0, 1, 0), block(1, 0, 2, 126), block(2, 0, 3, BYTES + 4), block(3, 0, 4, 130)];
+        let selection = select(blocks, Recycling::Never);
         assert_eq!(selection.blocks, []);
         assert_eq!(selection.findings.len(), 4);
         assert_eq!(selection.findings[0], Finding::Size { index: 0, cpu: 0, bits: 0 });
@@ -183,25 +197,23 @@ pub(crate) mod tests {
 
     #[test]
     fn sequence_numbers_against_the_order_of_begin_are_reported() {
-        let pool = [block(0, 1, 10, 128), block(0, 0, 20, 128)].concat();
-        let selection = Selection::of(&pool, Recycling::Oldest);
+        let selection = select([block(0, 1, 10, 128), block(0, 0, 20, 128)], Recycling::Oldest);
         assert_eq!(selection.findings, [Finding::Order { cpu: 0, found: 0, expected: 2 }]);
         assert_eq!(selection.blocks.len(), 2);
     }
 
     #[test]
     fn a_missing_block_is_reported_unless_the_recorder_recycles() {
-        let pool = [block(0, 0, 10, 128), block(0, 3, 20, 128)].concat();
-        let selection = Selection::of(&pool, Recycling::Never);
-        assert_eq!(selection.findings, [Finding::Missing { cpu: 0, first: 1, next: 3 }]);
-        assert_eq!(selection.findings[0].to_string(), "CPU 0: blocks 1 to 2 are missing");
-        assert_eq!(Selection::of(&pool, Recycling::Oldest).findings, []);
+        let blocks = || [block(0, 0, 10, 128), block(0, 3, 20, 128)];
+        let findings = select(blocks(), Recycling::Never).findings;
+        assert_eq!(findings, [Finding::Missing { cpu: 0, first: 1, next: 3 }]);
+        assert_eq!(findings[0].to_string(), "CPU 0: blocks 1 to 2 are missing");
+        assert_eq!(select(blocks(), Recycling::Oldest).findings, []);
     }
 
     #[test]
     fn blocks_begun_at_the_same_count_keep_their_sequence() {
-        let pool = [block(0, 1, 10, 128), block(0, 0, 10, 128)].concat();
-        let selection = Selection::of(&pool, Recycling::Never);
+        let selection = select([block(0, 1, 10, 128), block(0, 0, 10, 128)], Recycling::Never);
         assert_eq!(selection.findings, []);
         assert_eq!(selection.blocks[0].index, 1);
     }

@@ -2,16 +2,18 @@
 //! One use of the recorder: what each command does to it, in what order.
 //!
 //! Invariants: the recorder is opened by the first command that needs it and held to the end; names are
-//! gathered while it does not trace, so that gathering is not in the trace; a trace stays in the recorder
-//! until the next start, whatever becomes of the file.
+//! gathered while it does not trace, or behind the end of a snapshot, so that gathering is not in the trace; a
+//! trace stays in the recorder until the next start, whatever becomes of the file.
 
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{bail, ensure, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Info, Setup, DEFAULT_SHIFT, STATE_EMPTY, STATE_TRACING};
+use kutrace_format::abi::command::{Info, Setup, DEFAULT_SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING};
+use kutrace_format::file::Header;
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::device::Recorder;
@@ -20,7 +22,8 @@ use crate::names::machine;
 use crate::names::tasks::{self, Task};
 use crate::names::Names;
 use crate::report::{say, Exit, Failure};
-use crate::selection::Selection;
+use crate::selection::{Recycling, Selection};
+use crate::snapshot;
 use crate::status;
 use crate::target::Target;
 
@@ -93,6 +96,36 @@ impl<R: Recorder> Session<R> {
         self.dump(target)
     }
 
+    /// Writes what the recorder holds while it goes on, in wrap mode.
+    pub fn snapshot(&mut self, target: &Target) -> Result<Exit> {
+        let recorder = self.recorder()?;
+        let stop = recorder.snapshot()?;
+        let info = recorder.info()?;
+        let pool = recorder.pool(info.blocks)?;
+        let mut selection = Selection::of(&pool, Recycling::Oldest, stop.tsc >> info.shift);
+        let names = Names::gather(&self.at_start);
+        let recorder = self.recorder()?;
+        let (uuid, boot_id) = (machine::random_uuid()?, machine::boot_id()?);
+        let header = |selection: &Selection| -> Result<Header> {
+            let now = recorder.info()?;
+            ensure!(now.start == info.start, dump::STARTED_AGAIN);
+            ensure!(!selection.blocks.is_empty(), overwritten());
+            let info = Info { stop, lost: selection.lost(), ..now };
+            Ok(dump::header(&info, selection, uuid, boot_id))
+        };
+        target.write_file(|file| {
+            let before = header(&selection)?;
+            let start = dump::head(&before, &names).len() as u64;
+            let progress = progress(&selection);
+            let mut written = |bytes: usize| progress.inc(bytes as u64);
+            snapshot::write_blocks(file, start, &pool, &mut selection, &before, &mut written)?;
+            progress.finish_and_clear();
+            Ok(file.write_all_at(&dump::head(&header(&selection)?, &names), 0)?)
+        })?;
+        let lost = selection.lost();
+        Ok(tally(target, &Info { state: STATE_STOPPED, stop, lost, ..info }, &selection))
+    }
+
     fn start(&mut self) -> Result<()> {
         let at_start = tasks::alive(Path::new("/proc"));
         self.recorder()?.start()?;
@@ -112,7 +145,7 @@ impl<R: Recorder> Session<R> {
         let recorder = self.recorder()?;
         let info = recorder.info()?;
         let pool = recorder.pool(info.blocks)?;
-        let selection = Selection::of(&pool, dump::recycling(&info));
+        let selection = Selection::of(&pool, dump::recycling(&info), u64::MAX);
         ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
         let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
         target.write(|out: &mut dyn Write| {
@@ -121,7 +154,7 @@ impl<R: Recorder> Session<R> {
             dump::write_trace(&header, &pool, &selection, &names, out, &mut written)?;
             progress.finish_and_clear();
             let after = recorder.info()?;
-            ensure!(after.start == info.start && after.state == info.state, "the recorder was started again meanwhile");
+            ensure!(after.start == info.start && after.state == info.state, dump::STARTED_AGAIN);
             Ok(())
         })?;
         Ok(tally(target, &info, &selection))
@@ -136,6 +169,13 @@ impl<R: Recorder> Default for Session<R> {
 
 fn nothing() -> Failure {
     Failure::new("nothing is recorded", "start with: kutrace_control go")
+}
+
+fn overwritten() -> Failure {
+    Failure::new(
+        "the recorder overwrote every block before it was copied",
+        "write to a faster disk, or use a larger buffer: insmod kutrace.ko tracemb=...",
+    )
 }
 
 /// A bar on standard error; nothing where that is no terminal.

@@ -6,8 +6,11 @@
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU32;
 
-use kutrace_format::abi::command::{Info, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_START, IOCTL_STOP};
+use kutrace_format::abi::command::{
+    Info, Moment, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
+};
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{ioctl, Getter, NoArg, Setter};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
@@ -44,7 +47,15 @@ pub fn stop(device: BorrowedFd<'_>) -> Result<()> {
     unsafe { ioctl(device, command) }
 }
 
-/// The block pool, mapped read-only.
+/// Ends every block that is being filled, and goes on in others.
+pub fn snapshot(device: BorrowedFd<'_>) -> Result<Moment> {
+    // SAFETY: the number says that the kernel writes a `Moment`, for which every bit pattern is valid.
+    let command = unsafe { Getter::<{ IOCTL_SNAPSHOT }, Moment>::new() };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// The block pool, mapped read-only, as words that the recorder may change at any time.
 ///
 /// Invariant: `at` is the start of a mapping of `bytes` bytes that lives as long as this.
 #[derive(Debug)]
@@ -54,8 +65,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the first `bytes` of the device. The caller has stopped the recorder and keeps the device open
-    /// alone, so that the module does not write the pool while it is read here.
+    /// Maps the first `bytes` of the device.
     pub fn new(device: BorrowedFd<'_>, bytes: usize) -> Result<Mapping> {
         // SAFETY: the kernel chooses the place, so no mapping of this process is replaced.
         let at = unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, device, 0) }?;
@@ -65,12 +75,12 @@ impl Mapping {
 }
 
 impl Deref for Mapping {
-    type Target = [u8];
+    type Target = [AtomicU32];
 
-    fn deref(&self) -> &[u8] {
+    fn deref(&self) -> &[AtomicU32] {
         // SAFETY: by the invariant `bytes` bytes at `at` are mapped, readable and borrowed no longer than
-        // `self`; bytes need no alignment; a stopped recorder does not write them.
-        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.bytes) }
+        // `self`; a mapping begins at a page, so its words are aligned; whoever writes them, they are atomic here.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.bytes / 4) }
     }
 }
 
@@ -87,13 +97,15 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::os::fd::AsFd;
+    use std::sync::atomic::Ordering;
 
     #[test]
-    fn a_mapping_shows_the_bytes_of_the_file() {
+    fn a_mapping_shows_the_words_of_the_file() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 8192]).unwrap();
         let mapping = Mapping::new(file.as_fd(), 8192).unwrap();
-        assert_eq!(mapping[..], [7; 8192]);
+        assert_eq!(mapping.len(), 2048);
+        assert!(mapping.iter().all(|word| word.load(Ordering::Relaxed) == 0x0707_0707));
     }
 
     #[test]
@@ -104,5 +116,6 @@ mod tests {
         assert_eq!(reset(fd, Setup::default()), Err(Errno::NOTTY));
         assert_eq!(start(fd), Err(Errno::NOTTY));
         assert_eq!(stop(fd), Err(Errno::NOTTY));
+        assert_eq!(snapshot(fd), Err(Errno::NOTTY));
     }
 }

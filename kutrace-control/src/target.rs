@@ -2,7 +2,7 @@
 //! Where the trace goes: a file that appears whole or not at all, or standard output.
 
 use std::fmt;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub enum Existing {
     Replace,
 }
 
-const KEPT: &str = "the trace stays in the recorder: stop again with another FILE";
+const KEPT: &str = "the trace stays in the recorder: try again with another FILE";
 
 impl Target {
     /// The named file, standard output for `-`, or the default name in the working directory.
@@ -62,18 +62,27 @@ impl Target {
 
     /// Lets `write` write it. A file has its name only once it is complete and on the disk.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-        self.check()?;
         match self {
-            Target::File { path, existing } => write_file(path, *existing, write).map_err(|error| {
-                let place = path.display();
-                Failure::new(format_args!("{place}: {error:#}"), KEPT).into()
-            }),
+            Target::File { .. } => self.write_file(|file| write(file)),
             Target::Stdout => {
+                self.check()?;
                 let mut out = io::stdout().lock();
                 write(&mut out)?;
                 out.flush().context("standard output")
             }
         }
+    }
+
+    /// As [`Target::write`], where `write` needs a file to move about in: refused for standard output.
+    pub fn write_file(&self, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+        let Target::File { path, existing } = self else {
+            return Err(Failure::new("standard output: a snapshot needs a file", "name one").into());
+        };
+        check_file(path, *existing)?;
+        write_file(path, *existing, write).map_err(|error| {
+            let place = path.display();
+            Failure::new(format_args!("{place}: {error:#}"), KEPT).into()
+        })
     }
 }
 
@@ -93,13 +102,13 @@ fn check_file(path: &Path, existing: Existing) -> Result<()> {
         return Err(Failure::new(format_args!("{place}: is there and no regular file"), KEPT).into());
     }
     if existing == Existing::Keep {
-        let hint = "the trace stays in the recorder: stop again with another FILE, or with --force";
+        let hint = "the trace stays in the recorder: try again with another FILE, or with --force";
         return Err(Failure::new(format_args!("{place}: is there already"), hint).into());
     }
     Ok(())
 }
 
-fn write_file(path: &Path, existing: Existing, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+fn write_file(path: &Path, existing: Existing, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

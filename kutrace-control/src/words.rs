@@ -32,6 +32,8 @@ pub enum Word {
     Stop(Option<PathBuf>),
     /// The same, without the end.
     Dump(Option<PathBuf>),
+    /// Write the trace so far, and go on.
+    Snapshot(Option<PathBuf>),
     /// Empty it.
     Reset,
     /// Show its state.
@@ -60,7 +62,7 @@ pub enum Giver {
 }
 
 const WORDS: &str =
-    "words: go[ipc][llc][wrap], stop [NAME], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit";
+    "words: go[ipc][llc][wrap], stop [NAME], snapshot [NAME], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit";
 
 /// Carries out the words of `input` to its end.
 pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver: Giver) -> Result<Exit> {
@@ -93,6 +95,7 @@ pub fn parse(line: &[u8]) -> Word {
         (b"", _) => Word::Empty,
         (b"stop", name) => Word::Stop(file_name(name)),
         (b"dump", name) => Word::Dump(file_name(name)),
+        (b"snapshot", name) => Word::Snapshot(file_name(name)),
         (b"wait", seconds) => wait(seconds).unwrap_or_else(|| unknown(line)),
         (word, b"") => bare(word).unwrap_or_else(|| unknown(line)),
         _ => unknown(line),
@@ -113,6 +116,7 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Resu
         Word::Reset => session.reset()?,
         Word::Stop(name) => return session.stop(&Target::new(name, Existing::Keep)).map(Step::End),
         Word::Dump(name) => return session.stop(&Target::new(name, Existing::Keep)).map(Step::Next),
+        Word::Snapshot(name) => return session.snapshot(&Target::new(name, Existing::Keep)).map(Step::Next),
         Word::Quit => {
             session.off()?;
             return Ok(Step::End(Exit::Done));
@@ -198,6 +202,7 @@ mod tests {
             ("stop  a b.raw\n", Word::Stop(path("a b.raw"))),
             ("stop -\n", Word::Stop(path("-"))),
             ("dump x.trace\n", Word::Dump(path("x.trace"))),
+            ("snapshot now\n", Word::Snapshot(path("now.trace"))),
             ("wait 2\n", Word::Wait(Duration::from_secs(2))),
             ("wait 0.25\n", Word::Wait(Duration::from_millis(250))),
             ("stat\n", Word::Status),

@@ -105,6 +105,16 @@ impl<'a> Raw<'a> {
         Decoder::new(self.clock, self.counting, streams.into_values().collect(), &self.names, names)
     }
 
+    /// The name records of the file.
+    pub fn names(&self) -> &[Name<'a>] {
+        &self.names
+    }
+
+    /// Each CPU with its blocks, in sequence.
+    pub fn cpus(&self) -> impl Iterator<Item = (u32, &[Block<'a>])> {
+        self.cpus.iter().map(|(&cpu, blocks)| (cpu, &blocks[..]))
+    }
+
     /// The original's flag byte: version 5, 0x40 if recorded in wrap mode and wrapped, 0x80 IPC, 0x20 LLC.
     pub fn flags(&self) -> u32 {
         let wrapped = FLAG_WRAP | FLAG_WRAPPED;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Snapshots: one every 100 ms of a flight recorder under a storm, each a whole trace that ends when it was taken.
+//! Snapshots: one every 100 ms of a flight recorder under a storm, each a whole trace that ends when it was taken; and
+//! a wrapped trace as another reader sees it.
 
+use std::fs;
+
+use kutrace_tests::ctf;
 use postprocess::event::number::SYSCALL;
 
 use crate::blocks::Blocks;
@@ -51,4 +55,29 @@ fn every_snapshot_of_a_storm_is_whole() {
             assert!((moment..moment + round).contains(&end), "{n}: cpu {cpu} ends at {end}, not at {moment}");
         }
     }
+}
+
+#[test]
+fn a_snapshot_is_refused_where_nothing_is_overwritten() {
+    let run = guest::run(&[], "kutrace_control go\nkutrace_control snapshot /tmp/t.raw");
+    assert_eq!(run.status, 1, "{}", run.err);
+    assert!(run.err.contains("/dev/kutrace: snapshot: no trace is running in wrap mode\n"), "{}", run.err);
+}
+
+#[test]
+fn babeltrace2_reads_a_wrapped_trace_as_we_do() {
+    let run = guest::succeed(
+        &["--no-load"],
+        r#"
+        insmod $KUTRACE_MODULE tracemb=1
+        kutrace_control gowrap
+        stress-ng --quiet --switch 2 --fork 1 --timer 1 --timeout 2
+        kutrace_control stop $SHARE/t.raw
+        rawtoctf $SHARE/t.raw /tmp/ctf
+        babeltrace2 --clock-seconds --no-delta /tmp/ctf >$SHARE/t.txt
+        "#,
+    );
+    let text = fs::read_to_string(run.file("t.txt")).unwrap();
+    let entries = ctf::compare(&fs::read(run.file("t.raw")).unwrap(), &text);
+    assert!(entries > 50_000, "{entries}");
 }

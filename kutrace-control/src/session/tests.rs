@@ -3,7 +3,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs;
+use std::mem::offset_of;
+use std::sync::atomic::AtomicU32;
 
+use kutrace_format::abi::block::{Header as BlockHeader, BYTES};
 use kutrace_format::abi::command::{Moment, STATE_STOPPED, WRAP};
 use kutrace_format::file::{Header, HEADER_BYTES};
 
@@ -28,7 +31,7 @@ impl Memory {
 }
 
 impl Recorder for Memory {
-    type Pool = Vec<u8>;
+    type Pool = Vec<AtomicU32>;
 
     fn open() -> Result<Memory> {
         Ok(Memory::default())
@@ -58,8 +61,16 @@ impl Recorder for Memory {
         Ok(())
     }
 
-    fn pool(&self, blocks: u32) -> Result<Vec<u8>> {
-        Ok((0..blocks).flat_map(|cpu| block(cpu, 0, 10, 256)).collect())
+    fn snapshot(&self) -> Result<Moment> {
+        self.log.borrow_mut().push("snapshot");
+        Ok(Moment { tsc: 12 << DEFAULT_SHIFT, realtime_ns: 2, monotonic_ns: 500_000_001 })
+    }
+
+    /// The last block of the pool is still being written.
+    fn pool(&self, blocks: u32) -> Result<Vec<AtomicU32>> {
+        let tracing = self.info.get().state == STATE_TRACING;
+        let blocks = (0..blocks).map(|cpu| block(cpu, 0, 10 + u64::from(cpu), 256));
+        Ok(blocks.chain(tracing.then(|| block(0, 1, 12, 0))).flatten().collect())
     }
 }
 
@@ -126,6 +137,29 @@ fn a_file_in_the_way_stops_the_trace_and_keeps_it() {
     assert!(session.stop(&file(&path)).is_err());
     assert_eq!(session.recorder().unwrap().info().unwrap().state, STATE_STOPPED);
     assert_eq!(session.stop(&file(&other)).unwrap(), Exit::Done);
+}
+
+#[test]
+fn a_snapshot_holds_the_ended_blocks_and_the_trace_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t");
+    let mut session = session(0);
+    session.go(Mode(WRAP)).unwrap();
+    assert_eq!(session.snapshot(&file(&path)).unwrap(), Exit::Done);
+    assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset to wrap", "start", "snapshot"]);
+    let bytes = fs::read(&path).unwrap();
+    let header = Header::from_bytes(bytes[..HEADER_BYTES].try_into().unwrap()).unwrap();
+    assert_eq!((header.blocks, header.stop.monotonic_ns), (2, 500_000_001));
+    let begins = [2, 1].map(|back| bytes[bytes.len() - back * BYTES + offset_of!(BlockHeader, begin)]);
+    assert_eq!(begins, [10, 11]);
+}
+
+#[test]
+fn a_snapshot_is_not_for_a_pipe() {
+    let mut session = session(0);
+    session.go(Mode(WRAP)).unwrap();
+    let error = session.snapshot(&Target::Stdout).unwrap_err();
+    assert_eq!(error.to_string(), "standard output: a snapshot needs a file");
 }
 
 #[test]

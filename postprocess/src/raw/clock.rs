@@ -70,6 +70,12 @@ impl Clock {
         self.shift
     }
 
+    /// The counter's rate in Hz, rounded.
+    pub fn counter_hz(&self) -> u64 {
+        let ns_per_count = self.slope << self.shift;
+        (((1_000_000_000 << POINT) + ns_per_count / 2) / ns_per_count).max(1) as u64
+    }
+
     /// The time of a counter value, units of 10 ns after the minute.
     #[inline]
     pub fn units(&self, counter: u64) -> i64 {

@@ -1,71 +1,78 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask bench`: what tracing costs, as instructions per getppid, the same number on every run.
+//! `cargo xtask bench`: what tracing costs, as the tables of docs/overhead.md.
+
+mod instructions;
+mod native;
+mod traces;
+mod content;
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use crate::kernel::Variant;
-use crate::place;
 use crate::vm::{self, VmArgs};
+use crate::{place, progress};
 
-/// One row of the table.
-struct Row {
-    what: &'static str,
-    kernel: Variant,
-    /// Runs in the guest; `$1` is the compiled program.
-    script: &'static str,
-}
+/// Transitions per second and core for which the share of CPU and memory is computed.
+const BUSY: f64 = 200_000.0;
 
-const ROWS: &[Row] = &[
-    Row { what: "kernel without the patches", kernel: Variant::Unpatched, script: r#""$1""# },
-    Row { what: "patched, tracing off", kernel: Variant::Patched, script: r#""$1""# },
-    Row {
-        what: "go",
-        kernel: Variant::Patched,
-        script: r#"kutrace_control go >&2 && "$1" && kutrace_control stop /tmp/t.raw >&2"#,
-    },
-];
-
-/// Measures every row and prints the table.
+/// Measures everything and prints the tables.
 pub fn run() -> Result<()> {
     let dir = place::made(place::target().join("bench"))?;
-    let program = dir.join("getppid");
-    compile(&place::checkout().join("tests/vm/getppid.c"), &program)?;
-    let mut counts = Vec::new();
-    for row in ROWS {
-        counts.push(measure(row, &program, &dir).with_context(|| format!("bench: {}", row.what))?);
-    }
+    let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
+    let instructions = instructions::measure(&costs, &dir)?;
+    let native = native::measure()?;
+    let traces = traces::record(&costs, &dir)?;
+    let date = progress::output(Command::new("date").args(["--utc", "+%F"]))?;
     let mut out = std::io::stdout().lock();
-    writeln!(out, "| instructions per getppid | total | added |\n|---|---|---|")?;
-    for (row, count) in ROWS.iter().zip(&counts) {
-        writeln!(out, "| {} | {count} | {:+} |", row.what, count - counts[0])?;
-    }
+    writeln!(out, "{date}, {}\n", machine()?)?;
+    write!(out, "{instructions}\n{native}\n{traces}\n{}", share(&native, &traces))?;
     Ok(())
 }
 
-fn compile(source: &Path, program: &Path) -> Result<()> {
+/// What [`BUSY`] transitions per second take of a core and of memory.
+fn share(native: &native::Costs, traces: &traces::Traces) -> String {
+    let (cpu, memory) = (native.per_transition() * BUSY / 1e9, traces.redis_bytes() * BUSY);
+    format!(
+        "| at {BUSY} transitions/s and core | |\n|---|---|\n| CPU | {:.2} % |\n| memory | {:.2} MB/s |\n",
+        cpu * 100.0,
+        memory / 1e6
+    )
+}
+
+fn machine() -> Result<String> {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").context("/proc/cpuinfo")?;
+    let model =
+        cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).unwrap_or_default().1;
+    let cores = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+    Ok(format!("{model}, {cores} cores"))
+}
+
+fn compile(source: &Path, dir: &Path) -> Result<PathBuf> {
+    let program = dir.join(source.file_stem().context("a source has a name")?);
     let mut gcc = Command::new("gcc");
-    gcc.args(["-O2", "-static", "-Wall", "-Werror", "-o"]).arg(program).arg(source);
+    gcc.args(["-O2", "-static", "-Wall", "-Werror", "-o"]).arg(&program).arg(source);
     match gcc.status().context("bench: gcc: cannot be started")?.success() {
-        true => Ok(()),
+        true => Ok(program),
         false => bail!("bench: {}: does not compile", source.display()),
     }
 }
 
-fn measure(row: &Row, program: &Path, dir: &Path) -> Result<i64> {
-    let script = format!("({}) >/mnt/share/count", row.script);
-    let mut command: Vec<OsString> = ["bash", "-c", &script, "bench"].map(OsString::from).to_vec();
+/// Runs a script in the guest, where `dir` is /mnt/share and `$1` is `program`; it must succeed.
+fn in_guest(script: &str, program: &Path, dir: &Path, how: VmArgs) -> Result<()> {
+    let mut command: Vec<OsString> = ["bash", "-ec", script, "bench"].map(OsString::from).to_vec();
     command.push(program.into());
-    let args = VmArgs { icount: true, kernel: row.kernel, share: Some(dir.to_path_buf()), ..VmArgs::new(command) };
-    match vm::run(&args)? {
-        0 => {}
-        status => bail!("status {status}"),
+    match vm::run(&VmArgs { share: Some(dir.to_path_buf()), command, ..how })? {
+        0 => Ok(()),
+        status => bail!("bench: the guest's script ended with status {status}"),
     }
-    let count = fs::read_to_string(dir.join("count")).context("count")?;
-    count.trim().parse().with_context(|| format!("not a number: {}", count.trim()))
+}
+
+/// The number on the line of `text` that begins with `name` and a blank.
+fn number<T: std::str::FromStr>(text: &str, name: &str) -> Result<T> {
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok());
+    found.with_context(|| format!("bench: no {name} in:\n{text}"))
 }

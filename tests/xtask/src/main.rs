@@ -43,7 +43,7 @@ enum Task {
     Test,
     /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too: 1 h
     Soak,
-    /// Print what tracing costs, in instructions per getppid
+    /// Print what tracing costs: instructions, nanoseconds, bytes
     Bench,
 }
 

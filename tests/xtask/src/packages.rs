@@ -42,6 +42,8 @@ const GUEST: &[&str] = &[
     "python3",
     "ca-certificates",
 ];
+/// To read traces as others do.
+const READER: &[&str] = &["babeltrace2"];
 /// To look at pages.
 const BROWSER: &[&str] = &["chromium-headless-shell"];
 /// Also for pages; often present without dpkg's knowing, so their commands are looked for instead.
@@ -80,7 +82,7 @@ fn missing() -> Result<Vec<&'static str>> {
         .output()
         .context("packages: dpkg-query: cannot be started\nhint: the VM is built from Debian 12's packages")?;
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let mut missing = absent([KERNEL, GUEST, BROWSER].concat(), &listed);
+    let mut missing = absent([KERNEL, GUEST, READER, BROWSER].concat(), &listed);
     missing.extend(BROWSER_COMMANDS.iter().filter(|(command, _)| !is_on_path(command)).map(|(_, package)| package));
     Ok(missing)
 }

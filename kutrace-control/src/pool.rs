@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Reading blocks that the recorder may recycle meanwhile: a block is read first, and believed if it is still there.
+//!
+//! The module changes a recycled block in this order: its magic number to zero, the rest of its header, its magic
+//! number, its entries. A CPU's sequence numbers never return. So whatever was read before a look at the header that
+//! still finds the same block, is of that block.
+
+use std::mem::offset_of;
+use std::sync::atomic::{fence, AtomicU32, Ordering};
+
+use kutrace_format::abi::block::{Header, MAGIC};
+
+/// A block among all of a trace. Ordered by begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id {
+    /// Counter when it was begun.
+    pub begin: u64,
+    /// Its CPU.
+    pub cpu: u32,
+    /// Its number among its CPU's.
+    pub sequence: u64,
+}
+
+/// What a block says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Which block it is.
+    pub id: Id,
+    /// Bits used, as found.
+    pub content_bits: u64,
+    /// Events its CPU lost up to its end.
+    pub lost: u64,
+}
+
+/// What is in a block of the pool; `None` if it was never used or is being recycled.
+pub fn summary(block: &[AtomicU32]) -> Option<Summary> {
+    let id = id(block)?;
+    let content_bits = u64_at(block, offset_of!(Header, content_bits));
+    let lost = u64_at(block, offset_of!(Header, lost));
+    is_still(block, id).then_some(Summary { id, content_bits, lost })
+}
+
+/// Copies the begin of block `id`, as many bytes as `into` has; false if it was recycled before that was done.
+pub fn copy(block: &[AtomicU32], id: Id, into: &mut [u8]) -> bool {
+    for (word, bytes) in block.iter().zip(into.chunks_exact_mut(4)) {
+        bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+    }
+    is_still(block, id)
+}
+
+/// Whether all that was read before is of this block.
+fn is_still(block: &[AtomicU32], expected: Id) -> bool {
+    fence(Ordering::Acquire);
+    id(block) == Some(expected)
+}
+
+/// Which block this is, if it is one. Found before the header was written, the magic number does not vouch for it; found
+/// behind, not for what was read before. So it is looked at on both sides.
+fn id(block: &[AtomicU32]) -> Option<Id> {
+    let is_block = || u32_at(block, offset_of!(Header, magic)) == MAGIC;
+    let was_block = is_block();
+    fence(Ordering::Acquire);
+    let begin = u64_at(block, offset_of!(Header, begin));
+    let cpu = u32_at(block, offset_of!(Header, cpu));
+    let sequence = u64_at(block, offset_of!(Header, sequence));
+    fence(Ordering::Acquire);
+    (was_block && is_block()).then_some(Id { begin, cpu, sequence })
+}
+
+fn u32_at(block: &[AtomicU32], at: usize) -> u32 {
+    block[at / 4].load(Ordering::Relaxed)
+}
+
+fn u64_at(block: &[AtomicU32], at: usize) -> u64 {
+    u64::from(u32_at(block, at)) | u64::from(u32_at(block, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::tests;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    #[test]
+    fn a_summary_is_of_one_block_while_headers_change() {
+        let block = tests::block(1, 0, 0, 128);
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in (1..).take_while(|_| !over.load(Ordering::Relaxed)) {
+                    let put = |at: usize, value: u32| block[at / 4].store(value, Ordering::Release);
+                    put(offset_of!(Header, magic), 0);
+                    let mut fields =
+                        [offset_of!(Header, begin), offset_of!(Header, sequence), offset_of!(Header, lost)];
+                    fields.rotate_left(n as usize % 3);
+                    for at in fields {
+                        put(at, n);
+                    }
+                    put(offset_of!(Header, magic), MAGIC);
+                }
+            });
+            let mut mixed = 0;
+            for found in (0..3_000_000).filter_map(|_| summary(&block)) {
+                mixed += u64::from([found.id.sequence, found.lost] != [found.id.begin; 2] && found.id.begin != 0);
+            }
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(mixed, 0);
+        });
+    }
+}

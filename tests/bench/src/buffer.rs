@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The pool of blocks, in wrap mode, for one CPU: blocks are taken in turn.
+
+use std::alloc::{alloc_zeroed, handle_alloc_error, Layout};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+
+use crate::abi::block::{BYTES, HEADER_WORDS, WORDS};
+use crate::abi::command::DEFAULT_SHIFT;
+use crate::claim::{Block, Position};
+use crate::ffi;
+use crate::lane::PerCpu;
+
+/// All blocks.
+pub struct Pool {
+    first: u64,
+    blocks: u64,
+    taken: AtomicU64,
+}
+
+static POOL: OnceLock<Pool> = OnceLock::new();
+
+/// The pool. [`prepare`] made it.
+pub fn pool() -> &'static Pool {
+    POOL.get().expect("the pool is prepared first")
+}
+
+/// Makes a pool of so many blocks, and the CPU's state.
+pub fn prepare(blocks: usize) {
+    let first = memory(blocks) as u64;
+    POOL.get_or_init(|| Pool { first, blocks: blocks as u64, taken: AtomicU64::new(0) });
+    let state = ffi::kutrace_cpu.0.get().cast::<PerCpu>();
+    // SAFETY: the static has room for a PerCpu, and nothing is recorded yet.
+    unsafe { state.write(PerCpu::new(0, state, DEFAULT_SHIFT)) };
+}
+
+/// Memory for so many blocks, all of it touched, aligned to their size.
+pub fn memory(blocks: usize) -> *mut u8 {
+    let layout = Layout::from_size_align(blocks * BYTES, BYTES).expect("a small multiple of a block");
+    // SAFETY: the size is not zero.
+    let memory = unsafe { alloc_zeroed(layout) };
+    if memory.is_null() {
+        handle_alloc_error(layout);
+    }
+    // SAFETY: `memory` has so many bytes.
+    unsafe { memory.write_bytes(1, layout.size()) };
+    memory
+}
+
+impl Pool {
+    /// The next block: what was in it is over.
+    pub fn take(&self) -> Option<Block> {
+        let number = self.taken.fetch_add(1, Ordering::Relaxed);
+        Some(Block(self.first + number % self.blocks * BYTES as u64))
+    }
+
+    /// Words of entries in all blocks that were taken, the last one counted as full.
+    pub fn words(&self) -> usize {
+        self.taken.load(Ordering::Relaxed) as usize * (WORDS - HEADER_WORDS)
+    }
+
+    pub fn is_open(&self) -> bool {
+        true
+    }
+
+    pub fn clear_counters(&self, _: Block) {}
+
+    pub fn give(&self, _: Block) {}
+
+    pub fn end_block(&self, at: Position, end: u64, flags: u32) {
+        let header = at.block().header();
+        // SAFETY: the block is one of the pool's, and one thread records.
+        unsafe { (*header).end = end };
+        // SAFETY: as above.
+        unsafe { (*header).flags = flags };
+        // SAFETY: as above.
+        unsafe { (*header).content_bits = u64::from(at.offset()) * 8 };
+    }
+
+    pub fn set_following(&self, _: Block, _: Block) {}
+
+    pub fn following(&self, block: Block) -> Block {
+        let next = block.0 - self.first + BYTES as u64;
+        Block(self.first + next % (self.blocks * BYTES as u64))
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0
+//! No counters: what is timed is a trace without them.
+
+/// Nothing.
+pub struct Counters;
+
+impl Counters {
+    pub const fn new() -> Counters {
+        Counters
+    }
+
+    pub fn sample(&self) -> u8 {
+        0
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the kernel's C side is to the module: the per-CPU state, and the clocks that nothing here reads.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+
+use crate::abi::command::Moment;
+use crate::lane::PerCpu;
+
+/// The state of the one CPU.
+pub struct State(pub UnsafeCell<MaybeUninit<PerCpu>>);
+
+// SAFETY: one thread uses it.
+unsafe impl Sync for State {}
+
+#[allow(non_upper_case_globals)]
+#[no_mangle]
+pub static kutrace_cpu: State = State(UnsafeCell::new(MaybeUninit::uninit()));
+
+pub unsafe fn kutrace_shim_moment(_: &mut Moment) {}
+
+pub unsafe fn kutrace_shim_tsc_khz() -> u32 {
+    0
+}
+
+pub unsafe fn kutrace_shim_tsc_unstable() -> bool {
+    false
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What babeltrace2 reads in a converted trace, against what our own reader finds in the raw file.
+
+use std::collections::BTreeMap;
+
+use kutrace_format::abi::event;
+use kutrace_format::abi::word::Call;
+use kutrace_format::file::FLAG_WRAPPED;
+use postprocess::raw::stream::{Item, Stream};
+use postprocess::raw::{self, Raw};
+
+/// Nanoseconds by which times may differ: ours are rounded to 10, babeltrace2's to 1 and its clock rate to 1 Hz.
+const ROUNDING_NS: i64 = 20;
+
+/// An entry, as both readers see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Nanoseconds after 1970.
+    pub ns: i64,
+    /// The word of a system call; `None` for any other entry.
+    pub call: Option<Call>,
+}
+
+/// Fails unless `text`, what `babeltrace2 --clock-seconds --no-delta` printed, has the same entries on each CPU as the
+/// raw file of `bytes`, at the same times. Answers how many.
+pub fn compare(bytes: &[u8], text: &str) -> usize {
+    let raw = raw::parse(bytes).unwrap();
+    let theirs = printed(text);
+    let mut count = 0;
+    for (cpu, blocks) in raw.cpus() {
+        let wrapped = raw.header.flags & FLAG_WRAPPED != 0;
+        let start = raw.header.start.tsc >> raw.clock.shift();
+        let ours: Vec<Entry> =
+            Stream::new(cpu, blocks.to_vec(), start, wrapped).filter_map(|timed| entry(&raw, timed)).collect();
+        let theirs = theirs.get(&cpu).map_or(&[][..], |entries| entries);
+        assert_eq!(ours.len(), theirs.len(), "events on CPU {cpu}");
+        for (our, their) in ours.iter().zip(theirs) {
+            assert!(our.ns.abs_diff(their.ns) <= ROUNDING_NS as u64 && our.call == their.call, "{our:?} {their:?}");
+        }
+        count += ours.len();
+    }
+    assert_eq!(theirs.values().map(Vec::len).sum::<usize>(), count, "no other CPU");
+    count
+}
+
+fn entry(raw: &Raw, timed: raw::stream::Timed) -> Option<Entry> {
+    let Item::Entry(number, words, _) = timed.item else { return None };
+    let word = || u32::from_le_bytes(words.try_into().unwrap());
+    let is_call = (event::SYSCALL..event::SYSCALL_RETURN).contains(&number);
+    let ns = raw.clock.base * 1_000_000_000 + raw.clock.units(timed.at) * 10;
+    Some(Entry { ns, call: is_call.then(|| Call::decode(word())) })
+}
+
+/// The lines by CPU, without those that only bridge time.
+fn printed(text: &str) -> BTreeMap<u32, Vec<Entry>> {
+    let mut cpus = BTreeMap::<u32, Vec<Entry>>::new();
+    for line in text.lines().filter(|line| !line.contains(" full_time: ")) {
+        let time = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).unwrap_or_else(|| panic!("{line}")).0;
+        let (seconds, fraction) = time.split_once('.').unwrap_or_else(|| panic!("{line}"));
+        let ns = format!("{seconds}{fraction}").parse().unwrap();
+        let cpu = number(line, "cpu_id").unwrap_or_else(|| panic!("{line}"));
+        cpus.entry(cpu as u32).or_default().push(Entry { ns, call: call(line) });
+    }
+    cpus
+}
+
+/// The call that a line shows, if it shows one.
+fn call(line: &str) -> Option<Call> {
+    let (dur, ret) = (number(line, "dur")?, number(line, "ret_plus_128")?);
+    let folded = (ret != 0).then(|| (dur as u16, (ret - 128) as i8));
+    Some(Call { arg: number(line, "arg")? as u16, folded })
+}
+
+/// The number behind `name = ` in a line.
+fn number(line: &str, name: &str) -> Option<i64> {
+    let (_, rest) = line.split_once(&format!(" {name} = "))?;
+    let digits = rest.split([',', ' ']).next()?;
+    let hexadecimal = digits.strip_prefix("0x").map(|digits| i64::from_str_radix(digits, 16));
+    hexadecimal.unwrap_or_else(|| digits.parse()).ok()
+}

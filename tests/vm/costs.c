@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Prints what four ways into the kernel cost, in ticks of the time stamp counter: instructions, where the guest counts
+// them (xtask vm --icount). Of a system call, a page fault and a context switch the fewest of many rounds: the others
+// were interrupted. Of an interrupt the median. With a number it calls getppid that often instead.
+
+#define _GNU_SOURCE
+#include <err.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+enum { ROUNDS = 200, CALLS = 1000, PAGES = 200, PAGE = 4096, INTERRUPTS = 251 };
+
+static uint64_t fewest(void (*prepare)(void), void (*round)(void)) {
+    uint64_t fewest = UINT64_MAX;
+    for (int n = 0; n < ROUNDS; n++) {
+        prepare();
+        uint64_t begin = __rdtsc();
+        round();
+        uint64_t ticks = __rdtsc() - begin;
+        if (ticks < fewest) {
+            fewest = ticks;
+        }
+    }
+    return fewest;
+}
+
+static void nothing(void) {
+}
+
+static void print(const char *what, uint64_t ticks, uint64_t times) {
+    printf("%s %llu\n", what, (unsigned long long)((ticks + times / 2) / times));
+}
+
+static void call(void) {
+    for (int n = 0; n < CALLS; n++) {
+        syscall(SYS_getppid);
+    }
+}
+
+static volatile char *pages;
+
+static void forget(void) {
+    if (madvise((void *)pages, PAGES * PAGE, MADV_DONTNEED)) {
+        err(1, "madvise");
+    }
+}
+
+static void touch(void) {
+    for (int n = 0; n < PAGES; n++) {
+        pages[n * PAGE] = 1;
+    }
+}
+
+static uint64_t fault(void) {
+    pages = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
+        err(1, "mmap");
+    }
+    return fewest(forget, touch);
+}
+
+static void yield(void) {
+    for (int n = 0; n < CALLS / 2; n++) {
+        sched_yield();
+    }
+}
+
+// Two real-time processes of one CPU and one priority run in turn, so that each yield is a switch.
+static uint64_t switching(void) {
+    struct sched_param priority = { .sched_priority = 1 };
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    if (sched_setaffinity(0, sizeof one, &one) || sched_setscheduler(0, SCHED_FIFO, &priority)) {
+        err(1, "sched_setscheduler");
+    }
+    pid_t child = fork();
+    if (child < 0) {
+        err(1, "fork");
+    }
+    while (child == 0) {
+        sched_yield();
+    }
+    uint64_t ticks = fewest(nothing, yield);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    priority.sched_priority = 0;
+    if (sched_setscheduler(0, SCHED_OTHER, &priority)) {
+        err(1, "sched_setscheduler");
+    }
+    return ticks;
+}
+
+static int ascending(const void *a, const void *b) {
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+// Where one reading of the counter is far behind the one before, there was an interrupt.
+static uint64_t interrupt(void) {
+    enum { STEP = 100 };
+    static uint64_t gaps[INTERRUPTS];
+    uint64_t last = __rdtsc();
+    for (int n = 0; n < INTERRUPTS;) {
+        uint64_t now = __rdtsc();
+        if (now - last > STEP) {
+            gaps[n++] = now - last;
+        }
+        last = now;
+    }
+    qsort(gaps, INTERRUPTS, sizeof gaps[0], ascending);
+    return gaps[INTERRUPTS / 2];
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2) {
+        for (long calls = atol(argv[1]); calls > 0; calls--) {
+            syscall(SYS_getppid);
+        }
+        return 0;
+    }
+    print("syscall", fewest(nothing, call), CALLS);
+    print("fault", fault(), PAGES);
+    print("switch", switching(), CALLS);
+    print("interrupt", interrupt(), 1);
+    return 0;
+}

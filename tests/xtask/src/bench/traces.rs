@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What recorded traces show: the rate of a CPU that does nothing but enter the kernel, and bytes per transition.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{ensure, Context, Result};
+
+use super::content::Content;
+use super::in_guest;
+use crate::place;
+use crate::vm::VmArgs;
+
+/// Fills 16 MiB with calls of getppid; then records two workloads into memory enough for each.
+const SCRIPT: &str = r#"
+insmod "$KUTRACE_MODULE" tracemb=16
+kutrace_control go
+"$1" 3000000
+kutrace_control stop --force /mnt/share/rate.raw || [ $? = 3 ]
+rmmod kutrace
+insmod "$KUTRACE_MODULE" tracemb=128
+redis-server --port 6399 --save '' --appendonly no --dir /tmp >/tmp/redis.log &
+until redis-cli -p 6399 ping >/dev/null 2>&1; do sleep 0.1; done
+kutrace_control go
+redis-benchmark -p 6399 -t set,get -q >/tmp/redis-benchmark.log
+kutrace_control stop --force /mnt/share/redis.raw
+redis-cli -p 6399 shutdown nosave
+kutrace_control go
+for n in $(seq 3); do gcc -O2 -c -o /tmp/costs.o "$2"; done
+kutrace_control stop --force /mnt/share/gcc.raw
+"#;
+
+/// What was found in each trace.
+pub struct Traces {
+    rate: Content,
+    redis: Content,
+    gcc: Content,
+}
+
+/// Records the traces, in one guest.
+pub fn record(program: &Path, dir: &Path) -> Result<Traces> {
+    let source = place::checkout().join("tests/vm/costs.c");
+    let script = format!("set -- \"$1\" '{}'\n{SCRIPT}", source.display());
+    in_guest(&script, program, dir, VmArgs { no_load: true, ..VmArgs::new(Vec::new()) })?;
+    let read = |name: &str| {
+        let bytes = std::fs::read(dir.join(name)).with_context(|| format!("bench: {name}"))?;
+        Content::of(&bytes).with_context(|| format!("bench: {name}: not a raw trace"))
+    };
+    let traces = Traces { rate: read("rate.raw")?, redis: read("redis.raw")?, gcc: read("gcc.raw")? };
+    ensure!(traces.rate.lost() > 0, "bench: rate.raw: the memory did not end");
+    Ok(traces)
+}
+
+impl Traces {
+    /// Bytes of the redis file per transition.
+    pub fn redis_bytes(&self) -> f64 {
+        self.redis.per_transition(self.redis.file)
+    }
+}
+
+impl fmt::Display for Traces {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (rate, lost) = self.rate.busiest();
+        writeln!(f, "| one CPU in a loop of `getppid`, until 16 MiB are full | |\n|---|---|")?;
+        writeln!(f, "| transitions/s | {rate:.0} |\n| lost before the end | {lost} |\n")?;
+        writeln!(f, "| bytes per transition | redis-benchmark | gcc |\n|---|---|---|")?;
+        let per = |content: &Content, bytes| content.per_transition(bytes);
+        let [redis, gcc] = [&self.redis, &self.gcc];
+        writeln!(f, "| whole file | {:.2} | {:.2} |", per(redis, redis.file), per(gcc, gcc.file))?;
+        let [redis, gcc] = [redis, gcc].map(|content| per(content, content.entries()));
+        writeln!(f, "| entries alone | {redis:.2} | {gcc:.2} |\n")?;
+        write!(f, "redis-benchmark, by kind of entry:\n\n{}\ngcc:\n\n{}", self.redis, self.gcc)
+    }
+}
