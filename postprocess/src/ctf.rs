@@ -155,6 +155,8 @@ fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
         event::NOP => return "nop".to_string(),
         event::FULL_TIME => return "full_time".to_string(),
         event::TASK => return "task".to_string(),
+        event::NAME => return "name".to_string(),
+        event::OPEN_RETURN => return "/call".to_string(),
         event::SWITCH => return "switch".to_string(),
         event::SOFTIRQ..event::SOFTIRQ_RETURN => known.softirq(number::SOFTIRQ, number.into(), names),
         event::SOFTIRQ_RETURN..=0x31f => known.softirq(number::SOFTIRQ_RETURN, number.into(), names),
@@ -169,6 +171,7 @@ fn arguments(number: u16) -> &'static str {
     match number {
         event::FULL_TIME => "struct { counter now; }",
         event::TASK => "struct { u32 pid; u32 tgid; u16 call; u16 occasion; text comm[16]; }",
+        event::NAME => "struct { u32 kind; u32 number; text called[56]; }",
         event::SWITCH | event::RUNNABLE => "struct { u32 pid; }",
         event::IPI => "struct { u32 cpu; }",
         event::SPECIAL..=event::SPECIAL_LAST => "struct { u32 arg; }",
@@ -182,15 +185,17 @@ fn arguments(number: u16) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Bits of a type that [`arguments`] uses.
-    fn bits(word: &str) -> usize {
-        match word {
-            "u16" => 16,
-            "u32" | "i32" => 32,
-            "counter" => 64,
-            "text" => 16 * 8,
-            other => panic!("{other} is no type"),
-        }
+    /// Bits of a field that [`arguments`] uses.
+    fn bits(field: &str) -> usize {
+        let of_one = match field.split_whitespace().next() {
+            Some("text") => 8,
+            Some("u16") => 16,
+            Some("u32" | "i32") => 32,
+            Some("counter") => 64,
+            _ => panic!("{field} has no type"),
+        };
+        let elements = field.split_once('[').map(|(_, rest)| rest.trim_end_matches(']').parse());
+        of_one * elements.unwrap_or(Ok(1)).unwrap()
     }
 
     #[test]
@@ -200,7 +205,7 @@ mod tests {
                 "struct call" => 32,
                 text => {
                     let fields = text.trim_start_matches("struct {").trim_end_matches('}').split(';');
-                    fields.filter_map(|field| field.split_whitespace().next()).map(bits).sum()
+                    fields.map(str::trim).filter(|field| !field.is_empty()).map(bits).sum()
                 }
             };
             assert_eq!(Some(declared), argument_words(number).map(|words| words * 32), "{number:#x}");

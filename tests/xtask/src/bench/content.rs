@@ -115,6 +115,7 @@ fn kind(event: u16, arguments: &[u32]) -> (&'static str, u64) {
     match event {
         event::NOP | event::FULL_TIME => ("full time", 0),
         event::TASK => ("name of a task", 0),
+        event::NAME => ("name by a program", 0),
         event::SWITCH => ("switch", 1),
         event::RUNNABLE => ("wakeup", 1),
         event::IPI => ("interrupt sent", 1),
