@@ -25,7 +25,7 @@ fn every_snapshot_of_a_storm_is_whole() {
         nice -n 10 stress-ng --quiet --switch 1 --fault 1 --timer 1 --fork 1 --timeout 0 &
         load=$!
         kutrace_control gowrap
-        until kutrace_control status | grep -q '(lap [3-9])'; do sleep 0.5; done
+        until kutrace_control status | grep -q '(lap'; do sleep 0.5; done
         {{
             for n in $(seq {SNAPSHOTS}); do printf "snapshot $SHARE/$n.raw\nwait 0.1\n"; done
             echo stop $SHARE/stop.raw
