@@ -11,8 +11,8 @@ impl Builder {
     /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already.
     pub(super) fn switch(&mut self, c: usize, e: &Event, t: i64) {
         if e.dur > 0 || self.cpus[c].is_lost() {
-            if self.cpus[c].is_lost() || e.arg != self.running(c) {
-                self.place(c, e.arg, t);
+            if self.cpus[c].is_lost() || e.pid != self.running(c) {
+                self.place(c, e.pid, t);
             }
             return;
         }
