@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Raw: a file of format 5 to events.
+//! Raw: a file of format 5, or of the [`original`], to events.
 //!
-//! The way of the data: [`mod@file`] finds header, names and blocks, [`block`] checks each block, [`stream`] reads the
-//! entries of one CPU, [`merge`] orders all CPUs, [`mod@decode`] makes events with the names of [`name`], what is known of
-//! each [`task`], the codes of [`counter`], and the times of [`clock`].
+//! The way of the data of format 5: [`mod@file`] finds header, names and blocks, [`block`] checks each block,
+//! [`stream`] reads the entries of one CPU, [`merge`] orders all CPUs, [`mod@decode`] makes events with the names of
+//! [`name`], what is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. What both formats
+//! can do is [`trace`].
 //!
 //! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
 
@@ -17,6 +18,8 @@ pub mod merge;
 pub mod name;
 pub mod task;
 pub mod decode;
+pub mod trace;
+pub mod original;
 
 use std::collections::BTreeMap;
 
@@ -24,13 +27,15 @@ use kutrace_format::abi::event::ENTRY_WORDS_MAX;
 use kutrace_format::file::{Header, Name, FLAG_WRAP, FLAG_WRAPPED};
 
 use crate::event::names::Names;
-use crate::event::{date, BlockLine, Events, Interval, Meta};
+use crate::event::{date, BlockLine, Interval, Meta};
 use block::{Block, Expected};
 use clock::Clock;
 use counter::Counting;
 use damage::{Damage, NotATrace};
 use decode::{Counts, Decoder};
 use stream::Stream;
+
+pub use trace::{decode, Trace};
 
 /// CPU numbers are below this whatever a damaged header says.
 const CPUS_MAX: u32 = 8192;
@@ -50,18 +55,6 @@ pub struct Raw<'a> {
     cpus: BTreeMap<u32, Vec<Block<'a>>>,
     /// CPUs of which every block is damaged.
     missing: Vec<u32>,
-}
-
-/// Decodes all of a raw file at once.
-///
-/// # Errors
-/// If this is no raw trace of format 5.
-pub fn decode(bytes: &[u8]) -> Result<Events, NotATrace> {
-    let raw = parse(bytes)?;
-    let mut names = Names::default();
-    let mut decoder = raw.decoder(&mut names);
-    let events = std::iter::from_fn(|| decoder.next(&mut names)).collect();
-    Ok(Events { meta: raw.finish(&decoder), names, events })
 }
 
 /// Reads a raw file and checks its blocks.

@@ -54,6 +54,28 @@ fn a_file_and_standard_input_give_the_same() {
     assert!(piped.stdout.len() > 50_000 && piped.stdout == named.stdout && piped.stdout == dashed.stdout);
 }
 
+/// A raw file of the original: one block of CPU 2, in which thread 7 enters system call 1.
+fn original() -> Vec<u8> {
+    const USEC: u64 = 1_795_187_640_000_000;
+    let header = [2 << 56 | 1 << 40, 3 << 56 | USEC, 1 << 40, USEC, (1 << 40) + 50_000_000, USEC + 1_000_000, 0, 0];
+    let mut words = [&header[..], &[7, 0, 0x61, 0, 50 << 44 | 0x801 << 32]].concat();
+    words.resize(8192, 0);
+    words.iter().flat_map(|w| w.to_le_bytes()).collect()
+}
+
+#[test]
+fn a_trace_of_the_original_is_read_like_any_other() {
+    let bytes = original();
+    let piped = run(RAWTOEVENT, &[], &bytes);
+    let named = run(RAWTOEVENT, &[temporary("original.trace", &bytes).to_str().unwrap()], b"");
+    assert_eq!((code(&piped), &piped.stdout), (0, &named.stdout));
+    let text = String::from_utf8(piped.stdout).unwrap();
+    assert!(text.contains("\n100 0 2049 2  7 0  0 0 0 sys#1 (801)\n"), "{text}");
+    let cut = run(RAWTOEVENT, &[], &bytes[..60_001]);
+    assert_eq!(code(&cut), 3);
+    assert!(stderr(&cut).starts_with("rawtoevent: stdin: block 0, byte 60001: the file ends inside the block\n"));
+}
+
 #[test]
 fn a_whole_trace_goes_through_both_tools_with_status_0_and_sound_spans() {
     let events = run(RAWTOEVENT, &[], &busy(4, 5_000, 2).bytes());

@@ -62,14 +62,6 @@ fn a_file_that_is_no_trace_is_refused_with_one_sentence() {
 }
 
 #[test]
-fn a_file_of_the_original_is_recognised_and_refused() {
-    let mut bytes = vec![0; block::BYTES];
-    bytes[8..16].copy_from_slice(&0x8305_88ba_d5ff_bc01u64.to_le_bytes());
-    bytes[24..32].copy_from_slice(&0x0005_88ba_d5ff_bc00u64.to_le_bytes());
-    assert_eq!(run(&bytes).unwrap_err(), NotATrace::Original);
-}
-
-#[test]
 fn a_truncated_file_is_used_as_far_as_it_goes() {
     let bytes = trace().bytes();
     let (all, _) = run(&bytes).unwrap();

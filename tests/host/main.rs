@@ -21,6 +21,7 @@ mod damage;
 mod text;
 mod span;
 mod golden;
+mod original;
 mod upstream;
 mod page;
 mod samples;

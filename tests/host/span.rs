@@ -193,6 +193,49 @@ fn a_call_ends_what_cannot_be_below_it() {
 }
 
 #[test]
+fn a_thread_that_runs_again_without_a_wakeup_waited_for_a_cpu() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(100, "a", None).entry(100, IRQ + 0xec, &[]).entry(110, IRQ_RETURN + 0xec, &[]);
+    cpu.switch(120, 200, "b").switch(300, 100, "a");
+    assert_spans("preempted", decode(&trace));
+}
+
+#[test]
+fn a_thread_without_a_wakeup_in_a_trace_with_losses_waited_for_what_is_not_known() {
+    let mut trace = Trace::new(2, 1000);
+    trace.cpu(0).running(100, "a", None).switch(120, 200, "b").switch(300, 100, "a");
+    trace.cpu(1).running(0, "", None).entry(50, RUNNABLE, &[200]).lose(9);
+    assert_spans("perhaps_preempted", decode(&trace));
+}
+
+#[test]
+fn a_thread_woken_before_it_could_sleep_waits_for_nothing() {
+    let mut trace = Trace::new(2, 1000);
+    let cpu0 = trace.cpu(0).running(100, "a", None).call(50, 202, 0).entry(100, SCHED, &[]);
+    cpu0.entry(140, SCHED_RETURN, &[]).small_return(150, 0);
+    trace.cpu(1).running(200, "b", None).entry(120, RUNNABLE, &[100]);
+    assert_spans("woken_in_time", decode(&trace));
+}
+
+#[test]
+fn an_interrupt_right_behind_a_switch_shows_the_thread_running() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(100, "a", None).call(50, 202, 0).switch(60, 0, "").entry(100, IRQ + 0x21, &[]);
+    cpu.entry(110, RUNNABLE, &[100]).entry(120, IRQ_RETURN + 0x21, &[]).entry(130, SCHED, &[]);
+    cpu.entry(150, SWITCH, &[100]).entry(160, IRQ + 0xec, &[]).entry(190, IRQ_RETURN + 0xec, &[]);
+    cpu.entry(200, SCHED_RETURN, &[]).small_return(210, 0);
+    assert_spans("irq_behind_switch", decode(&trace));
+}
+
+#[test]
+fn a_switch_ends_an_interrupt_without_a_return_inside_the_scheduler() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(100, "a", None).entry(100, SCHED, &[]).entry(120, IRQ + 0xfd, &[]);
+    cpu.entry(150, SWITCH, &[0]).entry(170, SCHED_RETURN, &[]);
+    assert_spans("irq_in_scheduler", decode(&trace));
+}
+
+#[test]
 fn lost_time_is_a_span_of_its_own() {
     let mut trace = Trace::new(2, 1000);
     trace.cpu(0).running(100, "a", None).call(100, 0, 3).lose(5).skip(0, 300).entry(450, IRQ + 0xec, &[]);

@@ -13,7 +13,9 @@ use anyhow::{anyhow, Context};
 use clap::Parser;
 use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
-use postprocess::raw;
+use postprocess::raw::damage::NotATrace;
+use postprocess::raw::decode::Counts;
+use postprocess::raw::{self, original, Trace};
 
 use cli::Outcome;
 
@@ -36,23 +38,32 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut input = cli::open(args.file.as_ref())?;
     let mut bytes = Vec::new();
     input.read.read_to_end(&mut bytes).with_context(|| input.name.clone())?;
-    let raw = raw::parse(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
+    let refused = |e: NotATrace| anyhow!("{}: {e}", input.name);
+    match raw::parse(&bytes) {
+        Err(NotATrace::Original) => write(&original::parse(&bytes).map_err(refused)?, &input.name),
+        raw => write(&raw.map_err(refused)?, &input.name),
+    }
+}
+
+/// Writes the events of a trace from `input`.
+fn write<T: Trace>(trace: &T, input: &str) -> anyhow::Result<Outcome> {
     let mut names = Names::default();
-    let mut decoder = raw.decoder(&mut names);
+    let mut decoder = trace.decoder(&mut names);
     let mut out = Writer::new(io::stdout().lock());
-    out.head(5, raw.flags(), raw.clock.base, &raw.block_lines()).context("stdout")?;
-    while let Some(event) = decoder.next(&mut names) {
+    let head = trace.head();
+    out.head(head.format, head.flags, head.base, &head.blocks).context("stdout")?;
+    while let Some(event) = T::next(&mut decoder, &mut names) {
         out.event(&event, &names).context("stdout")?;
     }
-    let meta = raw.finish(&decoder);
+    let meta = trace.finish(&decoder);
     out.finish(&meta).context("stdout")?;
     for sentence in meta.quality.iter().take(SHOWN) {
-        eprintln!("rawtoevent: {}: {sentence}", input.name);
+        eprintln!("rawtoevent: {input}: {sentence}");
     }
     if let Some(more @ 1..) = meta.quality.len().checked_sub(SHOWN) {
-        eprintln!("rawtoevent: {}: and {more} more", input.name);
+        eprintln!("rawtoevent: {input}: and {more} more");
     }
-    let (events, unknown) = (decoder.counts.events, decoder.counts.unknown_returns);
+    let Counts { events, unknown_returns: unknown, .. } = T::counts(&decoder);
     let (cpus, lost) = (meta.intervals.len(), meta.lost);
     eprintln!("rawtoevent: {events} events on {cpus} CPUs, {lost} lost, {unknown} returns from unknown system calls");
     Ok(if meta.is_whole() { Outcome::Whole } else { Outcome::Damaged })

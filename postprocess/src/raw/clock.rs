@@ -18,8 +18,8 @@ const FAR: i128 = 1 << 62;
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     shift: u32,
-    /// TSC at the start.
-    origin: u64,
+    /// TSC at the start; of the original's traces, the counter at the minute, which may be before 0.
+    origin: i128,
     /// Nanoseconds from the minute to the start.
     offset_ns: u64,
     /// Nanoseconds per TSC count.
@@ -62,7 +62,27 @@ impl Clock {
         };
         let start = header.start.realtime_ns;
         let base = (start / MINUTE_NS * 60) as i64;
-        (Clock { shift, origin: header.start.tsc, offset_ns: start % MINUTE_NS, slope, base }, notes)
+        (Clock { shift, origin: header.start.tsc.into(), offset_ns: start % MINUTE_NS, slope, base }, notes)
+    }
+
+    /// The clock of a trace of the original's, whose start and stop are each a counter and a time in us since 1970;
+    /// `None` if the rate is none of a counter. The minute is at a whole count, rounded up, as the original has it.
+    pub fn of_original((from, from_us): (u64, u64), (to, to_us): (u64, u64)) -> Option<Clock> {
+        let counts = to.checked_sub(from).filter(|&counts| counts > 0 && counts >> 56 == 0)?;
+        let us = to_us.checked_sub(from_us).filter(|&us| us > 0 && us >> 40 == 0)?;
+        if !(us * 9 / 10..us * 110).contains(&counts) {
+            return None;
+        }
+        let base = from_us / 60_000_000 * 60;
+        let since_minute = i128::from(from_us % 60_000_000) * i128::from(counts) / i128::from(us);
+        let slope = ((i128::from(us) * 1000) << POINT) / i128::from(counts);
+        Some(Clock { shift: 0, origin: i128::from(from) - since_minute, offset_ns: 0, slope, base: base as i64 })
+    }
+
+    /// The clock of such a trace from its start alone: 50 counts a us.
+    pub fn assumed((from, from_us): (u64, u64)) -> Clock {
+        let (slope, base) = (20 << POINT, from_us / 60_000_000 * 60);
+        Clock { shift: 0, origin: from.into(), offset_ns: from_us % 60_000_000 * 1000, slope, base: base as i64 }
     }
 
     /// The counter is the TSC without this many low bits.
@@ -85,7 +105,7 @@ impl Clock {
 
     /// The time of an unshifted counter value, units of 10 ns after the minute.
     pub fn tsc_units(&self, tsc: i128) -> i64 {
-        let from_origin = (tsc - i128::from(self.origin)).clamp(-(1 << 62), 1 << 62);
+        let from_origin = (tsc - self.origin).clamp(-(1 << 62), 1 << 62);
         let ns = ((from_origin * self.slope) >> POINT) + i128::from(self.offset_ns);
         (ns.clamp(-FAR, FAR) as i64).div_euclid(10)
     }

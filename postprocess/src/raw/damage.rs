@@ -44,7 +44,7 @@ pub enum NotATrace {
     Cut,
     /// The size of the header is another than this version's.
     HeaderSize,
-    /// A raw trace of the original KUtrace.
+    /// A raw trace of the original KUtrace, where one of format 5 is needed.
     Original,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for NotATrace {
             NotATrace::Unknown => "byte 0: not a KUtrace trace",
             NotATrace::Cut => "byte 8: the KUtrace trace ends inside its header",
             NotATrace::HeaderSize => "byte 8: not a KUtrace trace of format 5: its header has another size",
-            NotATrace::Original => "byte 0: a trace of the original KUtrace (version 3 or 4), which cannot be read yet",
+            NotATrace::Original => "byte 0: a trace of the original KUtrace (version 3 or 4), not of format 5",
         })
     }
 }

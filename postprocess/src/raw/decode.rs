@@ -36,7 +36,7 @@ pub struct Decoder<'a> {
     counting: Counting,
     /// [`Event::ipc`] of the entry that is being decoded.
     ipc: u8,
-    merge: Merge<'a>,
+    merge: Merge<Stream<'a>>,
     cpus: Vec<Cpu>,
     tasks: Tasks,
     event_names: EventNames,

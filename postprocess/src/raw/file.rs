@@ -5,6 +5,7 @@ use kutrace_format::abi::block;
 use kutrace_format::file::{self, Header, Name, Section};
 
 use super::damage::{Damage, NotATrace};
+use super::original;
 
 /// A file taken apart; blocks are not looked into yet.
 #[derive(Debug)]
@@ -51,20 +52,9 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
 
 fn head(bytes: &[u8]) -> Result<&[u8; file::HEADER_BYTES], NotATrace> {
     if !bytes.starts_with(&file::MAGIC) {
-        return Err(if is_original(bytes) { NotATrace::Original } else { NotATrace::Unknown });
+        return Err(if original::is_original(bytes) { NotATrace::Original } else { NotATrace::Unknown });
     }
     bytes.first_chunk().ok_or(NotATrace::Cut)
-}
-
-/// Whether this looks like a raw file of the original: whole blocks, version 3 in the flags of the second word, and
-/// in the second and fourth word the same time of day within a day.
-fn is_original(bytes: &[u8]) -> bool {
-    let usec = |at| bytes.get(at..at + 8).map_or(0, |b| le64(b) & 0x00ff_ffff_ffff_ffff);
-    bytes.len() >= block::BYTES
-        && bytes.len().is_multiple_of(8192)
-        && bytes[15] & 0x0f == 3
-        && usec(24) != 0
-        && usec(8).abs_diff(usec(24)) < 86_400_000_000
 }
 
 impl<'a> Layout<'a> {
@@ -195,8 +185,4 @@ pub fn checksum_without(bytes: &[u8], at: usize) -> u32 {
 /// The little-endian number at `at`.
 pub fn stored(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default())
-}
-
-fn le64(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes.try_into().unwrap_or_default())
 }

@@ -4,43 +4,50 @@
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
-use super::stream::{Stream, Timed};
+/// What a stream says at one time.
+pub trait When: Copy {
+    /// The unit that all streams share.
+    type Time: Ord + Copy + std::fmt::Debug;
+
+    /// That time.
+    fn when(&self) -> Self::Time;
+}
 
 /// All streams, each waiting with what it says next.
 #[derive(Debug)]
-pub struct Merge<'a> {
-    streams: Vec<Stream<'a>>,
-    waiting: Vec<Option<Timed<'a>>>,
-    /// Counter and index of every stream that waits; index order is CPU order.
-    order: BinaryHeap<Reverse<(u64, usize)>>,
+pub struct Merge<S: Iterator<Item: When>> {
+    streams: Vec<S>,
+    waiting: Vec<Option<S::Item>>,
+    /// Time and index of every stream that waits; index order is CPU order.
+    order: BinaryHeap<Reverse<(<S::Item as When>::Time, usize)>>,
 }
 
-impl<'a> Merge<'a> {
+impl<S: Iterator<Item: When>> Merge<S> {
     /// Merges `streams`, which are ordered by CPU.
-    pub fn new(mut streams: Vec<Stream<'a>>) -> Merge<'a> {
-        let waiting: Vec<_> = streams.iter_mut().map(Stream::next).collect();
-        let order = waiting.iter().enumerate().filter_map(|(i, w)| w.map(|w| Reverse((w.at, i)))).collect();
+    pub fn new(mut streams: Vec<S>) -> Merge<S> {
+        let waiting: Vec<_> = streams.iter_mut().map(S::next).collect();
+        let order = waiting.iter().enumerate().filter_map(|(i, w)| w.map(|w| Reverse((w.when(), i)))).collect();
         Merge { streams, waiting, order }
     }
 
     /// The streams.
-    pub fn streams(&self) -> &[Stream<'a>] {
+    pub fn streams(&self) -> &[S] {
         &self.streams
     }
 }
 
-impl<'a> Iterator for Merge<'a> {
-    type Item = (usize, Timed<'a>);
+impl<S: Iterator<Item: When>> Iterator for Merge<S> {
+    type Item = (usize, S::Item);
 
     /// What comes next, and the index of its stream.
     #[inline]
-    fn next(&mut self) -> Option<(usize, Timed<'a>)> {
+    fn next(&mut self) -> Option<(usize, S::Item)> {
         let mut first = self.order.peek_mut()?;
         let index = first.0 .1;
         let following = self.streams[index].next();
         let answer = std::mem::replace(&mut self.waiting[index], following)?;
         match following {
-            Some(next) => first.0 .0 = next.at,
+            Some(next) => first.0 .0 = next.when(),
             None => drop(PeekMut::pop(first)),
         }
         Some((index, answer))

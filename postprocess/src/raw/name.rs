@@ -55,7 +55,7 @@ impl EventNames {
             let (base, room) = match kind {
                 NameKind::Trap => (number::TRAP, 256),
                 NameKind::Irq => (number::IRQ, 255),
-                NameKind::Syscall => (number::SYSCALL, 510),
+                NameKind::Syscall => (number::SYSCALL, 0x600),
                 _ => continue,
             };
             if record.number < room {

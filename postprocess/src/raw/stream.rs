@@ -9,6 +9,7 @@ use kutrace_format::abi::word;
 
 use super::block::Block;
 use super::damage::Damage;
+use super::merge::When;
 
 /// What a CPU's stream says at one counter value.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,15 @@ pub struct Timed<'a> {
     pub at: u64,
     /// What it says.
     pub item: Item<'a>,
+}
+
+impl When for Timed<'_> {
+    type Time = u64;
+
+    #[inline]
+    fn when(&self) -> u64 {
+        self.at
+    }
 }
 
 /// An entry, or a fact from around the entries.

@@ -112,7 +112,7 @@ impl Builder {
             self.cpus[c].seen = true;
             self.cpus[c].since = from;
             self.cpus[c].thread = self.threads.find(0, &mut self.names);
-            self.place(c, if e.event == number::SWITCH { e.arg } else { e.pid }, from);
+            self.place(c, e.pid, from);
         }
         c
     }

@@ -4,15 +4,19 @@
 use super::build::Builder;
 use super::cpu::Close;
 use super::stack::Frame;
+use super::wait::Reason;
 use crate::event::number::{self, Level};
 use crate::event::Event;
+
+/// The system calls that never return: exit, exit_group. Who switches away inside one does not wait for anything.
+const EXITS: [u32; 2] = [number::SYSCALL + 60, number::SYSCALL + 231];
 
 impl Builder {
     /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already.
     pub(super) fn switch(&mut self, c: usize, e: &Event, t: i64) {
         if e.dur > 0 || self.cpus[c].is_lost() {
-            if self.cpus[c].is_lost() || e.arg != self.running(c) {
-                self.place(c, e.arg, t);
+            if self.cpus[c].is_lost() || e.pid != self.running(c) {
+                self.place(c, e.pid, t);
             }
             return;
         }
@@ -20,7 +24,11 @@ impl Builder {
         if thread == self.cpus[c].thread {
             return;
         }
-        if self.cpus[c].top().level() != Level::Sched {
+        let inside = self.cpus[c].stack.iter().any(|f| f.level() == Level::Sched);
+        while inside && self.cpus[c].top().level() != Level::Sched {
+            self.end_top(c, t, e.ipc & 15);
+        }
+        if !inside {
             self.tally.repairs += 1;
             self.unwind(c, t, number::SCHED, e.ipc & 15);
             self.close(c, t, Close::Pause { ipc: e.ipc & 15 });
@@ -70,15 +78,23 @@ impl Builder {
         }
     }
 
-    /// The scheduler has returned: who was switched from runs no more, who was switched to does.
+    /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
+    /// woke did not sleep: it waited for a CPU, unless its wakeup was lost. One not met before has not run since it was
+    /// woken.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         let old = &mut self.threads.list[old];
         old.running = false;
-        old.last_end = Some(t);
+        old.last_end = Some(t).filter(|_| !old.stack.iter().any(|f| EXITS.contains(&f.event)));
         let new = &mut self.threads.list[self.cpus[c].thread];
-        new.running = true;
-        new.last_end.get_or_insert(t);
+        let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
+        new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
+        if let Some(start) = preempted {
+            let why = if self.tally.gaps == 0 { Reason::Cpu } else { Reason::Unknown };
+            self.wait(self.running(c), start, t, why);
+        }
+        self.arrive_arcs(c, t);
+        self.threads.list[self.cpus[c].thread].running = true;
         self.resume_rpc(c, t);
     }
 

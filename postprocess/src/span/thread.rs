@@ -22,7 +22,8 @@ pub struct Thread {
     pub ambiguous: Option<usize>,
     /// Index of the CPU it is on, from the switch to it to the switch from it.
     pub cpu: Option<usize>,
-    /// Whether it runs: from the end of the scheduler that switched to it to the end of the one that switched away.
+    /// Whether it runs: from the end of the scheduler that switched to it, or an interrupt before that shows it running
+    /// after a wakeup, to the end of the scheduler that switched away.
     pub running: bool,
     /// When it last stopped to run or was woken; `None` before its first run.
     pub last_end: Option<i64>,

@@ -67,11 +67,14 @@ impl Builder {
         let thread = &mut self.threads.list[self.cpus[c].thread];
         let Some(Wakeup { ts, cpu, pid }) = thread.wakeup.take() else { return };
         let (woken, from) = (thread.pid, ts.max(thread.last_end.unwrap_or(ts)));
+        let was_running = std::mem::replace(&mut thread.running, true);
         let name = self.names.id("-wakeup-");
         let (start, dur, arg, ret) = (ts, (t - ts).max(0), self.cpus[c].id.into(), woken.into());
         self.out.push(Span { start, dur, cpu, pid, event: number::WAKEUP_ARC, arg, ret, name, ..Span::default() });
         self.tally.runs += 1;
-        self.wait(woken, from.min(t), t, Reason::Cpu);
+        if !was_running {
+            self.wait(woken, from.min(t), t, Reason::Cpu);
+        }
     }
 
     fn arrive_ipis(&mut self, c: usize, t: i64) {
@@ -85,7 +88,8 @@ impl Builder {
         }
     }
 
-    fn wait(&mut self, pid: u32, start: i64, end: i64, why: Reason) {
+    /// Draws what a thread waited for, if it is not too short.
+    pub(super) fn wait(&mut self, pid: u32, start: i64, end: i64, why: Reason) {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
             let (dur, pid) = (end - start, pid as i32);

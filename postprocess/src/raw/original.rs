@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The original's raw files, of its module versions 3 and 4, to events.
+//!
+//! The file is [`block`]s of 64 KiB, each followed by 8 KiB of counter bytes if anything was counted; its header is in
+//! the first. [`stream`] reads the entries of one CPU, [`mod@decode`] makes events of those of all CPUs.
+//!
+//! Invariant: as for format 5, every content is read as far as it makes sense. Nothing in the file tells damage by
+//! itself, so only what cannot be is reported.
+
+pub mod block;
+pub mod stream;
+pub mod decode;
+
+use std::collections::BTreeMap;
+
+use byteorder::{ByteOrder, LittleEndian};
+use kutrace_format::file::{Name, NameKind};
+
+use super::clock::Clock;
+use super::damage::{Damage, NotATrace};
+use super::decode::Counts;
+use super::name::EventNames;
+use super::trace::{Head, Trace};
+use crate::event::names::{clean, clean_sentence, Names};
+use crate::event::{date, number, BlockLine, Event, Interval, Meta};
+use block::Block;
+use decode::Decoder;
+use stream::Stream;
+
+/// A name record: kind, what is named, text.
+type Record<'a> = (u32, u32, &'a [u8]);
+
+/// Flag of a trace that wrapped: of its first block only the names are of use.
+const FLAG_WRAP: u32 = 0x40;
+/// Flags of traces with counters, IPC and LLC.
+const FLAG_COUNTERS: u32 = 0xa0;
+/// Counts by which a block may begin before the start or after the stop.
+const SLACK: u64 = 1 << 20;
+/// Bytes up to the end of what describes the file.
+const HEADER_BYTES: usize = 96;
+/// Thread ids in FreeBSD's block headers count from here, those in its entries from 0.
+const FREEBSD_PIDS: u32 = 100_000;
+/// The local timer's interrupt, unless the names say another.
+const TIMER: u32 = number::IRQ + 0xec;
+
+/// A raw trace of the original's, its blocks found, not decoded.
+#[derive(Debug)]
+pub struct Original<'a> {
+    flags: u32,
+    clock: Clock,
+    damage: Vec<Damage>,
+    records: Vec<Record<'a>>,
+    cpus: BTreeMap<u32, Vec<Block<'a>>>,
+}
+
+/// Whether `bytes` are a raw file of the original: version 3 in the flags of the second word, and in the second and
+/// fourth word the same time of day within a day.
+pub fn is_original(bytes: &[u8]) -> bool {
+    let usec = |n: usize| block::counter(LittleEndian::read_u64(&bytes[n * 8..]));
+    bytes.len() >= HEADER_BYTES && bytes[15] & 0x1f == 3 && usec(3) != 0 && usec(1).abs_diff(usec(3)) < 86_400_000_000
+}
+
+/// Finds the blocks of a raw file of the original.
+///
+/// # Errors
+/// If this is none.
+pub fn parse(bytes: &[u8]) -> Result<Original<'_>, NotATrace> {
+    if !is_original(bytes) {
+        return Err(NotATrace::Unknown);
+    }
+    let word = |n: usize| LittleEndian::read_u64(&bytes[n * 8..]);
+    let (start, stop) = ((word(2), block::counter(word(3))), (word(4), block::counter(word(5))));
+    let mut damage = Vec::new();
+    let (clock, until) = clock(start, stop, &mut damage);
+    let flags = u32::from(bytes[15]);
+    let mut blocks = blocks(bytes, flags, &mut damage);
+    let records = records(&blocks);
+    if records.iter().any(|(kind, _, text)| *kind == number::KERNEL_NAME && text.starts_with(b"FreeBSD")) {
+        blocks.iter_mut().for_each(|b| b.pid = b.pid.checked_sub(FREEBSD_PIDS).unwrap_or(b.pid));
+    }
+    if until >> 32 > 0 && flags & FLAG_WRAP == 0 && blocks.iter().all(|b| b.begin >> 32 == 0) {
+        lengthen(&mut blocks);
+    }
+    let mut cpus: BTreeMap<u32, Vec<Block>> = BTreeMap::new();
+    for block in blocks {
+        let unused = block.index == 0 && flags & FLAG_WRAP != 0;
+        if !(start.0.saturating_sub(SLACK)..=until.saturating_add(SLACK)).contains(&block.begin) {
+            damage.push(Damage::of_block(block.index, block.offset, "the block is not of this trace's time; skipped"));
+        } else if !unused {
+            cpus.entry(block.cpu).or_default().push(block);
+        }
+    }
+    cpus.values_mut().for_each(|blocks| blocks.sort_by_key(|b| b.begin));
+    Ok(Original { flags, clock, damage, records, cpus })
+}
+
+/// The clock, and the counter at the stop.
+///
+/// The original's control program takes small counters for those of 32 bits and adds what they would have lost; such a
+/// stop is put right.
+fn clock(start: (u64, u64), stop: (u64, u64), damage: &mut Vec<Damage>) -> (Clock, u64) {
+    let short = start.0.saturating_add(stop.0.wrapping_sub(start.0) & u64::from(u32::MAX));
+    for (until, note) in [(stop.0, None), (short, Some("the counter at the stop has too high bits; left out"))] {
+        if let Some(clock) = Clock::of_original(start, (until, stop.1)) {
+            damage.extend(note.map(|fact| Damage::at(32, fact)));
+            return (clock, until);
+        }
+    }
+    damage.push(Damage::at(16, "start and stop give no usable clock rate; 50 MHz is assumed"));
+    (Clock::assumed(start), u64::MAX)
+}
+
+fn blocks<'a>(bytes: &'a [u8], flags: u32, damage: &mut Vec<Damage>) -> Vec<Block<'a>> {
+    let counted = if flags & FLAG_COUNTERS != 0 { block::COUNTER_BYTES } else { 0 };
+    let mut found = Vec::new();
+    for (index, bytes_of) in bytes.chunks(block::BYTES + counted).enumerate() {
+        let offset = index * (block::BYTES + counted);
+        let block = Block::new(index, offset, bytes_of);
+        let fact = match &block {
+            None => "the file ends inside the block's header",
+            Some(block) if block.cut => "the file ends inside the block",
+            Some(_) if bytes_of.len() < block::BYTES + counted => "the file ends inside the block's counters",
+            Some(_) => "",
+        };
+        if !fact.is_empty() {
+            damage.push(Damage::of_block(index, bytes.len(), fact));
+        }
+        found.extend(block);
+    }
+    found
+}
+
+/// Gives counters of 32 bits, as of 32-bit ARM, the high bits that they lost: blocks are in the order of their begin, but
+/// for those that began at the same time.
+fn lengthen(blocks: &mut [Block]) {
+    let mut before = 0;
+    for block in blocks {
+        while block.begin + (1 << 31) < before {
+            block.begin += 1 << 32;
+        }
+        before = block.begin;
+    }
+}
+
+/// The names of all blocks, in the order of the file.
+fn records<'a>(blocks: &[Block<'a>]) -> Vec<Record<'a>> {
+    let of_block = |b: &Block<'a>| {
+        let named = b.entries().map_while(Result::ok).filter_map(|e| e.name());
+        std::iter::once((number::PID_NAME, b.pid, b.comm)).chain(named)
+    };
+    blocks.iter().flat_map(of_block).filter(|(_, _, text)| !text.is_empty()).collect()
+}
+
+/// A name record as an event. Idle has the same name everywhere.
+fn named((kind, number, text): Record, names: &mut Names) -> Event {
+    let idle = kind == number::PID_NAME && (number == 0 || text.starts_with(b"idle:"));
+    let (arg, text) = match kind {
+        _ if idle => (0, "-idle-".to_string()),
+        number::KERNEL_NAME | number::MODEL_NAME | number::HOST_NAME => (number, clean_sentence(text)),
+        _ => (number, clean(text)),
+    };
+    Event { dur: 1, event: kind, arg, name: names.id(&text), ..Event::default() }
+}
+
+impl<'a> Trace for Original<'a> {
+    type Decoder = Decoder<'a>;
+
+    fn head(&self) -> Head {
+        let line = |b: &Block| BlockLine { ts: self.clock.units(b.begin), cpu: b.cpu, index: b.index };
+        let mut blocks: Vec<_> = self.cpus.values().flatten().map(line).collect();
+        blocks.sort_by_key(|l| (l.ts, l.index));
+        Head { format: 3, flags: self.flags, base: self.clock.base, blocks }
+    }
+
+    fn decoder(&self, names: &mut Names) -> Decoder<'a> {
+        let known = |&(kind, number, text): &Record<'a>| {
+            Some(Name { kind: u16::try_from(kind).ok()?, number, second: 0, text })
+        };
+        let known: Vec<Name> = self.records.iter().filter_map(known).collect();
+        let mut timers =
+            known.iter().rev().filter(|n| n.kind == NameKind::Irq as u16 && n.text.starts_with(b"local_timer"));
+        let timer = timers.next().map_or(TIMER, |n| number::IRQ + (n.number & 0xff));
+        let streams = self.cpus.iter().map(|(&cpu, blocks)| Stream::new(cpu, blocks.clone(), self.clock, timer));
+        let (event_names, _) = EventNames::new(&known, names);
+        Decoder::new(streams.collect(), &self.records, event_names, names)
+    }
+
+    fn next(decoder: &mut Decoder<'a>, names: &mut Names) -> Option<Event> {
+        decoder.next(names)
+    }
+
+    fn counts(decoder: &Decoder<'a>) -> Counts {
+        decoder.counts
+    }
+
+    fn finish(&self, decoder: &Decoder<'a>) -> Meta {
+        let streams = decoder.streams();
+        let quality = self.damage.iter().chain(streams.iter().flat_map(|s| &s.damage)).map(Damage::to_string).collect();
+        let to = streams.iter().map(Stream::at).max().unwrap_or_default();
+        let intervals = streams.iter().map(|s| Interval { cpu: s.cpu, from: s.from(), to }).collect();
+        Meta { format: 3, base: date::utc(self.clock.base), flags: self.flags, lost: 0, quality, intervals }
+    }
+}

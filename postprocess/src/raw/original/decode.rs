@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Entries of the original's to events: names, who runs, and the columns that the text has.
+//!
+//! Names of threads are recorded under the low 16 bits of the pid; the thread that runs or is switched to is the one
+//! meant. A thread with a larger pid gets its name in full when it is switched to.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::stream::{Item, Stream, Timed};
+use super::{named, Record};
+use crate::event::names::Names;
+use crate::event::{number, Event};
+use crate::raw::decode::Counts;
+use crate::raw::merge::Merge;
+use crate::raw::name::EventNames;
+use crate::raw::task::Tasks;
+
+/// Name of a queue.
+const QUEUE_NAME: u32 = 0x105;
+
+/// Turns merged entries into events, one at a time.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    merge: Merge<Stream<'a>>,
+    cpus: Vec<Cpu>,
+    tasks: Tasks,
+    event_names: EventNames,
+    /// Names by kind and number: threads, by the low half of their pid; methods, locks, queues.
+    given: HashMap<(u32, u32), u32>,
+    /// Events decoded and not yet answered.
+    ready: VecDeque<Event>,
+    /// What could be counted on the way.
+    pub counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cpu {
+    id: u32,
+    /// RPC it works on, 0 for none.
+    rpc: u32,
+    /// The softirq it handles.
+    softirq: u32,
+    /// Whether who runs must be said at the next block.
+    adrift: bool,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder of `streams`, ordered by CPU. The first events are `records`.
+    pub fn new(streams: Vec<Stream<'a>>, records: &[Record], event_names: EventNames, names: &mut Names) -> Self {
+        let cpus = streams.iter().map(|s| Cpu { id: s.cpu, rpc: 0, softirq: 0, adrift: true }).collect();
+        let mut decoder = Decoder {
+            merge: Merge::new(streams),
+            cpus,
+            tasks: Tasks::default(),
+            event_names,
+            given: HashMap::new(),
+            ready: VecDeque::new(),
+            counts: Counts::default(),
+        };
+        for &record in records {
+            let (kind, number, _) = record;
+            let event = named(record, names);
+            decoder.ready.push_back(Event { ts: -1, ..event });
+            match kind {
+                // Of a thread's names the first is that of its beginning.
+                number::PID_NAME => drop(decoder.given.entry((kind, number & 0xffff)).or_insert(event.name)),
+                _ => drop(decoder.given.insert((kind, number & 0xffff), event.name)),
+            }
+        }
+        decoder
+    }
+
+    /// The next event; `None` at the end.
+    pub fn next(&mut self, names: &mut Names) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.counts.events += u64::from(event.event >= number::SWITCH);
+                return Some(event);
+            }
+            let (cpu, timed) = self.merge.next()?;
+            self.item(cpu, timed, names);
+        }
+    }
+
+    /// The streams, for what they found damaged and how far they got.
+    pub fn streams(&self) -> &[Stream<'a>] {
+        self.merge.streams()
+    }
+
+    fn item(&mut self, cpu: usize, Timed { ts, pid, item }: Timed, names: &mut Names) {
+        let Cpu { id, rpc, .. } = self.cpus[cpu];
+        let here = Event { ts, cpu: id, pid, rpc, ..Event::default() };
+        match item {
+            Item::Event { event, dur, arg, ret, ipc } => {
+                self.event(cpu, Event { dur, event, arg, ret, ipc, ..here }, names);
+            }
+            Item::Name(record) => self.name(ts, pid, record, names),
+            Item::Sample(pc, mhz) => {
+                self.frequency(mhz, here, names);
+                let event = if pc >> 63 == 0 { number::PC_SAMPLE } else { number::PC_SAMPLE + 1 };
+                let (arg, name) = ((pc >> 6) as u32 & 0xffff, names.id(&format!("PC={pc:012x}")));
+                self.ready.push_back(Event { event, arg, name, ..here });
+            }
+            Item::Begin(comm, mhz) => {
+                if !comm.is_empty() {
+                    self.name(ts, pid, (number::PID_NAME, pid, comm), names);
+                }
+                if std::mem::take(&mut self.cpus[cpu].adrift) {
+                    let name = self.user(pid, names);
+                    self.ready.push_back(Event { dur: 1, event: number::SWITCH, arg: pid, name, ..here });
+                    self.frequency(mhz, here, names);
+                }
+            }
+            Item::Lost => {
+                self.ready.push_back(Event { event: number::LOST, name: names.id("-lost-"), ..here });
+                self.cpus[cpu].adrift = true;
+                self.counts.gaps += 1;
+            }
+        }
+    }
+
+    /// A frequency in MHz, if it is known.
+    fn frequency(&mut self, mhz: u32, here: Event, names: &mut Names) {
+        if mhz > 0 {
+            let (event, name) = (number::FREQUENCY, names.id("-freq-"));
+            self.ready.push_back(Event { dur: 1, event, arg: mhz, name, ..here });
+        }
+    }
+
+    fn name(&mut self, ts: i64, pid: u32, (kind, number, text): Record, names: &mut Names) {
+        let meant = if kind == number::PID_NAME && number == pid & 0xffff { pid } else { number };
+        let event = named((kind, meant, text), names);
+        self.given.insert((kind, number & 0xffff), event.name);
+        self.ready.push_back(Event { ts, ..event });
+        if kind == number::PID_NAME {
+            self.call(meant, event.name, names);
+        }
+    }
+
+    /// Gives a thread a name; false if it had it.
+    fn call(&mut self, pid: u32, name: u32, names: &mut Names) -> bool {
+        let task = self.tasks.find(pid, names);
+        let text = names.text(name).to_string();
+        self.tasks.rename(task, &text, names)
+    }
+
+    fn event(&mut self, cpu: usize, mut e: Event, names: &mut Names) {
+        e.name = match e.event {
+            number::SWITCH => {
+                self.introduce(e.ts, e.pid, names);
+                self.user(e.pid, names)
+            }
+            number::RUNNABLE => {
+                let task = self.tasks.find(e.arg, names);
+                self.tasks.get(task).runnable
+            }
+            number::SOFTIRQ => {
+                if e.dur == 0 {
+                    self.cpus[cpu].softirq = e.arg;
+                }
+                self.event_names.softirq(e.event, e.arg, names)
+            }
+            number::SOFTIRQ_RETURN => {
+                e.arg = self.cpus[cpu].softirq;
+                self.event_names.softirq(e.event, e.arg, names)
+            }
+            number::RPC_REQUEST..=0x205 => self.after(number::METHOD_NAME, &e, names),
+            number::LOCK_TRY..=number::LOCK_RELEASED => self.after(number::LOCK_NAME, &e, names),
+            number::ENQUEUE | number::DEQUEUE => self.after(QUEUE_NAME, &e, names),
+            ..=number::POINT_LAST => self.event_names.point(e.event, e.arg, names),
+            event => self.event_names.event(event, names),
+        };
+        if matches!(e.event, number::RPC_REQUEST..=number::RPC_MIDDLE) {
+            let id = e.arg & 0xffff;
+            if id != 0 {
+                e.rpc = id;
+            }
+            self.cpus[cpu].rpc = id;
+        }
+        self.ready.push_back(e);
+    }
+
+    /// Says the name of a thread whose pid its name record could not carry.
+    fn introduce(&mut self, ts: i64, pid: u32, names: &mut Names) {
+        let Some(&name) = self.given.get(&(number::PID_NAME, pid & 0xffff)) else { return };
+        if self.call(pid, name, names) && pid > 0xffff {
+            self.ready.push_back(Event { ts, dur: 1, event: number::PID_NAME, arg: pid, name, ..Event::default() });
+        }
+    }
+
+    /// The name of an event that speaks of something with a name of its own, if that is known.
+    fn after(&mut self, kind: u32, e: &Event, names: &mut Names) -> u32 {
+        let plain = self.event_names.point(e.event, e.arg, names);
+        let Some(&given) = self.given.get(&(kind, e.arg & 0xffff)).filter(|_| e.arg != 0) else { return plain };
+        let given = names.text(given);
+        let text = match e.event {
+            number::LOCK_TRY => format!("try_{given}"),
+            number::LOCK_ACQUIRED => format!("acq_{given}"),
+            number::LOCK_RELEASED => format!("rel_{given}"),
+            number::ENQUEUE => format!("enq_{given}"),
+            number::DEQUEUE => format!("deq_{given}"),
+            _ => format!("{given}.{}", e.arg & 0xffff),
+        };
+        names.id(&text)
+    }
+
+    /// What a thread's user code is called.
+    fn user(&mut self, pid: u32, names: &mut Names) -> u32 {
+        let task = self.tasks.find(pid, names);
+        match pid {
+            0 => names.id("-idle-.0"),
+            _ => self.tasks.get(task).user,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The entries of one CPU of the original's: times unwrapped, late ones put in their place.
+//!
+//! A timestamp is read before its word is claimed, so an interrupt may come between: then the interrupted entry stands
+//! behind those of the interrupt, with an earlier time. Of two neighbours less than 7/8 of the 20-bit period is a step
+//! forward, the rest one back; a step of another size is told by a TSDELTA entry before it.
+//!
+//! Invariant: times never go backwards. An entry waits until the block behind its own has been read, which is further
+//! than any entry is late; one that comes later still is held, and reported.
+
+use std::collections::VecDeque;
+
+use super::block::{Block, Entry, Senseless, PC_OLD};
+use super::Record;
+use crate::event::number;
+use crate::raw::clock::Clock;
+use crate::raw::damage::Damage;
+use crate::raw::merge::When;
+
+use byteorder::{ByteOrder, LittleEndian};
+
+/// The time of an entry repeats after this many counts.
+const PERIOD: u64 = 1 << 20;
+/// The longest step forward that needs no TSDELTA.
+const FORWARD_MAX: u64 = 0xe0000;
+/// The counts since the entry before, low 32 bits.
+const TSDELTA: u32 = 0x21d;
+
+/// What a CPU's stream says at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed<'a> {
+    /// Units of 10 ns.
+    pub ts: i64,
+    /// Thread running.
+    pub pid: u32,
+    /// What it says.
+    pub item: Item<'a>,
+}
+
+/// An entry, or a fact from around the entries.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'a> {
+    /// A block begins in a thread of this name, at this frequency in MHz.
+    Begin(&'a [u8], u32),
+    /// From here to the next [`Item::Begin`] nothing is known.
+    Lost,
+    /// A name.
+    Name(Record<'a>),
+    /// A program counter, and if not 0 a frequency in MHz.
+    Sample(u64, u32),
+    /// A transition or point event.
+    Event {
+        /// Number.
+        event: u32,
+        /// Units of 10 ns if a call has its return with it.
+        dur: i64,
+        /// First argument.
+        arg: u32,
+        /// Return value.
+        ret: u32,
+        /// Counter byte.
+        ipc: u8,
+    },
+}
+
+impl When for Timed<'_> {
+    type Time = i64;
+
+    fn when(&self) -> i64 {
+        self.ts
+    }
+}
+
+/// The stream of one CPU.
+#[derive(Debug)]
+pub struct Stream<'a> {
+    /// The CPU.
+    pub cpu: u32,
+    /// What was found wrong in the entries.
+    pub damage: Vec<Damage>,
+    clock: Clock,
+    /// Event number of the interrupt that takes samples.
+    timer: u32,
+    blocks: std::vec::IntoIter<Block<'a>>,
+    /// Read and not answered, by time.
+    window: VecDeque<Timed<'a>>,
+    /// How many the last block read has put there.
+    latest: usize,
+    pid: u32,
+    /// When the last timer interrupt was.
+    tick: Option<i64>,
+    /// Time last answered, `None` at first.
+    at: Option<i64>,
+    from: i64,
+}
+
+impl<'a> Iterator for Stream<'a> {
+    type Item = Timed<'a>;
+
+    /// What the CPU's stream says next; `None` at its end.
+    fn next(&mut self) -> Option<Timed<'a>> {
+        while self.window.len() <= self.latest {
+            let Some(block) = self.blocks.next() else { break };
+            self.load(block);
+        }
+        let mut next = self.window.pop_front()?;
+        next.ts = next.ts.max(self.at.unwrap_or(next.ts));
+        self.at = Some(next.ts);
+        Some(next)
+    }
+}
+
+impl<'a> Stream<'a> {
+    /// The stream of `cpu` from its blocks, ordered by begin. `timer` is the interrupt that takes samples.
+    pub fn new(cpu: u32, blocks: Vec<Block<'a>>, clock: Clock, timer: u32) -> Stream<'a> {
+        let blocks = blocks.into_iter();
+        let (damage, window) = (Vec::new(), VecDeque::new());
+        let mut new =
+            Stream { cpu, damage, clock, timer, blocks, window, latest: 0, pid: 0, tick: None, at: None, from: 0 };
+        if let Some(first) = new.blocks.next() {
+            new.load(first);
+            new.from = new.window.front().map_or(0, |t| t.ts);
+        }
+        new
+    }
+
+    /// Time at which the stream begins.
+    pub fn from(&self) -> i64 {
+        self.from
+    }
+
+    /// Time last answered.
+    pub fn at(&self) -> i64 {
+        self.at.unwrap_or(self.from)
+    }
+
+    fn load(&mut self, block: Block<'a>) {
+        let waiting = self.window.len();
+        self.pid = block.pid;
+        self.push(self.clock.units(block.begin), Item::Begin(block.comm, block.mhz));
+        let (mut counter, mut last, mut first) = (block.begin, block.begin, true);
+        for entry in block.entries() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(senseless) => {
+                    self.give_up(&block, last, senseless);
+                    break;
+                }
+            };
+            // At the start of a block its begin says more than the way from the block before.
+            if entry.event == TSDELTA && !first {
+                counter = counter.saturating_add_signed(delta(entry.arg));
+            }
+            first = false;
+            counter = step(counter, entry.time);
+            last = last.max(counter);
+            self.entry(counter, entry);
+        }
+        if block.cut {
+            self.push(self.clock.units(last), Item::Lost);
+        }
+        self.latest = self.window.len() - waiting;
+        self.window.make_contiguous().sort_by_key(|t| t.ts);
+        self.hold(&block);
+    }
+
+    fn entry(&mut self, at: u64, e: Entry<'a>) {
+        let ts = self.clock.units(at);
+        match e.event {
+            TSDELTA => {}
+            PC_OLD | number::PC_SAMPLE..=0x281 => {
+                let pc = LittleEndian::read_u64(e.payload);
+                self.push(self.tick.map_or(ts, |tick| tick - 1), Item::Sample(pc, e.arg & 0xffff));
+            }
+            0x000..=0x1ff => {
+                if let Some(record) = e.name() {
+                    self.push(ts, Item::Name(record));
+                }
+            }
+            event => self.event(at, ts, event, e),
+        }
+    }
+
+    fn event(&mut self, at: u64, ts: i64, event: u32, e: Entry<'a>) {
+        if event == self.timer {
+            self.tick = Some(ts);
+        }
+        if event == number::SWITCH {
+            self.pid = e.arg;
+        }
+        let (dur, arg, ret) = match (event & 0xc00 != 0, event & number::RETURN_BIT != 0, e.arg >> 24) {
+            (false, ..) => (i64::from(event != number::SWITCH), e.arg, 0),
+            (true, true, _) => (0, 0, e.arg),
+            (true, false, 0) => (0, e.arg & 0xffff, 0),
+            (true, false, delta) => {
+                let end = self.clock.units(at.saturating_add(delta.into()));
+                ((end - ts).max(1), e.arg & 0xffff, u32::from((e.arg >> 16) as i8 as u16))
+            }
+        };
+        self.push(ts, Item::Event { event, dur, arg, ret, ipc: e.counter });
+    }
+
+    fn push(&mut self, ts: i64, item: Item<'a>) {
+        self.window.push_back(Timed { ts, pid: self.pid, item });
+    }
+
+    /// Leaves the rest of a block that makes no sense.
+    fn give_up(&mut self, block: &Block, last: u64, senseless: Senseless) {
+        let Senseless { offset, fact } = senseless;
+        self.damage.push(Damage::of_block(block.index, offset, format!("{fact}; the rest of the block is skipped")));
+        if !block.cut {
+            self.push(self.clock.units(last), Item::Lost);
+        }
+    }
+
+    /// Reports entries of a block that are later than any can be.
+    fn hold(&mut self, block: &Block) {
+        let (Some(first), Some(at)) = (self.window.front(), self.at) else { return };
+        if first.ts < at {
+            let us = (at - first.ts) / 100;
+            let fact = format!("time goes back by {us} us on cpu {}; held", self.cpu);
+            self.damage.push(Damage::of_block(block.index, block.offset, fact));
+        }
+    }
+}
+
+/// The counts of a TSDELTA. No entry is late by 2^24 counts, a quarter of a second; what looks so is a long step forward.
+fn delta(arg: u32) -> i64 {
+    const LATE_MAX: i64 = -(1 << 24);
+    match i64::from(arg as i32) {
+        late @ LATE_MAX..0 => late,
+        _ => arg.into(),
+    }
+}
+
+/// The counter value ending in these 20 bits that one step from `counter` leads to.
+fn step(counter: u64, time: u64) -> u64 {
+    match time.wrapping_sub(counter) & (PERIOD - 1) {
+        forward @ 0..=FORWARD_MAX => counter.saturating_add(forward),
+        back => counter.saturating_sub(PERIOD - back),
+    }
+}
