@@ -23,4 +23,5 @@ mod span;
 mod golden;
 mod upstream;
 mod page;
+mod verdict;
 mod samples;
