@@ -24,4 +24,5 @@ mod golden;
 mod upstream;
 mod page;
 mod verdict;
+mod companion;
 mod samples;
