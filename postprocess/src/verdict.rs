@@ -13,7 +13,7 @@ use crate::span::{self, check, Tally};
 pub enum Verdict {
     /// Whole and sound.
     Pass,
-    /// Events were lost while recording; what is there is sound.
+    /// Events were lost while recording, or others say that they are missing; what is there is sound.
     Incomplete,
     /// Damaged, or what it says cannot be true.
     Fail,
@@ -60,9 +60,11 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     let (spans, tally) = span::build(events);
     found.push(info(shares(&tally)));
     found.extend(meta.quality.iter().cloned().map(|text| Finding { verdict: Verdict::Fail, text }));
+    // The original does not record every return.
+    let of_repairs = if meta.format >= 5 { Verdict::Incomplete } else { Verdict::Pass };
     let counted = [
         (Verdict::Incomplete, meta.lost, "events were lost while recording"),
-        (Verdict::Pass, tally.repairs, "calls, returns or switches are missing and were supplied"),
+        (of_repairs, tally.repairs, "calls, returns or switches are missing and were supplied"),
         (Verdict::Fail, tally.unknown, "events have a number or a CPU that cannot be"),
         (Verdict::Fail, tally.late, "events are earlier than what came before them on their CPU"),
     ];

@@ -2,7 +2,7 @@
 //! What is wrong with a raw trace is found and graded.
 
 use kutrace_format::abi::block;
-use kutrace_format::abi::event::{IRQ, MARK_A};
+use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A};
 use kutrace_tests::{busy, sign, Trace, START};
 use postprocess::verdict::{judge, verdict, Verdict};
 
@@ -48,6 +48,15 @@ fn counted_losses_leave_a_trace_incomplete() {
     let (verdict, text) = judged(&trace.bytes());
     assert_eq!(verdict, Verdict::Incomplete, "{text}");
     assert!(text.contains("warn  3 events were lost while recording\n"), "{text}");
+}
+
+#[test]
+fn a_return_without_its_call_leaves_a_trace_incomplete() {
+    let mut trace = Trace::new(1, 1_000);
+    trace.cpu(0).entry(80, IRQ_RETURN + 0xec, &[]);
+    let (verdict, text) = judged(&trace.bytes());
+    assert_eq!(verdict, Verdict::Incomplete, "{text}");
+    assert!(text.contains("warn  1 calls, returns or switches are missing"), "{text}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use cli::Outcome;
 /// Says whether a raw KUtrace file is whole and sound
 ///
 /// One finding a line on standard output, the verdict last: PASS (exit status 0); INCOMPLETE (3) if events were lost
-/// while recording; FAIL (1) if the file is damaged, or if what it says cannot be true.
+/// or are missing; FAIL (1) if the file is damaged, or if what it says cannot be true.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
