@@ -6,7 +6,7 @@
 //! and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, [`profile`] adds up where time went; both
-//! average the codes of [`ipc`].
+//! average the codes of [`ipc`]. [`sample`] calls program counters by their functions.
 
 pub mod build;
 pub mod cpu;
@@ -24,6 +24,7 @@ pub mod trim;
 pub mod coarsen;
 pub mod profile;
 pub mod ipc;
+pub mod sample;
 pub mod json;
 
 use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER, USER_FIRST};
