@@ -17,6 +17,7 @@ pub mod merge;
 pub mod name;
 pub mod task;
 pub mod decode;
+pub mod dump;
 
 use std::collections::BTreeMap;
 

@@ -23,6 +23,7 @@ mod span;
 mod golden;
 mod upstream;
 mod page;
+mod dump;
 mod verdict;
 mod companion;
 mod samples;
