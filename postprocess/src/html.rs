@@ -6,6 +6,9 @@
 
 pub mod columns;
 mod pack;
+mod about;
 mod page;
+mod lift;
 
+pub use lift::{lift, NotLifted};
 pub use page::{render, Error, MOST_SPANS};

@@ -20,6 +20,7 @@ pub mod task;
 pub mod decode;
 pub mod trace;
 pub mod original;
+pub mod dump;
 
 use std::collections::BTreeMap;
 

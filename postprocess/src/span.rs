@@ -4,6 +4,9 @@
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
 //! calls and returns, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`]
 //! and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
+//!
+//! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, [`profile`] adds up where time went; both
+//! average the codes of [`ipc`]. [`sample`] calls program counters by their functions.
 
 pub mod build;
 pub mod cpu;
@@ -17,9 +20,14 @@ pub mod rpc;
 pub mod wait;
 pub mod idle;
 pub mod check;
+pub mod trim;
+pub mod coarsen;
+pub mod profile;
+pub mod ipc;
+pub mod sample;
 pub mod json;
 
-use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER};
+use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER, USER_FIRST};
 
 pub use build::build;
 pub use check::check;
@@ -123,7 +131,7 @@ impl Tally {
             let sum = match span.event as u32 {
                 LOST => &mut self.lost,
                 USER | IDLE_EXIT => &mut self.idle,
-                0x10001.. => &mut self.user,
+                USER_FIRST.. => &mut self.user,
                 _ => &mut self.system,
             };
             *sum = sum.saturating_add(span.dur);

@@ -11,6 +11,29 @@ use kutrace_tests::{busy, Trace};
 const RAWTOEVENT: &str = env!("CARGO_BIN_EXE_rawtoevent");
 const EVENTTOSPAN: &str = env!("CARGO_BIN_EXE_eventtospan");
 const SPANTOHTML: &str = env!("CARGO_BIN_EXE_spantohtml");
+const CHECKTRACE: &str = env!("CARGO_BIN_EXE_checktrace");
+const KUOD: &str = env!("CARGO_BIN_EXE_kuod");
+const SPANTOTRIM: &str = env!("CARGO_BIN_EXE_spantotrim");
+const SPANTOSPAN: &str = env!("CARGO_BIN_EXE_spantospan");
+const SPANTOPROF: &str = env!("CARGO_BIN_EXE_spantoprof");
+const HTMLTOSPAN: &str = env!("CARGO_BIN_EXE_htmltospan");
+const SAMPTONAME_K: &str = env!("CARGO_BIN_EXE_samptoname_k");
+const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
+
+/// The tools from spans to spans, with what they need to know.
+const FILTERS: [(&str, &[&str]); 3] = [(SPANTOTRIM, &["0"]), (SPANTOSPAN, &["10"]), (SPANTOPROF, &[])];
+
+/// Tools that read one file, with what stands before its name.
+const ONE_FILE: [(&str, &[&str]); 8] = [
+    (RAWTOEVENT, &[]),
+    (EVENTTOSPAN, &[]),
+    (CHECKTRACE, &[]),
+    (KUOD, &[]),
+    (SPANTOTRIM, &["0", "--input"]),
+    (SPANTOSPAN, &["10"]),
+    (SPANTOPROF, &[]),
+    (HTMLTOSPAN, &[]),
+];
 
 /// Runs a tool with this on its standard input.
 fn run(tool: &str, args: &[&str], input: &[u8]) -> Output {
@@ -123,6 +146,8 @@ fn what_is_no_trace_gives_one_line_and_status_1() {
     for (tool, input, fact) in [
         (RAWTOEVENT, &b""[..], "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
         (RAWTOEVENT, b"something else", "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
+        (KUOD, b"something else", "kuod: stdin: byte 0: not a KUtrace trace\n"),
+        (CHECKTRACE, b"something else", "checktrace: stdin: byte 0: not a KUtrace trace\n"),
         (EVENTTOSPAN, b"", "eventtospan: stdin: no event lines\n"),
     ] {
         let output = run(tool, &[], input);
@@ -133,8 +158,8 @@ fn what_is_no_trace_gives_one_line_and_status_1() {
 
 #[test]
 fn a_file_that_is_not_there_gives_one_line_and_status_1() {
-    for tool in [RAWTOEVENT, EVENTTOSPAN] {
-        let output = run(tool, &["/nowhere/t.raw"], b"");
+    for (tool, args) in ONE_FILE {
+        let output = run(tool, &[args, &["/nowhere/t.raw"]].concat(), b"");
         assert_eq!(code(&output), 1);
         let said = stderr(&output);
         assert!(said.contains(": /nowhere/t.raw: No such file") && said.lines().count() == 1, "{said}");
@@ -143,15 +168,15 @@ fn a_file_that_is_not_there_gives_one_line_and_status_1() {
 
 #[test]
 fn a_folder_is_not_a_trace() {
-    for tool in [RAWTOEVENT, EVENTTOSPAN] {
-        let output = run(tool, &["/"], b"");
+    for (tool, args) in ONE_FILE {
+        let output = run(tool, &[args, &["/"]].concat(), b"");
         assert_eq!((code(&output), stderr(&output).lines().count()), (1, 1), "{}", stderr(&output));
     }
 }
 
 #[test]
 fn wrong_usage_gives_status_2() {
-    for tool in [RAWTOEVENT, EVENTTOSPAN] {
+    for (tool, _) in ONE_FILE {
         assert_eq!(code(&run(tool, &["--nonsense"], b"")), 2);
         assert_eq!(code(&run(tool, &["--help"], b"")), 0);
         assert_eq!(code(&run(tool, &["--version"], b"")), 0);
@@ -216,4 +241,190 @@ fn no_page_is_made_of_nothing_of_no_json_or_onto_a_full_disk() {
     let output = Command::new(SPANTOHTML).arg(path).stdout(full).output().unwrap();
     assert_eq!((code(&output), stderr(&output).lines().count()), (1, 1), "{}", stderr(&output));
     assert!(stderr(&output).starts_with("spantohtml: stdout: "));
+}
+
+/// The last line of what a tool printed.
+fn last_line(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_string()
+}
+
+#[test]
+fn the_verdict_on_a_raw_trace_is_its_status_and_its_last_line() {
+    let whole = busy(2, 500, 8).bytes();
+    let mut lost = Trace::new(1, 1_000);
+    lost.cpu(0).call(10, 0, 0).lose(3);
+    let mut damaged = whole.clone();
+    damaged[70_000] ^= 1;
+    for (bytes, status, verdict) in [(&whole, 0, "PASS"), (&lost.bytes(), 3, "INCOMPLETE"), (&damaged, 1, "FAIL")] {
+        let output = run(CHECKTRACE, &[], bytes);
+        assert_eq!((code(&output), last_line(&output).as_str()), (status, verdict), "{}", stderr(&output));
+        let quiet = run(CHECKTRACE, &["-q"], bytes);
+        assert_eq!((code(&quiet), quiet.stdout), (status, format!("{verdict}\n").into_bytes()));
+    }
+}
+
+#[test]
+fn tools_from_spans_to_spans_give_what_a_page_can_be_made_of() {
+    let json = json(&busy(2, 500, 4));
+    for (tool, args) in FILTERS {
+        let output = run(tool, args, &json);
+        assert_eq!((code(&output), stderr(&output).as_str()), (0, ""), "{tool}");
+        assert_eq!(code(&run(SPANTOHTML, &[], &output.stdout)), 0, "{tool}");
+        let cut = run(tool, args, &json[..json.len() / 2]);
+        assert_eq!(code(&cut), 3, "{tool}");
+        assert_eq!(code(&run(SPANTOHTML, &[], &cut.stdout)), 3, "{tool}: the damage is passed on");
+        let none = run(tool, args, b"no json\n");
+        assert_eq!((code(&none), none.stdout.as_slice()), (1, &b""[..]));
+        assert!(stderr(&none).ends_with(": stdin: no spans\n") && stderr(&none).lines().count() == 1);
+    }
+    let copied = [run(SPANTOTRIM, &["0"], &json), run(SPANTOSPAN, &["0"], &json)];
+    assert!(copied.iter().all(|c| c.stdout == json), "0 copies");
+}
+
+#[test]
+fn a_page_gives_back_its_spans_and_they_give_the_page() {
+    let json = json(&busy(2, 500, 4));
+    let page = run(SPANTOHTML, &["--title", "a 'title' </script>"], &json);
+    let lifted = run(HTMLTOSPAN, &[], &page.stdout);
+    assert_eq!((code(&lifted), stderr(&lifted).as_str()), (0, ""));
+    let again = run(SPANTOHTML, &[], &lifted.stdout);
+    assert!(again.stdout == page.stdout && page.stdout.len() > 10_000);
+    let none = run(HTMLTOSPAN, &[], b"<html></html>");
+    assert_eq!((code(&none), stderr(&none).as_str()), (1, "htmltospan: stdin: not a page of spantohtml\n"));
+}
+
+#[test]
+fn a_range_that_makes_no_sense_is_refused_in_one_line() {
+    let json = json(&busy(2, 500, 4));
+    for (args, fact) in [
+        (&["5", "6"][..], "no spans there, the trace goes from 0.00000000 to "),
+        (&["2", "1"], "the stop is not after the start"),
+        (&["nowhere"], "no mark nowhere"),
+        (&["hello", "1"], "a stop goes with a time, and hello is none"),
+    ] {
+        let output = run(SPANTOTRIM, args, &json);
+        assert_eq!((code(&output), output.stdout.as_slice()), (1, &b""[..]));
+        let said = stderr(&output);
+        assert!(said.starts_with(&format!("spantotrim: stdin: {fact}")) && said.lines().count() == 1, "{said}");
+    }
+    for args in [&[][..], &["1", "x"], &["1", "2", "3"]] {
+        assert_eq!(code(&run(SPANTOTRIM, args, b"")), 2);
+    }
+    assert_eq!(code(&run(SPANTOSPAN, &["10000001"], b"")), 2);
+    assert_eq!(code(&run(SPANTOPROF, &["--all"], b"")), 2);
+}
+
+#[test]
+fn a_full_disk_and_a_reader_that_goes_away_end_every_companion() {
+    let trace = busy(2, 20_000, 6);
+    let json = json(&trace);
+    let page = run(SPANTOHTML, &[], &json).stdout;
+    let raw = temporary("companions.raw", &trace.bytes());
+    let (json, page) = (temporary("companions.json", &json), temporary("companions.html", &page));
+    let runs = [
+        (KUOD, [].as_slice(), &raw),
+        (SPANTOTRIM, &["0", "--input"], &json),
+        (SPANTOSPAN, &["0"], &json),
+        (SPANTOPROF, &["--group"], &json),
+        (HTMLTOSPAN, &[], &page),
+    ];
+    for (tool, args, input) in runs {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(tool).args(args).arg(input).stdout(full).output().unwrap();
+        assert_eq!((code(&output), stderr(&output).lines().count()), (1, 1), "{tool}: {}", stderr(&output));
+        assert!(stderr(&output).contains(": stdout: No space left"), "{}", stderr(&output));
+        let mut child =
+            Command::new(tool).args(args).arg(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((code(&output), stderr(&output).as_str()), (0, ""), "{tool}");
+    }
+}
+
+/// Spans as JSON that are samples with this event number of this thread, at these addresses.
+fn samples(event: u32, thread: u32, addresses: impl Iterator<Item = u64>) -> Vec<u8> {
+    let line = |pc| format!("[0.0, 0.1, 0, {thread}, 0, {event}, 7, 0, 0, \"PC={pc:012x}\"],\n");
+    let lines: String = addresses.map(line).collect();
+    format!("{{\n\"events\" : [\n{lines}[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]\n]}}\n").into_bytes()
+}
+
+/// Names and arguments of the spans in a tool's output.
+fn named(output: &Output) -> Vec<(String, i64)> {
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let spans = json["events"].as_array().unwrap().iter();
+    spans.filter(|s| s[0] != 999.0).map(|s| (s[9].as_str().unwrap().into(), s[6].as_i64().unwrap())).collect()
+}
+
+#[test]
+fn kernel_samples_get_the_names_of_functions() {
+    let list = temporary("kallsyms", b"ffffffff81000010 T second\nffffffff81000000 T first\n");
+    let list = list.to_str().unwrap();
+    let addresses = [0xffff_ffff_8100_0004, 0xffff_ffff_8100_0010, 16, 0xffff_ffff_8100_0008];
+    let output = run(SAMPTONAME_K, &[list], &samples(641, 7, addresses.into_iter()));
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, "samptoname_k: 3 samples named, 1 not known\n"));
+    let named_spans = named(&output);
+    let names: Vec<&str> = named_spans.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["PC=first", "PC=second", "PC=000000000010", "PC=first"]);
+    assert!(named_spans[0].1 == named_spans[3].1 && named_spans[0].1 != named_spans[1].1 && named_spans[2].1 == 7);
+    let user = run(SAMPTONAME_K, &[list], &samples(640, 7, addresses.into_iter()));
+    assert_eq!(stderr(&user), "samptoname_k: 0 samples named, 0 not known\n");
+}
+
+#[inline(always)]
+fn inside(number: u64) -> u64 {
+    std::hint::black_box(number).wrapping_mul(3)
+}
+
+#[inline(never)]
+extern "C" fn landmark(number: u64) -> u64 {
+    inside(std::hint::black_box(number)).rotate_left(1)
+}
+
+#[test]
+fn user_samples_get_the_names_of_functions_and_of_those_put_into_them() {
+    assert_eq!(std::hint::black_box(landmark as extern "C" fn(u64) -> u64)(1), 6);
+    let maps = format!("==== /proc/66/maps\n{}", std::fs::read_to_string("/proc/self/maps").unwrap());
+    let maps = temporary("maps", maps.as_bytes());
+    let start = landmark as *const () as u64;
+    let input = samples(640, 66, (start..start + 40).chain([1]));
+    let output = run(SAMPTONAME_U, &[maps.to_str().unwrap()], &input);
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, "samptoname_u: 40 samples named, 1 not known\n"));
+    let names = named(&output);
+    assert_eq!(names[0].0, "PC=cli::landmark");
+    assert!(names.iter().any(|(name, _)| name.ends_with("cli::inside in cli::landmark")), "{names:?}");
+    assert_eq!(names[40].0, "PC=000000000001");
+    let elsewhere = run(SAMPTONAME_U, &[maps.to_str().unwrap(), "--root", "/nowhere"], &input);
+    assert!(stderr(&elsewhere).starts_with("samptoname_u: /nowhere/"), "{}", stderr(&elsewhere));
+    assert!(named(&elsewhere)[0].0.starts_with("PC=cli-"), "the file is known, the function is not");
+}
+
+extern "C" {
+    fn getpid() -> i32;
+}
+
+#[test]
+fn user_samples_in_a_stripped_library_get_the_names_of_symbols() {
+    let maps = format!("==== /proc/66/maps\n{}", std::fs::read_to_string("/proc/self/maps").unwrap());
+    let maps = temporary("maps_of_libc", maps.as_bytes());
+    let start = getpid as *const () as u64;
+    let output = run(SAMPTONAME_U, &[maps.to_str().unwrap()], &samples(640, 66, [start].into_iter()));
+    let names = named(&output);
+    assert!(names[0].0.ends_with("getpid"), "{names:?}");
+}
+
+#[test]
+fn lists_that_name_nothing_are_refused_in_one_line() {
+    let hidden = temporary("hidden", b"0000000000000000 T first\n");
+    for (tool, list, fact) in [
+        (SAMPTONAME_K, temporary("empty", b""), "no kernel symbols; expected lines like those of /proc/kallsyms"),
+        (SAMPTONAME_K, hidden, "every address is 0, because the kernel hides them; copy /proc/kallsyms as root"),
+        (SAMPTONAME_U, temporary("nomaps", b""), "no maps; expected a line `==== /proc/PID/maps` before each"),
+        (SAMPTONAME_U, PathBuf::from("/nowhere"), "No such file or directory (os error 2)"),
+    ] {
+        let list = list.to_str().unwrap();
+        let output = run(tool, &[list], b"");
+        let said = stderr(&output);
+        assert_eq!((code(&output), output.stdout.as_slice(), said.lines().count()), (1, &b""[..], 1), "{said}");
+        assert!(said.ends_with(&format!(": {list}: {fact}\n")), "{said}");
+    }
 }

@@ -24,4 +24,7 @@ mod golden;
 mod original;
 mod upstream;
 mod page;
+mod dump;
+mod verdict;
+mod companion;
 mod samples;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The page as text: names from a trace stay text, and nothing in it points outside.
 
-use postprocess::html;
-use postprocess::span::{Meta, Span, Spans};
+use kutrace_tests::busy;
+use postprocess::html::{self, NotLifted};
+use postprocess::raw;
+use postprocess::span::{build, Meta, Span, Spans};
 
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)><!--<script>'\"&{{7*7}}\u{2028}";
 
@@ -55,4 +57,30 @@ fn a_page_points_nowhere() {
     for scheme in ["http:", "https:", "//cdn", "@import", "url("] {
         assert!(!page.contains(scheme), "{scheme}");
     }
+}
+
+#[test]
+fn the_spans_lifted_out_of_a_page_are_those_it_was_made_of() {
+    let real = build(raw::decode(&busy(2, 2_000, 11).bytes()).unwrap()).0;
+    let meta = Meta { title: "a title".into(), ..real.meta };
+    for spans in [hostile(), Spans { meta, ..real }] {
+        let page = page_of(&spans);
+        let lifted = html::lift(&page).unwrap();
+        assert_eq!(lifted, spans);
+        assert_eq!(page_of(&lifted), page);
+    }
+}
+
+#[test]
+fn what_is_no_whole_page_is_refused_with_the_reason() {
+    let page = page_of(&hostile());
+    let refused = |page: &str| html::lift(page).unwrap_err();
+    assert_eq!(refused(""), NotLifted::NotAPage);
+    assert_eq!(refused("<html>another</html>"), NotLifted::NotAPage);
+    assert_eq!(refused(&page.replace("\"version\":1,", "\"version\":9,")), NotLifted::Newer(9));
+    assert_eq!(refused(&page.replace("\"version\":", "\"version\":x")), NotLifted::Unreadable(None));
+    let begin = "class=\"ku-data\">";
+    assert_eq!(refused(&page.replace(begin, &format!("{begin}!"))), NotLifted::Unreadable(Some(0)));
+    let (before, _) = page.split_once(begin).unwrap();
+    assert!(matches!(refused(before), NotLifted::Damaged(_)));
 }

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 use crate::golden::assert_golden;
 
 /// The events of a raw trace.
-fn decode(trace: &Trace) -> Events {
+pub fn decode(trace: &Trace) -> Events {
     raw::decode(&trace.bytes()).unwrap()
 }
 
@@ -68,7 +68,8 @@ fn line(event: &Event, names: &Names) -> String {
     text.lines().next().unwrap_or_default().to_string() + "\n"
 }
 
-fn show(text: &mut String, s: &Span, name: &str) {
+/// Writes one span as a line.
+pub fn show(text: &mut String, s: &Span, name: &str) {
     let _ = write!(text, "        {}+{} cpu {} pid {} {name}  event {}", s.start, s.dur, s.cpu, s.pid, s.event);
     for (what, value) in [("rpc", s.rpc.into()), ("arg", s.arg), ("ret", s.ret), ("ipc", s.ipc.into())] {
         if value != 0 {

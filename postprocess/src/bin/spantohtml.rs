@@ -5,16 +5,14 @@
 
 mod cli;
 
-use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{bail, Context};
 use clap::Parser;
 use postprocess::html::{self, Error};
-use postprocess::span::json;
 
-use cli::Outcome;
+use cli::{spans, Outcome};
 
 /// Make a timeline page from spans.
 ///
@@ -41,12 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> anyhow::Result<Outcome> {
-    let input = cli::open(options.file.as_ref())?;
-    let place = input.name;
-    let mut spans = json::read(&mut BufReader::with_capacity(1 << 16, input.read)).with_context(|| place.clone())?;
-    if spans.spans.is_empty() && !spans.meta.quality.is_empty() {
-        bail!("{place}: no spans");
-    }
+    let (mut spans, place) = spans::read(options.file.as_ref())?;
     if let Some(title) = options.title {
         spans.meta.title = title;
     }
@@ -55,11 +48,5 @@ fn run(options: Options) -> anyhow::Result<Outcome> {
         Error::Write(e) => anyhow::Error::from(e).context("stdout"),
         Error::TooMany(_) => anyhow::Error::from(e).context(place.clone()),
     })?;
-    for sentence in &spans.meta.quality {
-        eprintln!("spantohtml: {place}: {sentence}");
-    }
-    if spans.meta.lost > 0 {
-        eprintln!("spantohtml: {place}: {} events were lost while recording", spans.meta.lost);
-    }
-    Ok(if spans.meta.lost == 0 && spans.meta.quality.is_empty() { Outcome::Whole } else { Outcome::Damaged })
+    Ok(spans::outcome("spantohtml", &place, &spans.meta))
 }

@@ -91,6 +91,8 @@ pub const LOCK_HELD: u32 = 0x282;
 pub const LOCK_WAITED: u32 = 0x283;
 /// Waiting for reason `a`; the letters follow, in spans only.
 pub const WAIT_A: u32 = 0x300;
+/// Waiting for reason `z`: not known.
+pub const WAIT_Z: u32 = 0x319;
 
 /// Traps.
 pub const TRAP: u32 = 0x400;
@@ -117,6 +119,8 @@ pub const RETURN_BIT: u32 = 0x200;
 
 /// A thread in user mode: plus the low half of its pid, see [`user`]. Idle is this number itself.
 pub const USER: u32 = 0x10000;
+/// The first that is a thread's.
+pub const USER_FIRST: u32 = 0x10001;
 /// Leaving a low-power state, in spans only.
 pub const IDLE_EXIT: u32 = 0x20000;
 /// Ours: from here to the next switch statement nothing was recorded on this CPU.

@@ -155,11 +155,12 @@ pub fn decode(layout: &Layout, data: &[u8]) -> Result<Vec<Span>, Damage> {
     let mut spans = Vec::new();
     for (number, group) in layout.groups.iter().enumerate() {
         let first = spans.len();
-        spans.resize(first + group.rows, Span::default());
         for part in &group.parts {
             let damage = Damage { group: number, field: part.field };
             let bytes = data.get(part.offset..part.offset.saturating_add(part.bytes)).ok_or(damage.clone())?;
             let values = pack::unpack(bytes, group.rows, part.width, part.wide).ok_or(damage.clone())?;
+            // Only now are the rows known to be there.
+            spans.resize(first + group.rows, Span::default());
             fill(&mut spans[first..], part.field, &values, layout).ok_or(damage)?;
         }
     }

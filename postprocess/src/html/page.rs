@@ -9,17 +9,12 @@ use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 use serde::Serialize;
 
-use super::columns::{self, Layout};
+use super::about::{About, CHUNK_BYTES};
+use super::columns;
 use crate::span::Spans;
 
 /// Spans a browser can still open; beyond them the trace must be trimmed.
 pub const MOST_SPANS: usize = 20_000_000;
-
-/// Bytes of data in one script element: as base64 4 MiB, well below what a browser holds in one string.
-const CHUNK_BYTES: usize = 3 << 20;
-
-/// Version of the page's data; a reader takes pages of its own version and below.
-const PAGE_VERSION: u32 = 1;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
 const SCRIPTS: [(&str, &str); 18] = [
@@ -92,48 +87,6 @@ struct Page<'a> {
     chunks: Vec<String>,
     style: &'static str,
     scripts: &'static [(&'static str, &'static str)],
-}
-
-/// What the page knows beside its columns; `decode.js` names the same fields.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct About<'a> {
-    version: u32,
-    chunk_bytes: usize,
-    title: &'a str,
-    tracebase: &'a str,
-    cpu_model: &'a str,
-    host: &'a str,
-    kernel: &'a str,
-    flags: u32,
-    mbit_sec: u32,
-    randomid: u32,
-    lost: u64,
-    quality: &'a [String],
-    names: &'a [String],
-    layout: &'a Layout,
-}
-
-impl<'a> About<'a> {
-    fn new(spans: &'a Spans, title: &'a str, layout: &'a Layout) -> Self {
-        let meta = &spans.meta;
-        Self {
-            version: PAGE_VERSION,
-            chunk_bytes: CHUNK_BYTES,
-            title,
-            tracebase: &meta.tracebase,
-            cpu_model: &meta.cpu_model,
-            host: &meta.host,
-            kernel: &meta.kernel,
-            flags: meta.flags,
-            mbit_sec: meta.mbit_sec,
-            randomid: meta.randomid,
-            lost: meta.lost,
-            quality: &meta.quality,
-            names: &spans.names,
-            layout,
-        }
-    }
 }
 
 /// JSON that holds no `<`, so that nothing in it can end its script element or open a comment.

@@ -53,7 +53,7 @@ pub struct Counts {
     pub events: u64,
     /// Returns whose system call is not known.
     pub unknown_returns: u64,
-    /// Gaps: stretches of a CPU's time of which nothing is known.
+    /// Gaps: stretches of a CPU's time of which nothing is known, and not because of losses that were counted.
     pub gaps: u64,
     /// Blocks whose header names another thread than the entries before it.
     pub disagreements: u64,
@@ -280,7 +280,7 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, event: number::LOST, arg, name: names.id("-lost-"), ..Event::default() });
         self.cpus[cpu].gaps = self.cpus[cpu].gaps.wrapping_add(1);
         self.cpus[cpu].adrift = true;
-        self.counts.gaps += 1;
+        self.counts.gaps += u64::from(count == 0);
     }
 
     fn seen(&self, cpu: usize) -> Seen {

@@ -12,12 +12,16 @@ const SHOWN: usize = 20;
 
 /// Checks `spans`; every violation is a sentence.
 ///
-/// * No duration is negative.
+/// * No duration is negative, and the list is ordered by start.
 /// * The execution spans of a CPU cover its time without gap or overlap, from the first moment to the last of its
 ///   interval if that is listed; a span of no length lies on a seam.
+/// * The times in user code, in the kernel, idle and lost add up to the time of all execution spans.
 /// * Every wakeup led to a run, was repeated before the run, or is pending at the end.
 pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String> {
     let mut found = Vec::new();
+    if let Some(pair) = spans.spans.windows(2).find(|pair| pair[1].start < pair[0].start) {
+        found.push(format!("a span at {} comes after one at {}", pair[1].start, pair[0].start));
+    }
     let mut cpus: BTreeMap<i32, Vec<&Span>> = BTreeMap::new();
     for span in &spans.spans {
         if span.dur < 0 {
@@ -33,6 +37,11 @@ pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String
     }
     for missing in intervals.iter().filter(|i| !cpus.contains_key(&(i.cpu as i32)) && i.to > i.from) {
         found.push(format!("cpu {} has no spans", missing.cpu));
+    }
+    let all = cpus.values().flatten().fold(0i64, |sum, s| sum.saturating_add(s.dur));
+    let parts = [tally.user, tally.system, tally.idle, tally.lost].into_iter().fold(0, i64::saturating_add);
+    if all != parts {
+        found.push(format!("user, kernel, idle and lost time add up to {parts} units, all spans to {all}"));
     }
     let count = |event| spans.spans.iter().filter(|s| s.event == event).count() as u64;
     let (wakeups, runs) = (count(RUNNABLE as i32), count(WAKEUP_ARC));

@@ -5,6 +5,7 @@
 //! The list ends with an entry at 999.0 seconds, as the original's viewer expects. Written lines are ordered by time;
 //! read lines may be in any order.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 
@@ -134,9 +135,19 @@ pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
     Ok(spans)
 }
 
+/// Seconds as units of 10 ns.
+pub fn units(seconds: f64) -> i64 {
+    (seconds * PER_SECOND as f64).round() as i64
+}
+
+/// Units of 10 ns as seconds.
+pub fn seconds(units: i64) -> f64 {
+    units as f64 / PER_SECOND as f64
+}
+
 /// Puts spans in the order of [`Spans::spans`]; equal keys keep their order.
 pub fn order(spans: &mut [Span]) {
-    spans.sort_by_key(|s| (s.start, -s.dur, s.cpu));
+    spans.sort_by_key(|s| (s.start, Reverse(s.dur), s.cpu));
 }
 
 fn push(spans: &mut Spans, ids: &mut HashMap<String, u32>, l: Line) {
@@ -144,7 +155,6 @@ fn push(spans: &mut Spans, ids: &mut HashMap<String, u32>, l: Line) {
         spans.names.push(text.clone());
         spans.names.len() as u32 - 1
     });
-    let units = |seconds: f64| (seconds * PER_SECOND as f64).round() as i64;
     spans.spans.push(Span {
         start: units(l.0),
         dur: units(l.1),

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! samptoname_k: names for samples of kernel program counters.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use postprocess::event::number::PC_SAMPLE;
+use postprocess::span::sample::{self, kernel::Symbols};
+
+use cli::{spans, Outcome};
+
+/// Calls samples of kernel program counters by the function they lie in
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// A copy of the traced kernel's /proc/kallsyms, made as root
+    kallsyms: PathBuf,
+    /// The spans as JSON; standard input if absent or `-`
+    file: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    cli::end("samptoname_k", run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let place = args.kallsyms.display().to_string();
+    let text = std::fs::read(&args.kallsyms).with_context(|| place.clone())?;
+    let symbols = Symbols::parse(&String::from_utf8_lossy(&text)).context(place)?;
+    let (mut spans, place) = spans::read(args.file.as_ref())?;
+    let count = sample::name(&mut spans, PC_SAMPLE + 1, |_, pc| symbols.find(pc).map(str::to_string));
+    spans::write(&spans)?;
+    eprintln!("samptoname_k: {} samples named, {} not known", count.named, count.unknown);
+    Ok(spans::outcome("samptoname_k", &place, &spans.meta))
+}

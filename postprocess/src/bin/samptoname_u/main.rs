@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! samptoname_u: names for samples of user program counters.
+
+#![forbid(unsafe_code)]
+
+#[path = "../cli/mod.rs"]
+mod cli;
+mod program;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{bail, Context};
+use clap::Parser;
+use postprocess::event::number::PC_SAMPLE;
+use postprocess::span::sample::{self, user::Maps};
+
+use cli::{spans, Outcome};
+use program::Programs;
+
+/// Calls samples of user program counters by the function they lie in
+///
+/// Functions that the compiler has put into others are named as `inner in outer`. A copy of all maps is made, while the
+/// programs run, as root on the traced machine, by:
+/// for m in /proc/[0-9]*/task/[0-9]*/maps; do echo "==== $m"; cat $m; done > maps
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// The maps of the traced threads, each behind a line `==== /proc/PID/maps`
+    maps: PathBuf,
+    /// Where the files of the traced machine are found
+    #[arg(long, default_value = "/")]
+    root: PathBuf,
+    /// The spans as JSON; standard input if absent or `-`
+    file: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    cli::end("samptoname_u", run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let place = args.maps.display().to_string();
+    let text = std::fs::read(&args.maps).with_context(|| place.clone())?;
+    let maps = Maps::parse(&String::from_utf8_lossy(&text));
+    if maps.is_empty() {
+        bail!("{place}: no maps; expected a line `==== /proc/PID/maps` before each");
+    }
+    let (mut spans, place) = spans::read(args.file.as_ref())?;
+    let mut programs = Programs::new(args.root.clone());
+    let count = sample::name(&mut spans, PC_SAMPLE, |thread, pc| {
+        let (path, offset) = maps.find(thread, pc)?;
+        Some(programs.function(path, offset))
+    });
+    spans::write(&spans)?;
+    for unread in &programs.unread {
+        eprintln!("samptoname_u: {unread}");
+    }
+    eprintln!("samptoname_u: {} samples named, {} not known", count.named, count.unknown);
+    Ok(spans::outcome("samptoname_u", &place, &spans.meta))
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! spantoprof: where the time of each CPU, thread and RPC went.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use postprocess::span::profile::{profile, Rows};
+
+use cli::{spans, Outcome};
+
+/// Adds up what each CPU, thread and RPC did, as spans that a page shows as bars
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// One profile for each CPU, thread and RPC; the default
+    #[arg(long)]
+    row: bool,
+    /// Averages over those with the same name, and over those of about the same duration among them
+    #[arg(long, conflicts_with = "row")]
+    group: bool,
+    /// With --group, also groups of one
+    #[arg(long, requires = "group")]
+    all: bool,
+    /// The spans as JSON; standard input if absent or `-`
+    file: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    cli::end("spantoprof", run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let (mut spans, place) = spans::read(args.file.as_ref())?;
+    let rows = match (args.group, args.all) {
+        (false, _) => Rows::Each,
+        (true, false) => Rows::Groups(2),
+        (true, true) => Rows::Groups(1),
+    };
+    profile(&mut spans, rows);
+    spans::write(&spans)?;
+    Ok(spans::outcome("spantoprof", &place, &spans.meta))
+}

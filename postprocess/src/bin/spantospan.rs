@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! spantospan: a coarser picture of a long trace.
+
+#![forbid(unsafe_code)]
+
+mod cli;
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use postprocess::span::coarsen;
+
+use cli::{spans, Outcome};
+
+/// Merges, within steps of time, each CPU's spans of the same activity
+///
+/// A CPU's spans still cover its time, and of every activity there is as much as before. Arcs, waits and points shorter
+/// than a step are dropped, marks are kept.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// Length of a step in microseconds, up to 10 seconds; 0 copies
+    #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    granularity_usec: u32,
+    /// The spans as JSON; standard input if absent or `-`
+    file: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    cli::end("spantospan", run(&Args::parse()))
+}
+
+fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let (mut spans, place) = spans::read(args.file.as_ref())?;
+    if let Some(step) = NonZeroU32::new(args.granularity_usec * 100) {
+        coarsen::coarsen(&mut spans, step);
+    }
+    spans::write(&spans)?;
+    Ok(spans::outcome("spantospan", &place, &spans.meta))
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the page knows beside its columns: the JSON of its element `ku-meta`.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::columns::Layout;
+use crate::span::{Meta, Spans};
+
+/// Version of the page's data; a reader takes pages of its own version and below.
+pub const VERSION: u32 = 1;
+
+/// Bytes of data in one script element: as base64 4 MiB, well below what a browser holds in one string.
+pub const CHUNK_BYTES: usize = 3 << 20;
+
+/// The JSON; `decode.js` names the same fields.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct About<'a> {
+    pub version: u32,
+    chunk_bytes: usize,
+    title: Cow<'a, str>,
+    tracebase: Cow<'a, str>,
+    cpu_model: Cow<'a, str>,
+    host: Cow<'a, str>,
+    kernel: Cow<'a, str>,
+    flags: u32,
+    mbit_sec: u32,
+    randomid: u32,
+    lost: u64,
+    quality: Cow<'a, [String]>,
+    pub names: Cow<'a, [String]>,
+    pub layout: Cow<'a, Layout>,
+}
+
+impl<'a> About<'a> {
+    /// About `spans`, whose columns have this layout.
+    pub fn new(spans: &'a Spans, title: &'a str, layout: &'a Layout) -> Self {
+        let meta = &spans.meta;
+        Self {
+            version: VERSION,
+            chunk_bytes: CHUNK_BYTES,
+            title: title.into(),
+            tracebase: meta.tracebase.as_str().into(),
+            cpu_model: meta.cpu_model.as_str().into(),
+            host: meta.host.as_str().into(),
+            kernel: meta.kernel.as_str().into(),
+            flags: meta.flags,
+            mbit_sec: meta.mbit_sec,
+            randomid: meta.randomid,
+            lost: meta.lost,
+            quality: meta.quality.as_slice().into(),
+            names: spans.names.as_slice().into(),
+            layout: Cow::Borrowed(layout),
+        }
+    }
+
+    /// What it says about the whole trace.
+    pub fn meta(&self) -> Meta {
+        Meta {
+            title: self.title.to_string(),
+            tracebase: self.tracebase.to_string(),
+            cpu_model: self.cpu_model.to_string(),
+            host: self.host.to_string(),
+            kernel: self.kernel.to_string(),
+            flags: self.flags,
+            mbit_sec: self.mbit_sec,
+            randomid: self.randomid,
+            lost: self.lost,
+            quality: self.quality.to_vec(),
+        }
+    }
+}

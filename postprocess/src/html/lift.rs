@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! From a page back to the spans it shows.
+
+use std::fmt;
+
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
+
+use super::about::{About, VERSION};
+use super::columns::{self, Damage};
+use crate::span::Spans;
+
+/// Why no spans could be lifted out of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotLifted {
+    /// Not a page that [`super::render`] made.
+    NotAPage,
+    /// A page whose data have this version, which is newer than this program.
+    Newer(u32),
+    /// The page's description of its data, or one of its chunks, counted from 0, cannot be read.
+    Unreadable(Option<usize>),
+    /// A column is damaged or missing.
+    Damaged(Damage),
+}
+
+impl fmt::Display for NotLifted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAPage => f.write_str("not a page of spantohtml"),
+            Self::Newer(version) => write!(f, "the page's data have version {version}, newer than this program"),
+            Self::Unreadable(None) => f.write_str("the page's description of its data cannot be read"),
+            Self::Unreadable(Some(chunk)) => write!(f, "chunk {chunk} of the page's data cannot be read"),
+            Self::Damaged(d) => write!(f, "group {}, column {:?} of the page's data is damaged", d.group, d.field),
+        }
+    }
+}
+
+impl std::error::Error for NotLifted {}
+
+/// Where the description of the data begins, and where each chunk does; both end at the next `<`.
+const ABOUT: &str = "<script type=\"application/json\" id=\"ku-meta\">";
+const CHUNK: &str = "<script type=\"text/plain\" class=\"ku-data\">";
+
+/// Lifts the spans out of a page.
+///
+/// # Errors
+/// If `page` is no page with whole data.
+pub fn lift(page: &str) -> Result<Spans, NotLifted> {
+    let (about, data) = page.split_once(ABOUT).and_then(|(_, rest)| rest.split_once('<')).ok_or(NotLifted::NotAPage)?;
+    let about: About = serde_json::from_str(about).map_err(|_| NotLifted::Unreadable(None))?;
+    if about.version > VERSION {
+        return Err(NotLifted::Newer(about.version));
+    }
+    let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
+    for (number, rest) in data.split(CHUNK).skip(1).enumerate() {
+        let chunk = rest.split('<').next().unwrap_or_default();
+        STANDARD.decode_vec(chunk, &mut bytes).map_err(|_| NotLifted::Unreadable(Some(number)))?;
+    }
+    let spans = columns::decode(&about.layout, &bytes).map_err(NotLifted::Damaged)?;
+    Ok(Spans { meta: about.meta(), names: about.names.into_owned(), spans })
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A coarser picture of a long trace: within steps of time, one span for each thing a CPU did.
+//!
+//! Invariants: a CPU's spans cover the same time as before, and of every activity there is as much as before.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use super::ipc::Mean;
+use super::{json, Span, Spans};
+use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
+
+/// Merges, within steps of `step` units of 10 ns, each CPU's spans of the same activity: the same event, name, thread
+/// and RPC. Within a step, activities stand in the order in which they began.
+///
+/// A span that fills a step is left alone. What is not execution stays if it lasts a step; marks and row labels stay.
+/// An argument or return value stays if all merged spans have the same, else it is 0; IPC codes are averaged.
+pub fn coarsen(spans: &mut Spans, step: NonZeroU32) {
+    let step = i64::from(step.get());
+    let mut cpus: BTreeMap<i32, Cpu> = BTreeMap::new();
+    let mut out = Vec::new();
+    for span in &spans.spans {
+        if is_execution(span.event) && span.cpu >= 0 {
+            cpus.entry(span.cpu).or_default().add(span, step);
+        } else if span.dur >= step || stays(span.event) {
+            out.push(*span);
+        }
+    }
+    for cpu in cpus.into_values() {
+        out.extend(cpu.finish());
+    }
+    json::order(&mut out);
+    spans.spans = out;
+}
+
+fn stays(event: i32) -> bool {
+    event == ROW_LABEL as i32 || (MARK_A as i32..=MARK_D as i32).contains(&event)
+}
+
+/// The spans of a CPU.
+#[derive(Default)]
+struct Cpu {
+    done: Vec<Span>,
+    /// The step being filled, and its activities.
+    step: i64,
+    open: Vec<Sum>,
+}
+
+/// The spans of one activity within a step.
+struct Sum {
+    span: Span,
+    ipc: Mean,
+}
+
+impl Cpu {
+    /// Adds a span, in up to three parts: in the step where it starts, in those it fills, in the one where it ends.
+    fn add(&mut self, span: &Span, step: i64) {
+        let end = span.start.saturating_add(span.dur);
+        let (first, last) = (span.start.div_euclid(step), end.div_euclid(step));
+        if first >= last {
+            return self.part(first, *span);
+        }
+        let edges = [span.start, (first + 1) * step, last * step, end];
+        for (number, edge) in [first, first + 1, last].into_iter().zip(edges.windows(2)) {
+            self.part(number, Span { start: edge[0], dur: edge[1] - edge[0], ..*span });
+        }
+    }
+
+    fn part(&mut self, step: i64, part: Span) {
+        if part.dur <= 0 {
+            return;
+        }
+        if step != self.step {
+            self.flush();
+            self.step = step;
+        }
+        let same = self.open.iter_mut().find(|sum| activity(&sum.span) == activity(&part));
+        match same {
+            Some(sum) => sum.add(&part),
+            None => self.open.push(Sum::new(part)),
+        }
+    }
+
+    /// Lays the activities of the step end to end; one that goes on from the step before joins it.
+    fn flush(&mut self) {
+        let Some(mut start) = self.open.first().map(|sum| sum.span.start) else { return };
+        for sum in self.open.drain(..) {
+            let span = Span { start, ipc: sum.ipc.code(), ..sum.span };
+            start = start.saturating_add(span.dur);
+            match self.done.last_mut() {
+                Some(last) if joins(last, &span) => last.dur = last.dur.saturating_add(span.dur),
+                _ => self.done.push(span),
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Span> {
+        self.flush();
+        self.done
+    }
+}
+
+impl Sum {
+    fn new(span: Span) -> Sum {
+        let mut ipc = Mean::default();
+        ipc.add(span.ipc, span.dur);
+        Sum { span, ipc }
+    }
+
+    fn add(&mut self, part: &Span) {
+        self.ipc.add(part.ipc, part.dur);
+        self.span.dur = self.span.dur.saturating_add(part.dur);
+        self.span.arg = if self.span.arg == part.arg { part.arg } else { 0 };
+        self.span.ret = if self.span.ret == part.ret { part.ret } else { 0 };
+    }
+}
+
+/// What must agree for two spans to be the same activity.
+fn activity(span: &Span) -> (i32, u32, i32, i32) {
+    (span.event, span.name, span.pid, span.rpc)
+}
+
+fn joins(last: &Span, span: &Span) -> bool {
+    let rest = |s: &Span| (activity(s), s.arg, s.ret, s.ipc);
+    rest(last) == rest(span) && last.start.saturating_add(last.dur) == span.start
+}

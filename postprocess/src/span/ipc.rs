@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The average of IPC codes: four bits that stand for instructions per cycle, in steps that grow.
+
+/// The least instructions per cycle of each code, in eighths. Those of the last reach to 4.
+const LEAST: [i64; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
+
+/// An average of codes by time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mean {
+    /// Time by sixteenths of an instruction per cycle.
+    weighted: i128,
+    time: i128,
+}
+
+impl Mean {
+    /// Adds `dur` units of time at `code`, which counts as the middle of its step.
+    pub fn add(&mut self, code: u8, dur: i64) {
+        let code = usize::from(code & 15);
+        self.weighted += i128::from(LEAST[code] + LEAST[code + 1]) * i128::from(dur);
+        self.time += i128::from(dur);
+    }
+
+    /// Adds another average's time.
+    pub fn merge(&mut self, other: &Mean) {
+        self.weighted += other.weighted;
+        self.time += other.time;
+    }
+
+    /// The code of the average; 0 for no time.
+    pub fn code(&self) -> u8 {
+        let reached = |least: i64| i128::from(2 * least) * self.time <= self.weighted;
+        LEAST[1..16].iter().take_while(|&&least| self.time > 0 && reached(least)).count() as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_of_one_code_is_that_code() {
+        for code in 0..16 {
+            let mut mean = Mean::default();
+            mean.add(code, 7);
+            mean.add(code, 1);
+            assert_eq!(mean.code(), code);
+        }
+        assert_eq!(Mean::default().code(), 0);
+    }
+
+    #[test]
+    fn the_average_lies_between_by_time() {
+        let mut mean = Mean::default();
+        // A quarter of the time at 3.5 and more, the rest below 1/8: about 1.
+        mean.add(15, 10);
+        mean.add(0, 30);
+        assert_eq!(mean.code(), 7);
+    }
+}

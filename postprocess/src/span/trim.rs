@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A part of a trace: the spans of a range of time, cut at its edges.
+//!
+//! Invariant: what covered the whole trace covers the range.
+
+use std::collections::HashSet;
+
+use super::{json, Span, Spans};
+use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
+
+/// A range of time, units of 10 ns after the trace's base minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First moment.
+    pub from: i64,
+    /// The moment after the last.
+    pub to: i64,
+}
+
+/// The range from the first mark with this text to the end of the mark `/text` after it, or to the end of the trace
+/// if there is none; nothing if no mark has this text. Capital letters are as good as small ones.
+pub fn labelled(spans: &Spans, text: &str) -> Option<Range> {
+    let text = text.to_lowercase();
+    let is = |s: &&Span, wanted: &str| label(spans, s).is_some_and(|l| l.to_lowercase() == wanted);
+    let mut rest = spans.spans.iter();
+    let from = rest.find(|s| is(s, &text))?.start;
+    let to = rest.find(|s| is(s, &format!("/{text}"))).map_or(i64::MAX, |s| s.start.saturating_add(s.dur));
+    Some(Range { from, to })
+}
+
+/// The text of a mark a, b or c, as in `mark_a=text`.
+pub fn label<'a>(spans: &'a Spans, span: &Span) -> Option<&'a str> {
+    let is_text = (MARK_A as i32..MARK_D as i32).contains(&span.event);
+    spans.names.get(span.name as usize).filter(|_| is_text)?.split_once('=').map(|(_, text)| text)
+}
+
+/// Keeps what lies in `range`, and cuts what is open at its edges. Labels of rows that are still there stay.
+pub fn trim(spans: &mut Spans, range: Range) {
+    let (mut labels, mut kept): (Vec<Span>, Vec<Span>) =
+        std::mem::take(&mut spans.spans).into_iter().partition(|s| s.event == ROW_LABEL as i32);
+    kept.retain_mut(|s| cut(s, range));
+    let threads: HashSet<i32> = kept.iter().map(|s| s.pid).collect();
+    labels.retain(|l| threads.contains(&l.pid));
+    kept.extend(labels.into_iter().map(|l| Span { start: l.start.max(range.from), ..l }));
+    json::order(&mut kept);
+    spans.spans = kept;
+}
+
+/// Cuts a span at the edges; false if nothing of it is in `range`. A span of no length belongs where it starts.
+fn cut(span: &mut Span, range: Range) -> bool {
+    let end = span.start.saturating_add(span.dur);
+    let within = span.start < range.to && (end > range.from || span.start == range.from);
+    span.start = span.start.max(range.from);
+    span.dur = end.min(range.to).saturating_sub(span.start);
+    within
+}

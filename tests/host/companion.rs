@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! From spans to spans: what trimming, merging and adding up keep.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, RUNNABLE};
+use kutrace_tests::{busy, Trace};
+use postprocess::event::number::is_execution;
+use postprocess::span::profile::{profile, Rows};
+use postprocess::span::trim::{labelled, trim, Range};
+use postprocess::span::{build, coarsen::coarsen, Span, Spans};
+use proptest::prelude::*;
+
+use crate::golden::assert_golden;
+use crate::span::{decode, show};
+
+fn spans(trace: &Trace) -> Spans {
+    build(decode(trace)).0
+}
+
+/// Two threads that meet: one blocks in futex, is woken from another CPU, and goes on.
+fn meeting() -> Spans {
+    let mut trace = Trace::new(2, 3_000);
+    trace.cpu(0).running(100, "a", None).entry(150, MARK_A, &[39_187_408]).call(200, 202, 5).switch(210, 0, "");
+    let cpu1 = trace.cpu(1).running(101, "a", None).entry(900, IRQ + 0xec, &[]).entry(950, IRQ_RETURN + 0xec, &[]);
+    cpu1.call(1_000, 202, 1).entry(1_010, RUNNABLE, &[100]).small_return(1_020, 1);
+    let cpu0 = trace.cpu(0).switch(2_000, 100, "a").small_return(2_060, 0);
+    cpu0.entry(2_500, MARK_A, &[1_567_496_359]);
+    spans(&trace)
+}
+
+fn text(spans: &Spans) -> String {
+    let mut text = String::new();
+    spans.spans.iter().for_each(|s| show(&mut text, s, &spans.names[s.name as usize]));
+    text
+}
+
+/// From when to when each CPU's execution spans go; panics if they leave a hole or overlap.
+fn cover(spans: &Spans) -> BTreeMap<i32, (i64, i64)> {
+    let mut cpus: BTreeMap<i32, (i64, i64)> = BTreeMap::new();
+    for s in spans.spans.iter().filter(|s| is_execution(s.event) && s.dur > 0) {
+        let cover = cpus.entry(s.cpu).or_insert((s.start, s.start));
+        assert_eq!(s.start, cover.1, "cpu {}", s.cpu);
+        cover.1 += s.dur;
+    }
+    cpus
+}
+
+/// Time by CPU, thread, event and name.
+fn sums(spans: &Spans) -> BTreeMap<(i32, i32, i32, &str), i64> {
+    let mut sums = BTreeMap::new();
+    for s in spans.spans.iter().filter(|s| is_execution(s.event) && s.dur > 0) {
+        *sums.entry((s.cpu, s.pid, s.event, spans.names[s.name as usize].as_str())).or_default() += s.dur;
+    }
+    sums
+}
+
+#[test]
+fn what_is_open_at_the_edges_is_cut_there() {
+    let mut part = meeting();
+    trim(&mut part, Range { from: 205, to: 1_015 });
+    assert_golden("trimmed.txt", &text(&part));
+}
+
+#[test]
+fn a_label_stands_for_the_time_from_its_mark_to_the_mark_that_ends_it() {
+    let whole = meeting();
+    assert_eq!(labelled(&whole, "Hello"), Some(Range { from: 150, to: 2_501 }));
+    assert_eq!(labelled(&whole, "/hello"), Some(Range { from: 2_500, to: i64::MAX }));
+    assert_eq!(labelled(&whole, "hell"), None);
+    let mut part = whole.clone();
+    trim(&mut part, labelled(&whole, "hello").unwrap());
+    let marks = part.spans.iter().filter(|s| s.event == 0x20a).count();
+    assert_eq!((marks, cover(&part)), (2, [(0, (150, 2_501)), (1, (150, 2_501))].into()));
+}
+
+#[test]
+fn within_a_step_there_is_one_span_for_each_thing_done() {
+    let mut coarse = meeting();
+    coarsen(&mut coarse, NonZeroU32::new(1_000).unwrap());
+    assert_golden("coarse.txt", &text(&coarse));
+}
+
+#[test]
+fn merged_spans_keep_a_value_only_if_all_had_it() {
+    let call = Span { dur: 10, event: 0x800, arg: 3, ret: 5, ipc: 8, ..Span::default() };
+    let user = Span { dur: 10, event: 0x10007, ..Span::default() };
+    let list = [call, user, Span { ret: 6, ipc: 2, ..call }, user];
+    let list = list.into_iter().zip(0..).map(|(s, i)| Span { start: i * 10, ..s }).collect();
+    let mut spans = Spans { names: vec!["x".into()], spans: list, ..Spans::default() };
+    coarsen(&mut spans, NonZeroU32::new(100).unwrap());
+    // IPC 1 to 1.25 and 1/4 to 3/8, each for half of the time.
+    let merged = Span { dur: 20, ret: 0, ipc: 5, ..call };
+    assert_eq!(spans.spans, [merged, Span { start: 20, dur: 20, ..user }]);
+}
+
+#[test]
+fn a_profile_shows_each_row_longest_first_and_idle_last() {
+    let mut rows = meeting();
+    profile(&mut rows, Rows::Each);
+    assert_golden("profile_rows.txt", &text(&rows));
+}
+
+#[test]
+fn a_profile_of_groups_averages_threads_of_the_same_name() {
+    let mut groups = meeting();
+    profile(&mut groups, Rows::Groups(2));
+    assert_golden("profile_groups.txt", &text(&groups));
+}
+
+#[test]
+fn a_group_of_one_row_is_shown_only_if_asked_for() {
+    let whole = spans(&busy(1, 500, 3));
+    for (least, shown) in [(1, true), (2, false)] {
+        let mut groups = whole.clone();
+        profile(&mut groups, Rows::Groups(least));
+        assert_eq!(groups.names.contains(&"cpu_AVG (1)".to_string()), shown);
+    }
+}
+
+#[test]
+fn a_profile_of_rows_has_the_time_of_the_trace() {
+    let whole = spans(&busy(3, 4_000, 9));
+    let mut rows = whole.clone();
+    profile(&mut rows, Rows::Each);
+    let of_cpus = |spans: &Spans| {
+        let mut sums: BTreeMap<(i32, i32, String), i64> = BTreeMap::new();
+        for s in spans.spans.iter().filter(|s| s.cpu >= 0 && is_execution(s.event) && s.dur > 0) {
+            *sums.entry((s.cpu, s.event, spans.names[s.name as usize].clone())).or_default() += s.dur;
+        }
+        sums
+    };
+    assert_eq!(of_cpus(&rows), of_cpus(&whole));
+    let of_threads = |spans: &Spans| {
+        let time = |s: &&Span| s.pid > 0 && (is_execution(s.event) || (0x300..0x320).contains(&s.event));
+        spans.spans.iter().filter(time).map(|s| s.dur).sum::<i64>()
+    };
+    assert_eq!(of_threads(&rows), of_threads(&whole));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn every_part_of_a_trace_is_covered_exactly(seed in 1u64..1_000, from in -100i64..60_000, length in 1i64..60_000) {
+        let whole = spans(&busy(2, 500, seed));
+        let mut part = whole.clone();
+        let to = from + length;
+        trim(&mut part, Range { from, to });
+        let expected: BTreeMap<i32, (i64, i64)> = cover(&whole)
+            .into_iter()
+            .map(|(cpu, (first, last))| (cpu, (first.max(from), last.min(to))))
+            .filter(|(_, (first, last))| first < last)
+            .collect();
+        prop_assert_eq!(cover(&part), expected);
+        prop_assert!(part.spans.iter().all(|s| s.start >= from && s.start + s.dur <= to.max(s.start + 1)));
+    }
+
+    #[test]
+    fn parts_end_to_end_are_the_whole(seed in 1u64..1_000, cut in 0i64..60_000) {
+        let whole = spans(&busy(2, 500, seed));
+        let (mut before, mut after) = (whole.clone(), whole.clone());
+        trim(&mut before, Range { from: i64::MIN, to: cut });
+        trim(&mut after, Range { from: cut, to: i64::MAX });
+        let mut both = sums(&before);
+        for (key, dur) in sums(&after) {
+            *both.entry(key).or_default() += dur;
+        }
+        prop_assert_eq!(both, sums(&whole));
+    }
+
+    #[test]
+    fn merging_keeps_the_sums_and_the_cover(seed in 1u64..1_000, step in 1u32..20_000) {
+        let whole = spans(&busy(2, 500, seed));
+        let mut coarse = whole.clone();
+        coarsen(&mut coarse, NonZeroU32::new(step).unwrap());
+        prop_assert_eq!(sums(&coarse), sums(&whole));
+        prop_assert_eq!(cover(&coarse), cover(&whole));
+        prop_assert!(coarse.spans.len() <= whole.spans.len());
+    }
+}
