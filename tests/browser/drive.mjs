@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One scenario on one page: `node drive.mjs SCENARIO PAGE EXPECTED`; answers JSON, or fails with what was wrong.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -238,6 +238,67 @@ const scenarios = {
     await settle(page);
     assert.ok((await rows()) > before, "a click on a group does not open it");
     return { rows: await rows() };
+  },
+
+  async totals(page) {
+    const box = await plot(page);
+    const { begin, end } = await view(page);
+    await ask(page, ([t0, t1]) => __ku.show(t0, t1), [begin + (end - begin) * 0.4, begin + (end - begin) * 0.42]);
+    const drag = async () => {
+      await page.keyboard.down("Shift");
+      await page.mouse.move(box.x + 900, box.y + 80);
+      await page.mouse.down();
+      await page.mouse.move(box.x + 200, box.y + 80, { steps: 4 });
+      await page.mouse.up();
+      await page.keyboard.up("Shift");
+    };
+    const lines = (head) => ask(page, (wanted) => {
+      const table = [...document.querySelectorAll("#details .numbers")].find((t) => t.tHead.rows[0].cells[0].textContent === wanted);
+      return [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent));
+    }, head);
+    // The same sums by looking at every span of the trace.
+    const wanted = (pattern) => ask(page, (source) => {
+      const { from, to } = __ku.measured();
+      const names = new Map();
+      let longest = 0;
+      for (let i = 0; i < __ku.counts.spans; i++) {
+        const { start, dur, name, event } = __ku.span(i);
+        if (event < 0x400 || start >= to || start + dur <= from || !new RegExp(source).test(name)) continue;
+        const sum = names.get(name) ?? { name, count: 0, time: 0 };
+        sum.count++;
+        sum.time += Math.min(start + dur, to) - Math.max(start, from);
+        if (!name.startsWith("-idle")) longest = Math.max(longest, dur);
+        names.set(name, sum);
+      }
+      const sums = [...names.values()].sort((a, b) => b.time - a.time);
+      return { names: sums.slice(0, 20).map((s) => [s.name, s.count.toLocaleString("en"), durationText(s.time)]), longest: durationText(longest) };
+    }, pattern);
+    await drag();
+    const all = await wanted(".");
+    assert.deepEqual(await lines("Name"), all.names);
+    assert.equal((await lines("Longest"))[0][2], all.longest);
+    for (const [cpu, ...parts] of await lines("CPU")) {
+      const sum = parts.reduce((total, part) => total + (parseFloat(part) || 0), 0);
+      assert.ok(Math.abs(sum - 100) < 0.3, `${cpu} is described for ${sum}% of the range`);
+    }
+    const name = all.names.find(([text]) => text.includes("page_fault"))[0];
+    await page.getByRole("button", { name, exact: true }).first().click();
+    assert.equal((await ask(page, () => __ku.search())).pattern, `^${name}$`);
+    assert.deepEqual(await lines("Name"), (await wanted(`^${name}$`)).names);
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+    const csv = readFileSync(await download.path(), "utf8").split("\r\n");
+    assert.equal(csv.length, 2 + Number(all.names.find(([text]) => text === name)[1].replace(",", "")));
+    assert.ok(csv[1].endsWith(`,"${name}"`), csv[1]);
+    await page.locator("#details .numbers").nth(4).getByRole("button").first().click();
+    const selected = await ask(page, () => __ku.selected());
+    assert.equal(selected.name, name);
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("Escape");
+    assert.ok(await page.locator("#details").isHidden(), "Esc leaves the totals");
+    await ask(page, (i) => __ku.app.select(i), selected.i);
+    await page.keyboard.press("h");
+    assert.equal((await ask(page, () => __ku.search())).pattern, `^${name}$`);
+    return { names: all.names.length };
   },
 
   async scroll(page, expected) {

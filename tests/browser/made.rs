@@ -146,6 +146,11 @@ fn clicks_drags_and_labels_do_what_they_promise() {
 }
 
 #[test]
+fn a_measured_range_is_summed_up_by_name_cpu_and_thread() {
+    run_on("totals", &workload(300), &json!({}));
+}
+
+#[test]
 fn more_rows_than_fit_scroll() {
     let mut made = Made::default();
     for cpu in 0..300 {

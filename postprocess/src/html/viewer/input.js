@@ -54,7 +54,8 @@ function listenToPointer(app, canvas) {
     press.moved ||= Math.hypot(e.offsetX - press.x, e.offsetY - press.y) > CLICK_SLACK;
     if (!press.moved) return;
     if (press.measures) {
-      app.measured = { from: view.time(press.x), to: view.time(e.offsetX) };
+      const [from, to] = [press.x, e.offsetX].sort((a, b) => a - b);
+      app.measured = { from: view.time(from), to: view.time(to) };
       app.overlayChanged();
     } else {
       view.pan(press.lastX - e.offsetX);
@@ -65,10 +66,8 @@ function listenToPointer(app, canvas) {
     press.lastY = e.offsetY;
   });
   canvas.addEventListener("pointerup", (e) => {
-    if (press && !press.moved) {
-      if (press.measures) app.measured = null;
-      app.select(hitAt(app, e.offsetX, e.offsetY)?.i ?? -1);
-    }
+    if (press?.moved && press.measures) app.measure(app.measured);
+    else if (press && !press.moved) app.select(hitAt(app, e.offsetX, e.offsetY)?.i ?? -1);
     press = null;
   });
   canvas.addEventListener("pointercancel", () => (press = null));
@@ -91,6 +90,7 @@ const KEYS = {
   PageUp: (app) => app.view.scrollRows(-app.view.rowsSeen),
   PageDown: (app) => app.view.scrollRows(app.view.rowsSeen),
   KeyF: (app) => app.fitSelection(),
+  KeyH: (app) => app.selected >= 0 && app.searchName(app.store.name[app.selected]),
   KeyU: (app) => app.toggleArcs(),
   KeyI: (app) => app.toggleIpis(),
   KeyL: (app) => app.toggleLegend(),

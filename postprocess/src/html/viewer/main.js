@@ -24,7 +24,7 @@ class App {
     this.axis = axisOf(store.meta.tracebase, this.view.t0, this.view.t1, 8);
     /** The selected span, -1 for none. */
     this.selected = -1;
-    /** @type {{from: number, to: number} | null} */
+    /** A range of time, from its earlier end. @type {{from: number, to: number} | null} */
     this.measured = null;
     this.showArcs = true;
     this.showIpis = false;
@@ -148,14 +148,20 @@ class App {
     this.overlayChanged();
   }
 
-  /** Zooms to the measured range, or to the selected span. */
+  /** Shows the totals of a range, or of none. @param {{from: number, to: number} | null} range */
+  measure(range) {
+    this.measured = range;
+    this.select(-1);
+  }
+
+  /** Zooms to the selected span, else to the measured range. */
   fitSelection() {
     const { store, selected, measured, view } = this;
-    if (measured) {
-      view.show(Math.min(measured.from, measured.to), Math.max(measured.from, measured.to));
-    } else if (selected >= 0) {
+    if (selected >= 0) {
       const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
       view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
+    } else if (measured) {
+      view.show(measured.from, measured.to);
     }
     this.viewChanged();
   }
@@ -163,14 +169,25 @@ class App {
   /** @param {string} pattern @param {boolean} ignoreCase */
   find(pattern, ignoreCase) {
     this.search.find(pattern, ignoreCase);
+    showDetails(this, byId("details"));
     this.viewChanged();
   }
 
-  /** Goes to the next match: selects it and brings it into sight. @param {number} direction */
+  /** Searches all spans of one name. @param {number} name its index */
+  searchName(name) {
+    byId("pattern").value = exactly(this.store.names[name]);
+    this.find(byId("pattern").value, this.search.ignoreCase);
+  }
+
+  /** @param {number} direction */
   stepMatch(direction) {
-    const { store, view, search } = this;
-    const i = search.step(direction, direction > 0 ? view.t0 : view.t1);
-    if (i < 0) return;
+    const i = this.search.step(direction, direction > 0 ? this.view.t0 : this.view.t1);
+    if (i >= 0) this.goTo(i);
+  }
+
+  /** Selects a span and brings it into sight. @param {number} i */
+  goTo(i) {
+    const { store, view } = this;
     const middle = store.start[i] + store.dur[i] / 2;
     const dur = Math.max(store.dur[i], 1);
     const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / 6);
@@ -224,11 +241,10 @@ class App {
 
   /** Forgets what is selected, measured and searched. */
   clear() {
-    this.measured = null;
     byId("pattern").value = "";
     byId("pattern").blur();
     this.find("", this.search.ignoreCase);
-    this.select(-1);
+    this.measure(null);
   }
 }
 

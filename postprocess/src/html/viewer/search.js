@@ -10,6 +10,9 @@ const NAME_MOST = 128;
 /** Kinds that are not looked for: names of rows. */
 const NEVER_FOUND = Kind.LABEL;
 
+/** The pattern that matches one name and no other. @param {string} name */
+const exactly = (name) => `^${name.slice(0, NAME_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+
 class Search {
   /** @param {Store} store */
   constructor(store) {
@@ -82,6 +85,11 @@ class Search {
       if (d < this.shortest) this.shortest = d;
       if (d > this.longest) this.longest = d;
     }
+  }
+
+  /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */
+  shows(i) {
+    return !this.active || this.hits[this.store.name[i]] === 1;
   }
 
   /** The matches on the rows of a group. @param {Group} group @returns {Lane} */
