@@ -301,6 +301,42 @@ const scenarios = {
     return { names: all.names.length };
   },
 
+  async chain(page, { chains }) {
+    await page.locator("#overlay").focus();
+    // Pixels of the path's colour in a part of the overlay, read from a copy.
+    const drawn = (part) => ask(page, ([x, y, w, h]) => {
+      const { canvas } = __ku.app.overlay;
+      const copy = new OffscreenCanvas(w ?? canvas.width, h ?? canvas.height).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(canvas, -x, -y);
+      const pixels = new Uint32Array(copy.getImageData(0, 0, copy.canvas.width, copy.canvas.height).data.buffer);
+      return pixels.filter((color) => color === pixel(__ku.app.palette.css.chain)).length;
+    }, part ?? [0, 0]);
+    for (const [name, start, steps] of chains) {
+      await ask(page, (wanted) => {
+        const spans = Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i));
+        __ku.app.select(spans.find((s) => s.name === wanted[0] && s.start === wanted[1]).i);
+      }, [name, start]);
+      await page.keyboard.press("b");
+      await settle(page);
+      const chain = await ask(page, () => __ku.chain());
+      assert.deepEqual(chain.map((s) => [s.arc.start, s.cause?.name ?? null, s.wait?.name ?? null]), steps, `from ${name}`);
+      assert.equal(await page.locator("#details .chain tr").count(), steps.length);
+      assert.equal((await drawn()) > 0, steps.length > 0, `from ${name}`);
+      if (steps.length < 2) continue;
+      // From the arrival of the first wakeup to the second, the row of the thread between them carries a line.
+      const { t0, t1, width } = await view(page);
+      const row = (await ask(page, () => __ku.rows())).find((r) => r.label === "CPU 1");
+      const along = [Math.round(((1180 - t0) / (t1 - t0)) * width), Math.floor(row.y + row.h / 2), 1, 1];
+      assert.equal(await drawn(along), 1, `from ${name}: no path along the row of a.21`);
+    }
+    const text = await ask(page, () => document.querySelector("#details").textContent);
+    assert.ok(text.includes("Nothing woke this thread before"), text);
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.equal(await drawn(), 0);
+    return {};
+  },
+
   async scroll(page, expected) {
     const first = () => ask(page, () => __ku.rows().find((r) => r.row === 0).y);
     assert.equal((await ask(page, () => __ku.rows())).length, expected.rows + 1);

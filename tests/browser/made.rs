@@ -150,6 +150,54 @@ fn a_measured_range_is_summed_up_by_name_cpu_and_thread() {
     run_on("totals", &workload(300), &json!({}));
 }
 
+/// Interrupt `disk` wakes `a`, whose `write` wakes `b` out of the bottom half at its end.
+fn relay() -> Spans {
+    let mut made = Made::default();
+    let rows: [(i32, i32, i32, i64, i64, &str); 14] = [
+        (0, 0, 0x10000, 0, 1000, "-idle-"),
+        (0, 0, 0x50b, 1000, 30, "disk"),
+        (0, 0, 0x5ff, 1030, 20, "BH:block"),
+        (0, 0, 0x10000, 1050, 1950, "-idle-"),
+        (1, 21, 0x10015, 150, 100, "a.21"),
+        (1, 0, 0x10000, 250, 850, "-idle-"),
+        (1, 21, 0x10015, 1100, 100, "a.21"),
+        (1, 21, 0x801, 1200, 50, "write"),
+        (1, 21, 0x5ff, 1250, 20, "BH:rx"),
+        (1, 21, 0x801, 1270, 30, "write"),
+        (2, 0, 0x10000, 0, 1360, "-idle-"),
+        (2, 22, 0x10016, 1360, 140, "b.22"),
+        (-1, 21, 0x303, 250, 790, "wait_disk"),
+        (-1, 22, 0x30d, 500, 760, "wait_net"),
+    ];
+    for (cpu, pid, event, start, dur, name) in rows {
+        made.add(Span { cpu, pid, event, start, dur, ..Span::default() }, name);
+    }
+    for (cpu, pid, to_cpu, to_pid, start, dur) in
+        [(0, 0, 1, 21, 100, 50), (0, 0, 1, 21, 1040, 60), (1, 21, 2, 22, 1260, 100)]
+    {
+        let arc = Span { cpu, pid, event: -3, start, dur, arg: to_cpu, ret: to_pid, ..Span::default() };
+        made.add(arc, "-wakeup-");
+    }
+    made.done()
+}
+
+#[test]
+fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
+    let steps = json!([[1260, "write", "wait_net"], [1040, "disk", "wait_disk"]]);
+    let from_a = json!([[1040, "disk", "wait_disk"]]);
+    let first_of_a = json!([[100, "-idle-", null]]);
+    let expected = json!([
+        ["b.22", 1360, steps],
+        ["wait_net", 500, steps],
+        ["-wakeup-", 1260, steps],
+        ["write", 1270, from_a],
+        ["wait_disk", 250, from_a],
+        ["a.21", 150, first_of_a],
+        ["-idle-", 0, []]
+    ]);
+    run_on("chain", &relay(), &json!({ "chains": expected }));
+}
+
 #[test]
 fn more_rows_than_fit_scroll() {
     let mut made = Made::default();

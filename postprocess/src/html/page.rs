@@ -22,7 +22,7 @@ const CHUNK_BYTES: usize = 3 << 20;
 const PAGE_VERSION: u32 = 1;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 20] = [
+const SCRIPTS: [(&str, &str); 21] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("decode.js", include_str!("viewer/decode.js")),
@@ -38,6 +38,7 @@ const SCRIPTS: [(&str, &str); 20] = [
     ("hit.js", include_str!("viewer/hit.js")),
     ("search.js", include_str!("viewer/search.js")),
     ("labels.js", include_str!("viewer/labels.js")),
+    ("chain.js", include_str!("viewer/chain.js")),
     ("save.js", include_str!("viewer/save.js")),
     ("totals.js", include_str!("viewer/totals.js")),
     ("details.js", include_str!("viewer/details.js")),

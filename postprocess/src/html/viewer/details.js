@@ -78,6 +78,7 @@ function showSpan(app, panel) {
   panel.replaceChildren(
     closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)), table,
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
+    actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
     actionButton("All like this (H)", "Search this name", () => app.searchName(store.name[selected])),
   );
 }
@@ -161,6 +162,7 @@ const HELP = Object.freeze([
   ["Click a group", "open or close its rows"],
   ["Point at a span", "its text below"],
   ["Click a span", "its details; F zooms to it"],
+  ["B", "why the selected span ran only now: its wakeups, back in time"],
   ["H", "search the name of the selected span"],
   ["Shift-drag", "measure a range: its totals, its longest spans; F zooms to it"],
   ["/", "search; Enter and Shift-Enter go to the next and previous match"],

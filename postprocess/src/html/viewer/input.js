@@ -90,6 +90,7 @@ const KEYS = {
   PageUp: (app) => app.view.scrollRows(-app.view.rowsSeen),
   PageDown: (app) => app.view.scrollRows(app.view.rowsSeen),
   KeyF: (app) => app.fitSelection(),
+  KeyB: (app) => app.askWhy(),
   KeyH: (app) => app.selected >= 0 && app.searchName(app.store.name[app.selected]),
   KeyU: (app) => app.toggleArcs(),
   KeyI: (app) => app.toggleIpis(),

@@ -13,6 +13,7 @@ class App {
     this.groups = buildGroups(store, kinds);
     this.wakeups = laneOfKind(store, kinds, Kind.WAKEUP);
     this.ipis = laneOfKind(store, kinds, Kind.IPI);
+    this.chains = new Chains(store, this.groups, this.wakeups);
     this.marks = laneOfKind(store, kinds, Kind.MARK);
     this.view = new View(store);
     this.search = new Search(store);
@@ -24,6 +25,8 @@ class App {
     this.axis = axisOf(store.meta.tracebase, this.view.t0, this.view.t1, 8);
     /** The selected span, -1 for none. */
     this.selected = -1;
+    /** The wakeups that led to a span, once they were asked for. @type {Step[]} */
+    this.chain = [];
     /** A range of time, from its earlier end. @type {{from: number, to: number} | null} */
     this.measured = null;
     this.showArcs = true;
@@ -144,6 +147,7 @@ class App {
   /** @param {number} i */
   select(i) {
     this.selected = i;
+    this.chain = [];
     showDetails(this, byId("details"));
     this.overlayChanged();
   }
@@ -185,14 +189,28 @@ class App {
     if (i >= 0) this.goTo(i);
   }
 
+  /** Follows the wakeups back from the selected span. */
+  askWhy() {
+    if (this.selected < 0) return;
+    this.chain = this.chains.leadingTo(this.selected);
+    showDetails(this, byId("details"));
+    showChain(this, byId("details"));
+    this.overlayChanged();
+  }
+
   /** Selects a span and brings it into sight. @param {number} i */
   goTo(i) {
+    this.bringIntoSight(i);
+    this.select(i);
+  }
+
+  /** @param {number} i */
+  bringIntoSight(i) {
     const { store, view } = this;
     const middle = store.start[i] + store.dur[i] / 2;
     const dur = Math.max(store.dur[i], 1);
     const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / 6);
     view.show(middle - span / 2, middle + span / 2);
-    this.select(i);
     this.revealRow(i);
     this.viewChanged();
   }
@@ -280,6 +298,9 @@ function handle(app) {
     }),
     selected: () => (app.selected >= 0 ? describe(app.selected) : null),
     measured: () => app.measured,
+    chain: () => app.chain.map(({ arc, cause, wait }) => ({
+      arc: describe(arc), cause: cause < 0 ? null : describe(cause), wait: wait < 0 ? null : describe(wait),
+    })),
     draws: () => app.draws,
     lastDraw: () => app.lastDraw,
   };

@@ -51,6 +51,7 @@ class Overlay {
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
     if (app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
     if (app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
+    this.arcs.drawChain(app.chain);
     this.selection();
     c.restore();
     this.marks();
