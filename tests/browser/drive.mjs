@@ -121,14 +121,22 @@ const scenarios = {
 
   async search(page, expected) {
     const answers = [];
-    for (const { pattern, count, total } of expected.searches) {
+    const inverted = () => page.locator("#invert").getAttribute("aria-pressed");
+    for (const { pattern, least, most, invert, count, total } of expected.searches) {
       await page.fill("#pattern", pattern);
+      await page.fill("#least", least);
+      await page.fill("#most", most);
+      if ((await inverted()) !== String(invert)) await page.click("#invert");
       await settle(page);
       const found = await ask(page, () => __ku.search());
       assert.deepEqual([pattern, found.count, found.total], [pattern, count, count > 0 ? total : found.total]);
       assert.ok(found.text.startsWith(`Matches: ${count.toLocaleString("en")}`), found.text);
       answers.push(found.text);
     }
+    await page.fill("#least", "soon");
+    await settle(page);
+    assert.equal(await page.locator("#matches").textContent(), "not a duration");
+    await page.fill("#least", "");
     await page.fill("#pattern", "[");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a regular expression");

@@ -68,17 +68,21 @@ fn workload(rounds: i64) -> Spans {
 /// What `drive.mjs` compares a page with: searches and hits.
 pub fn expectations(spans: &Spans) -> serde_json::Value {
     let searched = |s: &&Span| !matches!(s.event, 0x20e | 0x20f);
-    let count = |matches: &dyn Fn(&str) -> bool| {
-        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name as usize]));
+    let count = |matches: &dyn Fn(&str, i64) -> bool| {
+        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name as usize], s.dur));
         found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur))
     };
+    let search = |pattern: &str, [least, most]: [&str; 2], invert: bool, (n, total): (u64, i64)| json!({ "pattern": pattern, "least": least, "most": most, "invert": invert, "count": n, "total": total });
     let tame = |name: &str| !name.starts_with('-');
     let searches = [
-        ("read", count(&|name| tame(name) && name.contains("read"))),
-        ("^page_fault$", count(&|name| name == "page_fault")),
-        ("^-sched-", count(&|name| name.starts_with("-sched-"))),
-        (".", count(&|name| tame(name) && !name.is_empty())),
-        ("no such name", (0, 0)),
+        search("read", ["", ""], false, count(&|name, _| tame(name) && name.contains("read"))),
+        search("^page_fault$", ["", ""], false, count(&|name, _| name == "page_fault")),
+        search("^-sched-", ["", ""], false, count(&|name, _| name.starts_with("-sched-"))),
+        search(".", ["", ""], false, count(&|name, _| tame(name) && !name.is_empty())),
+        search("no such name", ["", ""], false, (0, 0)),
+        search("read", ["", ""], true, count(&|name, _| tame(name) && !name.contains("read"))),
+        search("", ["410 ns", ".87"], false, count(&|name, dur| tame(name) && (41..=87).contains(&dur))),
+        search("a", ["", "0.0009ms"], false, count(&|name, dur| tame(name) && name.contains('a') && dur <= 90)),
     ];
     let executed = |s: &&Span| s.cpu >= 0 && s.dur > 0 && (0x400..=0xfff).contains(&s.event);
     let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
@@ -88,7 +92,7 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
     });
     json!({
         "spans": spans.spans.len(),
-        "searches": searches.map(|(pattern, (n, total))| json!({ "pattern": pattern, "count": n, "total": total })),
+        "searches": searches,
         "hits": hits.collect::<Vec<_>>(),
     })
 }

@@ -165,7 +165,7 @@ const HELP = Object.freeze([
   ["B", "why the selected span ran only now: its wakeups, back in time"],
   ["H", "search the name of the selected span"],
   ["Shift-drag", "measure a range: its totals, its longest spans; F zooms to it"],
-  ["/", "search; Enter and Shift-Enter go to the next and previous match"],
+  ["/", "search; ! for what does not match, min and max for durations; Enter and Shift-Enter go to the next and previous match"],
   ["U, I", "wakeup arcs, interprocessor interrupts on and off"],
   ["L", "legend on and off"],
   ["Esc", "clear what is selected, measured, searched"],

@@ -130,16 +130,33 @@ function listenToKeys(app) {
   });
 }
 
-/** @param {App} app @param {HTMLInputElement} input @param {HTMLElement} ignoreCase */
-function listenToSearch(app, input, ignoreCase) {
-  const find = () => app.find(input.value, ignoreCase.ariaPressed === "true");
-  input.addEventListener("input", find);
-  input.addEventListener("keydown", (e) => {
-    if (e.key === "Enter") app.stepMatch(e.shiftKey ? -1 : 1);
-    if (e.key === "Escape") app.clear();
+/** The text fields of the search, named as the parts of a query. */
+const FIELDS = /** @type {const} */ (["pattern", "least", "most"]);
+
+/** @param {App} app */
+function listenToSearch(app) {
+  const find = () => app.find({
+    pattern: byId("pattern").value, least: byId("least").value, most: byId("most").value,
+    invert: byId("invert").ariaPressed === "true", ignoreCase: byId("ignore-case").ariaPressed === "true",
   });
-  ignoreCase.addEventListener("click", () => {
-    ignoreCase.ariaPressed = String(ignoreCase.ariaPressed !== "true");
-    find();
-  });
+  for (const id of FIELDS) {
+    byId(id).addEventListener("input", find);
+    byId(id).addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+      if (e.key === "Enter") app.stepMatch(e.shiftKey ? -1 : 1);
+      if (e.key === "Escape") app.clear();
+    });
+  }
+  for (const id of ["invert", "ignore-case"]) {
+    byId(id).addEventListener("click", () => {
+      byId(id).ariaPressed = String(byId(id).ariaPressed !== "true");
+      find();
+    });
+  }
+}
+
+/** Shows in the controls what is searched. @param {Query} query */
+function showQuery(query) {
+  for (const part of FIELDS) byId(part).value = query[part];
+  byId("invert").ariaPressed = String(query.invert);
+  byId("ignore-case").ariaPressed = String(query.ignoreCase);
 }

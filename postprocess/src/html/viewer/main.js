@@ -59,7 +59,7 @@ class App {
     listenToWheel(this, overlay, byId("labels"));
     listenToPointer(this, overlay);
     listenToKeys(this);
-    listenToSearch(this, byId("pattern"), byId("ignore-case"));
+    listenToSearch(this);
     byId("next-match").addEventListener("click", () => this.stepMatch(1));
     byId("previous-match").addEventListener("click", () => this.stepMatch(-1));
     byId("whole").addEventListener("click", () => {
@@ -170,17 +170,17 @@ class App {
     this.viewChanged();
   }
 
-  /** @param {string} pattern @param {boolean} ignoreCase */
-  find(pattern, ignoreCase) {
-    this.search.find(pattern, ignoreCase);
+  /** @param {Query} query */
+  find(query) {
+    this.search.find(query);
+    showQuery(query);
     showDetails(this, byId("details"));
     this.viewChanged();
   }
 
   /** Searches all spans of one name. @param {number} name its index */
   searchName(name) {
-    byId("pattern").value = exactly(this.store.names[name]);
-    this.find(byId("pattern").value, this.search.ignoreCase);
+    this.find({ ...NOTHING, pattern: exactly(this.store.names[name]) });
   }
 
   /** @param {number} direction */
@@ -259,9 +259,8 @@ class App {
 
   /** Forgets what is selected, measured and searched. */
   clear() {
-    byId("pattern").value = "";
-    byId("pattern").blur();
-    this.find("", this.search.ignoreCase);
+    if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
+    this.find({ ...NOTHING, ignoreCase: this.search.query.ignoreCase });
     this.measure(null);
   }
 }
@@ -293,7 +292,7 @@ function handle(app) {
       return hit ? { ...describe(hit.i), others: hit.others } : null;
     },
     search: () => ({
-      pattern: search.pattern, active: search.active, count: search.ids.length, total: search.total,
+      ...search.query, active: search.active, count: search.ids.length, total: search.total,
       shortest: search.shortest, longest: search.longest, current: search.current, text: search.text(view),
     }),
     selected: () => (app.selected >= 0 ? describe(app.selected) : null),
