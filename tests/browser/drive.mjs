@@ -345,6 +345,40 @@ const scenarios = {
     return {};
   },
 
+  async address(page) {
+    const { begin, end } = await view(page);
+    const shown = () => ask(page, () => {
+      const { t0, t1 } = __ku.view();
+      const { pattern, least, invert, ignoreCase, count } = __ku.search();
+      return { t0, t1, open: __ku.rows().filter((r) => r.row === 0).map((r) => r.group), pattern, least, invert, ignoreCase, count };
+    });
+    await page.keyboard.press("w");
+    await page.locator("#labels .group").last().click();
+    await page.click("#ignore-case");
+    await page.fill("#pattern", "PAGE_|&=#é");
+    await page.fill("#least", "20 ns");
+    await page.waitForFunction(() => location.hash.includes("min=20"));
+    const was = await shown();
+    assert.ok(was.count > 0 && was.open.length === 2 && was.t1 - was.t0 < end - begin, JSON.stringify(was));
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    const is = await shown();
+    const range = [is.t0, is.t1];
+    for (const time of ["t0", "t1"]) {
+      assert.ok(Math.abs(is[time] - was[time]) <= 1, `${time}: ${is[time]}, before ${was[time]}`);
+      delete is[time];
+      delete was[time];
+    }
+    assert.deepEqual(is, was);
+    assert.equal(await page.locator("#pattern").inputValue(), was.pattern);
+    await ask(page, () => (location.hash = "#t=nothing..&open=CPU&find=read&not=1"));
+    await page.waitForFunction(() => __ku.search().pattern === "read");
+    const entered = await shown();
+    assert.deepEqual([entered.open, entered.invert, entered.least], [["CPU"], true, ""]);
+    assert.deepEqual([entered.t0, entered.t1], range, "a damaged range moves the view");
+    return {};
+  },
+
   async scroll(page, expected) {
     const first = () => ask(page, () => __ku.rows().find((r) => r.row === 0).y);
     assert.equal((await ask(page, () => __ku.rows())).length, expected.rows + 1);
@@ -412,7 +446,7 @@ try {
   const url = pathToFileURL(resolve(file)).href;
   page.on("console", (m) => faults.push(`console: ${m.text()}`));
   page.on("pageerror", (e) => faults.push(`error: ${e.stack}`));
-  page.on("request", (r) => r.url() !== url && faults.push(`request: ${r.url()}`));
+  page.on("request", (r) => r.url().split("#")[0] !== url && faults.push(`request: ${r.url()}`));
   page.on("dialog", (d) => faults.push(`dialog: ${d.message()}`) && d.dismiss());
   await page.addInitScript(() => {
     window.__violations = [];

@@ -203,6 +203,11 @@ fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
 }
 
 #[test]
+fn the_address_of_the_page_holds_what_is_in_sight() {
+    run_on("address", &workload(300), &json!({}));
+}
+
+#[test]
 fn more_rows_than_fit_scroll() {
     let mut made = Made::default();
     for cpu in 0..300 {

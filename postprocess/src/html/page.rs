@@ -22,7 +22,7 @@ const CHUNK_BYTES: usize = 3 << 20;
 const PAGE_VERSION: u32 = 1;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 21] = [
+const SCRIPTS: [(&str, &str); 22] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("decode.js", include_str!("viewer/decode.js")),
@@ -42,6 +42,7 @@ const SCRIPTS: [(&str, &str); 21] = [
     ("save.js", include_str!("viewer/save.js")),
     ("totals.js", include_str!("viewer/totals.js")),
     ("details.js", include_str!("viewer/details.js")),
+    ("address.js", include_str!("viewer/address.js")),
     ("input.js", include_str!("viewer/input.js")),
     ("main.js", include_str!("viewer/main.js")),
 ];

@@ -35,6 +35,8 @@ class App {
     this.pointer = 0;
     this.stale = { view: false, overlay: false };
     this.scheduled = false;
+    /** To be called when what the address says changed. */
+    this.noteAddress = () => {};
     /** How often the picture was drawn, and how long it took last, ms. */
     this.draws = 0;
     this.lastDraw = 0;
@@ -51,6 +53,7 @@ class App {
     this.listen();
     this.takeTheme();
     this.takeSize();
+    this.noteAddress = followAddress(this);
     this.drawNow();
   }
 
@@ -116,8 +119,10 @@ class App {
     this.scheduled = true;
     requestAnimationFrame(() => {
       this.scheduled = false;
-      if (this.stale.view) this.drawNow();
-      else if (this.stale.overlay) this.overlay.draw();
+      if (this.stale.view) {
+        this.drawNow();
+        this.noteAddress();
+      } else if (this.stale.overlay) this.overlay.draw();
       this.stale.overlay = false;
     });
   }
