@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One scenario on one page: `node drive.mjs SCENARIO PAGE EXPECTED`; answers JSON, or fails with what was wrong.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -121,14 +121,22 @@ const scenarios = {
 
   async search(page, expected) {
     const answers = [];
-    for (const { pattern, count, total } of expected.searches) {
+    const inverted = () => page.locator("#invert").getAttribute("aria-pressed");
+    for (const { pattern, least, most, invert, count, total } of expected.searches) {
       await page.fill("#pattern", pattern);
+      await page.fill("#least", least);
+      await page.fill("#most", most);
+      if ((await inverted()) !== String(invert)) await page.click("#invert");
       await settle(page);
       const found = await ask(page, () => __ku.search());
       assert.deepEqual([pattern, found.count, found.total], [pattern, count, count > 0 ? total : found.total]);
       assert.ok(found.text.startsWith(`Matches: ${count.toLocaleString("en")}`), found.text);
       answers.push(found.text);
     }
+    await page.fill("#least", "soon");
+    await settle(page);
+    assert.equal(await page.locator("#matches").textContent(), "not a duration");
+    await page.fill("#least", "");
     await page.fill("#pattern", "[");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a regular expression");
@@ -240,6 +248,137 @@ const scenarios = {
     return { rows: await rows() };
   },
 
+  async totals(page) {
+    const box = await plot(page);
+    const { begin, end } = await view(page);
+    await ask(page, ([t0, t1]) => __ku.show(t0, t1), [begin + (end - begin) * 0.4, begin + (end - begin) * 0.42]);
+    const drag = async () => {
+      await page.keyboard.down("Shift");
+      await page.mouse.move(box.x + 900, box.y + 80);
+      await page.mouse.down();
+      await page.mouse.move(box.x + 200, box.y + 80, { steps: 4 });
+      await page.mouse.up();
+      await page.keyboard.up("Shift");
+    };
+    const lines = (head) => ask(page, (wanted) => {
+      const table = [...document.querySelectorAll("#details .numbers")].find((t) => t.tHead.rows[0].cells[0].textContent === wanted);
+      return [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent));
+    }, head);
+    // The same sums by looking at every span of the trace.
+    const wanted = (pattern) => ask(page, (source) => {
+      const { from, to } = __ku.measured();
+      const names = new Map();
+      let longest = 0;
+      for (let i = 0; i < __ku.counts.spans; i++) {
+        const { start, dur, name, event } = __ku.span(i);
+        if (event < 0x400 || start >= to || start + dur <= from || !new RegExp(source).test(name)) continue;
+        const sum = names.get(name) ?? { name, count: 0, time: 0 };
+        sum.count++;
+        sum.time += Math.min(start + dur, to) - Math.max(start, from);
+        if (!name.startsWith("-idle")) longest = Math.max(longest, dur);
+        names.set(name, sum);
+      }
+      const sums = [...names.values()].sort((a, b) => b.time - a.time);
+      return { names: sums.slice(0, 20).map((s) => [s.name, s.count.toLocaleString("en"), durationText(s.time)]), longest: durationText(longest) };
+    }, pattern);
+    await drag();
+    const all = await wanted(".");
+    assert.deepEqual(await lines("Name"), all.names);
+    assert.equal((await lines("Longest"))[0][2], all.longest);
+    for (const [cpu, ...parts] of await lines("CPU")) {
+      const sum = parts.reduce((total, part) => total + (parseFloat(part) || 0), 0);
+      assert.ok(Math.abs(sum - 100) < 0.3, `${cpu} is described for ${sum}% of the range`);
+    }
+    const name = all.names.find(([text]) => text.includes("page_fault"))[0];
+    await page.getByRole("button", { name, exact: true }).first().click();
+    assert.equal((await ask(page, () => __ku.search())).pattern, `^${name}$`);
+    assert.deepEqual(await lines("Name"), (await wanted(`^${name}$`)).names);
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+    const csv = readFileSync(await download.path(), "utf8").split("\r\n");
+    assert.equal(csv.length, 2 + Number(all.names.find(([text]) => text === name)[1].replace(",", "")));
+    assert.ok(csv[1].endsWith(`,"${name}"`), csv[1]);
+    await page.locator("#details .numbers").nth(4).getByRole("button").first().click();
+    const selected = await ask(page, () => __ku.selected());
+    assert.equal(selected.name, name);
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("Escape");
+    assert.ok(await page.locator("#details").isHidden(), "Esc leaves the totals");
+    await ask(page, (i) => __ku.app.select(i), selected.i);
+    await page.keyboard.press("h");
+    assert.equal((await ask(page, () => __ku.search())).pattern, `^${name}$`);
+    return { names: all.names.length };
+  },
+
+  async chain(page, { chains }) {
+    await page.locator("#overlay").focus();
+    // Pixels of the path's colour in a part of the overlay, read from a copy.
+    const drawn = (part) => ask(page, ([x, y, w, h]) => {
+      const { canvas } = __ku.app.overlay;
+      const copy = new OffscreenCanvas(w ?? canvas.width, h ?? canvas.height).getContext("2d", { willReadFrequently: true });
+      copy.drawImage(canvas, -x, -y);
+      const pixels = new Uint32Array(copy.getImageData(0, 0, copy.canvas.width, copy.canvas.height).data.buffer);
+      return pixels.filter((color) => color === pixel(__ku.app.palette.css.chain)).length;
+    }, part ?? [0, 0]);
+    for (const [name, start, steps] of chains) {
+      await ask(page, (wanted) => {
+        const spans = Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i));
+        __ku.app.select(spans.find((s) => s.name === wanted[0] && s.start === wanted[1]).i);
+      }, [name, start]);
+      await page.keyboard.press("b");
+      await settle(page);
+      const chain = await ask(page, () => __ku.chain());
+      assert.deepEqual(chain.map((s) => [s.arc.start, s.cause?.name ?? null, s.wait?.name ?? null]), steps, `from ${name}`);
+      assert.equal(await page.locator("#details .chain tr").count(), steps.length);
+      assert.equal((await drawn()) > 0, steps.length > 0, `from ${name}`);
+      if (steps.length < 2) continue;
+      // From the arrival of the first wakeup to the second, the row of the thread between them carries a line.
+      const { t0, t1, width } = await view(page);
+      const row = (await ask(page, () => __ku.rows())).find((r) => r.label === "CPU 1");
+      const along = [Math.round(((1180 - t0) / (t1 - t0)) * width), Math.floor(row.y + row.h / 2), 1, 1];
+      assert.equal(await drawn(along), 1, `from ${name}: no path along the row of a.21`);
+    }
+    const text = await ask(page, () => document.querySelector("#details").textContent);
+    assert.ok(text.includes("Nothing woke this thread before"), text);
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.equal(await drawn(), 0);
+    return {};
+  },
+
+  async address(page) {
+    const { begin, end } = await view(page);
+    const shown = () => ask(page, () => {
+      const { t0, t1 } = __ku.view();
+      const { pattern, least, invert, ignoreCase, count } = __ku.search();
+      return { t0, t1, open: __ku.rows().filter((r) => r.row === 0).map((r) => r.group), pattern, least, invert, ignoreCase, count };
+    });
+    await page.keyboard.press("w");
+    await page.locator("#labels .group").last().click();
+    await page.click("#ignore-case");
+    await page.fill("#pattern", "PAGE_|&=#é");
+    await page.fill("#least", "20 ns");
+    await page.waitForFunction(() => location.hash.includes("min=20"));
+    const was = await shown();
+    assert.ok(was.count > 0 && was.open.length === 2 && was.t1 - was.t0 < end - begin, JSON.stringify(was));
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    const is = await shown();
+    const range = [is.t0, is.t1];
+    for (const time of ["t0", "t1"]) {
+      assert.ok(Math.abs(is[time] - was[time]) <= 1, `${time}: ${is[time]}, before ${was[time]}`);
+      delete is[time];
+      delete was[time];
+    }
+    assert.deepEqual(is, was);
+    assert.equal(await page.locator("#pattern").inputValue(), was.pattern);
+    await ask(page, () => (location.hash = "#t=nothing..&open=CPU&find=read&not=1"));
+    await page.waitForFunction(() => __ku.search().pattern === "read");
+    const entered = await shown();
+    assert.deepEqual([entered.open, entered.invert, entered.least], [["CPU"], true, ""]);
+    assert.deepEqual([entered.t0, entered.t1], range, "a damaged range moves the view");
+    return {};
+  },
+
   async scroll(page, expected) {
     const first = () => ask(page, () => __ku.rows().find((r) => r.row === 0).y);
     assert.equal((await ask(page, () => __ku.rows())).length, expected.rows + 1);
@@ -307,7 +446,7 @@ try {
   const url = pathToFileURL(resolve(file)).href;
   page.on("console", (m) => faults.push(`console: ${m.text()}`));
   page.on("pageerror", (e) => faults.push(`error: ${e.stack}`));
-  page.on("request", (r) => r.url() !== url && faults.push(`request: ${r.url()}`));
+  page.on("request", (r) => r.url().split("#")[0] !== url && faults.push(`request: ${r.url()}`));
   page.on("dialog", (d) => faults.push(`dialog: ${d.message()}`) && d.dismiss());
   await page.addInitScript(() => {
     window.__violations = [];

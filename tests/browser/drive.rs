@@ -18,7 +18,7 @@ pub fn run(scenario: &str, page: &Path, expected: &Value) -> Value {
     let out = Command::new("node")
         .arg(source().join("drive.mjs"))
         .args([scenario, page.to_str().unwrap(), &expected.to_string()])
-        .env("PLAYWRIGHT", playwright().join("node_modules/playwright-core/index.mjs"))
+        .env("PLAYWRIGHT", packages().join("playwright-core/index.mjs"))
         .env("CHROMIUM", BROWSER)
         .output()
         .expect("node runs: apt-get install nodejs npm");
@@ -37,12 +37,12 @@ pub fn run_on(scenario: &str, spans: &Spans, expected: &Value) -> Value {
 }
 
 /// The folder of this test.
-fn source() -> PathBuf {
+pub fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("browser")
 }
 
-/// The folder that holds playwright-core, filled the first time and whenever the lock file changes.
-fn playwright() -> &'static Path {
+/// The folder of the packages of the lock file, filled the first time and whenever that file changes.
+pub fn packages() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
@@ -51,7 +51,7 @@ fn playwright() -> &'static Path {
         let wanted = fs::read(source().join("package-lock.json")).unwrap();
         let installed = folder.join("installed-lock.json");
         if fs::read(&installed).is_ok_and(|lock| lock == wanted) {
-            return folder;
+            return folder.join("node_modules");
         }
         fs::create_dir_all(&folder).unwrap();
         for file in ["package.json", "package-lock.json"] {
@@ -60,6 +60,6 @@ fn playwright() -> &'static Path {
         let done = Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder).status();
         assert!(done.is_ok_and(|status| status.success()), "npm ci failed in {}", folder.display());
         fs::write(installed, wanted).unwrap();
-        folder
+        folder.join("node_modules")
     })
 }

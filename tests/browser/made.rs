@@ -68,17 +68,21 @@ fn workload(rounds: i64) -> Spans {
 /// What `drive.mjs` compares a page with: searches and hits.
 pub fn expectations(spans: &Spans) -> serde_json::Value {
     let searched = |s: &&Span| !matches!(s.event, 0x20e | 0x20f);
-    let count = |matches: &dyn Fn(&str) -> bool| {
-        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name as usize]));
+    let count = |matches: &dyn Fn(&str, i64) -> bool| {
+        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name as usize], s.dur));
         found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur))
     };
+    let search = |pattern: &str, [least, most]: [&str; 2], invert: bool, (n, total): (u64, i64)| json!({ "pattern": pattern, "least": least, "most": most, "invert": invert, "count": n, "total": total });
     let tame = |name: &str| !name.starts_with('-');
     let searches = [
-        ("read", count(&|name| tame(name) && name.contains("read"))),
-        ("^page_fault$", count(&|name| name == "page_fault")),
-        ("^-sched-", count(&|name| name.starts_with("-sched-"))),
-        (".", count(&|name| tame(name) && !name.is_empty())),
-        ("no such name", (0, 0)),
+        search("read", ["", ""], false, count(&|name, _| tame(name) && name.contains("read"))),
+        search("^page_fault$", ["", ""], false, count(&|name, _| name == "page_fault")),
+        search("^-sched-", ["", ""], false, count(&|name, _| name.starts_with("-sched-"))),
+        search(".", ["", ""], false, count(&|name, _| tame(name) && !name.is_empty())),
+        search("no such name", ["", ""], false, (0, 0)),
+        search("read", ["", ""], true, count(&|name, _| tame(name) && !name.contains("read"))),
+        search("", ["410 ns", ".87"], false, count(&|name, dur| tame(name) && (41..=87).contains(&dur))),
+        search("a", ["", "0.0009ms"], false, count(&|name, dur| tame(name) && name.contains('a') && dur <= 90)),
     ];
     let executed = |s: &&Span| s.cpu >= 0 && s.dur > 0 && (0x400..=0xfff).contains(&s.event);
     let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
@@ -88,7 +92,7 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
     });
     json!({
         "spans": spans.spans.len(),
-        "searches": searches.map(|(pattern, (n, total))| json!({ "pattern": pattern, "count": n, "total": total })),
+        "searches": searches,
         "hits": hits.collect::<Vec<_>>(),
     })
 }
@@ -143,6 +147,64 @@ fn low_power_is_dashed_wherever_it_began() {
 #[test]
 fn clicks_drags_and_labels_do_what_they_promise() {
     run_on("pointer", &workload(300), &json!({}));
+}
+
+#[test]
+fn a_measured_range_is_summed_up_by_name_cpu_and_thread() {
+    run_on("totals", &workload(300), &json!({}));
+}
+
+/// Interrupt `disk` wakes `a`, whose `write` wakes `b` out of the bottom half at its end.
+fn relay() -> Spans {
+    let mut made = Made::default();
+    let rows: [(i32, i32, i32, i64, i64, &str); 14] = [
+        (0, 0, 0x10000, 0, 1000, "-idle-"),
+        (0, 0, 0x50b, 1000, 30, "disk"),
+        (0, 0, 0x5ff, 1030, 20, "BH:block"),
+        (0, 0, 0x10000, 1050, 1950, "-idle-"),
+        (1, 21, 0x10015, 150, 100, "a.21"),
+        (1, 0, 0x10000, 250, 850, "-idle-"),
+        (1, 21, 0x10015, 1100, 100, "a.21"),
+        (1, 21, 0x801, 1200, 50, "write"),
+        (1, 21, 0x5ff, 1250, 20, "BH:rx"),
+        (1, 21, 0x801, 1270, 30, "write"),
+        (2, 0, 0x10000, 0, 1360, "-idle-"),
+        (2, 22, 0x10016, 1360, 140, "b.22"),
+        (-1, 21, 0x303, 250, 790, "wait_disk"),
+        (-1, 22, 0x30d, 500, 760, "wait_net"),
+    ];
+    for (cpu, pid, event, start, dur, name) in rows {
+        made.add(Span { cpu, pid, event, start, dur, ..Span::default() }, name);
+    }
+    for (cpu, pid, to_cpu, to_pid, start, dur) in
+        [(0, 0, 1, 21, 100, 50), (0, 0, 1, 21, 1040, 60), (1, 21, 2, 22, 1260, 100)]
+    {
+        let arc = Span { cpu, pid, event: -3, start, dur, arg: to_cpu, ret: to_pid, ..Span::default() };
+        made.add(arc, "-wakeup-");
+    }
+    made.done()
+}
+
+#[test]
+fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
+    let steps = json!([[1260, "write", "wait_net"], [1040, "disk", "wait_disk"]]);
+    let from_a = json!([[1040, "disk", "wait_disk"]]);
+    let first_of_a = json!([[100, "-idle-", null]]);
+    let expected = json!([
+        ["b.22", 1360, steps],
+        ["wait_net", 500, steps],
+        ["-wakeup-", 1260, steps],
+        ["write", 1270, from_a],
+        ["wait_disk", 250, from_a],
+        ["a.21", 150, first_of_a],
+        ["-idle-", 0, []]
+    ]);
+    run_on("chain", &relay(), &json!({ "chains": expected }));
+}
+
+#[test]
+fn the_address_of_the_page_holds_what_is_in_sight() {
+    run_on("address", &workload(300), &json!({}));
 }
 
 #[test]

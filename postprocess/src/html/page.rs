@@ -17,7 +17,7 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 18] = [
+const SCRIPTS: [(&str, &str); 22] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("decode.js", include_str!("viewer/decode.js")),
@@ -33,7 +33,11 @@ const SCRIPTS: [(&str, &str); 18] = [
     ("hit.js", include_str!("viewer/hit.js")),
     ("search.js", include_str!("viewer/search.js")),
     ("labels.js", include_str!("viewer/labels.js")),
+    ("chain.js", include_str!("viewer/chain.js")),
+    ("save.js", include_str!("viewer/save.js")),
+    ("totals.js", include_str!("viewer/totals.js")),
     ("details.js", include_str!("viewer/details.js")),
+    ("address.js", include_str!("viewer/address.js")),
     ("input.js", include_str!("viewer/input.js")),
     ("main.js", include_str!("viewer/main.js")),
 ];

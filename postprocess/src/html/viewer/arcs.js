@@ -44,6 +44,33 @@ class Arcs {
     }
   }
 
+  /**
+   * The wakeups of a chain, and between two of them the time in which the woken thread came to wake the next.
+   * @param {Step[]} chain the last wakeup first
+   */
+  drawChain(chain) {
+    const { context: c } = this;
+    const { store, view, groups, palette } = this.app;
+    c.fillStyle = c.strokeStyle = palette.css.chain;
+    for (const items of groups.map((group) => view.itemsOf.get(group))) {
+      chain.forEach(({ arc }, step) => {
+        const group = items?.[0]?.group;
+        if (!group) return;
+        const from = items[group.rowOf(arc)];
+        const to = items[group.targetRow(arc)];
+        if (to) this.arc(arc, from ?? to, to, false);
+        const before = chain[step + 1]?.arc;
+        const ran = before === undefined ? undefined : items[group.targetRow(before)];
+        if (!from || !ran) return;
+        c.lineWidth = 3;
+        c.beginPath();
+        c.moveTo(view.x(store.start[before] + store.dur[before]), view.top(ran) + ran.h / 2);
+        c.lineTo(view.x(store.start[arc]), view.top(from) + from.h / 2);
+        c.stroke();
+      });
+    }
+  }
+
   /** One arc, in the fill colour, on a ground that sets it off. @param {number} i @param {Item} from @param {Item} to @param {boolean} dashed */
   arc(i, from, to, dashed) {
     const { context: c } = this;

@@ -46,17 +46,14 @@ class RowLines {
     const { search } = this.app;
     for (const line of [this.outer, this.inner, this.core, this.line, this.dots]) line.set(empty);
     this.composeWaits(item);
-    this.composeExecution(item, search.active ? search.hits : null);
+    this.composeExecution(item);
     if (search.active) this.composeFound(item);
   }
 
-  /**
-   * @param {Item} item
-   * @param {Uint8Array | null} hits by name: what keeps its colour; nothing if all do
-   */
-  composeExecution(item, hits) {
-    const { store, view, palette } = this.app;
-    const { start, dur, name } = store;
+  /** @param {Item} item */
+  composeExecution(item) {
+    const { store, view, palette, search } = this.app;
+    const { start, dur } = store;
     const { group, row } = item;
     const { ids, first } = group.exec;
     const { t0, t1 } = view;
@@ -69,7 +66,7 @@ class RowLines {
       const x = (start[i] - t0) * scale;
       const w = dur[i] * scale;
       if (w >= 1) {
-        this.exact(i, Math.round(x), Math.round(x + w), hits === null || hits[name[i]] === 1, item);
+        this.exact(i, Math.round(x), Math.round(x + w), search.shows(i), item);
         k++;
         continue;
       }
@@ -79,7 +76,7 @@ class RowLines {
       if (next - 1 > k && dur[ids[next - 1]] * scale >= 1) next--;
       next = SummaryTree.roundedEnd(k, next);
       group.tree.query(k, next, this.summary);
-      this.gathered(px, scale, hits !== null, palette);
+      this.gathered(px, scale, search.active, palette);
       k = next;
     }
   }
@@ -159,7 +156,7 @@ class RowLines {
   /** @param {Item} item */
   composeWaits(item) {
     const { store, view, palette, search } = this.app;
-    const { start, dur, name } = store;
+    const { start, dur } = store;
     const { waits } = item.group;
     const { t0, t1 } = view;
     const scale = view.scale * this.ratio;
@@ -175,8 +172,7 @@ class RowLines {
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
       if (b <= a) continue;
-      const colored = !search.active || search.hits[name[i]] === 1;
-      const color = colored ? palette.waitPixel(store, i) : palette.grey;
+      const color = search.shows(i) ? palette.waitPixel(store, i) : palette.grey;
       this.core.fill(color, a, b);
       this.line.fill(color, a, b);
     }

@@ -16,26 +16,71 @@ function textElement(tag, text, className) {
 }
 
 /**
- * Shows everything about a span; hides the panel if there is none.
+ * A button that does something.
+ * @param {string} text
+ * @param {string} title
+ * @param {() => void} action
+ */
+function actionButton(text, title, action) {
+  const button = /** @type {HTMLButtonElement} */ (textElement("button", text));
+  button.type = "button";
+  button.title = title;
+  button.addEventListener("click", action);
+  return button;
+}
+
+/** @param {() => void} action */
+function closeButton(action) {
+  const button = actionButton("\u00d7", "Close (Esc)", action);
+  button.className = "close";
+  return button;
+}
+
+/**
+ * A table of numbers; the first cell of each line names it.
+ * @param {string[]} heads
+ * @param {(string | Node)[][]} lines
+ */
+function tableOf(heads, lines) {
+  const table = document.createElement("table");
+  table.className = "numbers";
+  table.hidden = lines.length === 0;
+  const head = table.createTHead().insertRow();
+  head.append(...heads.map((text) => textElement("th", text)));
+  const body = table.createTBody();
+  for (const cells of lines) {
+    const line = body.insertRow();
+    for (const cell of cells) line.insertCell().append(cell);
+  }
+  return table;
+}
+
+/**
+ * Shows everything about the selected span, else what the measured range holds; hides the panel if there is neither.
  * @param {App} app
  * @param {HTMLElement} panel
  */
 function showDetails(app, panel) {
+  const { selected, measured } = app;
+  panel.hidden = selected < 0 && !measured;
+  if (selected >= 0) showSpan(app, panel);
+  else if (measured) showTotals(app, panel, measured.from, measured.to);
+}
+
+/** @param {App} app @param {HTMLElement} panel */
+function showSpan(app, panel) {
   const { store, selected } = app;
-  panel.hidden = selected < 0;
-  if (selected < 0) return;
   const table = document.createElement("table");
   for (const [key, value] of detailsOf(store, selected)) {
-    const line = document.createElement("tr");
+    const line = table.insertRow();
     line.append(textElement("th", key), textElement("td", value));
-    table.append(line);
   }
-  const close = textElement("button", "\u00d7", "close");
-  close.title = "Close (Esc)";
-  close.addEventListener("click", () => app.select(-1));
-  const fit = textElement("button", "Fit (F)");
-  fit.addEventListener("click", () => app.fitSelection());
-  panel.replaceChildren(close, textElement("h2", callText(store, selected)), table, fit);
+  panel.replaceChildren(
+    closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)), table,
+    actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
+    actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
+    actionButton("All like this (H)", "Search this name", () => app.searchName(store.name[selected])),
+  );
 }
 
 /**
@@ -117,8 +162,10 @@ const HELP = Object.freeze([
   ["Click a group", "open or close its rows"],
   ["Point at a span", "its text below"],
   ["Click a span", "its details; F zooms to it"],
-  ["Shift-drag", "measure; F zooms to the range"],
-  ["/", "search; Enter and Shift-Enter go to the next and previous match"],
+  ["B", "why the selected span ran only now: its wakeups, back in time"],
+  ["H", "search the name of the selected span"],
+  ["Shift-drag", "measure a range: its totals, its longest spans; F zooms to it"],
+  ["/", "search; ! for what does not match, min and max for durations; Enter and Shift-Enter go to the next and previous match"],
   ["U, I", "wakeup arcs, interprocessor interrupts on and off"],
   ["L", "legend on and off"],
   ["Esc", "clear what is selected, measured, searched"],

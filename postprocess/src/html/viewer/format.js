@@ -51,6 +51,18 @@ function durationText(units) {
   return `${sign}${trimmed(ns / 1e9, 4)} s`;
 }
 
+/** Nanoseconds in each unit that can be typed. @type {Record<string, number>} */
+const TYPED_UNITS = Object.freeze({ ns: 1, us: 1e3, "\u00b5s": 1e3, ms: 1e6, s: 1e9 });
+
+/**
+ * A duration as people type it, a number and a unit, microseconds if there is none; NaN if it is something else.
+ * @param {string} text
+ */
+function parseDuration(text) {
+  const [, number, unit] = /^\s*(\d+\.?\d*|\.\d+)\s*(ns|us|\u00b5s|ms|s)?\s*$/.exec(text) ?? [];
+  return Math.round((Number(number) * TYPED_UNITS[unit ?? "us"]) / 10);
+}
+
 /** @param {number} value @param {number} decimals */
 function trimmed(value, decimals) {
   const text = value.toFixed(decimals);

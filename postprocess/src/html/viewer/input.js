@@ -54,7 +54,8 @@ function listenToPointer(app, canvas) {
     press.moved ||= Math.hypot(e.offsetX - press.x, e.offsetY - press.y) > CLICK_SLACK;
     if (!press.moved) return;
     if (press.measures) {
-      app.measured = { from: view.time(press.x), to: view.time(e.offsetX) };
+      const [from, to] = [press.x, e.offsetX].sort((a, b) => a - b);
+      app.measured = { from: view.time(from), to: view.time(to) };
       app.overlayChanged();
     } else {
       view.pan(press.lastX - e.offsetX);
@@ -65,10 +66,8 @@ function listenToPointer(app, canvas) {
     press.lastY = e.offsetY;
   });
   canvas.addEventListener("pointerup", (e) => {
-    if (press && !press.moved) {
-      if (press.measures) app.measured = null;
-      app.select(hitAt(app, e.offsetX, e.offsetY)?.i ?? -1);
-    }
+    if (press?.moved && press.measures) app.measure(app.measured);
+    else if (press && !press.moved) app.select(hitAt(app, e.offsetX, e.offsetY)?.i ?? -1);
     press = null;
   });
   canvas.addEventListener("pointercancel", () => (press = null));
@@ -91,6 +90,8 @@ const KEYS = {
   PageUp: (app) => app.view.scrollRows(-app.view.rowsSeen),
   PageDown: (app) => app.view.scrollRows(app.view.rowsSeen),
   KeyF: (app) => app.fitSelection(),
+  KeyB: (app) => app.askWhy(),
+  KeyH: (app) => app.selected >= 0 && app.searchName(app.store.name[app.selected]),
   KeyU: (app) => app.toggleArcs(),
   KeyI: (app) => app.toggleIpis(),
   KeyL: (app) => app.toggleLegend(),
@@ -129,16 +130,33 @@ function listenToKeys(app) {
   });
 }
 
-/** @param {App} app @param {HTMLInputElement} input @param {HTMLElement} ignoreCase */
-function listenToSearch(app, input, ignoreCase) {
-  const find = () => app.find(input.value, ignoreCase.ariaPressed === "true");
-  input.addEventListener("input", find);
-  input.addEventListener("keydown", (e) => {
-    if (e.key === "Enter") app.stepMatch(e.shiftKey ? -1 : 1);
-    if (e.key === "Escape") app.clear();
+/** The text fields of the search, named as the parts of a query. */
+const FIELDS = /** @type {const} */ (["pattern", "least", "most"]);
+
+/** @param {App} app */
+function listenToSearch(app) {
+  const find = () => app.find({
+    pattern: byId("pattern").value, least: byId("least").value, most: byId("most").value,
+    invert: byId("invert").ariaPressed === "true", ignoreCase: byId("ignore-case").ariaPressed === "true",
   });
-  ignoreCase.addEventListener("click", () => {
-    ignoreCase.ariaPressed = String(ignoreCase.ariaPressed !== "true");
-    find();
-  });
+  for (const id of FIELDS) {
+    byId(id).addEventListener("input", find);
+    byId(id).addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+      if (e.key === "Enter") app.stepMatch(e.shiftKey ? -1 : 1);
+      if (e.key === "Escape") app.clear();
+    });
+  }
+  for (const id of ["invert", "ignore-case"]) {
+    byId(id).addEventListener("click", () => {
+      byId(id).ariaPressed = String(byId(id).ariaPressed !== "true");
+      find();
+    });
+  }
+}
+
+/** Shows in the controls what is searched. @param {Query} query */
+function showQuery(query) {
+  for (const part of FIELDS) byId(part).value = query[part];
+  byId("invert").ariaPressed = String(query.invert);
+  byId("ignore-case").ariaPressed = String(query.ignoreCase);
 }

@@ -13,6 +13,7 @@ class App {
     this.groups = buildGroups(store, kinds);
     this.wakeups = laneOfKind(store, kinds, Kind.WAKEUP);
     this.ipis = laneOfKind(store, kinds, Kind.IPI);
+    this.chains = new Chains(store, this.groups, this.wakeups);
     this.marks = laneOfKind(store, kinds, Kind.MARK);
     this.view = new View(store);
     this.search = new Search(store);
@@ -24,7 +25,9 @@ class App {
     this.axis = axisOf(store.meta.tracebase, this.view.t0, this.view.t1, 8);
     /** The selected span, -1 for none. */
     this.selected = -1;
-    /** @type {{from: number, to: number} | null} */
+    /** The wakeups that led to a span, once they were asked for. @type {Step[]} */
+    this.chain = [];
+    /** A range of time, from its earlier end. @type {{from: number, to: number} | null} */
     this.measured = null;
     this.showArcs = true;
     this.showIpis = false;
@@ -32,6 +35,8 @@ class App {
     this.pointer = 0;
     this.stale = { view: false, overlay: false };
     this.scheduled = false;
+    /** To be called when what the address says changed. */
+    this.noteAddress = () => {};
     /** How often the picture was drawn, and how long it took last, ms. */
     this.draws = 0;
     this.lastDraw = 0;
@@ -48,6 +53,7 @@ class App {
     this.listen();
     this.takeTheme();
     this.takeSize();
+    this.noteAddress = followAddress(this);
     this.drawNow();
   }
 
@@ -56,7 +62,7 @@ class App {
     listenToWheel(this, overlay, byId("labels"));
     listenToPointer(this, overlay);
     listenToKeys(this);
-    listenToSearch(this, byId("pattern"), byId("ignore-case"));
+    listenToSearch(this);
     byId("next-match").addEventListener("click", () => this.stepMatch(1));
     byId("previous-match").addEventListener("click", () => this.stepMatch(-1));
     byId("whole").addEventListener("click", () => {
@@ -113,8 +119,10 @@ class App {
     this.scheduled = true;
     requestAnimationFrame(() => {
       this.scheduled = false;
-      if (this.stale.view) this.drawNow();
-      else if (this.stale.overlay) this.overlay.draw();
+      if (this.stale.view) {
+        this.drawNow();
+        this.noteAddress();
+      } else if (this.stale.overlay) this.overlay.draw();
       this.stale.overlay = false;
     });
   }
@@ -144,38 +152,70 @@ class App {
   /** @param {number} i */
   select(i) {
     this.selected = i;
+    this.chain = [];
     showDetails(this, byId("details"));
     this.overlayChanged();
   }
 
-  /** Zooms to the measured range, or to the selected span. */
+  /** Shows the totals of a range, or of none. @param {{from: number, to: number} | null} range */
+  measure(range) {
+    this.measured = range;
+    this.select(-1);
+  }
+
+  /** Zooms to the selected span, else to the measured range. */
   fitSelection() {
     const { store, selected, measured, view } = this;
-    if (measured) {
-      view.show(Math.min(measured.from, measured.to), Math.max(measured.from, measured.to));
-    } else if (selected >= 0) {
+    if (selected >= 0) {
       const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
       view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
+    } else if (measured) {
+      view.show(measured.from, measured.to);
     }
     this.viewChanged();
   }
 
-  /** @param {string} pattern @param {boolean} ignoreCase */
-  find(pattern, ignoreCase) {
-    this.search.find(pattern, ignoreCase);
+  /** @param {Query} query */
+  find(query) {
+    this.search.find(query);
+    showQuery(query);
+    showDetails(this, byId("details"));
     this.viewChanged();
   }
 
-  /** Goes to the next match: selects it and brings it into sight. @param {number} direction */
+  /** Searches all spans of one name. @param {number} name its index */
+  searchName(name) {
+    this.find({ ...NOTHING, pattern: exactly(this.store.names[name]) });
+  }
+
+  /** @param {number} direction */
   stepMatch(direction) {
-    const { store, view, search } = this;
-    const i = search.step(direction, direction > 0 ? view.t0 : view.t1);
-    if (i < 0) return;
+    const i = this.search.step(direction, direction > 0 ? this.view.t0 : this.view.t1);
+    if (i >= 0) this.goTo(i);
+  }
+
+  /** Follows the wakeups back from the selected span. */
+  askWhy() {
+    if (this.selected < 0) return;
+    this.chain = this.chains.leadingTo(this.selected);
+    showDetails(this, byId("details"));
+    showChain(this, byId("details"));
+    this.overlayChanged();
+  }
+
+  /** Selects a span and brings it into sight. @param {number} i */
+  goTo(i) {
+    this.bringIntoSight(i);
+    this.select(i);
+  }
+
+  /** @param {number} i */
+  bringIntoSight(i) {
+    const { store, view } = this;
     const middle = store.start[i] + store.dur[i] / 2;
     const dur = Math.max(store.dur[i], 1);
     const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / 6);
     view.show(middle - span / 2, middle + span / 2);
-    this.select(i);
     this.revealRow(i);
     this.viewChanged();
   }
@@ -224,11 +264,9 @@ class App {
 
   /** Forgets what is selected, measured and searched. */
   clear() {
-    this.measured = null;
-    byId("pattern").value = "";
-    byId("pattern").blur();
-    this.find("", this.search.ignoreCase);
-    this.select(-1);
+    if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
+    this.find({ ...NOTHING, ignoreCase: this.search.query.ignoreCase });
+    this.measure(null);
   }
 }
 
@@ -259,11 +297,14 @@ function handle(app) {
       return hit ? { ...describe(hit.i), others: hit.others } : null;
     },
     search: () => ({
-      pattern: search.pattern, active: search.active, count: search.ids.length, total: search.total,
+      ...search.query, active: search.active, count: search.ids.length, total: search.total,
       shortest: search.shortest, longest: search.longest, current: search.current, text: search.text(view),
     }),
     selected: () => (app.selected >= 0 ? describe(app.selected) : null),
     measured: () => app.measured,
+    chain: () => app.chain.map(({ arc, cause, wait }) => ({
+      arc: describe(arc), cause: cause < 0 ? null : describe(cause), wait: wait < 0 ? null : describe(wait),
+    })),
     draws: () => app.draws,
     lastDraw: () => app.lastDraw,
   };

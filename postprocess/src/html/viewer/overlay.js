@@ -51,6 +51,7 @@ class Overlay {
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
     if (app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
     if (app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
+    this.arcs.drawChain(app.chain);
     this.selection();
     c.restore();
     this.marks();
@@ -81,7 +82,7 @@ class Overlay {
       const full = kind === Kind.SYSCALL ? callText(store, i) : shownName(store.names[store.name[i]]);
       const text = this.fit(full, w - 6, size);
       if (text === "") continue;
-      const grey = search.active && search.hits[store.name[i]] !== 1;
+      const grey = !search.shows(i);
       const color = grey ? palette.css.grey : palette.color(store, i);
       c.fillStyle = isLight(color) ? "#15191e" : "#ffffff";
       if (grey) c.fillStyle = palette.css.dim;
@@ -146,7 +147,7 @@ class Overlay {
       const x = (a + b) / 2;
       c.fillStyle = palette.css[item.row % 2 === 0 ? "row" : "back"];
       c.fillRect(x - width / 2 - 3, y - 4, width + 6, 8);
-      const grey = search.active && search.hits[store.name[i]] !== 1;
+      const grey = !search.shows(i);
       c.fillStyle = grey ? palette.css.dim : palette.wait(letter);
       c.fillText(word, x - width / 2, y + 0.5);
     }
@@ -164,7 +165,7 @@ class Overlay {
     for (let k = from; k < to; k++) {
       const i = lane.ids[k];
       const x = view.x(store.start[i]);
-      const grey = search.active && search.hits[store.name[i]] !== 1;
+      const grey = !search.shows(i);
       c.fillStyle = grey ? palette.css.grey : palette.css.dim;
       c.beginPath();
       c.moveTo(x, bottom - 7);
@@ -191,7 +192,7 @@ class Overlay {
       lastX = x;
       const item = groups.map((g) => view.itemsOf.get(g)?.[g.rowOf(i)]).find((it) => it !== undefined);
       const down = item ? Math.min(Math.max(view.top(item), MARKS_HEIGHT) + item.h / 2, view.height - AXIS_HEIGHT) : MARKS_HEIGHT;
-      const grey = search.active && search.hits[store.name[i]] !== 1;
+      const grey = !search.shows(i);
       c.fillStyle = grey ? palette.css.grey : palette.css.mark;
       c.globalAlpha = 0.6;
       c.fillRect(Math.round(x), MARKS_HEIGHT - 4, 1, down - MARKS_HEIGHT + 4);

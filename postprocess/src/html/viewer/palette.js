@@ -9,7 +9,7 @@ const LIGHT = Object.freeze({
   irq: ["#2b6cd4", "#4a84df", "#1f59b8"], bh: ["#35a3cf", "#55b5da", "#238bb5"], sched: ["#8b95a1"],
   users: ["#f0a02e", "#a58ae0", "#d8c03f", "#b07a52", "#ec8f62", "#8f93e6", "#a3bf3f", "#c9a06a", "#7db8a4",
     "#e6b866", "#9fa8c9", "#c4703f", "#b3a23a", "#b59adf"],
-  wakeup: "#1d5fd0", ipi: "#8a929c", mark: "#7a2fb5", match: "#000000",
+  wakeup: "#1d5fd0", ipi: "#8a929c", mark: "#7a2fb5", chain: "#d9480f", match: "#000000",
 });
 
 const DARK = Object.freeze({
@@ -19,7 +19,7 @@ const DARK = Object.freeze({
   irq: ["#4c8bf0", "#6ea2f5", "#3a76d6"], bh: ["#45b4de", "#68c5e8", "#339cc4"], sched: ["#8d97a3"],
   users: ["#f0a840", "#b097ec", "#dcc850", "#bd8a63", "#f09d72", "#9ba0f0", "#aecb4c", "#d2ad7c", "#8dc8b4",
     "#ecc47a", "#acb5d6", "#d2814f", "#c2b148", "#c2a9ea"],
-  wakeup: "#7fb2ff", ipi: "#9aa4b0", mark: "#cf9bff", match: "#ffffff",
+  wakeup: "#7fb2ff", ipi: "#9aa4b0", mark: "#cf9bff", chain: "#ff922b", match: "#ffffff",
 });
 
 /** Colours of waits by letter, good on both grounds. */

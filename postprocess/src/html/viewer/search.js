@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Search: which spans have a name that matches, their number and time, and the way from one to the next.
+// Search: which spans have a name and a duration that match, their number and time, and the way from one to the next.
 //
 // The pattern is tried on every distinct name once and only on its beginning, so the number of spans costs one quick
 // pass. As in the original viewer, names that begin with a dash match only patterns that do.
@@ -10,15 +10,29 @@ const NAME_MOST = 128;
 /** Kinds that are not looked for: names of rows. */
 const NEVER_FOUND = Kind.LABEL;
 
+/** The pattern that matches one name and no other. @param {string} name */
+const exactly = (name) => `^${name.slice(0, NAME_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+
+/**
+ * What is looked for: a regular expression, empty for any name; `least` and `most` are durations as typed, empty for
+ * any duration.
+ * @typedef {{pattern: string, ignoreCase: boolean, invert: boolean, least: string, most: string}} Query
+ */
+
+/** @type {Query} */
+const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: false, least: "", most: "" });
+
 class Search {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    this.pattern = "";
-    this.ignoreCase = false;
+    this.query = NOTHING;
     /** Whether anything is looked for. */
     this.active = false;
-    /** What is wrong with the pattern. */
+    /** Durations that match, units of 10 ns. */
+    this.least = 0;
+    this.most = Infinity;
+    /** What is wrong with the query. */
     this.error = "";
     /** By name: 1 if it matches. */
     this.hits = new Uint8Array(store.names.length);
@@ -35,19 +49,24 @@ class Search {
   }
 
   /**
-   * Looks for a pattern; the empty one ends the search.
-   * @param {string} pattern
-   * @param {boolean} ignoreCase
+   * Looks for something; a query without pattern and durations ends the search.
+   * @param {Query} query
    */
-  find(pattern, ignoreCase) {
-    this.pattern = pattern;
-    this.ignoreCase = ignoreCase;
+  find(query) {
+    const { pattern, ignoreCase, invert, least, most } = query;
+    this.query = query;
     this.error = "";
     this.active = false;
     this.current = -1;
     this.lanes.clear();
     this.ids = new Uint32Array(0);
-    if (pattern === "") return;
+    if (pattern === "" && least === "" && most === "") return;
+    this.least = least === "" ? 0 : parseDuration(least);
+    this.most = most === "" ? Infinity : parseDuration(most);
+    if (Number.isNaN(this.least + this.most)) {
+      this.error = "not a duration";
+      return;
+    }
     let regex;
     try {
       regex = new RegExp(pattern, ignoreCase ? "i" : "");
@@ -58,23 +77,22 @@ class Search {
     this.active = true;
     const dashed = pattern.replace(/^[\^(]+/, "").startsWith("-");
     this.hits = Uint8Array.from(this.store.names, (name) => {
-      return (dashed || !name.startsWith("-")) && regex.test(name.slice(0, NAME_MOST)) ? 1 : 0;
+      return (dashed || !name.startsWith("-")) && regex.test(name.slice(0, NAME_MOST)) !== invert ? 1 : 0;
     });
     this.collect();
   }
 
   collect() {
-    const { n, name, kind, dur } = this.store;
-    const { hits } = this;
+    const { n, kind, dur } = this.store;
     let count = 0;
-    for (let i = 0; i < n; i++) if (hits[name[i]] === 1 && kind[i] !== NEVER_FOUND) count++;
+    for (let i = 0; i < n; i++) if (this.matches(i) && kind[i] !== NEVER_FOUND) count++;
     this.ids = new Uint32Array(count);
     this.sums = new Float64Array(count + 1);
     this.total = 0;
     this.shortest = Infinity;
     this.longest = 0;
     for (let i = 0, k = 0; k < count; i++) {
-      if (hits[name[i]] !== 1 || kind[i] === NEVER_FOUND) continue;
+      if (!this.matches(i) || kind[i] === NEVER_FOUND) continue;
       const d = dur[i];
       this.ids[k++] = i;
       this.total += d;
@@ -82,6 +100,17 @@ class Search {
       if (d < this.shortest) this.shortest = d;
       if (d > this.longest) this.longest = d;
     }
+  }
+
+  /** @param {number} i */
+  matches(i) {
+    const { name, dur } = this.store;
+    return this.hits[name[i]] === 1 && dur[i] >= this.least && dur[i] <= this.most;
+  }
+
+  /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */
+  shows(i) {
+    return !this.active || this.matches(i);
   }
 
   /** The matches on the rows of a group. @param {Group} group @returns {Lane} */

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The view in the address of the page: a bookmark, or an address sent with the file, shows what was in sight.
+//
+// `#t=41.1..41.4&open=CPU,PID&find=read&min=20`: the range in seconds from the base minute, the groups that are open,
+// the search. A range or groups that it does not name, or names wrongly, stay as they are.
+"use strict";
+
+/** How long a view rests before the address follows it, ms. */
+const ADDRESS_REST = 250;
+
+/** @param {App} app */
+function addressOf(app) {
+  const { view, groups, search } = app;
+  const { pattern, least, most, invert, ignoreCase } = search.query;
+  const open = groups.filter((group) => !group.collapsed).map((group) => group.name);
+  const parts = { t: `${secondsText(Math.round(view.t0))}..${secondsText(Math.round(view.t1))}`, open: open.join() };
+  const query = { find: pattern, min: least, max: most, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
+  const said = Object.entries(query).filter(([, value]) => value !== "");
+  return `#${new URLSearchParams([...Object.entries(parts), ...said])}`;
+}
+
+/** Shows what an address says. @param {App} app @param {string} hash */
+function showAddress(app, hash) {
+  const { view, groups } = app;
+  const parts = new URLSearchParams(hash.slice(1));
+  const open = parts.get("open")?.split(",");
+  if (open) for (const group of groups) group.collapsed = !open.includes(group.name);
+  view.layOut(groups);
+  const [t0, t1] = (parts.get("t") ?? "").split("..").map((text) => Number(text) * UNITS_PER_SECOND);
+  if (t0 < t1) view.show(t0, t1);
+  app.find({
+    pattern: parts.get("find") ?? "", least: parts.get("min") ?? "", most: parts.get("max") ?? "",
+    invert: parts.has("not"), ignoreCase: parts.get("case") === "ignore",
+  });
+}
+
+/** Lets the address follow the view, and the view an address that someone enters. @param {App} app */
+function followAddress(app) {
+  if (location.hash !== "") showAddress(app, location.hash);
+  window.addEventListener("hashchange", () => showAddress(app, location.hash));
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => history.replaceState(null, "", addressOf(app)), ADDRESS_REST);
+  };
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a range of time holds: time by name, CPU and thread, and the longest spans; of all, or of what is searched.
+//
+// A span that reaches over an end of the range counts with its part inside. Execution is taken from the rows of the
+// CPUs and waits from those of the threads, so the cost is that of the spans in the range, however long the trace.
+"use strict";
+
+/** Rows of each table. */
+const TOTALS_MOST = 20;
+
+/**
+ * Time by what was done in it, units of 10 ns, and number of spans; `key` is a name's index, a CPU, or a thread.
+ * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, wait: number}} Sum
+ */
+
+/** @param {Sum} sum */
+const allTime = (sum) => sum.user + sum.kernel + sum.idle + sum.wait;
+
+class Totals {
+  /** @type {Map<number, Sum>} */
+  names = new Map();
+  /** @type {Map<number, Sum>} */
+  cpus = new Map();
+  /** @type {Map<number, Sum>} */
+  threads = new Map();
+  /** By the name of what was waited for. @type {Map<number, Sum>} */
+  waits = new Map();
+  /** The longest spans that are not idle, longest first. @type {number[]} */
+  longest = [];
+  /** The longest waits. @type {number[]} */
+  longestWaits = [];
+
+  /** @param {App} app @param {number} from @param {number} to */
+  constructor(app, from, to) {
+    const [cpus, threads] = app.groups;
+    this.store = app.store;
+    this.search = app.search;
+    this.from = from;
+    this.to = to;
+    cpus.keys.forEach((_, row) => this.addRow(cpus.exec, row, firstInRow(app.store, cpus.exec, row, from)));
+    threads.keys.forEach((_, row) => this.addRow(threads.waits, row, firstInLane(threads.waits, row, from)));
+  }
+
+  /** @param {Index} index @param {number} row @param {number} first position of the first span that can reach the range */
+  addRow(index, row, first) {
+    const { start, dur } = this.store;
+    for (let k = first; k < index.first[row + 1] && start[index.ids[k]] < this.to; k++) {
+      const i = index.ids[k];
+      if (start[i] + dur[i] > this.from && this.search.shows(i)) this.add(i);
+    }
+  }
+
+  /** @param {number} i */
+  add(i) {
+    const { start, dur, kind, name, cpu, cpus, pid, pids } = this.store;
+    const time = Math.min(start[i] + dur[i], this.to) - Math.max(start[i], this.from);
+    const part = kind[i] === Kind.WAIT ? "wait" : isIdle(kind[i]) ? "idle" : isKernel(kind[i]) ? "kernel" : "user";
+    this.count(part === "wait" ? this.waits : this.names, name[i], part, time);
+    if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
+    if (part !== "idle" && pids[pid[i]] > 0) this.count(this.threads, pids[pid[i]], part, time);
+    if (part !== "idle") this.rank(part === "wait" ? this.longestWaits : this.longest, i);
+  }
+
+  /** Puts a span among the longest, if it is one. @param {number[]} longest @param {number} i */
+  rank(longest, i) {
+    const { dur } = this.store;
+    let at = longest.length;
+    while (at > 0 && dur[longest[at - 1]] < dur[i]) at--;
+    if (at === TOTALS_MOST) return;
+    longest.splice(at, 0, i);
+    if (longest.length > TOTALS_MOST) longest.pop();
+  }
+
+  /** @param {Map<number, Sum>} sums @param {number} key @param {"user" | "kernel" | "idle" | "wait"} part @param {number} time */
+  count(sums, key, part, time) {
+    let sum = sums.get(key);
+    if (!sum) sums.set(key, (sum = { key, count: 0, user: 0, kernel: 0, idle: 0, wait: 0 }));
+    sum.count++;
+    sum[part] += time;
+  }
+}
+
+/** The sums with most time. @param {Map<number, Sum>} sums */
+const mostTime = (sums) => [...sums.values()].sort((a, b) => allTime(b) - allTime(a)).slice(0, TOTALS_MOST);
+
+/**
+ * Shows what the measured range holds.
+ * @param {App} app
+ * @param {HTMLElement} panel
+ * @param {number} from
+ * @param {number} to
+ */
+function showTotals(app, panel, from, to) {
+  const { store } = app;
+  const totals = new Totals(app, from, to);
+  const part = (/** @type {number} */ time) => (time === 0 ? "" : `${trimmed((100 * time) / (to - from), 1)}%`);
+  const byName = (/** @type {Map<number, Sum>} */ sums) => mostTime(sums).map((sum) => [
+    actionButton(shownName(store.names[sum.key]), "Search this name", () => app.searchName(sum.key)),
+    sum.count.toLocaleString("en"), durationText(allTime(sum)),
+  ]);
+  const cpus = [...totals.cpus.values()].sort((a, b) => a.key - b.key)
+    .map((sum) => [`CPU ${sum.key}`, part(sum.user), part(sum.kernel), part(sum.idle)]);
+  const threads = mostTime(totals.threads)
+    .map((sum) => [threadText(store, sum.key), part(sum.user), part(sum.kernel), part(sum.wait)]);
+  const spans = (/** @type {number[]} */ ids) => ids.map((i) => [
+    actionButton(callText(store, i), "Go to this span", () => app.goTo(i)), threadText(store, store.pids[store.pid[i]]),
+    durationText(store.dur[i]),
+  ]);
+  panel.replaceChildren(
+    closeButton(() => app.measure(null)),
+    textElement("h2", `${durationText(to - from)}${app.search.active ? ", of what is searched" : ""}`),
+    actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
+    actionButton("CSV", "Save the spans of this range as a table", () => offer("kutrace.csv", csvOf(app, from, to))),
+    tableOf(["CPU", "user", "kernel", "idle"], cpus), tableOf(["Name", "spans", "time"], byName(totals.names)),
+    tableOf(["Thread", "user", "kernel", "waits"], threads), tableOf(["Wait", "spans", "time"], byName(totals.waits)),
+    tableOf(["Longest", "", ""], spans(totals.longest)), tableOf(["Longest wait", "", ""], spans(totals.longestWaits)),
+  );
+}
