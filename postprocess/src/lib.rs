@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! From a raw trace to a page: [`raw`] bytes become [`event`] lines, events become [`span`]s, spans become [`html`];
-//! beside that way, [`verdict`] judges a raw trace, and [`ctf`] describes the raw blocks to other tools.
+//! beside that way, [`summary`] tells what a terminal can of the spans, [`verdict`] judges a raw trace, and [`ctf`]
+//! describes the raw blocks to other tools.
 //!
 //! Invariants: no I/O on files below `src/bin`; no stage fails on content, what it repaired, skipped or lost stands in
 //! its report; raw counter values never appear after [`raw`].
@@ -11,5 +12,6 @@ pub mod raw;
 pub mod event;
 pub mod span;
 pub mod html;
+pub mod summary;
 pub mod verdict;
 pub mod ctf;

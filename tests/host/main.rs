@@ -26,5 +26,6 @@ mod upstream;
 mod page;
 mod dump;
 mod verdict;
+mod summary;
 mod companion;
 mod samples;

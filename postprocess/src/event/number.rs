@@ -131,7 +131,7 @@ pub const WAKEUP_ARC: i32 = -3;
 pub const IPI_ARC: i32 = -7;
 
 /// How deep an activity nests; a call closes what cannot be below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// User code, and idle.
     User,
