@@ -30,8 +30,13 @@ struct Args {
     check: bool,
 }
 
+const EXAMPLES: [&str; 2] = [
+    "rawtoevent t.trace | eventtospan | spantohtml > t.html",
+    "rawtoevent t.trace | eventtospan --check --title 'a slow request' > t.json",
+];
+
 fn main() -> ExitCode {
-    cli::end("eventtospan", run(Args::parse()))
+    cli::end("eventtospan", run(cli::parse(EXAMPLES)))
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
@@ -47,7 +52,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     if args.check {
         let violations = span::check(&spans, &intervals, &tally);
         for sentence in &violations {
-            eprintln!("eventtospan: {}: {sentence}", input.name);
+            cli::say(format_args!("eventtospan: {}: {sentence}", input.name));
         }
         if !violations.is_empty() {
             bail!("{}: the spans are not sound", input.name);
@@ -64,6 +69,11 @@ fn say(spans: usize, tally: &Tally) {
     let percent = |part: i64| part as f64 * 100.0 / all;
     let (user, system, idle) = (percent(tally.user), percent(tally.system), percent(tally.idle));
     let lost = percent(tally.lost);
-    eprintln!("eventtospan: {spans} spans, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost");
-    eprintln!("eventtospan: {} repairs, {} late, {} unknown events", tally.repairs, tally.late, tally.unknown);
+    cli::say(format_args!(
+        "eventtospan: {spans} spans, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost"
+    ));
+    cli::say(format_args!(
+        "eventtospan: {} repairs, {} late, {} unknown events",
+        tally.repairs, tally.late, tally.unknown
+    ));
 }

@@ -23,8 +23,10 @@ struct Args {
     file: Option<PathBuf>,
 }
 
+const EXAMPLES: [&str; 2] = ["htmltospan t.html > t.json", "htmltospan t.html | spantoprof | spantohtml > prof.html"];
+
 fn main() -> ExitCode {
-    cli::end("htmltospan", run(&Args::parse()))
+    cli::end("htmltospan", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {

@@ -25,8 +25,13 @@ struct Args {
     file: Option<PathBuf>,
 }
 
+const EXAMPLES: [&str; 2] = [
+    "sudo cat /proc/kallsyms > kallsyms; samptoname_k kallsyms t.json > named.json",
+    "rawtoevent t.trace | eventtospan | samptoname_k kallsyms | spantohtml > t.html",
+];
+
 fn main() -> ExitCode {
-    cli::end("samptoname_k", run(&Args::parse()))
+    cli::end("samptoname_k", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -36,6 +41,6 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (mut spans, place) = spans::read(args.file.as_ref())?;
     let count = sample::name(&mut spans, PC_SAMPLE + 1, |_, pc| symbols.find(pc).map(str::to_string));
     spans::write(&spans)?;
-    eprintln!("samptoname_k: {} samples named, {} not known", count.named, count.unknown);
+    cli::say(format_args!("samptoname_k: {} samples named, {} not known", count.named, count.unknown));
     Ok(spans::outcome("samptoname_k", &place, &spans.meta))
 }

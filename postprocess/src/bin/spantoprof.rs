@@ -30,8 +30,11 @@ struct Args {
     file: Option<PathBuf>,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["spantoprof t.json | spantohtml > prof.html", "spantoprof --group t.json | spantohtml > groups.html"];
+
 fn main() -> ExitCode {
-    cli::end("spantoprof", run(&Args::parse()))
+    cli::end("spantoprof", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {

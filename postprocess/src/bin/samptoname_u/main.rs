@@ -35,8 +35,11 @@ struct Args {
     file: Option<PathBuf>,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["samptoname_u maps t.json > named.json", "samptoname_u --root /mnt/box maps t.json | spantohtml > t.html"];
+
 fn main() -> ExitCode {
-    cli::end("samptoname_u", run(&Args::parse()))
+    cli::end("samptoname_u", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -54,8 +57,8 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     });
     spans::write(&spans)?;
     for unread in &programs.unread {
-        eprintln!("samptoname_u: {unread}");
+        cli::say(format_args!("samptoname_u: {unread}"));
     }
-    eprintln!("samptoname_u: {} samples named, {} not known", count.named, count.unknown);
+    cli::say(format_args!("samptoname_u: {} samples named, {} not known", count.named, count.unknown));
     Ok(spans::outcome("samptoname_u", &place, &spans.meta))
 }
