@@ -17,6 +17,7 @@
 //! written only if its activity would not be seen at all otherwise.
 
 use super::cpu::{Close, Cpu};
+use super::machine::Machine;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
 use super::stack::{Frame, Hooks};
@@ -24,10 +25,7 @@ use super::thread::Threads;
 use super::{json, Meta, Span, Spans, Tally};
 use crate::event::names::Names;
 use crate::event::number::{self, Class};
-use crate::event::{self, Event, Events, Interval};
-
-/// CPU numbers are below this; an event of a higher one is counted and skipped.
-const CPUS_MAX: u32 = 8192;
+use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 
 /// Builds spans from events in order of time.
 #[derive(Debug, Default)]
@@ -37,6 +35,7 @@ pub struct Builder {
     /// What was counted on the way.
     pub tally: Tally,
     pub(super) hooks: Hooks,
+    pub(super) machine: Machine,
     pub(super) cpus: Vec<Cpu>,
     pub(super) threads: Threads,
     pub(super) overlays: Overlays,
@@ -71,6 +70,7 @@ impl Builder {
 
     /// Takes one event.
     pub fn push(&mut self, e: &Event) {
+        let e = &Event { event: self.machine.number(e.event), ..*e };
         match number::class(e.event) {
             Class::Name => self.name(e),
             Class::Other => self.tally.unknown += 1,
@@ -200,6 +200,7 @@ impl Builder {
     /// Takes a name line.
     fn name(&mut self, e: &Event) {
         let text = self.names.text(e.name);
+        self.machine.learn(e.event, e.arg, text);
         match e.event {
             number::PID_NAME => self.rename(e),
             number::OPEN_CALL => self.open_call(e),
