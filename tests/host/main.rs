@@ -18,6 +18,7 @@ mod header;
 mod decode;
 mod counter;
 mod damage;
+mod fuzz;
 mod text;
 mod span;
 mod golden;
