@@ -146,7 +146,7 @@ fn raw_files() -> Vec<Vec<u8>> {
 fn original_files() -> Vec<Vec<u8>> {
     let mut small = original::File::new(3);
     small.block(0, 0, 7, "a").entry(5, 0x801, 0).entry(500_000, 0x21d, 499_995).entry(500_000, 0x802, 0);
-    [rich(), small].iter().map(|f| packed_original(&f.bytes(), f.flags & 0xa0 != 0)).collect()
+    [rich(300), small].iter().map(|f| packed_original(&f.bytes(), f.flags & 0xa0 != 0)).collect()
 }
 
 /// Leaves out the zeros at the ends of blocks. The first byte says what is to be put right: bit 0 the checksums,

@@ -114,13 +114,13 @@ impl Block {
     }
 }
 
-/// Two CPUs, counters, names, samples, folds, late entries.
-pub fn rich() -> File {
+/// Two CPUs, counters, names, samples, folds, late entries: about `entries` times one and a half.
+pub fn rich(entries: u64) -> File {
     let mut file = File::new(0x83);
     file.block(0, 0, 7, "a").name(1, 0x008, 1, "write").name(2, 0x002, 8, "thread");
     file.block(1, 3, 0, "swapper/1");
     let mut random = Random(9);
-    for n in 1..300 {
+    for n in 1..entries {
         let block = &mut file.blocks[random.below(2) as usize];
         let at = n * 1000;
         match random.below(6) {
