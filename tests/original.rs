@@ -22,6 +22,8 @@ pub struct File {
     pub start: u64,
     /// Counter at the stop.
     pub stop: u64,
+    /// Counts from start to stop by the time of day, [`LASTS`] unless set.
+    pub lasts: u64,
     /// Its blocks.
     pub blocks: Vec<Block>,
 }
@@ -41,7 +43,7 @@ pub struct Block {
 impl File {
     /// A file without blocks, of these flags and version.
     pub fn new(flags: u8) -> File {
-        File { flags, start: START, stop: START + LASTS, blocks: Vec::new() }
+        File { flags, start: START, stop: START + LASTS, lasts: LASTS, blocks: Vec::new() }
     }
 
     /// Begins a block at `begin`, in a thread of this pid and name.
@@ -60,7 +62,7 @@ impl File {
             let flags = u64::from(self.flags & 0xf0 | version);
             let mut words = vec![block.cpu << 56 | (self.start + block.begin), flags << 56 | usec];
             if n == 0 {
-                words.extend([self.start, START_US, self.stop, START_US + LASTS / 100, 0, 0]);
+                words.extend([self.start, START_US, self.stop, START_US + self.lasts / 100, 0, 0]);
             }
             let mut comm = [0; 16];
             comm[..block.comm.len()].copy_from_slice(block.comm.as_bytes());

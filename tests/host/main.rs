@@ -21,6 +21,8 @@ mod damage;
 mod fuzz;
 mod text;
 mod span;
+mod rules;
+mod faults;
 mod golden;
 mod original;
 mod upstream;

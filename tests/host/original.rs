@@ -172,6 +172,14 @@ fn a_softirq_return_names_the_softirq_that_runs() {
 }
 
 #[test]
+fn softirqs_have_the_number_that_the_names_say() {
+    let mut file = File::new(3);
+    let block = file.block(0, 0, 7, "a").name(1, 0x005, 241, "BH").entry(10, 0x5f1, 3).entry(20, 0x7f1, 0);
+    block.entry(30, 0x5ff, 0);
+    assert_eq!(briefs(&file)[1..], ["10 0 5ff 3 0 BH:rx", "20 0 7ff 3 0 /BH:rx", "30 0 5ff 0 0 BH:hi"]);
+}
+
+#[test]
 fn names_of_threads_reach_all_pids_and_all_cpus() {
     let mut file = File::new(3);
     file.block(0, 0, 0, "swapper/0").entry(40, number::SWITCH, 70_001).entry(80, number::RUNNABLE, 99_999);
@@ -275,7 +283,9 @@ fn a_trace_without_a_stop_has_a_clock_of_50_mhz() {
 #[test]
 fn every_truncation_is_read_as_far_as_it_goes_and_says_so() {
     in_bounded_memory("original::every_truncation_is_read_as_far_as_it_goes_and_says_so", || {
-        let bytes = rich(20).bytes();
+        let mut file = rich(20);
+        file.blocks.truncate(1);
+        let bytes = file.bytes();
         let whole = run(&bytes).events.len();
         for len in 0..bytes.len() {
             match raw::decode(&bytes[..len]) {

@@ -136,8 +136,7 @@ impl Builder {
 
     /// Ends the open piece at `t`; the next begins there.
     pub(super) fn close(&mut self, c: usize, t: i64, how: Close) {
-        let pid = self.running(c) as i32;
-        let rpc = self.threads.list[self.cpus[c].thread].rpc as i32;
+        let (pid, rpc) = self.owner(c);
         let low_name = if self.cpus[c].low { self.names.id("-idlelp-") } else { 0 };
         let cpu = &mut self.cpus[c];
         let (id, low, start) = (cpu.id, cpu.low, cpu.since);
@@ -154,11 +153,17 @@ impl Builder {
             let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
             let ret = i64::from(ret & 0xffff);
             let (event, arg, ipc) = (top.event as i32, arg.into(), ipc & 15);
-            self.out.push(Span { start, dur, cpu: id, pid: cpu.pid, rpc, event, arg, ret, ipc, name });
+            self.out.push(Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
             cpu.folded = None;
         }
         cpu.since = t;
-        cpu.pid = if cpu.is_lost() { -1 } else { pid };
+        cpu.owner = Some(cpu.thread).filter(|_| !cpu.is_lost());
+    }
+
+    /// The thread that a CPU's open piece belongs to, and its RPC.
+    pub(super) fn owner(&self, c: usize) -> (i32, i32) {
+        let owner = self.cpus[c].owner.map(|thread| &self.threads.list[thread]);
+        owner.map_or((-1, 0), |thread| (thread.pid as i32, thread.rpc as i32))
     }
 
     /// The thread on a CPU.

@@ -108,7 +108,7 @@ impl Builder {
         new.last_end.get_or_insert(t);
         let cpu = &mut self.cpus[c];
         cpu.thread = thread;
-        cpu.pid = pid as i32;
+        cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
     }
 
@@ -124,7 +124,7 @@ impl Builder {
     pub(super) fn lose(&mut self, c: usize, e: &Event, t: i64) {
         self.tally.gaps += 1;
         self.forget(c, t);
-        self.cpus[c].pid = -1;
+        self.cpus[c].owner = None;
         self.cpus[c].thread = self.threads.find(0, &mut self.names);
         self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg, e.name)];
     }

@@ -131,8 +131,8 @@ impl Facts {
 
     /// Whether a span of user code has the name that its thread had got last.
     fn has_newest_name(&self, l: &Line) -> bool {
-        let names = self.names.get(&(l.pid as u32)).into_iter().flatten();
-        names.filter(|n| n.0 <= l.start).next_back().is_some_and(|(_, name)| *name == l.name)
+        let mut names = self.names.get(&(l.pid as u32)).into_iter().flatten();
+        names.rfind(|n| n.0 <= l.start).is_some_and(|(_, name)| *name == l.name)
     }
 
     /// What woke the thread at the end of a wait, by the name that the original's span has.
