@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The recorded samples are whole, and show what samples/README.md says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use postprocess::event::number::{is_execution, SYSCALL};
-use postprocess::event::Events;
+use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, TRAP};
+use postprocess::event::{Event, Events};
 use postprocess::raw;
 use postprocess::span::{build, check, Span, Spans};
 
@@ -76,4 +76,43 @@ fn the_pipeline_forks_three_children_which_take_their_names() {
     assert_eq!(from_clone, 4, "bash and its three children begin by returning from clone");
     assert!(events.events.iter().any(|e| e.event == SYSCALL + 59), "execve");
     assert!(events.events.iter().any(|e| names.text(e.name) == "virtio0" && e.cpu == 1));
+}
+
+/// The waits of this name, and the threads that waited.
+fn waits(spans: &Spans, name: &str) -> (usize, BTreeSet<i32>) {
+    let found: Vec<i32> = spans.spans.iter().filter(|s| spans.names[s.name as usize] == name).map(|s| s.pid).collect();
+    (found.len(), found.into_iter().collect())
+}
+
+#[test]
+fn hello_is_one_write_after_many_waits_for_the_disk() {
+    let (events, spans) = sample("hello.raw");
+    let write = events.events.iter().find(|e| e.event == SYSCALL + 1 && e.ret == 13).unwrap();
+    for program in ["bash", "echo"] {
+        assert!(spans.names.contains(&format!("{program}.{}", write.pid)), "the thread was {program}");
+    }
+    assert_eq!(waits(&spans, "wait_disk").0, 129);
+    assert!(waits(&spans, "wait_disk").1.contains(&(write.pid as i32)));
+}
+
+#[test]
+fn the_threads_of_the_convoy_wait_for_their_lock() {
+    let (_, spans) = sample("convoy.raw");
+    let (count, threads) = waits(&spans, "wait_lock");
+    assert_eq!(count, 12);
+    assert!(threads.iter().all(|pid| spans.names.contains(&format!("convoy.{pid}"))), "{threads:?}");
+}
+
+#[test]
+fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
+    let (events, spans) = sample("redis.raw");
+    let server = spans.names.iter().find_map(|n| n.strip_prefix("redis-server.")?.parse::<u32>().ok()).unwrap();
+    let woken = events.events.iter().filter(|e| e.event == RUNNABLE && e.arg == server);
+    let in_softirq = |e: &&Event| {
+        let mut before = events.events.iter();
+        let last = before.rfind(|b| b.cpu == e.cpu && b.ts <= e.ts && b.event >= TRAP);
+        last.is_some_and(|b| events.names.text(b.name) == "BH:rx")
+    };
+    assert!(woken.filter(in_softirq).count() > 40);
+    assert!(waits(&spans, "wait_net").1.contains(&(server as i32)));
 }
