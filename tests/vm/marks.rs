@@ -10,17 +10,14 @@ use postprocess::event::number::{
 use crate::guest;
 use crate::trace::Trace;
 
-/// Compiles the programs, beside the library and the examples that xtask built.
+/// Where the library and the examples are that xtask built, and the command that compiles a program against it.
 const BUILD: &str = "
     cd /tmp
     TOOLS=$(dirname $(command -v kutrace_control))
     LIBRARY=$VM/../../kutrace-control/kutrace
     cp $TOOLS/libkutrace.so .
     export LD_LIBRARY_PATH=/tmp
-    for source in $LIBRARY/tests/api.c $LIBRARY/examples/marks.c $VM/later.c $VM/storm.c; do
-        gcc -O2 -Wall -Werror -pthread -I$LIBRARY/include $source -L$TOOLS -lkutrace -o $(basename $source .c)
-    done
-    clang-19 -O2 -I$LIBRARY/original -x c++ $VM/original.cc $LIBRARY/original/kutrace_lib.cc -L$TOOLS -lkutrace -o original
+    build() { gcc -O2 -Wall -Werror -pthread -I$LIBRARY/include $1 -L. -lkutrace -o $(basename $1 .c); }
     ";
 
 /// What programs recorded, in order, as `name argument`.
@@ -92,6 +89,8 @@ fn what_programs_record_is_in_the_trace() {
         &[],
         &format!(
             "{BUILD}
+            build $LIBRARY/examples/marks.c
+            clang-19 -I$LIBRARY/original -x c++ $VM/original.cc $LIBRARY/original/kutrace_lib.cc -L. -lkutrace -o original
             kutrace_control go
             $TOOLS/examples/marks
             ./marks
@@ -149,6 +148,7 @@ fn each_call_answers_as_described_with_and_without_module_and_trace() {
         &["--no-load"],
         &format!(
             "{BUILD}
+            build $LIBRARY/tests/api.c
             ./api >$SHARE/none
             insmod $KUTRACE_MODULE
             ./api >$SHARE/off
@@ -195,6 +195,7 @@ fn a_running_program_notices_at_once_that_a_trace_starts_and_keeps_no_module() {
         &["--no-load"],
         &format!(
             "{BUILD}
+            build $VM/later.c
             coproc later {{ ./later; }}
             mark() {{ echo >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
             mark none
@@ -219,7 +220,10 @@ fn a_running_program_notices_at_once_that_a_trace_starts_and_keeps_no_module() {
 
 #[test]
 fn a_signal_handler_that_records_disturbs_nothing() {
-    let run = guest::succeed(&[], &format!("{BUILD}\nkutrace_control go\n./storm\nkutrace_control stop $SHARE/t.raw"));
+    let run = guest::succeed(
+        &[],
+        &format!("{BUILD}\nbuild $VM/storm.c\nkutrace_control go\n./storm\nkutrace_control stop $SHARE/t.raw"),
+    );
     let trace = Trace::read_whole(&run.file("t.raw"));
     let lines = recorded(&trace, "storm");
     let (worker, handler) = (number(&lines, "worker"), number(&lines, "handler"));
