@@ -2,9 +2,11 @@
 //! What the tiers share: raw traces built entry by entry, as the recorder would have written them.
 //!
 //! [`Trace`] is the file, [`Recorder`] one CPU. Time is given in counts; with the default clock one count is 10 ns, so
-//! counts are the units of the event text. [`ctf`] compares our reading of a trace with babeltrace2's.
+//! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one; [`ctf`] compares our reading
+//! of a trace with babeltrace2's.
 
 pub mod ctf;
+pub mod repeat;
 
 use std::collections::BTreeMap;
 
