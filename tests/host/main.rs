@@ -19,6 +19,7 @@ mod decode;
 mod counter;
 mod damage;
 mod text;
+mod frame;
 mod span;
 mod golden;
 mod original;

@@ -21,6 +21,8 @@ use cli::{spans, Outcome};
 struct Args {
     /// The page; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
 fn main() -> ExitCode {
@@ -32,6 +34,6 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut page = Vec::new();
     input.read.read_to_end(&mut page).with_context(|| input.name.clone())?;
     let spans = html::lift(&String::from_utf8_lossy(&page)).with_context(|| input.name.clone())?;
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     Ok(spans::outcome("htmltospan", &input.name, &spans.meta))
 }

@@ -5,17 +5,19 @@
 //! The list ends with an entry at 999.0 seconds, as the original's viewer expects. Written lines are ordered by time;
 //! read lines may be in any order.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 
 use serde::Deserialize;
 
+use super::held::Held;
 use super::{Meta, Span, Spans};
 use crate::event::digits;
+use crate::event::names::Names;
 
 /// Units of [`Span::start`] in a second.
 const PER_SECOND: i64 = 100_000_000;
+/// Bytes gathered before they are handed on.
+const CHUNK: usize = 64 * 1024;
 /// Start time of the entry that ends the list.
 const END: &str = "[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]";
 
@@ -24,7 +26,57 @@ const END: &str = "[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]";
 /// # Errors
 /// Whatever `out` answers.
 pub fn write(spans: &Spans, out: &mut impl Write) -> io::Result<()> {
-    let meta = &spans.meta;
+    let mut writer = Writer::new(&spans.meta, &spans.names, out)?;
+    spans.spans.iter().try_for_each(|span| writer.span(span))?;
+    writer.finish()
+}
+
+/// Writes spans as JSON, one by one.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    /// As JSON has them.
+    names: Vec<String>,
+    lines: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer to `out`, which need not be buffered.
+    ///
+    /// # Errors
+    /// Whatever `out` answers, here and below.
+    pub fn new(meta: &Meta, names: &[String], mut out: W) -> io::Result<Writer<W>> {
+        write_head(meta, &mut out)?;
+        let names = names.iter().map(|n| serde_json::Value::from(n.as_str()).to_string()).collect();
+        Ok(Writer { out, names, lines: Vec::with_capacity(CHUNK + 1024) })
+    }
+
+    /// Writes a span; spans come in order.
+    ///
+    /// # Errors
+    /// As [`Writer::new`].
+    #[inline]
+    pub fn span(&mut self, span: &Span) -> io::Result<()> {
+        put_span(&mut self.lines, span, self.names.get(span.name as usize).map_or("\"\"", String::as_str));
+        if self.lines.len() >= CHUNK {
+            self.out.write_all(&self.lines)?;
+            self.lines.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes the end of the list.
+    ///
+    /// # Errors
+    /// As [`Writer::new`].
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.write_all(&self.lines)?;
+        writeln!(self.out, "{END}")?;
+        writeln!(self.out, "]}}")
+    }
+}
+
+fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "  {{")?;
     let mut key = |name: &str, value: serde_json::Value| writeln!(out, " \"{name}\" : {value},");
     key("Comment", "V2 with IPC field".into())?;
@@ -47,16 +99,7 @@ pub fn write(spans: &Spans, out: &mut impl Write) -> io::Result<()> {
     key("title", meta.title.as_str().into())?;
     key("tracebase", meta.tracebase.as_str().into())?;
     key("version", 3.into())?;
-    writeln!(out, "\"events\" : [")?;
-    let names: Vec<String> = spans.names.iter().map(|n| serde_json::Value::from(n.as_str()).to_string()).collect();
-    let mut line = Vec::with_capacity(256);
-    for span in &spans.spans {
-        line.clear();
-        put_span(&mut line, span, names.get(span.name as usize).map_or("\"\"", String::as_str));
-        out.write_all(&line)?;
-    }
-    writeln!(out, "{END}")?;
-    writeln!(out, "]}}")
+    writeln!(out, "\"events\" : [")
 }
 
 /// One line of the list, formatted by hand: there are millions.
@@ -88,9 +131,13 @@ fn put_seconds(line: &mut Vec<u8>, units: i64, width: usize) {
         line[start..].rotate_right(width - len);
     }
     line.push(b'.');
-    let point = line.len();
-    digits::put_unsigned(line, part + PER_SECOND as u64);
-    line.remove(point);
+    let mut digits = [b'0'; 8];
+    let mut left = part as u32;
+    for digit in digits.iter_mut().rev() {
+        *digit += (left % 10) as u8;
+        left /= 10;
+    }
+    line.extend_from_slice(&digits);
 }
 
 #[derive(Deserialize)]
@@ -103,8 +150,16 @@ struct Line(f64, f64, i64, i64, i64, i64, f64, f64, i64, String);
 /// # Errors
 /// Whatever `input` answers.
 pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
-    let mut spans = Spans { meta: Meta { mbit_sec: 1000, ..Meta::default() }, ..Spans::default() };
-    let mut ids: HashMap<String, u32> = HashMap::new();
+    read_into(input, Held::new(usize::MAX))
+}
+
+/// As [`read`], as many spans as `held` holds.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_into(input: &mut impl BufRead, mut held: Held) -> io::Result<Spans> {
+    let mut meta = Meta { mbit_sec: 1000, ..Meta::default() };
+    let (mut names, mut spans) = (Names::default(), Vec::new());
     let mut unread = 0u64;
     let mut ended = false;
     let mut line = Vec::new();
@@ -113,26 +168,92 @@ pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
         if input.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim().trim_end_matches(',');
-        if text.starts_with('[') {
-            match serde_json::from_str::<Line>(text) {
-                Ok(end) if end.0 >= 999.0 && end.5 == 0 && end.9.is_empty() => ended = true,
-                Ok(l) => push(&mut spans, &mut ids, l),
-                Err(_) => unread += 1,
-            }
-        } else if !text.is_empty() && !read_key(&mut spans.meta, text) {
-            unread += 1;
+        let text = line.trim_ascii();
+        let text = text.strip_suffix(b",").unwrap_or(text);
+        if !text.starts_with(b"[") {
+            unread += u64::from(!text.is_empty() && !read_key(&mut meta, &String::from_utf8_lossy(text)));
+            continue;
+        }
+        match plain(text, &mut names).or_else(|| any(text, &mut names)) {
+            Some(end) if end.start >= 999 * PER_SECOND && end.event == 0 && end.name == 0 => ended = true,
+            Some(span) => spans.push(span),
+            None => unread += 1,
+        }
+        if spans.len() > held.room() {
+            held.add(std::mem::take(&mut spans));
         }
     }
     if unread > 0 {
-        spans.meta.quality.push(format!("{unread} lines of the JSON could not be read"));
+        meta.quality.push(format!("{unread} lines of the JSON could not be read"));
     }
     if !ended {
-        spans.meta.quality.push("the JSON ends before its end mark".to_string());
+        meta.quality.push("the JSON ends before its end mark".to_string());
     }
-    order(&mut spans.spans);
-    Ok(spans)
+    order(&mut spans);
+    Ok(held.finish(Spans { meta, names: names.into_texts(), spans }))
+}
+
+/// A span in the form that [`write`] gives it: times of eight decimals, whole numbers, no escape in the name. Nothing
+/// for any other.
+fn plain(line: &[u8], names: &mut Names) -> Option<Span> {
+    let mut rest = line.strip_prefix(b"[")?;
+    let (start, dur) = (time(&mut rest)?, time(&mut rest)?);
+    let mut columns = [0; 7];
+    for column in &mut columns {
+        *column = whole(&mut rest)?;
+    }
+    let [cpu, pid, rpc, event, arg, ret, ipc] = columns;
+    let name = rest.strip_prefix(b" \"")?.strip_suffix(b"\"]")?;
+    if name.iter().any(|&c| matches!(c, b'"' | b'\\') || c < b' ') {
+        return None;
+    }
+    let [cpu, pid, rpc, event] = [cpu, pid, rpc, event].map(|column| column as i32);
+    let name = names.id(std::str::from_utf8(name).ok()?);
+    Some(Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc: ipc as u8, name })
+}
+
+/// Takes a time in seconds of eight decimals and the comma behind it, and answers it in units.
+#[inline]
+fn time(rest: &mut &[u8]) -> Option<i64> {
+    let blanks = rest.iter().position(|&c| c != b' ')?;
+    let text = &rest[blanks..];
+    let (seconds, behind) = digits::split(text)?;
+    let decimals = behind.strip_prefix(b".")?.first_chunk::<8>()?;
+    let mut part = 0;
+    for digit in decimals.map(|c| c.wrapping_sub(b'0')) {
+        part = part * 10 + i64::from(digit);
+        if digit > 9 {
+            return None;
+        }
+    }
+    *rest = behind[9..].strip_prefix(b",")?;
+    let units = seconds.checked_mul(PER_SECOND)?;
+    Some(if text.starts_with(b"-") { units - part } else { units + part })
+}
+
+/// Takes a blank, a whole number and the comma behind it.
+#[inline]
+fn whole(rest: &mut &[u8]) -> Option<i64> {
+    let (number, behind) = digits::split(rest.strip_prefix(b" ")?)?;
+    *rest = behind.strip_prefix(b",")?;
+    Some(number)
+}
+
+/// A span in any form that JSON allows.
+fn any(line: &[u8], names: &mut Names) -> Option<Span> {
+    let l: Line = serde_json::from_str(&String::from_utf8_lossy(line)).ok()?;
+    Some(Span {
+        start: units(l.0),
+        dur: units(l.1),
+        cpu: l.2 as i32,
+        pid: l.3 as i32,
+        rpc: l.4 as i32,
+        event: l.5 as i32,
+        arg: l.6 as i64,
+        ret: l.7 as i64,
+        ipc: l.8 as u8,
+        name: names.id(&l.9),
+    })
 }
 
 /// Seconds as units of 10 ns.
@@ -147,26 +268,7 @@ pub fn seconds(units: i64) -> f64 {
 
 /// Puts spans in the order of [`Spans::spans`]; equal keys keep their order.
 pub fn order(spans: &mut [Span]) {
-    spans.sort_by_key(|s| (s.start, Reverse(s.dur), s.cpu));
-}
-
-fn push(spans: &mut Spans, ids: &mut HashMap<String, u32>, l: Line) {
-    let name = *ids.entry(l.9).or_insert_with_key(|text| {
-        spans.names.push(text.clone());
-        spans.names.len() as u32 - 1
-    });
-    spans.spans.push(Span {
-        start: units(l.0),
-        dur: units(l.1),
-        cpu: l.2 as i32,
-        pid: l.3 as i32,
-        rpc: l.4 as i32,
-        event: l.5 as i32,
-        arg: l.6 as i64,
-        ret: l.7 as i64,
-        ipc: l.8 as u8,
-        name,
-    });
+    super::order::order(spans);
 }
 
 /// Takes one `"key" : value` line or one of the brackets around the list; false if it is neither.
@@ -215,10 +317,27 @@ mod tests {
             quality: vec!["cut".into()],
             ..Meta::default()
         };
-        let spans = Spans { meta, names: vec!["x\\'".into(), "é".into()], spans: vec![span, long] };
+        let (span, long) = (Span { name: 1, ..span }, Span { name: 2, ..long });
+        let spans = Spans { meta, names: vec!["".into(), "x\\'".into(), "é".into()], spans: vec![span, long] };
         let mut text = Vec::new();
         write(&spans, &mut text).unwrap();
         assert_eq!(read(&mut &text[..]).unwrap(), spans);
+    }
+
+    #[test]
+    fn a_span_reads_the_same_in_any_form() {
+        let mut names = Names::default();
+        for (line, exact) in [
+            ("[ -1.00000010, 0.00000001, -1, 4194303, 0, -3, 2, 65535, 15, \"a.b/c\"]", true),
+            ("[ 12.34567890, 0.5, 1, 2, 3, 4, 5, 6, 7, \"x\"]", false),
+            ("[12.34567890,0.00000001,1,2,3,4,5,6,7,\"x\"]", false),
+            ("[ 12.34567890, 0.00000001, 1, 2, 3, 4, 5.0, 6, 7, \"\\u00e9\"]", false),
+        ] {
+            let slow = any(line.as_bytes(), &mut names).unwrap();
+            let fast = plain(line.as_bytes(), &mut names);
+            assert_eq!(fast.is_some(), exact, "{line}");
+            assert_eq!(fast.unwrap_or(slow), slow, "{line}");
+        }
     }
 
     #[test]
