@@ -23,6 +23,10 @@ use crate::span::{Spans, Tally};
 const BATCH: usize = 1 << 13;
 /// Batches that wait for the builder at most.
 const WAITING: usize = 8;
+/// Bytes of memory for raw bytes and spans, which leaves 128 MiB of 2 GiB for all else.
+const MEMORY: usize = (2 << 30) - (128 << 20);
+/// Bytes of memory for spans, however long the raw trace is.
+const LEAST: usize = 1 << 29;
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -54,12 +58,12 @@ impl std::error::Error for Error {
 /// Writes the page of a raw trace of any format, with this title, or its own if that is empty; answers what is known
 /// about the trace.
 ///
-/// Memory: the raw bytes, and 2 GiB less them for spans, but never less than 0.5 GiB.
+/// Memory: 2 GiB with the raw bytes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they are.
 ///
 /// # Errors
 /// If `bytes` are no raw trace, or whatever `out` answers.
 pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(crate::span::Meta, Tally), Error> {
-    let room = (2usize << 30).saturating_sub(bytes.len()).max(1 << 29);
+    let room = MEMORY.saturating_sub(bytes.len()).max(LEAST);
     let (mut spans, tally) = spans_of_raw(bytes, Held::within(room)).map_err(Error::NotATrace)?;
     if !title.is_empty() {
         spans.meta.title = title.to_string();
