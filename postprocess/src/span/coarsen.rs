@@ -40,9 +40,9 @@ impl Coarse {
         self.step
     }
 
-    /// How many there are by now, not counting those of the last step.
+    /// How many there are by now, at most.
     pub fn count(&self) -> usize {
-        self.others.len() + self.cpus.values().map(|cpu| cpu.done.len()).sum::<usize>()
+        self.others.len() + self.cpus.values().map(|cpu| cpu.done.len() + cpu.open.len()).sum::<usize>()
     }
 
     /// Adds spans.
