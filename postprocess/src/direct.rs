@@ -58,18 +58,25 @@ impl std::error::Error for Error {
 /// Writes the page of a raw trace of any format, with this title, or its own if that is empty; answers what is known
 /// about the trace.
 ///
-/// Memory: 2 GiB with the raw bytes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they are.
-///
 /// # Errors
 /// If `bytes` are no raw trace, or whatever `out` answers.
 pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(crate::span::Meta, Tally), Error> {
-    let room = MEMORY.saturating_sub(bytes.len()).max(LEAST);
-    let (mut spans, tally) = spans_of_raw(bytes, Held::within(room)).map_err(Error::NotATrace)?;
+    let (mut spans, tally) = spans_for_page(bytes).map_err(Error::NotATrace)?;
     if !title.is_empty() {
         spans.meta.title = title.to_string();
     }
     html::render(&spans, out).map_err(Error::Page)?;
     Ok((spans.meta, tally))
+}
+
+/// Decodes a raw trace of any format and builds its spans, as many as a page has room for.
+///
+/// Memory: 2 GiB, the raw bytes and what the page takes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they are.
+///
+/// # Errors
+/// If `bytes` are no raw trace.
+pub fn spans_for_page(bytes: &[u8]) -> Result<(Spans, Tally), NotATrace> {
+    spans_of_raw(bytes, Held::within(MEMORY.saturating_sub(bytes.len()).max(LEAST)))
 }
 
 /// Decodes a raw trace of any format and builds its spans, as many as `held` holds.
