@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
+import { drawn } from "./drawn.mjs";
+
 const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href);
 
 const FLAGS = [
@@ -25,6 +27,8 @@ const settle = (page) => ask(page, () => new Promise((done) => requestAnimationF
 const plot = (page) => page.locator("#overlay").boundingBox();
 
 const scenarios = {
+  ...drawn,
+
   async open(page, expected) {
     const counts = await ask(page, () => __ku.counts);
     if (expected.spans !== undefined) assert.equal(counts.spans, expected.spans);

@@ -6,5 +6,6 @@
 
 mod drive;
 mod made;
+mod drawn;
 mod real;
 mod types;

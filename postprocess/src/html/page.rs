@@ -17,22 +17,32 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 22] = [
+const SCRIPTS: [(&str, &str); 32] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("decode.js", include_str!("viewer/decode.js")),
     ("tree.js", include_str!("viewer/tree.js")),
     ("rows.js", include_str!("viewer/rows.js")),
+    ("reach.js", include_str!("viewer/reach.js")),
+    ("groups.js", include_str!("viewer/groups.js")),
+    ("highlight.js", include_str!("viewer/highlight.js")),
     ("view.js", include_str!("viewer/view.js")),
     ("palette.js", include_str!("viewer/palette.js")),
     ("axis.js", include_str!("viewer/axis.js")),
     ("compose.js", include_str!("viewer/compose.js")),
+    ("strips.js", include_str!("viewer/strips.js")),
     ("draw.js", include_str!("viewer/draw.js")),
     ("arcs.js", include_str!("viewer/arcs.js")),
+    ("bars.js", include_str!("viewer/bars.js")),
+    ("wire.js", include_str!("viewer/wire.js")),
+    ("curves.js", include_str!("viewer/curves.js")),
+    ("glyphs.js", include_str!("viewer/glyphs.js")),
+    ("layers.js", include_str!("viewer/layers.js")),
     ("overlay.js", include_str!("viewer/overlay.js")),
     ("hit.js", include_str!("viewer/hit.js")),
     ("search.js", include_str!("viewer/search.js")),
     ("labels.js", include_str!("viewer/labels.js")),
+    ("legend.js", include_str!("viewer/legend.js")),
     ("chain.js", include_str!("viewer/chain.js")),
     ("save.js", include_str!("viewer/save.js")),
     ("totals.js", include_str!("viewer/totals.js")),
