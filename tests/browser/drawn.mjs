@@ -257,7 +257,7 @@ export const drawn = {
       const { picture, view, palette } = __ku.app;
       const dot = MORSE_DOT * picture.ratio;
       return view.seen().filter((item) => item.group.name === "PID" && item.row >= 0).map((item) => {
-        const y = Math.floor((view.middle(item) + 1) * picture.ratio);
+        const y = Math.round(view.middle(item) * picture.ratio) + 1;
         const line = picture.pixels.subarray(y * picture.w, (y + 1) * picture.w);
         const i = item.group.waits.ids[item.group.waits.first[item.row]];
         const color = palette.waitPixel(__ku.app.store, i);

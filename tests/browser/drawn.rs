@@ -128,7 +128,6 @@ fn the_stages_number_spans_as_the_page_expects() {
 
 #[test]
 fn what_was_sampled_counted_and_marked_is_drawn_and_can_be_switched_off() {
-    if let Some(keep) = std::env::var_os("KEEP") { postprocess::html::render(&everything(0x85), &mut std::fs::File::create(keep).unwrap()).unwrap(); }
     run_on("layers", &everything(0x85), &json!({ "dials": true }));
     run_on("layers", &everything(0x25), &json!({ "dials": true }));
     run_on("layers", &everything(0xa5), &json!({ "dials": true }));

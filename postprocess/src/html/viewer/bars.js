@@ -5,6 +5,8 @@
 
 /** Pixels from one level of lines to the next. */
 const BAR_STEP = 5;
+/** The same on the row of a lock or queue, if there is room. */
+const WAITER_STEP = 16;
 /** Bars narrower than this, in CSS pixels, are drawn one for each pixel. */
 const BAR_LEAST = 1;
 /** Bars of a row drawn at most; of more, the longest. */
@@ -28,7 +30,7 @@ class Bars {
     for (const k of this.seen(group, from, to)) {
       const i = group.bars.ids[k];
       if (group.name === "PID") this.line(i, item, this.app.view.top(item) + 4 + group.level[k] * BAR_STEP);
-      else if (group.name === "RPC") this.line(i, item, this.app.view.middle(item));
+      else if (group.name === "RPC") this.queued(i, item);
       else if (isHeld(this.app.store, i)) this.holder(i, item);
       else this.waiter(i, item, group.level[k]);
     }
@@ -62,15 +64,14 @@ class Bars {
     return [x0, Math.max(Math.min(view.x(store.start[i] + store.dur[i]), view.width + 10), x0 + 1.5)];
   }
 
-  /** A line with caps; dotted for what is not held. @param {number} i @param {Item} item @param {number} y */
-  line(i, item, y) {
+  /** A line with caps; dotted for what is not held. @param {number} i @param {Item} item @param {number} y @param {number} [width] */
+  line(i, item, y, width = 2) {
     const { context: c } = this;
     const { store } = this.app;
     const [x0, x1] = this.extent(i);
-    const held = isHeld(store, i);
     c.strokeStyle = this.color(i, item);
-    c.lineWidth = held ? 2 : 1.5;
-    c.setLineDash(held ? [] : store.kind[i] === Kind.QUEUE ? [7, 4] : [1.5, 2.5]);
+    c.lineWidth = width;
+    c.setLineDash(isHeld(store, i) ? [] : store.kind[i] === Kind.QUEUE ? [7, 4] : [1.5, 2.5]);
     c.beginPath();
     c.moveTo(x0, y);
     c.lineTo(x1, y);
@@ -78,15 +79,22 @@ class Bars {
     c.setLineDash([]);
     if (x1 - x0 >= 6) {
       c.beginPath();
-      c.moveTo(x0, y - 2.5);
-      c.lineTo(x0, y + 2.5);
-      c.moveTo(x1, y - 2.5);
-      c.lineTo(x1, y + 2.5);
+      c.moveTo(x0, y - 3);
+      c.lineTo(x0, y + 3);
+      c.moveTo(x1, y - 3);
+      c.lineTo(x1, y + 3);
       c.stroke();
     }
-    const name = shownName(store.names[store.name[i]]);
-    if (item.group.name === "RPC") this.text(name, x0 + 4, x1, y - 7, this.color(i, item));
     this.spots.push({ i, x0: x0 - 1, x1: x1 + 1, y0: y - 3, y1: y + 3 });
+  }
+
+  /** An RPC's time in a queue, on its row. @param {number} i @param {Item} item */
+  queued(i, item) {
+    const { store, view } = this.app;
+    const [x0, x1] = this.extent(i);
+    this.line(i, item, view.middle(item));
+    const name = shownName(store.names[store.name[i]]);
+    this.text(name, Math.max(x0, 0) + 4, x1, view.middle(item) - 8, this.color(i, item));
   }
 
   /** Who holds a lock, on its row. @param {number} i @param {Item} item */
@@ -104,12 +112,19 @@ class Bars {
     this.spots.push({ i, x0, x1, y0: y, y1: y + h });
   }
 
-  /** Who waits for a lock, or what stands in a queue, on its row. @param {number} i @param {Item} item @param {number} level */
+  /** Who waits for a lock, from the top, or what stands in a queue, from the bottom, on its row. @param {number} i @param {Item} item @param {number} level */
   waiter(i, item, level) {
-    const { view, store } = this.app;
+    const { view, store, palette } = this.app;
     const queued = store.kind[i] === Kind.QUEUE;
-    const step = Math.min(BAR_STEP, (item.h * (queued ? 0.9 : 0.4)) / LEVELS_MOST);
-    this.line(i, item, queued ? view.top(item) + item.h - 4 - level * step : view.top(item) + 3 + level * step);
+    const levels = item.group.levels[item.row];
+    const room = item.h * (queued ? 1 : 1 - 2 * INNER_PART) - 6;
+    const step = Math.min(Math.max(room / levels, 3), WAITER_STEP);
+    const y = queued ? view.top(item) + item.h - 5 - level * step : view.top(item) + 5 + level * step;
+    this.line(i, item, y, step > 6 ? 3 : 2);
+    if (step < WAITER_STEP) return;
+    const [x0, x1] = this.extent(i);
+    const thread = threadText(store, store.pids[store.pid[i]]);
+    this.text(queued ? `RPC ${store.rpc[i] & 0xffff}` : thread, Math.max(x0, 0) + 4, x1, queued ? y - 8 : y + 8, palette.css.dim);
   }
 
   /** As much of a text as fits. @param {string} text @param {number} x @param {number} x1 @param {number} y @param {string} color */

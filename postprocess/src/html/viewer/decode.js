@@ -21,9 +21,9 @@ const PAGE_VERSION = 1;
 
 /**
  * All spans, ordered by start, then longest first. Times count 10 ns from the base minute; `cpu`, `pid` and `event`
- * are indexes into `cpus`, `pids` and `events`.
+ * are indexes into `cpus`, `pids` and `events`; `kinds` are those that any span has.
  * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
- *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, names: string[], cpus: number[],
+ *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
  *   pids: number[], events: number[], threads: Map<number, string>, meta: Meta}} Store
  */
 
@@ -59,7 +59,7 @@ async function readStore(page) {
   }
   const store = /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
-    kind: new Uint8Array(layout.rows), threads: new Map(),
+    kind: new Uint8Array(layout.rows), kinds: new Set(), threads: new Map(),
   }));
   classify(store);
   nameThreads(store);
@@ -153,12 +153,15 @@ function addUp(values) {
 function classify(store) {
   const { n, kind, event, cpu, pid, arg, events, cpus, pids } = store;
   const byEvent = Uint8Array.from(events, kindOfEvent);
+  const present = new Uint8Array(KIND_NAMES.length);
   for (let i = 0; i < n; i++) {
     const k = byEvent[event[i]];
     if (k === Kind.USER) kind[i] = kindOfUser(events[event[i]], pids[pid[i]], arg[i]);
     // Time in a queue lies on no CPU; the event of entering one does.
     else kind[i] = k === Kind.QUEUE && cpus[cpu[i]] >= 0 ? Kind.POINT : k;
+    present[kind[i]] = 1;
   }
+  for (const [k, is] of present.entries()) if (is === 1) store.kinds.add(k);
 }
 
 /**

@@ -7,8 +7,8 @@
 const OUTER_PART = 0.42;
 const INNER_PART = 0.27;
 /** Half heights in CSS pixels. */
-const CORE_HALF = 1.5;
-const LINE_HALF = 0.5;
+const CORE_HALF = 2;
+const LINE_HALF = 1;
 
 class Picture {
   /** Device pixels per CSS pixel. */
@@ -57,7 +57,7 @@ class Picture {
     for (let y = 0; y < this.h; y++) this.pixels.set(this.backLine, y * this.w);
     for (const item of view.seen()) {
       if (item.row < 0) continue;
-      const empty = item.row % 2 === 0 ? this.rowLine : this.backLine;
+      const empty = item.even ? this.rowLine : this.backLine;
       this.lines.compose(item, empty);
       this.copyZones(item, empty);
       this.strips.copy(item, empty, this.pixels, this.h);
@@ -85,7 +85,7 @@ class Picture {
     const { view } = this.app;
     const { ratio, lines } = this;
     const h = view.bodyHeight(item) * ratio;
-    const middle = view.middle(item) * ratio;
+    const middle = Math.round(view.middle(item) * ratio);
     const y0 = view.top(item) * ratio;
     const from = Math.max(Math.round(y0), Math.round(MARKS_HEIGHT * ratio));
     const to = Math.min(Math.round(y0 + item.h * ratio), Math.round((MARKS_HEIGHT + view.rowsSeen) * ratio));

@@ -6,6 +6,8 @@
 
 /** Radius of a dial in CSS pixels. */
 const DIAL = 7;
+/** Height of a span that has room for a dial beside its name. */
+const DIAL_ROOM = 20;
 /** Colours of needles, on the light face of a dial. */
 const SLOW_COLOR = "#8a929c";
 const MIDDLE_COLOR = "#1c5fc4";
@@ -54,7 +56,7 @@ class Glyphs {
       if (!layers.showsCounters(kind) || !focus.shows(i)) continue;
       const part = isKernel(kind) ? OUTER_PART : INNER_PART;
       const bottom = view.middle(item) + view.bodyHeight(item) * part;
-      if (view.bodyHeight(item) * part * 2 < 2 * DIAL) continue;
+      if (view.bodyHeight(item) * part * 2 < DIAL_ROOM) continue;
       const code = store.ipc[i] & 15;
       // Two counters share the code, two bits each.
       const ipc = counters === 0xa0 ? code & 12 : code;

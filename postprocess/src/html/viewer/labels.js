@@ -44,7 +44,7 @@ class Labels {
     const { group, row } = item;
     const label = /** @type {HTMLButtonElement} */ (textElement("button", group.labels[row]));
     label.type = "button";
-    label.className = `row${row % 2 === 0 ? " even" : ""}${group.lit[row] ? " lit" : ""}`;
+    label.className = `row${item.even ? " even" : ""}${group.lit[row] ? " lit" : ""}`;
     label.title = `${group.labels[row]}: click to highlight`;
     label.ariaPressed = String(group.lit[row] === 1);
     label.addEventListener("click", () => app.highlightRow(group, row, false));

@@ -15,7 +15,7 @@ class Layers {
   constructor(app) {
     this.app = app;
     const { store, groups, marks } = app;
-    const kinds = new Set(store.events.map(kindOfEvent));
+    const { kinds } = store;
     this.freqRange = rangeOf(store, groups[0].freq.ids);
     const slow = this.freqRange.most - this.freqRange.least < FREQ_RANGE_LEAST;
     const counters = store.meta.flags & 0xa0;

@@ -15,7 +15,7 @@ const SWATCH_H = 14;
 function showLegend(app, element) {
   const { store, palette } = app;
   const { css } = palette;
-  const kinds = new Set(store.kind);
+  const { kinds } = store;
   const events = new Set(store.events);
   const counters = store.meta.flags & 0xa0;
   const band = (/** @type {string} */ color, /** @type {number} */ half) => [{ d: box(1, 7 - half, 24, 2 * half), color }];

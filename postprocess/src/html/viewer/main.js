@@ -50,7 +50,7 @@ class App {
     byId("title").textContent = shownName(meta.title);
     const about = [meta.host, meta.kernel, meta.cpuModel, `${n.toLocaleString("en")} spans`];
     about.push(overheadText(this.store, this.view));
-    byId("about").textContent = about.filter((text) => text !== "").map(shownName).join("  \u00b7  ");
+    byId("about").textContent = byId("about").title = about.filter((text) => text !== "").map(shownName).join("  \u00b7  ");
     showBanner(this.store, byId("banner"));
     byId("empty").hidden = n > 0;
     fillHelp(this.help);

@@ -169,7 +169,7 @@ class Overlay {
       const word = b - a > 180 ? shownName(store.names[store.name[i]]) : letter;
       const width = this.widthOf(word, size + 100);
       const x = a + (b - a - width) / (b - a > 180 ? 3 : 2);
-      c.fillStyle = palette.css[item.row % 2 === 0 ? "row" : "back"];
+      c.fillStyle = palette.css[item.even ? "row" : "back"];
       c.fillRect(x - 3, y - 4, width + 6, 8);
       c.fillStyle = focus.shows(i) ? palette.wait(letter) : palette.css.dim;
       c.fillText(word, x, y + 0.5);

@@ -17,8 +17,8 @@ const BODY_LEAST = 16;
 
 /**
  * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
- * execution.
- * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number}} Item
+ * execution; `even` rows have another ground.
+ * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean}} Item
  */
 
 class View {
@@ -152,15 +152,16 @@ class View {
     this.itemsOf.clear();
     let y = 0;
     for (const group of shown) {
-      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0 });
+      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
       const h = Math.floor(Math.min(unit * weight(group), ROW_MOST) * this.rowZoom);
       /** @type {Item[]} */
       const items = [];
-      for (const row of rowsOf(group)) {
-        const fits = h - group.roomAbove(row) - group.roomBelow >= BODY_LEAST;
-        const item = { group, row, y, h, above: fits ? group.roomAbove(row) : 0, below: fits ? group.roomBelow : 0 };
+      for (const [k, row] of rowsOf(group).entries()) {
+        const [above, below] = [group.roomAbove(row), group.roomBelow];
+        const fits = h - above - below >= BODY_LEAST;
+        const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even: k % 2 === 0 };
         items[row] = item;
         this.items.push(item);
         y += h;

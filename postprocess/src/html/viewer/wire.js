@@ -34,7 +34,7 @@ class Wire {
       c.strokeStyle = focus.shows(i) ? (incoming ? RX_COLOR : TX_COLOR) : palette.css.grey;
       if (kind[i] === Kind.MESSAGE) {
         this.message(i, item, x0, x1, incoming);
-        if (x0 >= free) free = this.name(i, item, x0, x1);
+        if (x0 >= free) free = this.name(i, item, x0, x1, incoming);
       } else this.packet(i, item, x0, incoming);
     }
     c.lineCap = "butt";
@@ -61,16 +61,25 @@ class Wire {
     this.spots.push({ i, x0: x0 - 3, x1: x1 + 3, y0: top, y1: bottom });
   }
 
-  /** A message's name, to the right of its line; answers where the next has room. @param {number} i @param {Item} item @param {number} x0 @param {number} x1 */
-  name(i, item, x0, x1) {
+  /**
+   * A message's name, on the side of its line that is free: above what comes down, below what goes up. Answers where
+   * the next has room.
+   * @param {number} i
+   * @param {Item} item
+   * @param {number} x0
+   * @param {number} x1
+   * @param {boolean} incoming
+   */
+  name(i, item, x0, x1, incoming) {
     const { context: c } = this;
     const { store, view, palette, overlay } = this.app;
     if (item.h < 18 || item.group.name !== "NET") return -Infinity;
     c.font = `10px ${FONT}`;
     const text = shownName(store.names[store.name[i]]);
+    const x = Math.max(x0 + (x1 - x0) * Math.min(12 / item.h, 1), 0) + 6;
     c.fillStyle = palette.css.text;
-    c.fillText(text, Math.max((x0 + x1) / 2, 0) + 6, view.middle(item));
-    return (x0 + x1) / 2 + 12 + overlay.widthOf(text, 410);
+    c.fillText(text, x, incoming ? view.top(item) + 7 : view.top(item) + item.h - 7);
+    return x + 6 + overlay.widthOf(text, 410);
   }
 
   /** @param {number} i @param {Item} item @param {number} x @param {boolean} incoming */
