@@ -4,8 +4,8 @@
 //! Two things come out of a build: an image in `images/<key>/`, which never changes once it is there, and the work tree
 //! it was built in, which modules are built against and which the next build changes. So an image may be booted at any
 //! time; the tree may be used only under the lock of its folder and after `tree` has said that it is at the wanted key.
-//! The kernels with the series and without it share one tree, because from one series to another, or to none, only a
-//! few files are compiled anew. The debug kernel has a tree of its own, because its checks are in every file.
+//! The kernels with the hooks and without them share one tree, because from one series to another, or from y to n, only
+//! a few files are compiled anew. The debug kernel has a tree of its own, because its checks are in every file.
 
 mod config;
 mod source;
@@ -32,8 +32,8 @@ const OVERRIDE: &str = "KUTRACE_KDIR";
 pub enum Variant {
     /// With the series applied and CONFIG_KUTRACE=y.
     Patched,
-    /// The same source and config without the series, as it runs in the guest.
-    Unpatched,
+    /// The same with CONFIG_KUTRACE=n.
+    Without,
     /// The patched one under KASAN, lockdep and their kin.
     Debug,
 }
@@ -43,7 +43,7 @@ impl Variant {
     fn name(self) -> &'static str {
         match self {
             Variant::Patched => "kernel",
-            Variant::Unpatched => "unpatched kernel",
+            Variant::Without => "kernel without hooks",
             Variant::Debug => "debug kernel",
         }
     }
@@ -51,7 +51,7 @@ impl Variant {
     /// The folder with its work tree, and what belongs to that.
     fn home(self) -> Result<PathBuf> {
         match self {
-            Variant::Patched | Variant::Unpatched => place::cache(),
+            Variant::Patched | Variant::Without => place::cache(),
             Variant::Debug => place::made(place::cache()?.join("debug")),
         }
     }
@@ -72,11 +72,11 @@ impl Kernel {
     /// Reads the inputs and works out the key; builds nothing.
     pub fn new(variant: Variant, toolchain: &Toolchain) -> Result<Self> {
         let dir = place::checkout().join("patches/v6.12");
-        // What the guest needs to run at all comes first, with the series or without it.
+        // What the guest needs to run at all comes first.
         let mut patches = files_in(&dir.join("vm"), ".patch")?;
+        patches.extend(files_in(&dir, ".patch")?);
         let mut fragments = vec![dir.join("vm.config")];
-        if variant != Variant::Unpatched {
-            patches.extend(files_in(&dir, ".patch")?);
+        if variant != Variant::Without {
             fragments.push(dir.join("kutrace.config"));
         }
         if variant == Variant::Debug {

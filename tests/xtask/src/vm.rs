@@ -27,7 +27,7 @@ pub struct VmArgs {
     /// The host's folder at /mnt/share; a temporary one when absent
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
-    /// The kernel to boot; without the patches there is no module
+    /// The kernel to boot; without hooks there is no module
     #[arg(long, value_name = "KERNEL", default_value = "patched")]
     pub kernel: Variant,
     /// More words for the kernel's command line
@@ -72,7 +72,7 @@ pub fn run(args: &VmArgs) -> Result<u8> {
     let kernel = Kernel::new(args.kernel, &toolchain)?;
     let image = kernel.image(&toolchain)?;
     let module = match args.kernel {
-        Variant::Unpatched => None,
+        Variant::Without => None,
         Variant::Patched | Variant::Debug => {
             let kind = if args.count { module::Kind::Counting } else { module::Kind::Plain };
             Some(module::ensure(&kernel, kind, &toolchain)?)

@@ -26,7 +26,7 @@ pub struct Instructions([[i64; 3]; 4]);
 /// Boots one guest per kernel.
 pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
     let how = VmArgs { icount: true, ..VmArgs::new(Vec::new()) };
-    in_guest(r#""$1" >/mnt/share/without"#, program, dir, VmArgs { kernel: Variant::Unpatched, ..how.clone() })?;
+    in_guest(r#""$1" >/mnt/share/without"#, program, dir, VmArgs { kernel: Variant::Without, ..how.clone() })?;
     let script = r#"
         "$1" >/mnt/share/off
         kutrace_control go
@@ -45,7 +45,7 @@ pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
 
 impl fmt::Display for Instructions {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        writeln!(f, "| instructions | without the patches | off | added | go | added |\n|---|---|---|---|---|---|")?;
+        writeln!(f, "| instructions | `CONFIG_KUTRACE=n` | off | added | go | added |\n|---|---|---|---|---|---|")?;
         for ((_, what), [without, off, go]) in WAYS.iter().zip(self.0) {
             writeln!(f, "| {what} | {without} | {off} | {} | {go} | {} |", off - without, go - without)?;
         }
