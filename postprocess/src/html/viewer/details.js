@@ -134,7 +134,8 @@ const HELP = Object.freeze([
   ["W and S, + and \u2212", "zoom"],
   ["0", "whole trace"],
   ["Alt-wheel, wheel over the labels, \u2191 \u2193", "scroll rows"],
-  ["Click a group", "open or close its rows"],
+  ["Click a group", "open or close its rows, or show only those that are highlighted"],
+  ["Click a row\u2019s name", "highlight the row: all else turns grey; with the right button all rows named alike; \u2191 \u2193 go to the next name"],
   ["Point at a span", "its text below"],
   ["Click a span", "its details; F zooms to it"],
   ["B", "why the selected span ran only now: its wakeups, back in time"],
@@ -143,7 +144,8 @@ const HELP = Object.freeze([
   ["/", "search; ! for what does not match, min and max for durations; Enter and Shift-Enter go to the next and previous match"],
   ["U, I", "wakeup arcs, interprocessor interrupts on and off"],
   ["L", "legend on and off"],
-  ["Esc", "clear what is selected, measured, searched"],
+  ["Marks, Locks, Freq, ...", "what is drawn; Shift-click goes back"],
+  ["Esc", "clear what is selected, measured, searched, highlighted"],
   ["Dotted below a row", "spans shorter than a pixel, summed up"],
 ]);
 
