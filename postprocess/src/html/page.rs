@@ -17,7 +17,7 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 22] = [
+const SCRIPTS: [(&str, &str); 32] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("decode.js", include_str!("viewer/decode.js")),
@@ -25,20 +25,30 @@ const SCRIPTS: [(&str, &str); 22] = [
     ("rows.js", include_str!("viewer/rows.js")),
     ("view.js", include_str!("viewer/view.js")),
     ("palette.js", include_str!("viewer/palette.js")),
+    ("look.js", include_str!("viewer/look.js")),
     ("axis.js", include_str!("viewer/axis.js")),
     ("compose.js", include_str!("viewer/compose.js")),
     ("draw.js", include_str!("viewer/draw.js")),
     ("arcs.js", include_str!("viewer/arcs.js")),
     ("overlay.js", include_str!("viewer/overlay.js")),
     ("hit.js", include_str!("viewer/hit.js")),
+    ("seek.js", include_str!("viewer/seek.js")),
     ("search.js", include_str!("viewer/search.js")),
+    ("overview.js", include_str!("viewer/overview.js")),
     ("labels.js", include_str!("viewer/labels.js")),
     ("chain.js", include_str!("viewer/chain.js")),
+    ("notes.js", include_str!("viewer/notes.js")),
+    ("views.js", include_str!("viewer/views.js")),
+    ("step.js", include_str!("viewer/step.js")),
+    ("svg.js", include_str!("viewer/svg.js")),
+    ("figure.js", include_str!("viewer/figure.js")),
     ("save.js", include_str!("viewer/save.js")),
     ("totals.js", include_str!("viewer/totals.js")),
+    ("list.js", include_str!("viewer/list.js")),
     ("details.js", include_str!("viewer/details.js")),
     ("address.js", include_str!("viewer/address.js")),
     ("input.js", include_str!("viewer/input.js")),
+    ("keys.js", include_str!("viewer/keys.js")),
     ("main.js", include_str!("viewer/main.js")),
 ];
 
