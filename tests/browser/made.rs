@@ -29,7 +29,7 @@ impl Made {
 }
 
 /// Four CPUs that each read, fault, idle and are interrupted, `rounds` times, in threads that wait and wake each other.
-fn workload(rounds: i64) -> Spans {
+pub fn workload(rounds: i64) -> Spans {
     let mut made = Made::default();
     made.0.meta = Meta { title: "workload".into(), tracebase: "2026-01-02_03:04:00".into(), ..Meta::default() };
     made.0.meta.flags = 0x80;

@@ -7,4 +7,5 @@
 mod drive;
 mod made;
 mod real;
+mod tools;
 mod types;

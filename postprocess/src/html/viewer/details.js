@@ -180,6 +180,7 @@ const HELP = Object.freeze([
     ["B", "why it ran only now: its wakeups, back in time"],
     ["H, Shift-right-click", "keep the colour of all spans of its name only, with their total; a second name joins the first"],
     ["V", "table of what is in sight"],
+    ["Tab, Enter", "through the page's controls, and use one"],
     ["Esc", "clear what is selected, measured, searched"],
   ]],
   ["Measure and note", [
@@ -204,6 +205,7 @@ const HELP = Object.freeze([
     ["L, U, I", "legend, wakeup arcs, interprocessor interrupts on and off"],
     ["P, Shift-P", "save a figure as PNG, as SVG"],
     ["Ctrl-S", "save a copy of this page with its notes and views"],
+    ["?", "this sheet"],
     ["Dotted below a row", "spans shorter than a pixel, summed up"],
   ]],
 ]);

@@ -13,6 +13,13 @@ function wheelPixels(e, page) {
   return { x: e.deltaX * unit, y: e.deltaY * unit };
 }
 
+/** Where on a canvas something happened, in the canvas's own pixels however large the text is. @param {MouseEvent} e @param {HTMLElement} canvas */
+function pointOf(e, canvas) {
+  const box = canvas.getBoundingClientRect();
+  const zoom = box.width / canvas.clientWidth || 1;
+  return { x: (e.clientX - box.left) / zoom, y: (e.clientY - box.top) / zoom };
+}
+
 /** @param {App} app @param {HTMLCanvasElement} canvas @param {HTMLElement} labels */
 function listenToWheel(app, canvas, labels) {
   const { view } = app;
@@ -22,7 +29,7 @@ function listenToWheel(app, canvas, labels) {
     if (e.altKey) view.scrollRows(y);
     else if (e.shiftKey) view.pan(x + y);
     else if (Math.abs(x) > Math.abs(y)) view.pan(x);
-    else view.zoom(Math.exp(-y * (e.ctrlKey ? 0.01 : 0.0025)), e.offsetX);
+    else view.zoom(Math.exp(-y * (e.ctrlKey ? 0.01 : 0.0025)), pointOf(e, canvas).x);
     app.viewChanged();
   }, { passive: false });
   labels.addEventListener("wheel", (e) => {
@@ -57,22 +64,23 @@ function listenToPointer(app, canvas) {
     if (e.button !== 0) return;
     canvas.setPointerCapture(e.pointerId);
     canvas.focus({ preventScroll: true });
-    const { offsetX: x, offsetY: y, shiftKey: shift } = e;
-    press = { x, y, lastX: x, lastY: y, shift, moved: false, from: snappedTime(app, x, y), note: notes.at(x, y) };
+    const { x, y } = pointOf(e, canvas);
+    press = { x, y, lastX: x, lastY: y, shift: e.shiftKey, moved: false, from: snappedTime(app, x, y), note: notes.at(x, y) };
   });
   canvas.addEventListener("pointermove", (e) => {
-    app.pointer = e.offsetX;
+    const { x, y } = pointOf(e, canvas);
+    app.pointer = x;
     if (!press) {
-      app.hover(e.offsetX, e.offsetY);
-      canvas.style.cursor = notes.at(e.offsetX, e.offsetY) ? "move" : "";
+      app.hover(x, y);
+      canvas.style.cursor = notes.at(x, y) ? "move" : "";
       return;
     }
-    press.moved ||= Math.hypot(e.offsetX - press.x, e.offsetY - press.y) > CLICK_SLACK;
-    if (press.moved) drag(app, press, e);
+    press.moved ||= Math.hypot(x - press.x, y - press.y) > CLICK_SLACK;
+    if (press.moved) drag(app, press, x, y);
   });
-  canvas.addEventListener("pointerup", (e) => {
+  canvas.addEventListener("pointerup", () => {
     if (press?.moved) dragged(app, press);
-    else if (press) clicked(app, press, e.offsetX, e.offsetY);
+    else if (press) clicked(app, press, press.x, press.y);
     press = null;
   });
   canvas.addEventListener("pointercancel", () => (press = null));
@@ -83,19 +91,20 @@ function listenToPointer(app, canvas) {
   canvas.addEventListener("contextmenu", (e) => {
     if (!e.shiftKey) return;
     e.preventDefault();
-    const hit = hitAt(app, e.offsetX, e.offsetY);
+    const { x, y } = pointOf(e, canvas);
+    const hit = hitAt(app, x, y);
     if (hit) app.searchName(app.store.name[hit.i]);
   });
 }
 
-/** @param {App} app @param {Press} press @param {PointerEvent} e */
-function drag(app, press, e) {
+/** @param {App} app @param {Press} press @param {number} x @param {number} y */
+function drag(app, press, x, y) {
   const { view } = app;
-  const [byX, byY] = [e.offsetX - press.lastX, e.offsetY - press.lastY];
+  const [byX, byY] = [x - press.lastX, y - press.lastY];
   if (press.note) {
-    app.notes.move(press.note, byX, byY, { x: e.offsetX, y: e.offsetY });
+    app.notes.move(press.note, byX, byY, { x, y });
   } else if (press.shift) {
-    const to = snappedTime(app, e.offsetX, e.offsetY);
+    const to = snappedTime(app, x, y);
     app.measured = { from: Math.min(press.from, to), to: Math.max(press.from, to) };
     app.overlayChanged();
   } else {
@@ -103,8 +112,8 @@ function drag(app, press, e) {
     view.scrollRows(-byY);
     app.viewChanged();
   }
-  press.lastX = e.offsetX;
-  press.lastY = e.offsetY;
+  press.lastX = x;
+  press.lastY = y;
 }
 
 /** The end of a drag. @param {App} app @param {Press} press */

@@ -179,11 +179,12 @@ function listenToOverview(app, canvas) {
     if (e.button !== 0) return;
     canvas.setPointerCapture(e.pointerId);
     const [x0, x1] = overview.windowEdges();
-    const inside = e.offsetX >= x0 && e.offsetX <= x1;
-    grip = inside ? (x0 + x1) / 2 - e.offsetX : 0;
-    if (!inside) overview.centre(e.offsetX);
+    const { x } = pointOf(e, canvas);
+    const inside = x >= x0 && x <= x1;
+    grip = inside ? (x0 + x1) / 2 - x : 0;
+    if (!inside) overview.centre(x);
   });
-  canvas.addEventListener("pointermove", (e) => grip !== null && overview.centre(e.offsetX + grip));
+  canvas.addEventListener("pointermove", (e) => grip !== null && overview.centre(pointOf(e, canvas).x + grip));
   for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => (grip = null));
   canvas.addEventListener("wheel", (e) => {
     e.preventDefault();
