@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
+import { budget } from "./budget.mjs";
 import { tools } from "./tools.mjs";
 
 const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href);
@@ -27,6 +28,7 @@ const settle = (page) => ask(page, () => new Promise((done) => requestAnimationF
 const plot = (page) => page.locator("#overlay").boundingBox();
 
 const scenarios = {
+  ...budget,
   ...tools,
 
   async open(page, expected) {
@@ -457,6 +459,12 @@ try {
   page.on("dialog", (d) => faults.push(`dialog: ${d.message()}`) && d.dismiss());
   await page.addInitScript(() => {
     window.__violations = [];
+    // When the first full picture is on the screen: in the frame after the one it was drawn for.
+    document.addEventListener("DOMContentLoaded", () => __ku.whenReady.then(() => requestAnimationFrame(() => {
+      const frame = new MessageChannel();
+      frame.port1.onmessage = () => (window.__painted = performance.now());
+      frame.port2.postMessage(0);
+    })));
     document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
   });
   if (JSON.parse(expected).older) await page.addInitScript(() => delete Uint8Array.fromBase64);

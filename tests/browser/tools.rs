@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::Path;
 
+use kutrace_tests::chromium::{run, source};
 use postprocess::html;
 use postprocess::raw;
 use postprocess::span::build;
 use serde_json::json;
 
-use crate::drive::{run, run_on, source};
+use crate::drive::run_on;
 use crate::made::workload;
 
 #[test]
@@ -60,7 +61,10 @@ fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
         [r"read\(3\)=5$", reads.clone().count() - failed],
         [r"read\(4\)", 0],
         [r"^page_fault\(3\)$", reads.clone().count()],
-        ["ipc=5/8", spans.spans.iter().filter(|s| s.event >= 0x400 && !spans.names[s.name as usize].starts_with('-')).count()],
+        [
+            "ipc=5/8",
+            spans.spans.iter().filter(|s| s.event >= 0x400 && !spans.names[s.name as usize].starts_with('-')).count()
+        ],
         ["^mark_a=hello$", spans.spans.iter().filter(|s| s.event == 0x20a).count()],
     ]);
     run_on("calls", &spans, &json!({ "calls": calls, "tracebase": spans.meta.tracebase }));
