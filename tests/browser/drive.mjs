@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 
 import { budget } from "./budget.mjs";
 import { tools } from "./tools.mjs";
+import { drawn } from "./drawn.mjs";
 
 const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href);
 
@@ -30,6 +31,7 @@ const plot = (page) => page.locator("#overlay").boundingBox();
 const scenarios = {
   ...budget,
   ...tools,
+  ...drawn,
 
   async open(page, expected) {
     const counts = await ask(page, () => __ku.counts);

@@ -2,17 +2,20 @@
 //! The original's JSON, version 3: one span a line, so that `grep` and `sort` work on it.
 //!
 //! A span is `[start s, duration s, cpu, pid, rpc, event, arg, ret, ipc, "name"]`, times with eight decimals.
-//! The list ends with an entry at 999.0 seconds, as the original's viewer expects. Written lines are ordered by time;
-//! read lines may be in any order.
+//! The list ends with an entry at 999.0 seconds, as the original's viewer expects. Behind it stand the callouts and
+//! views of the original's viewer, if there are any: `"extra"`, spans as well, and `"savedview"`.
+//! Written lines are ordered by time; read lines may be in any order, and several things in one line.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Meta, Span, Spans};
 use crate::event::digits;
+use crate::event::number::CALLOUT;
 
 /// Units of [`Span::start`] in a second.
 const PER_SECOND: i64 = 100_000_000;
@@ -26,7 +29,7 @@ const END: &str = "[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]";
 pub fn write(spans: &Spans, out: &mut impl Write) -> io::Result<()> {
     let meta = &spans.meta;
     writeln!(out, "  {{")?;
-    let mut key = |name: &str, value: serde_json::Value| writeln!(out, " \"{name}\" : {value},");
+    let mut key = |name: &str, value: Value| writeln!(out, " \"{name}\" : {},", quoted(&value));
     key("Comment", "V2 with IPC field".into())?;
     key("axisLabelX", "Time (sec)".into())?;
     key("axisLabelY", "CPU Number".into())?;
@@ -48,15 +51,38 @@ pub fn write(spans: &Spans, out: &mut impl Write) -> io::Result<()> {
     key("tracebase", meta.tracebase.as_str().into())?;
     key("version", 3.into())?;
     writeln!(out, "\"events\" : [")?;
-    let names: Vec<String> = spans.names.iter().map(|n| serde_json::Value::from(n.as_str()).to_string()).collect();
+    let names: Vec<String> = spans.names.iter().map(|n| quoted(&n.as_str().into())).collect();
     let mut line = Vec::with_capacity(256);
-    for span in &spans.spans {
+    let mut put = |span: &Span, out: &mut dyn Write| {
         line.clear();
         put_span(&mut line, span, names.get(span.name as usize).map_or("\"\"", String::as_str));
-        out.write_all(&line)?;
+        out.write_all(&line)
+    };
+    let (callouts, events): (Vec<&Span>, Vec<&Span>) = spans.spans.iter().partition(|s| s.event == CALLOUT);
+    for span in events {
+        put(span, out)?;
+        out.write_all(b",\n")?;
     }
     writeln!(out, "{END}")?;
-    writeln!(out, "]}}")
+    if callouts.is_empty() && meta.saved_views.is_empty() {
+        return writeln!(out, "]}}");
+    }
+    write!(out, "],\n\"extra\" : [")?;
+    for (n, span) in callouts.into_iter().enumerate() {
+        out.write_all(if n == 0 { b"\n" } else { b",\n" })?;
+        put(span, out)?;
+    }
+    write!(out, "\n],\n\"savedview\" : [")?;
+    for (n, view) in meta.saved_views.iter().enumerate() {
+        let comma = if n == 0 { "" } else { "," };
+        write!(out, "{comma}\n  {}", quoted(&serde_json::to_value(view)?))?;
+    }
+    writeln!(out, "\n]}}")
+}
+
+/// A value as JSON. The original puts it between apostrophes in a script, so there must be none in it.
+fn quoted(value: &Value) -> String {
+    value.to_string().replace('\'', "\\u0027")
 }
 
 /// One line of the list, formatted by hand: there are millions.
@@ -71,7 +97,7 @@ fn put_span(line: &mut Vec<u8>, s: &Span, name: &str) {
     }
     line.extend_from_slice(b", ");
     line.extend_from_slice(name.as_bytes());
-    line.extend_from_slice(b"],\n");
+    line.push(b']');
 }
 
 /// A time in seconds with eight decimals, its whole part right-aligned to `width`.
@@ -96,6 +122,23 @@ fn put_seconds(line: &mut Vec<u8>, units: i64, width: usize) {
 #[derive(Deserialize)]
 struct Line(f64, f64, i64, i64, i64, i64, f64, f64, i64, String);
 
+/// Which list the entries that come next belong to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum List {
+    /// `events` or `extra`.
+    Spans,
+    /// `savedview`.
+    Views,
+}
+
+/// What was read so far.
+struct Reader {
+    spans: Spans,
+    ids: HashMap<String, u32>,
+    list: List,
+    ended: bool,
+}
+
 /// Reads JSON from [`write`] or from the original's `eventtospan3`, sorted or not.
 ///
 /// Lines that are neither metadata nor a span are counted in [`Meta::quality`].
@@ -103,28 +146,18 @@ struct Line(f64, f64, i64, i64, i64, i64, f64, f64, i64, String);
 /// # Errors
 /// Whatever `input` answers.
 pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
-    let mut spans = Spans { meta: Meta { mbit_sec: 1000, ..Meta::default() }, ..Spans::default() };
-    let mut ids: HashMap<String, u32> = HashMap::new();
+    let spans = Spans { meta: Meta { mbit_sec: 1000, ..Meta::default() }, ..Spans::default() };
+    let mut reader = Reader { spans, ids: HashMap::new(), list: List::Spans, ended: false };
     let mut unread = 0u64;
-    let mut ended = false;
     let mut line = Vec::new();
     loop {
         line.clear();
         if input.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim().trim_end_matches(',');
-        if text.starts_with('[') {
-            match serde_json::from_str::<Line>(text) {
-                Ok(end) if end.0 >= 999.0 && end.5 == 0 && end.9.is_empty() => ended = true,
-                Ok(l) => push(&mut spans, &mut ids, l),
-                Err(_) => unread += 1,
-            }
-        } else if !text.is_empty() && !read_key(&mut spans.meta, text) {
-            unread += 1;
-        }
+        unread += u64::from(reader.line(&String::from_utf8_lossy(&line)).is_none());
     }
+    let Reader { mut spans, ended, .. } = reader;
     if unread > 0 {
         spans.meta.quality.push(format!("{unread} lines of the JSON could not be read"));
     }
@@ -133,6 +166,58 @@ pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
     }
     order(&mut spans.spans);
     Ok(spans)
+}
+
+impl Reader {
+    /// Takes all that stands in a line: keys with their values, entries of lists, brackets. Nothing if there is
+    /// something else; what stood before it has been taken.
+    fn line(&mut self, line: &str) -> Option<()> {
+        let mut rest = line;
+        loop {
+            rest = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '{' | ']' | '}'));
+            rest = match rest.chars().next() {
+                None => return Some(()),
+                Some('[') => self.entry(rest)?,
+                _ => self.key(rest)?,
+            };
+        }
+    }
+
+    /// Takes an entry of a list; answers what stands behind it.
+    fn entry<'a>(&mut self, text: &'a str) -> Option<&'a str> {
+        if self.list == List::Views {
+            let (view, rest) = first(text)?;
+            self.spans.meta.saved_views.push(view);
+            return Some(rest);
+        }
+        let (line, rest) = first::<Line>(text)?;
+        if line.0 >= 999.0 && line.5 == 0 && line.9.is_empty() {
+            self.ended = true;
+        } else {
+            push(&mut self.spans, &mut self.ids, line);
+        }
+        Some(rest)
+    }
+
+    /// Takes a key with its value, or the begin of a list; answers what stands behind it.
+    fn key<'a>(&mut self, text: &'a str) -> Option<&'a str> {
+        let (name, rest) = first::<String>(text)?;
+        let rest = rest.trim_start().strip_prefix(':')?.trim_start();
+        if matches!(name.as_str(), "events" | "extra" | "savedview") {
+            self.list = if name == "savedview" { List::Views } else { List::Spans };
+            return rest.strip_prefix('[');
+        }
+        let (value, rest) = first(rest)?;
+        set(&mut self.spans.meta, &name, &value);
+        Some(rest)
+    }
+}
+
+/// The JSON value that a text begins with, and what stands behind it.
+fn first<T: serde::de::DeserializeOwned>(text: &str) -> Option<(T, &str)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    let value = values.next()?.ok()?;
+    Some((value, &text[values.byte_offset()..]))
 }
 
 /// Seconds as units of 10 ns.
@@ -169,35 +254,26 @@ fn push(spans: &mut Spans, ids: &mut HashMap<String, u32>, l: Line) {
     });
 }
 
-/// Takes one `"key" : value` line or one of the brackets around the list; false if it is neither.
-fn read_key(meta: &mut Meta, text: &str) -> bool {
-    if matches!(text, "{" | "]}" | "]" | "}" | "\"events\" : [") {
-        return true;
-    }
-    let Ok(serde_json::Value::Object(keys)) = serde_json::from_str(&format!("{{{text}}}")) else {
-        return false;
-    };
-    for (key, value) in keys {
-        let string = || value.as_str().unwrap_or_default().to_string();
-        let number = || value.as_u64().unwrap_or_default();
-        match key.as_str() {
-            "title" => meta.title = string(),
-            "tracebase" => meta.tracebase = string(),
-            "cpuModelName" => meta.cpu_model = string(),
-            "hostName" => meta.host = string(),
-            "kernelVersion" => meta.kernel = string(),
-            "flags" => meta.flags = number() as u32,
-            "mbit_sec" => meta.mbit_sec = number() as u32,
-            "randomid" => meta.randomid = number() as u32,
-            "lost" => meta.lost = number(),
-            "quality" => {
-                let list = value.as_array().into_iter().flatten();
-                meta.quality.extend(list.filter_map(|v| v.as_str().map(str::to_string)));
-            }
-            _ => {}
+/// Takes the value of a key; keys that are not known are passed over.
+fn set(meta: &mut Meta, key: &str, value: &Value) {
+    let string = || value.as_str().unwrap_or_default().to_string();
+    let number = || value.as_u64().unwrap_or_default();
+    match key {
+        "title" => meta.title = string(),
+        "tracebase" => meta.tracebase = string(),
+        "cpuModelName" => meta.cpu_model = string(),
+        "hostName" => meta.host = string(),
+        "kernelVersion" => meta.kernel = string(),
+        "flags" => meta.flags = number() as u32,
+        "mbit_sec" => meta.mbit_sec = number() as u32,
+        "randomid" => meta.randomid = number() as u32,
+        "lost" => meta.lost = number(),
+        "quality" => {
+            let list = value.as_array().into_iter().flatten();
+            meta.quality.extend(list.filter_map(|v| v.as_str().map(str::to_string)));
         }
+        _ => {}
     }
-    true
 }
 
 #[cfg(test)]
@@ -219,6 +295,45 @@ mod tests {
         let mut text = Vec::new();
         write(&spans, &mut text).unwrap();
         assert_eq!(read(&mut &text[..]).unwrap(), spans);
+    }
+
+    /// What the original's viewer exports: all that stands before the events in one line, views behind them.
+    const EXPORTED: &str = concat!(
+        "  {  \"Comment\" : \"V2 with IPC field\",  \"flags\" : 131,  \"mbit_sec\" : 100,  \"title\" : \"t, {x}\",  \"version\" : 3, ",
+        "\"events\" : [ [ 49.41830734, 0.00000001, 0, 8292, 0, 526, 0, 0, 0, \"bash.8292\"],\n",
+        "[ 49.41895135, 0.00000545, 0, 8287, 0, 73823, 0, 0, 5, \"a]b,.8287\"],\n[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]\n],\n",
+        "\"extra\" : [\n[ 49.41895135, 0.00000545, 0, 8287, 0, -4, 60, -2, 0, \"look here\"]\n],\n",
+        "\"savedview\" : [\n  [\"&#x21d0;\", {\"rangeX\":1396,\"xleft_ts\":49.4,\"grouplength\":[4,54,0,0],\"search_text\":\"\"}],\n",
+        "  [\"&#x2780;\", {\"xleft_ts\":50.08196468481376,\"rowToHilite\":[0]}]\n]}\n\n",
+    );
+
+    #[test]
+    fn callouts_and_views_of_the_original_are_read_and_written_again() {
+        let spans = read(&mut EXPORTED.as_bytes()).unwrap();
+        let meta = &spans.meta;
+        assert_eq!((meta.flags, meta.mbit_sec, meta.title.as_str()), (131, 100, "t, {x}"));
+        assert_eq!(meta.quality, Vec::<String>::new());
+        assert_eq!(spans.spans.iter().map(|s| s.event).collect::<Vec<_>>(), [526, 73823, CALLOUT]);
+        assert_eq!((spans.spans[2].arg, spans.spans[2].ret), (60, -2));
+        assert_eq!(meta.saved_views.iter().map(|v| v.0.as_str()).collect::<Vec<_>>(), ["&#x21d0;", "&#x2780;"]);
+        assert_eq!(meta.saved_views[1].1["xleft_ts"], 50.08196468481376);
+        let mut text = Vec::new();
+        write(&spans, &mut text).unwrap();
+        assert_eq!(read(&mut &text[..]).unwrap(), spans);
+        serde_json::from_slice::<Value>(&text).unwrap();
+        let one_line = String::from_utf8(text).unwrap().replace('\n', " ");
+        assert_eq!(read(&mut one_line.as_bytes()).unwrap(), spans);
+    }
+
+    #[test]
+    fn no_apostrophe_ends_the_script_that_the_original_puts_the_json_into() {
+        let meta = Meta { title: "it's".into(), ..Meta::default() };
+        let spans = Spans { meta, names: vec!["x';alert(1)//".into()], spans: vec![Span::default()] };
+        let mut text = Vec::new();
+        write(&spans, &mut text).unwrap();
+        assert!(!text.contains(&b'\''));
+        let again = read(&mut &text[..]).unwrap();
+        assert_eq!((again.names, again.meta.title), (spans.names, spans.meta.title));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 // Text beside the picture: the selected span in full, the legend, the banner, the help sheet.
 "use strict";
 
+/** Flag of a trace whose beginning was overwritten. */
+const FLAG_WRAPPED = 0x40;
+
 /**
  * An element with text in it. All text from a trace passes through here or is set as textContent.
  * @param {string} tag
@@ -121,42 +124,14 @@ function detailsOf(store, i) {
   return lines;
 }
 
-/** @param {App} app @param {HTMLElement} element */
-function showLegend(app, element) {
-  const { css } = app.palette;
-  /** @type {[string, string, string][]} */
-  const kinds = [
-    ["line", css.idle, "idle"], ["dashes", css.lowPower, "low power"], ["half", css.cexit, "leaving idle"],
-    ["half", css.users[0], "user, by thread"], ["full", css.syscall[0], "system call"], ["full", css.trap[0], "fault"],
-    ["full", css.irq[0], "interrupt"], ["full", css.bh[0], "bottom half"], ["full", css.sched[0], "scheduler"],
-    ["dashes", css.wakeup, "wakeup"],
-  ];
-  const used = new Set();
-  for (const [e, event] of app.store.events.entries()) {
-    if (kindOfEvent(event) === Kind.WAIT) used.add(waitLetter(app.store.events[e]));
-  }
-  const waits = WAITS.filter(([letter]) => used.has(letter));
-  element.replaceChildren(
-    ...kinds.map(([shape, color, text]) => legendEntry(shape, color, text)),
-    ...waits.map(([letter, word]) => legendEntry("wait", app.palette.wait(letter), `${letter}: waits for ${word}`)),
-  );
-}
-
-/** @param {string} shape @param {string} color @param {string} text */
-function legendEntry(shape, color, text) {
-  const entry = document.createElement("span");
-  const swatch = textElement("i", "", shape);
-  swatch.style.setProperty("--color", color);
-  entry.append(swatch, text);
-  return entry;
-}
-
 /** Says above the picture what is missing from it. @param {Store} store @param {HTMLElement} banner */
-function showBanner(store, banner) {
-  const sentences = store.meta.quality.map(shownName);
-  if (store.meta.lost > 0) sentences.unshift(`${store.meta.lost.toLocaleString("en")} events were lost while recording`);
+function showBanner({ meta }, banner) {
+  const missing = meta.quality.map(shownName);
+  if (meta.lost > 0) missing.unshift(`${meta.lost.toLocaleString("en")} events were lost while recording`);
+  const sentences = missing.length > 0 ? [`This trace is not complete: ${missing.join("; ")}.`] : [];
+  if ((meta.flags & FLAG_WRAPPED) !== 0) sentences.push("This is the end of a longer recording: what came before was overwritten.");
   banner.hidden = sentences.length === 0;
-  banner.textContent = `This trace is not complete: ${sentences.join("; ")}.`;
+  banner.textContent = sentences.join(" ");
 }
 
 /** Keys and gestures by what they are for. @type {readonly [string, readonly [string, string][]][]} */

@@ -33,7 +33,7 @@ function drawFrame(app, c) {
   write(byId("about").textContent, "11px", palette.css.dim, end + 14, FIGURE_TITLE / 2);
   write(`${axis.baseText} +`, "11px", palette.css.dim, 10, height - AXIS_HEIGHT / 2);
   for (const item of view.seen()) {
-    const y = FIGURE_TITLE + view.top(item) + item.h / 2;
+    const y = FIGURE_TITLE + view.middle(item);
     if (y < FIGURE_TITLE + MARKS_HEIGHT || y > FIGURE_TITLE + MARKS_HEIGHT + view.rowsSeen) continue;
     if (item.row < 0) {
       write(item.group.title, "bold 12px", palette.css.measure, 10, y);

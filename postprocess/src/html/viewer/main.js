@@ -17,6 +17,9 @@ class App {
     this.marks = laneOfKind(store, kinds, Kind.MARK);
     this.view = new View(store);
     this.search = new Search(store);
+    this.highlight = new LitRows(this.groups);
+    this.focus = new Focus(store, this.search, this.highlight);
+    this.layers = new Layers(this);
     this.picture = new Picture(this, byId("base"));
     this.overlay = new Overlay(this, byId("overlay"));
     this.labels = new Labels(byId("labels"));
@@ -52,10 +55,12 @@ class App {
     const { meta, n } = this.store;
     byId("title").textContent = shownName(meta.title);
     const about = [meta.host, meta.kernel, meta.cpuModel, `${n.toLocaleString("en")} spans`];
-    byId("about").textContent = about.filter((text) => text !== "").map(shownName).join("  \u00b7  ");
+    about.push(overheadText(this.store, this.view));
+    byId("about").textContent = byId("about").title = about.filter((text) => text !== "").map(shownName).join("  \u00b7  ");
     showBanner(this.store, byId("banner"));
     byId("empty").hidden = n > 0;
     fillHelp(this.help);
+    this.layers.fill(byId("layers"));
     this.listen();
     lookChanged(this);
     this.takeSize();
@@ -129,6 +134,7 @@ class App {
     const began = performance.now();
     const { view } = this;
     this.stale.view = this.stale.overlay = false;
+    view.freshen(this.groups);
     this.axis = axisOf(this.store.meta.tracebase, view.t0, view.t1, view.width / 95);
     this.picture.draw();
     this.drawOverlay();
@@ -201,7 +207,7 @@ class App {
 
   /** Searches all spans of one name. @param {number} name its index */
   searchName(name) {
-    this.find({ ...NOTHING, pattern: joined(this.search.query.pattern, exactly(this.store.names[name])) });
+    this.find({ ...NOTHING, pattern: patternWith(this.search.query.pattern, exactly(this.store.names[name])) });
   }
 
   /** @param {number} direction */
@@ -243,13 +249,22 @@ class App {
     const group = having.find((g) => !g.collapsed) ?? having[0];
     if (!group) return;
     if (group.collapsed) this.toggleGroup(group);
+    this.view.freshen(this.groups);
     const item = this.view.itemsOf.get(group)?.[group.rowOf(i)];
     if (item) this.view.reveal(item);
   }
 
   /** @param {Group} group */
   toggleGroup(group) {
-    group.collapsed = !group.collapsed;
+    turnGroup(group);
+    this.view.layOut(this.groups);
+    this.viewChanged();
+  }
+
+  /** Highlights a row or stops it; with it all rows named alike, if asked. @param {Group} group @param {number} row @param {boolean} alike */
+  highlightRow(group, row, alike) {
+    if (alike) this.highlight.toggleAlike(group, row);
+    else this.highlight.toggle(group, row);
     this.view.layOut(this.groups);
     this.viewChanged();
   }
@@ -283,6 +298,7 @@ class App {
   clear() {
     if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
     this.listing = false;
+    this.highlight.clear();
     this.find({ ...NOTHING, ignoreCase: this.search.query.ignoreCase });
     this.measure(null);
   }
@@ -327,6 +343,9 @@ function handle(app) {
     chain: () => app.chain.map(({ arc, cause, wait }) => ({
       arc: describe(arc), cause: cause < 0 ? null : describe(cause), wait: wait < 0 ? null : describe(wait),
     })),
+    layers: () => Object.fromEntries(app.layers.list.map(({ id, states, state }) => [id, states[state]])),
+    turn: (/** @type {string} */ id) => app.layers.turn(id, 1),
+    drawn: () => drawnBy(app.picture, app.overlay),
     draws: () => app.draws,
     lastDraw: () => app.lastDraw,
   };

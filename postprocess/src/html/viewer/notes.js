@@ -106,7 +106,7 @@ class Notes {
     const item = group && view.itemsOf.get(group)?.[group.rowOf(note.i)];
     const x = view.x(note.from);
     if (!item || x < 0 || x > view.width) return null;
-    const y = view.top(item) + item.h / 2;
+    const y = view.middle(item);
     return y < MARKS_HEIGHT || y > MARKS_HEIGHT + view.rowsSeen ? null : { x, y };
   }
 

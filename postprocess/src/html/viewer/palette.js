@@ -77,6 +77,7 @@ class Palette {
     this.shades[Kind.LOW_POWER] = [css.lowPower];
     this.shades[Kind.C_EXIT] = [css.cexit];
     this.shades[Kind.USER] = css.users;
+    this.shades[Kind.LOST] = [css.grey];
     this.shades[Kind.SYSCALL] = css.syscall;
     this.shades[Kind.TRAP] = css.trap;
     this.shades[Kind.IRQ] = css.irq;

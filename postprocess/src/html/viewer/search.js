@@ -21,7 +21,7 @@ const JOINED_MOST = 2;
 const exactly = (name) => `^${name.slice(0, NAME_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
 
 /** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
-function joined(before, one) {
+function patternWith(before, one) {
   if (!/^\^.*\$$/.test(before) || before === one) return one;
   const parts = before.split(/(?<=\$)\|(?=\^)/);
   return parts.includes(one) ? one : [...parts, one].slice(-JOINED_MOST).join("|");
