@@ -2,8 +2,9 @@
 //! What the tiers share: raw traces built entry by entry, as the recorder would have written them.
 //!
 //! [`Trace`] is the file, [`Recorder`] one CPU. Time is given in counts; with the default clock one count is 10 ns, so
-//! counts are the units of the event text. [`ctf`] compares our reading of a trace with babeltrace2's.
+//! counts are the units of the event text. [`ctf`] compares our reading of a trace with babeltrace2's, [`chromium`] drives a page.
 
+pub mod chromium;
 pub mod ctf;
 
 use std::collections::BTreeMap;

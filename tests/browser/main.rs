@@ -8,4 +8,5 @@ mod drive;
 mod made;
 mod drawn;
 mod real;
+mod tools;
 mod types;

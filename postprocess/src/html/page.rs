@@ -17,7 +17,7 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 32] = [
+const SCRIPTS: [(&str, &str); 42] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("decode.js", include_str!("viewer/decode.js")),
@@ -28,6 +28,7 @@ const SCRIPTS: [(&str, &str); 32] = [
     ("highlight.js", include_str!("viewer/highlight.js")),
     ("view.js", include_str!("viewer/view.js")),
     ("palette.js", include_str!("viewer/palette.js")),
+    ("look.js", include_str!("viewer/look.js")),
     ("axis.js", include_str!("viewer/axis.js")),
     ("compose.js", include_str!("viewer/compose.js")),
     ("strips.js", include_str!("viewer/strips.js")),
@@ -40,15 +41,24 @@ const SCRIPTS: [(&str, &str); 32] = [
     ("layers.js", include_str!("viewer/layers.js")),
     ("overlay.js", include_str!("viewer/overlay.js")),
     ("hit.js", include_str!("viewer/hit.js")),
+    ("seek.js", include_str!("viewer/seek.js")),
     ("search.js", include_str!("viewer/search.js")),
+    ("overview.js", include_str!("viewer/overview.js")),
     ("labels.js", include_str!("viewer/labels.js")),
     ("legend.js", include_str!("viewer/legend.js")),
     ("chain.js", include_str!("viewer/chain.js")),
+    ("notes.js", include_str!("viewer/notes.js")),
+    ("views.js", include_str!("viewer/views.js")),
+    ("step.js", include_str!("viewer/step.js")),
+    ("svg.js", include_str!("viewer/svg.js")),
+    ("figure.js", include_str!("viewer/figure.js")),
     ("save.js", include_str!("viewer/save.js")),
     ("totals.js", include_str!("viewer/totals.js")),
+    ("list.js", include_str!("viewer/list.js")),
     ("details.js", include_str!("viewer/details.js")),
     ("address.js", include_str!("viewer/address.js")),
     ("input.js", include_str!("viewer/input.js")),
+    ("keys.js", include_str!("viewer/keys.js")),
     ("main.js", include_str!("viewer/main.js")),
 ];
 
@@ -112,6 +122,20 @@ fn escaped_json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All scripts share one scope, and the later of two functions of one name takes the place of the first in silence.
+    #[test]
+    fn no_two_scripts_define_one_name() {
+        let defined = |line: &'static str| {
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let rest = ["function ", "class ", "const ", "let "].iter().find_map(|word| line.strip_prefix(word))?;
+            rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+        };
+        let mut names: Vec<_> = SCRIPTS.iter().flat_map(|(_, text)| text.lines().filter_map(defined)).collect();
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(names.len() > 100 && twice.is_empty(), "{twice:?}");
+    }
 
     #[test]
     fn no_script_or_style_ends_its_own_element() {
