@@ -3,8 +3,9 @@
 //!
 //! [`Trace`] is the file, [`Recorder`] one CPU. Time is given in counts; with the default clock one count is 10 ns, so
 //! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one; [`ctf`] compares our reading
-//! of a trace with babeltrace2's.
+//! of a trace with babeltrace2's, [`chromium`] drives a page.
 
+pub mod chromium;
 pub mod ctf;
 pub mod repeat;
 

@@ -34,6 +34,8 @@ pub mod source;
 
 use serde::{Deserialize, Serialize};
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER, USER_FIRST};
 
 pub use build::{build, build_from};
@@ -100,7 +102,13 @@ pub struct Meta {
     pub lost: u64,
     /// What was damaged, cut or repaired, a sentence each; shown as a banner.
     pub quality: Vec<String>,
+    /// Views that the original's viewer saved.
+    pub saved_views: Vec<SavedView>,
 }
+
+/// A view that the original's viewer saved: its name, as HTML, and its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedView(pub String, pub serde_json::Map<String, serde_json::Value>);
 
 /// What the span builder counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -127,6 +127,8 @@ pub const IDLE_EXIT: u32 = 0x20000;
 pub const LOST: u32 = 0x30000;
 /// Arc from a wakeup to the run it leads to.
 pub const WAKEUP_ARC: i32 = -3;
+/// A note beside a span, by the original's viewer: the argument and the return value are its distance from the span.
+pub const CALLOUT: i32 = -4;
 /// Arc from an interrupt's sender to its arrival.
 pub const IPI_ARC: i32 = -7;
 
