@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The recorded samples are whole, and show what samples/README.md says.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use kutrace_tests::repeat::Recorded;
-use postprocess::event::number::SYSCALL;
+use postprocess::event::number::{is_execution, SYSCALL};
 use postprocess::event::Events;
 use postprocess::raw;
-use postprocess::span::{build, check, Spans};
+use postprocess::span::{build, check, Span, Spans};
+
+use crate::golden::assert_golden;
 
 fn bytes(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name)).unwrap()
@@ -21,6 +24,48 @@ fn sample(name: &str) -> (Events, Spans) {
     assert_eq!(check(&spans, &events.meta.intervals, &tally), [""; 0]);
     assert_eq!((tally.repairs, tally.late, tally.unknown), (0, 0, 0));
     (events, spans)
+}
+
+/// What the spans add up to: of each activity, point, arc and wait the number of spans and their time.
+fn summary(spans: &Spans) -> String {
+    let mut sums: BTreeMap<(Kind, &str), (usize, i64)> = BTreeMap::new();
+    for s in &spans.spans {
+        let (count, time) = sums.entry((Kind::of(s), &spans.names[s.name as usize])).or_default();
+        *count += 1;
+        *time += s.dur;
+    }
+    let line =
+        |((kind, name), (count, time)): (&(Kind, &str), &(usize, i64))| format!("{kind:?} {name}: {count}, {time}\n");
+    sums.iter().map(line).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Arc,
+    Execution,
+    Point,
+    Wait,
+    Other,
+}
+
+impl Kind {
+    fn of(s: &Span) -> Kind {
+        match s.event {
+            ..0 => Kind::Arc,
+            event if is_execution(event) => Kind::Execution,
+            0x200..=0x27f => Kind::Point,
+            0x300..=0x319 => Kind::Wait,
+            _ => Kind::Other,
+        }
+    }
+}
+
+#[test]
+fn the_samples_add_up_as_recorded() {
+    for name in ["hello", "convoy", "pipeline", "redis"] {
+        let (_, spans) = sample(&format!("{name}.raw"));
+        assert_golden(&format!("samples/{name}.txt"), &summary(&spans));
+    }
 }
 
 #[test]

@@ -6,8 +6,23 @@
 use std::io::{self, BufRead};
 
 use super::names::Names;
-use super::{digits, number, Event, Interval, Meta};
-use crate::batch::Batch;
+use super::source::Source;
+use super::{digits, number, Event, Events, Interval, Meta, CPUS_MAX};
+use crate::batch::{Batch, Renumber};
+
+/// Reads all events, from text or frames.
+///
+/// # Errors
+/// Whatever `input` answers, or that the frames are of a version not known.
+pub fn read(input: impl BufRead) -> io::Result<Events> {
+    let mut source = Source::open(input)?;
+    let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
+    while let Some(mut batch) = source.batch()? {
+        renumber.receive(&mut batch, &mut names);
+        events.append(&mut batch.rows);
+    }
+    Ok(Events { meta: source.finish(), names, events })
+}
 
 /// Events handed on at a time.
 const BATCH: usize = 1 << 12;
@@ -146,8 +161,19 @@ impl<R: BufRead> Text<R> {
             "FLAGS" => meta.flags |= value.parse().unwrap_or(0),
             "LOST" => meta.lost = meta.lost.saturating_add(value.parse().unwrap_or(0)),
             "QUALITY" => meta.quality.push(value.to_string()),
-            "CPU" => meta.intervals.extend(interval(value)),
+            "CPU" => match interval(value) {
+                Some(i) => self.traced(i),
+                None => self.unread += 1,
+            },
             _ => {}
+        }
+    }
+
+    /// Takes the interval of a CPU; of two for one CPU, what is between their ends.
+    fn traced(&mut self, i: Interval) {
+        match self.meta.intervals.iter_mut().find(|known| known.cpu == i.cpu) {
+            Some(known) => (known.from, known.to) = (known.from.min(i.from), known.to.max(i.to)),
+            None => self.meta.intervals.push(i),
         }
     }
 
@@ -164,8 +190,9 @@ impl<R: BufRead> Text<R> {
 
 fn interval(text: &str) -> Option<Interval> {
     let mut fields = Fields { rest: text.as_bytes() };
-    let cpu = u32::try_from(fields.number()?).ok()?;
-    Some(Interval { cpu, from: fields.number()?, to: fields.number()? })
+    let cpu = u32::try_from(fields.number()?).ok().filter(|&cpu| cpu < CPUS_MAX)?;
+    let (from, to) = (fields.number()?, fields.number()?);
+    (from <= to).then_some(Interval { cpu, from, to })
 }
 
 /// The blank-separated fields of a line.
