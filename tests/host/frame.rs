@@ -5,7 +5,8 @@ use std::io::Cursor;
 
 use kutrace_tests::{busy, Random};
 use postprocess::batch::Row;
-use postprocess::event::source::{read, Source};
+use postprocess::event::read::read;
+use postprocess::event::source::Source;
 use postprocess::event::{Event, Events};
 use postprocess::frame::Writer;
 use postprocess::span::held::Held;

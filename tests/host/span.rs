@@ -11,7 +11,7 @@ use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, MWAIT, RUNNABLE, 
 use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
 use kutrace_tests::Trace;
 use postprocess::event::names::Names;
-use postprocess::event::source::read;
+use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events, Interval, Meta};
 use postprocess::raw;

@@ -3,7 +3,7 @@
 
 use kutrace_tests::busy;
 use postprocess::event::names::Names;
-use postprocess::event::source::read;
+use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{number, BlockLine, Event, Events, Interval, Meta};
 use postprocess::raw;

@@ -34,7 +34,7 @@ impl Trace {
             out.event(&event, &names).unwrap();
         }
         out.finish(&raw.finish(&decoder)).unwrap();
-        let events = event::source::read(&mut &text[..]).unwrap();
+        let events = event::read::read(&mut &text[..]).unwrap();
         let (spans, tally) = span::build(events.clone());
         Trace { events, spans, tally }
     }

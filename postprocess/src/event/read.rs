@@ -6,8 +6,23 @@
 use std::io::{self, BufRead};
 
 use super::names::Names;
-use super::{digits, number, Event, Interval, Meta};
-use crate::batch::Batch;
+use super::source::Source;
+use super::{digits, number, Event, Events, Interval, Meta};
+use crate::batch::{Batch, Renumber};
+
+/// Reads all events, from text or frames.
+///
+/// # Errors
+/// Whatever `input` answers, or that the frames are of a version not known.
+pub fn read(input: impl BufRead) -> io::Result<Events> {
+    let mut source = Source::open(input)?;
+    let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
+    while let Some(mut batch) = source.batch()? {
+        renumber.receive(&mut batch, &mut names);
+        events.append(&mut batch.rows);
+    }
+    Ok(Events { meta: source.finish(), names, events })
+}
 
 /// Events handed on at a time.
 const BATCH: usize = 1 << 12;

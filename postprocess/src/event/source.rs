@@ -3,10 +3,9 @@
 
 use std::io::{self, BufRead};
 
-use super::names::Names;
 use super::read::Text;
-use super::{Event, Events, Meta};
-use crate::batch::{Batch, Renumber};
+use super::{Event, Meta};
+use crate::batch::Batch;
 use crate::frame;
 
 /// Where events come from.
@@ -56,18 +55,4 @@ impl<R: BufRead> Source<R> {
             Source::Frames(frames) => frames.finish(),
         }
     }
-}
-
-/// Reads all events.
-///
-/// # Errors
-/// As [`Source::open`].
-pub fn read(input: impl BufRead) -> io::Result<Events> {
-    let mut source = Source::open(input)?;
-    let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
-    while let Some(mut batch) = source.batch()? {
-        renumber.receive(&mut batch, &mut names);
-        events.append(&mut batch.rows);
-    }
-    Ok(Events { meta: source.finish(), names, events })
 }

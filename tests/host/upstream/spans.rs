@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use postprocess::event::number::{self, is_execution, IDLE_EXIT, IPI_ARC, RUNNABLE, SCHED_OLD, SOFTIRQ, WAKEUP_ARC};
-use postprocess::event::source::read;
+use postprocess::event::read::read;
 use postprocess::event::Event;
 use postprocess::span::{build, check, json, Spans};
 
