@@ -30,5 +30,6 @@ mod upstream;
 mod page;
 mod dump;
 mod verdict;
+mod summary;
 mod companion;
 mod samples;

@@ -36,8 +36,13 @@ struct Args {
 /// Spans in memory before they go to a file in the folder for temporary files: 0.25 GB of them.
 const MOST: usize = 1 << 22;
 
+const EXAMPLES: [&str; 2] = [
+    "rawtoevent t.trace | eventtospan | spantohtml > t.html",
+    "rawtoevent t.trace | eventtospan --check --title 'a slow request' > t.json",
+];
+
 fn main() -> ExitCode {
-    cli::end("eventtospan", run(Args::parse()))
+    cli::end("eventtospan", run(cli::parse(EXAMPLES)))
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
@@ -55,7 +60,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     if args.check {
         let violations = span::check(&spans, &meta.intervals, &tally);
         for sentence in &violations {
-            eprintln!("eventtospan: {}: {sentence}", input.name);
+            cli::say(format_args!("eventtospan: {}: {sentence}", input.name));
         }
         if !violations.is_empty() {
             bail!("{}: the spans are not sound", input.name);
@@ -72,8 +77,15 @@ fn say(spans: usize, tally: &Tally) {
     let percent = |part: i64| part as f64 * 100.0 / all;
     let (user, system, idle) = (percent(tally.user), percent(tally.system), percent(tally.idle));
     let lost = percent(tally.lost);
-    eprintln!("eventtospan: {spans} spans, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost");
-    eprintln!("eventtospan: {} repairs, {} late, {} unknown events", tally.repairs, tally.late, tally.unknown);
+    cli::say(format_args!(
+        "eventtospan: {spans} spans, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost"
+    ));
+    cli::say(format_args!(
+        "eventtospan: {} repairs, {} late, {} unknown events",
+        tally.repairs, tally.late, tally.unknown
+    ));
     let Tally { wakeups, runs, repeated, pending, .. } = tally;
-    eprintln!("eventtospan: {wakeups} wakeups: {runs} led to a run, {repeated} repeated, {pending} pending at the end");
+    cli::say(format_args!(
+        "eventtospan: {wakeups} wakeups: {runs} led to a run, {repeated} repeated, {pending} pending at the end"
+    ));
 }

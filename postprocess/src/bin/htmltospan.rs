@@ -25,8 +25,10 @@ struct Args {
     form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] = ["htmltospan t.html > t.json", "htmltospan t.html | spantoprof | spantohtml > prof.html"];
+
 fn main() -> ExitCode {
-    cli::end("htmltospan", run(&Args::parse()))
+    cli::end("htmltospan", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {

@@ -35,8 +35,11 @@ struct Args {
 /// Sentences about damage shown before the rest is only counted.
 const SHOWN: usize = 20;
 
+const EXAMPLES: [&str; 2] =
+    ["rawtoevent t.trace | grep -w futex | head", "rawtoevent t.trace | eventtospan | spantohtml > t.html"];
+
 fn main() -> ExitCode {
-    cli::end("rawtoevent", run(&Args::parse()))
+    cli::end("rawtoevent", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -58,14 +61,16 @@ fn write<T: Trace>(trace: &T, input: &str, args: &Args) -> anyhow::Result<Outcom
         if args.binary { frames(trace, &mut decoder, &mut names) } else { text(trace, &mut decoder, &mut names) };
     let meta = written.context("stdout")?;
     for sentence in meta.quality.iter().take(SHOWN) {
-        eprintln!("rawtoevent: {input}: {sentence}");
+        cli::say(format_args!("rawtoevent: {input}: {sentence}"));
     }
     if let Some(more @ 1..) = meta.quality.len().checked_sub(SHOWN) {
-        eprintln!("rawtoevent: {input}: and {more} more");
+        cli::say(format_args!("rawtoevent: {input}: and {more} more"));
     }
     let Counts { events, unknown_returns: unknown, .. } = T::counts(&decoder);
     let (cpus, lost) = (meta.intervals.len(), meta.lost);
-    eprintln!("rawtoevent: {events} events on {cpus} CPUs, {lost} lost, {unknown} returns from unknown system calls");
+    cli::say(format_args!(
+        "rawtoevent: {events} events on {cpus} CPUs, {lost} lost, {unknown} returns from unknown system calls"
+    ));
     Ok(if meta.is_whole() { Outcome::Whole } else { Outcome::Damaged })
 }
 

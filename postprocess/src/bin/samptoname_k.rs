@@ -27,8 +27,13 @@ struct Args {
     form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] = [
+    "sudo cat /proc/kallsyms > kallsyms; samptoname_k kallsyms t.json > named.json",
+    "rawtoevent t.trace | eventtospan | samptoname_k kallsyms | spantohtml > t.html",
+];
+
 fn main() -> ExitCode {
-    cli::end("samptoname_k", run(&Args::parse()))
+    cli::end("samptoname_k", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -38,6 +43,6 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     let (mut spans, place) = spans::read(args.file.as_ref())?;
     let count = sample::name(&mut spans, PC_SAMPLE + 1, |_, pc| symbols.find(pc).map(str::to_string));
     spans::write(&spans, args.form)?;
-    eprintln!("samptoname_k: {} samples named, {} not known", count.named, count.unknown);
+    cli::say(format_args!("samptoname_k: {} samples named, {} not known", count.named, count.unknown));
     Ok(spans::outcome("samptoname_k", &place, &spans.meta))
 }

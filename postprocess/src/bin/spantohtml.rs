@@ -32,11 +32,14 @@ struct Options {
 /// Bytes of memory for spans, at most.
 const MEMORY: usize = 2 << 30;
 
+const EXAMPLES: [&str; 2] =
+    ["spantohtml t.json > t.html", "rawtoevent t.trace | eventtospan | spantohtml --title 'before' > before.html"];
+
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options: Options = cli::parse(EXAMPLES);
     if io::stdout().is_terminal() {
-        eprintln!("spantohtml: standard output: a terminal cannot show a page");
-        eprintln!("hint: spantohtml t.json > t.html");
+        cli::say(format_args!("spantohtml: standard output: a terminal cannot show a page"));
+        cli::say(format_args!("hint: spantohtml t.json > t.html"));
         return ExitCode::from(2);
     }
     cli::end("spantohtml", run(options))

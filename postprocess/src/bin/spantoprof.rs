@@ -32,8 +32,11 @@ struct Args {
     form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["spantoprof t.json | spantohtml > prof.html", "spantoprof --group t.json | spantohtml > groups.html"];
+
 fn main() -> ExitCode {
-    cli::end("spantoprof", run(&Args::parse()))
+    cli::end("spantoprof", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {

@@ -30,8 +30,11 @@ struct Args {
     form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["spantospan 100 t.json | spantohtml > coarse.html", "rawtoevent t.trace | eventtospan | spantospan 1000 > t.json"];
+
 fn main() -> ExitCode {
-    cli::end("spantospan", run(&Args::parse()))
+    cli::end("spantospan", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {

@@ -33,8 +33,11 @@ struct Args {
     form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["spantotrim 39.2 43.9 < t.json > part.json", "spantotrim slow -i t.json | spantohtml > slow.html"];
+
 fn main() -> ExitCode {
-    cli::end("spantotrim", run(&Args::parse()))
+    cli::end("spantotrim", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {

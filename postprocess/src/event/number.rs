@@ -137,7 +137,7 @@ pub const CALLOUT: i32 = -4;
 pub const IPI_ARC: i32 = -7;
 
 /// How deep an activity nests; a call closes what cannot be below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// User code, and idle.
     User,

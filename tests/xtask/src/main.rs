@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`, `soak`), a guest (`vm`) and numbers (`bench`).
+//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`, `soak`), a guest (`vm`), numbers (`bench`) and manuals (`man`).
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod toolchain;
 mod kernel;
 mod module;
 mod tools;
+mod man;
 mod guest;
 mod vm;
 mod demo;
@@ -45,6 +46,8 @@ enum Task {
     Soak,
     /// Print what tracing costs, instructions, nanoseconds, bytes; and how fast a page is made
     Bench(bench::BenchArgs),
+    /// Write manual pages and completions below target/share, for packages
+    Man,
 }
 
 fn main() -> ExitCode {
@@ -54,6 +57,10 @@ fn main() -> ExitCode {
         Task::Test => test::run(),
         Task::Soak => test::soak(),
         Task::Bench(args) => bench::run(&args).map(|()| 0),
+        Task::Man => man::run().map(|share| {
+            eprintln!("xtask: man: {}", share.display());
+            0
+        }),
     };
     match result {
         Ok(status) => ExitCode::from(status),

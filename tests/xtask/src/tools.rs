@@ -11,7 +11,7 @@ use crate::progress::{self, tied};
 /// The folder with the release binaries, brought up to date.
 pub fn ensure() -> Result<PathBuf> {
     let mut cargo = tied("cargo");
-    cargo.args(["build", "--release", "--locked", "--package", "kutrace", "--package", "postprocess"]);
+    cargo.args(["build", "--release", "--locked", "--package", "kutrace-control", "--package", "postprocess"]);
     cargo.current_dir(place::checkout());
     let target = place::made(place::target())?;
     progress::run("tools: building", &mut cargo, &target.join("tools.log"))?;

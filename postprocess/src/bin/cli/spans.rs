@@ -67,10 +67,10 @@ fn write_frames(all: &Spans, runs: Runs<File>, out: &mut impl Write) -> io::Resu
 /// Says what is missing from spans read from `place`.
 pub fn outcome(tool: &str, place: &str, meta: &Meta) -> Outcome {
     for sentence in &meta.quality {
-        eprintln!("{tool}: {place}: {sentence}");
+        super::say(format_args!("{tool}: {place}: {sentence}"));
     }
     if meta.lost > 0 {
-        eprintln!("{tool}: {place}: {} events were lost while recording", meta.lost);
+        super::say(format_args!("{tool}: {place}: {} events were lost while recording", meta.lost));
     }
     if meta.lost == 0 && meta.quality.is_empty() {
         Outcome::Whole

@@ -37,8 +37,11 @@ struct Args {
     form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["samptoname_u maps t.json > named.json", "samptoname_u --root /mnt/box maps t.json | spantohtml > t.html"];
+
 fn main() -> ExitCode {
-    cli::end("samptoname_u", run(&Args::parse()))
+    cli::end("samptoname_u", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -56,8 +59,8 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     });
     spans::write(&spans, args.form)?;
     for unread in &programs.unread {
-        eprintln!("samptoname_u: {unread}");
+        cli::say(format_args!("samptoname_u: {unread}"));
     }
-    eprintln!("samptoname_u: {} samples named, {} not known", count.named, count.unknown);
+    cli::say(format_args!("samptoname_u: {} samples named, {} not known", count.named, count.unknown));
     Ok(spans::outcome("samptoname_u", &place, &spans.meta))
 }
