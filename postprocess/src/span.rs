@@ -35,8 +35,6 @@ pub mod source;
 
 use serde::{Deserialize, Serialize};
 
-use serde::{Deserialize, Serialize};
-
 use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER, USER_FIRST};
 
 pub use build::{build, build_from};
