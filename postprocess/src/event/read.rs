@@ -29,8 +29,8 @@ const BATCH: usize = 1 << 12;
 
 /// Reads event lines.
 ///
-/// Text of format 5 or later, said before its first event, is ordered, and is handed on as it is read. Any other is read
-/// to its end and ordered first.
+/// Text of format 5 or later, said before its first event, is ordered, and is handed on as it is read; a line that is
+/// out of order gets the time of the line before. Any other text is read to its end and ordered first.
 #[derive(Debug)]
 pub struct Text<R> {
     input: R,
@@ -41,6 +41,9 @@ pub struct Text<R> {
     sent: usize,
     events: Vec<Event>,
     ordered: bool,
+    /// Time of the last event of ordered text, and how many came with an earlier one.
+    last: i64,
+    late: u64,
     unread: u64,
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
     recent: Vec<u32>,
@@ -54,7 +57,19 @@ impl<R: BufRead> Text<R> {
     pub fn new(input: R) -> io::Result<Text<R>> {
         let meta = Meta { format: 3, ..Meta::default() };
         let (line, names, events, recent) = (Vec::new(), Names::default(), Vec::new(), vec![0; 0x1000]);
-        let mut text = Text { input, line, meta, names, sent: 0, events, ordered: false, unread: 0, recent };
+        let mut text = Text {
+            input,
+            line,
+            meta,
+            names,
+            sent: 0,
+            events,
+            ordered: false,
+            last: i64::MIN,
+            late: 0,
+            unread: 0,
+            recent,
+        };
         while text.events.is_empty() && text.next_line()? {}
         text.ordered = text.meta.format >= 5;
         if !text.ordered {
@@ -85,6 +100,10 @@ impl<R: BufRead> Text<R> {
 
     /// What is known about the whole trace at the end.
     pub fn finish(mut self) -> Meta {
+        if self.late > 0 {
+            let n = self.late;
+            self.meta.quality.push(format!("{n} event lines are out of order; their times are held"));
+        }
         if self.unread > 0 {
             let n = self.unread;
             self.meta.quality.push(format!("{n} lines of the event text could not be read"));
@@ -121,8 +140,14 @@ impl<R: BufRead> Text<R> {
             number::Class::Name => self.name(ts, event, &mut fields),
             _ => self.transition(ts, dur, event, &mut fields),
         };
-        self.events.extend(read);
-        read.is_some()
+        let Some(mut read) = read else { return false };
+        if self.ordered && read.ts < self.last {
+            read.ts = self.last;
+            self.late += 1;
+        }
+        self.last = read.ts;
+        self.events.push(read);
+        true
     }
 
     fn name(&mut self, ts: i64, event: u32, fields: &mut Fields) -> Option<Event> {
