@@ -2,9 +2,11 @@
 //! Blocks in memory: one pool that all CPUs share.
 //!
 //! Invariants: a block belongs to one CPU from the exchange that takes it until it is given back; only that
-//! CPU writes into it. The pool's memory stays until the module is unloaded, after every hook is off.
+//! CPU writes into it. The pool's memory stays until a reset to another size, or until the module is unloaded, after
+//! every hook is off.
 
 use core::cell::UnsafeCell;
+use core::ffi::c_void;
 use core::mem::size_of;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -12,13 +14,10 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use kernel::prelude::*;
 
 use crate::abi::block::{self, COUNTED_WORDS, COUNTERS_AT};
-use crate::abi::command::{IPC, LLC, WRAP};
+use crate::abi::command::{BLOCKS_MAX, IPC, LLC, WRAP};
 use crate::claim::{Block, Position};
 use crate::ffi;
 use crate::lane::PerCpu;
-
-/// Most blocks a pool can have: 64 GiB.
-const BLOCKS_MAX: usize = 1 << 20;
 
 /// Block states.
 const FREE: u32 = 0;
@@ -157,39 +156,49 @@ impl Pool {
     }
 }
 
-/// Allocates the pool, all zero.
-pub fn allocate() -> Result {
+/// Makes the pool one of `blocks` blocks, all zero, or of the size the module was loaded with if that is 0. If there is
+/// no memory for it, or it has that size, it stays as it is. No hook may run; a reset must follow.
+pub fn resize(blocks: u32) -> Result {
     // SAFETY: no precondition.
-    let bytes = unsafe { ffi::kutrace_shim_pool_bytes() };
-    let blocks = (bytes / block::BYTES).min(BLOCKS_MAX);
+    let loaded = unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES;
+    let blocks = if blocks == 0 { loaded } else { blocks as usize }.min(BLOCKS_MAX as usize);
+    if blocks as u64 == pool().blocks {
+        return Ok(());
+    }
     // One more than there are, so that a whole number of them is aligned.
     // SAFETY: no precondition; null is handled below.
     let memory = unsafe { ffi::kutrace_shim_alloc((blocks + 1) * block::BYTES) };
     // SAFETY: as above.
     let states = unsafe { ffi::kutrace_shim_alloc(blocks * size_of::<BlockState>()) };
-    // SAFETY: the module is being loaded; nothing else can reach the pool yet.
-    let pool = unsafe { &mut *POOL.0.get() };
-    pool.memory = memory.cast();
-    pool.first = (memory as u64).next_multiple_of(block::BYTES as u64);
-    pool.states = states.cast();
-    pool.blocks = blocks as u64;
     if memory.is_null() || states.is_null() {
-        free();
+        // SAFETY: null, or allocated above and used by nobody.
+        [memory, states].map(|memory| unsafe { ffi::kutrace_shim_free(memory) });
         return Err(ENOMEM);
     }
+    put(memory, states, blocks as u64);
     Ok(())
 }
 
 /// Frees the pool. No hook and no device may be left.
 pub fn free() {
-    // SAFETY: the module is being unloaded, or failed to load; nothing else can reach the pool.
+    put(ptr::null_mut(), ptr::null_mut(), 0);
+}
+
+/// Puts other memory in the place of the pool's, which is freed; where it is mapped it lives on.
+fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
+    // SAFETY: no hook runs, and the control lock is held or there is no device.
     let pool = unsafe { &mut *POOL.0.get() };
-    for memory in [pool.memory.cast(), pool.states.cast()] {
-        // SAFETY: null, or from kutrace_shim_alloc and not freed before.
-        unsafe { ffi::kutrace_shim_free(memory) };
-    }
-    pool.memory = ptr::null_mut();
-    pool.states = ptr::null_mut();
+    let old = [pool.memory.cast(), pool.states.cast()];
+    // SAFETY: no mapping is made until the lock is given back, below.
+    unsafe { ffi::kutrace_shim_lock_mapping() };
+    pool.memory = memory.cast();
+    pool.first = (memory as u64).next_multiple_of(block::BYTES as u64);
+    pool.states = states.cast();
+    pool.blocks = blocks;
+    // SAFETY: locked above.
+    unsafe { ffi::kutrace_shim_unlock_mapping() };
+    // SAFETY: null, or from kutrace_shim_alloc, and the pool's no more.
+    old.map(|memory| unsafe { ffi::kutrace_shim_free(memory) });
 }
 
 /// Empties the pool and every CPU's state. No hook may run, and no counter be open.
@@ -273,9 +282,9 @@ pub fn print_counts() {
     pr_info!("count: calls={calls} recorded={recorded} lost={lost} overwritten={overwritten} outside={outside}\n");
 }
 
-/// The memory that holds the blocks, and the bytes before the first of them; for mmap.
+/// The memory that holds the blocks, and the bytes before the first of them; for mmap, under its lock.
 #[no_mangle]
-pub extern "C" fn kutrace_pool(skip: &mut u64) -> *mut core::ffi::c_void {
+pub extern "C" fn kutrace_pool(skip: &mut u64) -> *mut c_void {
     let pool = pool();
     *skip = pool.first - pool.memory as u64;
     pool.memory.cast()

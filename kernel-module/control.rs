@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands of /dev/kutrace: info, reset, start, stop, snapshot.
+//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, hold, release.
 //!
 //! shim.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
 //! one at a time.
+//!
+//! Invariant: while an open file holds the recorder, no other file empties, starts or stops it; closed by whatever
+//! means, it holds nothing and no trace runs.
 
 use core::cell::UnsafeCell;
-use core::ffi::{c_long, c_uint};
+use core::ffi::{c_long, c_uint, c_void};
 use core::ptr;
 
 use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Info, Moment, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IPC, LLC, MAX_SHIFT,
-    STATE_EMPTY, STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
+    Info, Moment, Setup, BLOCKS_MAX, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
+    IOCTL_STOP, IPC, LLC, MAX_SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
 };
 use crate::ffi::Ops;
 use crate::{buffer, clock, counters, ffi, hooks, on_each_cpu};
@@ -25,30 +28,38 @@ struct State {
     stop: Moment,
     /// What the kernel's hooks call; null for nothing.
     connected: *const Ops,
+    /// The open file that holds the recorder; null for none. Only compared.
+    holder: *const c_void,
+    /// The process that opened it for that, referenced; null for none.
+    process: *mut c_void,
 }
 
 struct StateCell(UnsafeCell<State>);
 
-// SAFETY: only `kutrace_control`, `prepare` and `end` use it: under the control lock, and while there is no device.
+// SAFETY: only `kutrace_control`, `kutrace_close`, `prepare` and `end` use it: under the control lock, and while there
+// is no device.
 unsafe impl Sync for StateCell {}
 
 static STATE: StateCell = StateCell(UnsafeCell::new(State {
     state: STATE_EMPTY,
-    setup: Setup { flags: 0, shift: 0 },
+    setup: Setup { flags: 0, shift: 0, blocks: 0 },
     start: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
     stop: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
     connected: ptr::null(),
+    holder: ptr::null(),
+    process: ptr::null_mut(),
 }));
 
-/// Runs one ioctl. `argument` is 256 zeroed bytes with the caller's structure at its start.
+/// Runs one ioctl of the open file `file`. `argument` is 256 zeroed bytes with the caller's structure at its start.
 ///
 /// # Safety
 /// The control lock is held and `argument` is valid and aligned for any of the structures.
 #[no_mangle]
-unsafe extern "C" fn kutrace_control(command: c_uint, argument: *mut u8) -> c_long {
+unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argument: *mut u8) -> c_long {
     // SAFETY: the control lock is held.
     let state = unsafe { &mut *STATE.0.get() };
     let result = match command {
+        IOCTL_RESET | IOCTL_START | IOCTL_STOP | IOCTL_HOLD if state.is_held_by_other_than(file) => Err(code::EBUSY),
         IOCTL_INFO => {
             // SAFETY: `argument` is valid for an Info.
             unsafe { argument.cast::<Info>().write(state.info()) };
@@ -63,11 +74,32 @@ unsafe extern "C" fn kutrace_control(command: c_uint, argument: *mut u8) -> c_lo
         }
         // SAFETY: `argument` is valid for a Moment.
         IOCTL_SNAPSHOT => state.snapshot().map(|moment| unsafe { argument.cast::<Moment>().write(moment) }),
+        IOCTL_HOLD => {
+            state.hold(file);
+            Ok(())
+        }
+        IOCTL_RELEASE => {
+            state.release(file);
+            Ok(())
+        }
         _ => Err(code::ENOTTY),
     };
     match result {
         Ok(()) => 0,
         Err(error) => error.to_errno().into(),
+    }
+}
+
+/// An open file is closed, by its process or because that is gone.
+///
+/// # Safety
+/// The control lock is held.
+#[no_mangle]
+unsafe extern "C" fn kutrace_close(file: *const c_void) {
+    // SAFETY: the control lock is held.
+    let state = unsafe { &mut *STATE.0.get() };
+    if state.release(file) {
+        state.stop();
     }
 }
 
@@ -101,11 +133,37 @@ impl State {
             lost: buffer::lost(),
             start: self.start,
             stop: self.stop,
+            // SAFETY: the process is null or referenced.
+            holder: unsafe { ffi::kutrace_shim_process_number(self.process) },
+            reserved: 0,
         }
     }
 
+    fn is_held_by_other_than(&self, file: *const c_void) -> bool {
+        !self.holder.is_null() && !ptr::eq(self.holder, file)
+    }
+
+    fn hold(&mut self, file: *const c_void) {
+        self.release(file);
+        self.holder = file;
+        // SAFETY: called by a process.
+        self.process = unsafe { ffi::kutrace_shim_process() };
+    }
+
+    /// Whether it was held by `file`.
+    fn release(&mut self, file: *const c_void) -> bool {
+        let held = ptr::eq(self.holder, file);
+        if held {
+            self.holder = ptr::null();
+            // SAFETY: the reference that `hold` took is given back once.
+            unsafe { ffi::kutrace_shim_process_put(self.process) };
+            self.process = ptr::null_mut();
+        }
+        held
+    }
+
     fn reset(&mut self, setup: Setup) -> Result {
-        if setup.flags & !(WRAP | IPC | LLC) != 0 || setup.shift > MAX_SHIFT {
+        if setup.flags & !(WRAP | IPC | LLC) != 0 || setup.shift > MAX_SHIFT || setup.blocks > BLOCKS_MAX {
             return Err(code::EINVAL);
         }
         if self.state == STATE_TRACING {
@@ -114,9 +172,11 @@ impl State {
         // Where they cannot be had, the trace in the pool stays.
         counters::open(setup.flags)?;
         counters::close();
+        buffer::resize(setup.blocks)?;
         buffer::reset(setup.flags, setup.shift);
-        let (start, stop) = (Moment::default(), Moment::default());
-        *self = State { state: STATE_EMPTY, setup, start, stop, connected: self.connected };
+        self.state = STATE_EMPTY;
+        self.setup = setup;
+        (self.start, self.stop) = (Moment::default(), Moment::default());
         Ok(())
     }
 

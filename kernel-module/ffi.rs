@@ -50,6 +50,11 @@ extern "C" {
     pub fn kutrace_shim_pool_bytes() -> usize;
     pub fn kutrace_shim_alloc(bytes: usize) -> *mut c_void;
     pub fn kutrace_shim_free(memory: *mut c_void);
+    pub fn kutrace_shim_lock_mapping();
+    pub fn kutrace_shim_unlock_mapping();
+    pub fn kutrace_shim_process() -> *mut c_void;
+    pub fn kutrace_shim_process_number(process: *mut c_void) -> u32;
+    pub fn kutrace_shim_process_put(process: *mut c_void);
     pub fn kutrace_shim_open_call(task: *mut bindings::task_struct) -> u16;
     pub fn kutrace_shim_moment(moment: *mut Moment);
     pub fn kutrace_shim_counter_open(cpu: u32, config: u64, counter: *mut PerfCounter) -> core::ffi::c_int;

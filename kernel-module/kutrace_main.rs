@@ -38,8 +38,7 @@ struct Recorder;
 
 impl kernel::Module for Recorder {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        buffer::allocate()?;
-        let setup = abi::command::Setup { flags: 0, shift: abi::command::DEFAULT_SHIFT };
+        let setup = abi::command::Setup { flags: 0, shift: abi::command::DEFAULT_SHIFT, blocks: 0 };
         // SAFETY: the pool is allocated and reset.
         let add_device = |()| kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
         let ready = control::prepare(setup).and_then(add_device);

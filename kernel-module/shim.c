@@ -9,10 +9,12 @@
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
+#include <linux/pid.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
@@ -64,15 +66,53 @@ size_t kutrace_shim_pool_bytes(void)
 	return (size_t)clamp(tracemb, 1u, 65535u) << 20;
 }
 
-/* Zeroed, and fit to be mapped. Remove when: the kernel crate has vmalloc_user(). */
+/*
+ * Zeroed, and fit to be mapped; NULL rather than the last eighth of the memory
+ * that is available. Remove when: the kernel crate has vmalloc_user().
+ */
 void *kutrace_shim_alloc(size_t bytes)
 {
+	if ((long)(bytes >> PAGE_SHIFT) > si_mem_available() / 8 * 7)
+		return NULL;
 	return vmalloc_user(bytes);
 }
 
 void kutrace_shim_free(void *memory)
 {
 	vfree(memory);
+}
+
+/*
+ * Held to exchange the pool's memory, and to map it. Not the lock of the
+ * commands: a mapping is made under locks that perf takes below that one.
+ */
+static DEFINE_MUTEX(kutrace_mapping_lock);
+
+void kutrace_shim_lock_mapping(void)
+{
+	mutex_lock(&kutrace_mapping_lock);
+}
+
+void kutrace_shim_unlock_mapping(void)
+{
+	mutex_unlock(&kutrace_mapping_lock);
+}
+
+/* The calling process, referenced. Remove when: the kernel crate has Pid. */
+struct pid *kutrace_shim_process(void)
+{
+	return get_pid(task_tgid(current));
+}
+
+/* Its number for the caller; 0 for NULL. */
+u32 kutrace_shim_process_number(struct pid *process)
+{
+	return pid_vnr(process);
+}
+
+void kutrace_shim_process_put(struct pid *process)
+{
+	put_pid(process);
 }
 
 /*
@@ -204,7 +244,7 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 		return -EFAULT;
 
 	mutex_lock(&kutrace_control_lock);
-	ret = kutrace_control(cmd, &argument);
+	ret = kutrace_control(file, cmd, &argument);
 	mutex_unlock(&kutrace_control_lock);
 
 	if (!ret && (_IOC_DIR(cmd) & _IOC_READ) &&
@@ -217,20 +257,33 @@ static int kutrace_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	void *pool;
 	u64 skip;
+	int ret;
 
 	if (!perfmon_capable())
 		return -EPERM;
 	if (vma->vm_flags & VM_WRITE)
 		return -EACCES;
 	vm_flags_clear(vma, VM_MAYWRITE);
+	mutex_lock(&kutrace_mapping_lock);
 	pool = kutrace_pool(&skip);
-	return remap_vmalloc_range(vma, pool, (skip >> PAGE_SHIFT) + vma->vm_pgoff);
+	ret = remap_vmalloc_range(vma, pool, (skip >> PAGE_SHIFT) + vma->vm_pgoff);
+	mutex_unlock(&kutrace_mapping_lock);
+	return ret;
+}
+
+static int kutrace_release(struct inode *inode, struct file *file)
+{
+	mutex_lock(&kutrace_control_lock);
+	kutrace_close(file);
+	mutex_unlock(&kutrace_control_lock);
+	return 0;
 }
 
 static const struct file_operations kutrace_fops = {
 	.owner = THIS_MODULE,
 	.unlocked_ioctl = kutrace_ioctl,
 	.mmap = kutrace_mmap,
+	.release = kutrace_release,
 	.llseek = noop_llseek,
 };
 

@@ -8,7 +8,9 @@
 
 #include <linux/types.h>
 
+struct file;
 struct perf_event;
+struct pid;
 struct task_struct;
 
 /* Room for PerCpu of lane.rs, which asserts the size. */
@@ -37,7 +39,9 @@ union kutrace_argument {
 };
 
 /* Rust. */
-long kutrace_control(unsigned int cmd, union kutrace_argument *argument);
+long kutrace_control(struct file *file, unsigned int cmd,
+		     union kutrace_argument *argument);
+void kutrace_close(struct file *file);
 void *kutrace_pool(u64 *skip);
 
 /* C. */
@@ -49,6 +53,11 @@ void kutrace_shim_pause(void);
 size_t kutrace_shim_pool_bytes(void);
 void *kutrace_shim_alloc(size_t bytes);
 void kutrace_shim_free(void *memory);
+void kutrace_shim_lock_mapping(void);
+void kutrace_shim_unlock_mapping(void);
+struct pid *kutrace_shim_process(void);
+u32 kutrace_shim_process_number(struct pid *process);
+void kutrace_shim_process_put(struct pid *process);
 u16 kutrace_shim_open_call(struct task_struct *task);
 void kutrace_shim_moment(struct kutrace_moment *moment);
 int kutrace_shim_counter_open(u32 cpu, u64 config,

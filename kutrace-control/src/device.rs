@@ -34,6 +34,11 @@ pub trait Recorder: Sized {
     fn stop(&self) -> Result<()>;
     /// Ends every block that is being filled, while tracing in wrap mode goes on; the moment up to which it did.
     fn snapshot(&self) -> Result<Moment>;
+    /// Keeps the recorder for this process: nobody else empties, starts or stops it. If the process ends while tracing,
+    /// so does the trace.
+    fn hold(&self) -> Result<()>;
+    /// Ends [`Recorder::hold`].
+    fn release(&self) -> Result<()>;
     /// The `blocks` blocks of the pool.
     fn pool(&self, blocks: u32) -> Result<Self::Pool>;
 }
@@ -59,15 +64,15 @@ impl Recorder for Device {
     }
 
     fn reset(&self, setup: Setup) -> Result<()> {
-        sys::reset(self.file.as_fd(), setup).map_err(refusal).context("reset").context(PATH)
+        sys::reset(self.file.as_fd(), setup).map_err(|errno| self.refusal(errno)).context("reset").context(PATH)
     }
 
     fn start(&self) -> Result<()> {
-        sys::start(self.file.as_fd()).map_err(refusal).context("start").context(PATH)
+        sys::start(self.file.as_fd()).map_err(|errno| self.refusal(errno)).context("start").context(PATH)
     }
 
     fn stop(&self) -> Result<()> {
-        sys::stop(self.file.as_fd()).map_err(refusal).context("stop").context(PATH)
+        sys::stop(self.file.as_fd()).map_err(|errno| self.refusal(errno)).context("stop").context(PATH)
     }
 
     fn snapshot(&self) -> Result<Moment> {
@@ -82,10 +87,42 @@ impl Recorder for Device {
         sys::snapshot(self.file.as_fd()).map_err(refused).context("snapshot").context(PATH)
     }
 
+    fn hold(&self) -> Result<()> {
+        sys::hold(self.file.as_fd()).map_err(|errno| self.refusal(errno)).context(PATH)
+    }
+
+    fn release(&self) -> Result<()> {
+        sys::release(self.file.as_fd()).map_err(refusal).context("release").context(PATH)
+    }
+
     fn pool(&self, blocks: u32) -> Result<sys::Mapping> {
         ensure!(blocks > 0, "{PATH}: the recorder has no memory");
         let bytes = blocks as usize * block::BYTES;
         sys::Mapping::new(self.file.as_fd(), bytes).map_err(refusal).context("mmap").context(PATH)
+    }
+}
+
+impl Device {
+    /// As [`refusal`], and says who holds the recorder.
+    fn refusal(&self, errno: Errno) -> Failure {
+        match sys::info(self.file.as_fd()) {
+            Ok(info) if errno == Errno::BUSY && info.holder != 0 => held_by(info.holder),
+            _ => refusal(errno),
+        }
+    }
+}
+
+/// That another process holds the recorder.
+pub fn held_by(process: u32) -> Failure {
+    let fact = format_args!("in use by {}", process_name(process)).to_string();
+    Failure::new(fact, format_args!("wait until it ends, or end it: kill {process}"))
+}
+
+/// What to call a process: its number, and its name if it is there.
+pub fn process_name(process: u32) -> String {
+    match std::fs::read_to_string(format!("/proc/{process}/comm")) {
+        Ok(comm) => format!("process {process} ({})", comm.trim_end()),
+        Err(_) => format!("process {process}"),
     }
 }
 
@@ -107,10 +144,7 @@ fn refusal(errno: Errno) -> Failure {
             let fact = "no permission: root, or CAP_PERFMON or CAP_SYS_ADMIN, is needed";
             Failure::new(fact, "sudo kutrace_control ...; a user also needs access to the device file")
         }
-        Errno::BUSY => Failure::new(
-            "in use",
-            "another kutrace_control is at work, or a trace is running: see `kutrace_control status`",
-        ),
+        Errno::BUSY => Failure::new("in use", "another kutrace_control was faster: see `kutrace_control status`"),
         Errno::IO => Failure::new(
             "the TSC of this machine is not stable: times would be wrong",
             "the kernel's log says why: dmesg | grep -i tsc",
@@ -127,6 +161,10 @@ fn refusal(errno: Errno) -> Failure {
             let fact = format!("not a recorder of version {VERSION}");
             Failure::new(fact, "install module and tools from the same release")
         }
+        Errno::NOMEM => Failure::new(
+            "not enough memory for a buffer of this size",
+            "see `free -m`; the buffer is as it was, and so is the trace in it",
+        ),
         other => Failure::new(std::io::Error::from(other), "the kernel's log may say more: dmesg | grep kutrace"),
     }
 }
@@ -145,7 +183,7 @@ mod tests {
     #[test]
     fn each_refusal_is_one_line() {
         let known = [Errno::NOENT, Errno::PERM, Errno::BUSY, Errno::IO, Errno::OPNOTSUPP, Errno::NOSPC, Errno::NOTTY];
-        for errno in known.into_iter().chain([Errno::NOMEM]) {
+        for errno in known.into_iter().chain([Errno::NOMEM, Errno::MFILE]) {
             assert!(!refusal(errno).to_string().contains('\n'));
         }
         assert_eq!(refusal(Errno::NOENT).to_string(), "not there: is the module loaded?");

@@ -4,9 +4,10 @@
 //! Invariant: what is written depends on the arguments only; nothing behind a block's content leaves the pool, but
 //! the counter bytes of that content.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::atomic::AtomicU32;
 
+use anyhow::{ensure, Result};
 use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, COUNTERS_AT, CRC_AT, HEADER_WORDS, UUID_AT, WORDS};
 use kutrace_format::abi::command::{Info, IPC, LLC};
 use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, FLAG_WRAP, FLAG_WRAPPED, NAMES};
@@ -51,23 +52,21 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
 /// Writes a trace: the blocks of `pool` that `selection` names. `written` is told the bytes as they go out.
 ///
 /// # Errors
-/// If `out` fails, or a block is not in the pool any more.
+/// If `out` or `written` fails, or a block is not in the pool any more.
 pub fn write_trace(
     header: &Header,
     pool: &[AtomicU32],
     selection: &Selection,
     names: &Names,
     out: &mut dyn Write,
-    written: &mut dyn FnMut(usize),
-) -> io::Result<()> {
+    written: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<()> {
     out.write_all(&head(header, names))?;
     let mut copy = vec![0; BYTES];
     for choice in &selection.blocks {
-        if !copy_block(pool, choice, header, &mut copy) {
-            return Err(io::Error::other(STARTED_AGAIN));
-        }
+        ensure!(copy_block(pool, choice, header, &mut copy), STARTED_AGAIN);
         out.write_all(&copy)?;
-        written(BYTES);
+        written(BYTES)?;
     }
     Ok(())
 }
@@ -158,7 +157,11 @@ mod tests {
         let selection = Selection::of(&pool, recycling(&info()), u64::MAX);
         let header = header(&info(), &selection, UUID, [9; 16]);
         let (mut file, mut told) = (Vec::new(), 0);
-        write_trace(&header, &pool, &selection, &names, &mut file, &mut |bytes| told += bytes).unwrap();
+        write_trace(&header, &pool, &selection, &names, &mut file, &mut |bytes| {
+            told += bytes;
+            Ok(())
+        })
+        .unwrap();
 
         let (head, rest) = file.split_at(HEADER_BYTES);
         assert_eq!(Header::from_bytes(head.try_into().unwrap()), Some(header));
@@ -211,7 +214,8 @@ mod tests {
         let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
         let header = header(&info(), &selection, UUID, UUID);
         let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let result = write_trace(&header, &pool, &selection, &Names::default(), &mut full, &mut |_| ());
-        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        let result = write_trace(&header, &pool, &selection, &Names::default(), &mut full, &mut |_| Ok(()));
+        let error = result.unwrap_err().downcast::<std::io::Error>().unwrap();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     }
 }

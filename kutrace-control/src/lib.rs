@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Control of the recorder: start it, stop it, write what it holds to a file.
+//! Control of the recorder: start it, stop it, write what it holds to a file, and show what is in the file.
 //!
-//! A command or a line of words becomes calls on a [`session::Session`], which drives the
-//! [`device`] and, at the stop or for a snapshot, selects the blocks, gathers the names and writes the file.
+//! A [`command`] or a line of [`words`] becomes calls on a [`session::Session`], which drives the [`device`] and, at the
+//! stop or for a snapshot, selects the blocks, gathers the names and writes the file.
 
 #![deny(unsafe_code)]
 
 pub mod command;
 pub mod words;
+pub mod quantity;
+pub mod record;
 pub mod session;
 pub mod device;
 mod sys;
 pub mod status;
+pub mod check;
+pub mod mark;
 mod pool;
 pub mod selection;
 pub mod names;
 pub mod dump;
 pub mod snapshot;
 pub mod target;
+pub mod interrupt;
+pub mod show;
 pub mod report;

@@ -5,11 +5,9 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use kutrace_control::command::{self, Arguments};
 use kutrace_control::report;
 
 fn main() -> ExitCode {
-    report::exit(command::run(Arguments::parse()))
+    report::exit(command::run(Arguments::of_process()))
 }

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use crate::interrupt::Interrupted;
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
@@ -18,6 +20,18 @@ pub enum Exit {
     Usage = 2,
     /// Done, but events were lost or blocks were damaged.
     Lost = 3,
+    /// Ended by Ctrl-C or another signal.
+    Interrupted = 130,
+}
+
+/// The status of the process: that of an [`Exit`], or of a command that was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(pub u8);
+
+impl From<Exit> for Status {
+    fn from(exit: Exit) -> Status {
+        Status(exit as u8)
+    }
 }
 
 /// A fact with advice.
@@ -28,6 +42,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// What to do about it.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+
     /// An error that says `fact`, and `hint` on the next line.
     pub fn new(fact: impl Display, hint: impl Display) -> Failure {
         Failure { fact: fact.to_string(), hint: hint.to_string() }
@@ -59,6 +78,9 @@ pub fn fail(error: &anyhow::Error) -> Exit {
         return Exit::Done;
     }
     say(format_args!("{error:#}"));
+    if error.chain().any(|cause| cause.is::<Interrupted>()) {
+        return Exit::Interrupted;
+    }
     if let Some(failure) = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()) {
         let _ = writeln!(io::stderr(), "hint: {}", failure.hint);
     }
@@ -66,9 +88,9 @@ pub fn fail(error: &anyhow::Error) -> Exit {
 }
 
 /// The status of the process, after saying the error if there is one.
-pub fn exit(result: anyhow::Result<Exit>) -> ExitCode {
-    let exit = result.unwrap_or_else(|error| fail(&error));
-    ExitCode::from(exit as u8)
+pub fn exit(result: anyhow::Result<Status>) -> ExitCode {
+    let status = result.unwrap_or_else(|error| fail(&error).into());
+    ExitCode::from(status.0)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -84,6 +106,13 @@ mod tests {
     fn a_closed_pipe_is_a_quiet_end() {
         let error = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("standard output");
         assert_eq!(fail(&error), Exit::Done);
+    }
+
+    #[test]
+    fn an_interrupt_has_a_status_of_its_own_whatever_stands_around_it() {
+        let error = anyhow::Error::from(Interrupted).context("t.trace").context("stop");
+        assert_eq!(fail(&error), Exit::Interrupted);
+        assert_eq!(Status::from(Exit::Interrupted), Status(130));
     }
 
     #[test]

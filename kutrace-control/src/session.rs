@@ -3,21 +3,23 @@
 //!
 //! Invariants: the recorder is opened by the first command that needs it and held to the end; names are
 //! gathered while it does not trace, or behind the end of a snapshot, so that gathering is not in the trace; a
-//! trace stays in the recorder until the next start, whatever becomes of the file.
+//! trace stays in the recorder until the next start, whatever becomes of the file; while one is written nobody else can
+//! start another.
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use anyhow::{bail, ensure, Result};
-use indicatif::{ProgressBar, ProgressStyle};
+use anyhow::{bail, ensure, Context, Result};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::{Info, Setup, DEFAULT_SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING};
 use kutrace_format::file::Header;
 use rustix::time::{clock_gettime, ClockId};
 
-use crate::device::Recorder;
+use crate::device::{held_by, Recorder, PATH};
 use crate::dump;
+use crate::interrupt::Hold;
 use crate::names::machine;
 use crate::names::tasks::{self, Task};
 use crate::names::Names;
@@ -56,13 +58,25 @@ impl<R: Recorder> Session<R> {
     /// Empties the recorder and starts it.
     pub fn go(&mut self, mode: Mode) -> Result<()> {
         self.refuse_while_tracing()?;
-        self.recorder()?.reset(Setup { flags: mode.0, shift: DEFAULT_SHIFT })?;
+        self.recorder()?.reset(Setup { flags: mode.0, shift: DEFAULT_SHIFT, blocks: 0 })?;
+        self.start()
+    }
+
+    /// Keeps the recorder for this process from here on, empties it and starts it, with as many blocks as asked for;
+    /// 0 for the number it was loaded with.
+    pub fn go_held(&mut self, mode: Mode, blocks: u32) -> Result<()> {
+        self.refuse_while_tracing()?;
+        self.recorder()?.hold()?;
+        self.recorder()?.reset(Setup { flags: mode.0, shift: DEFAULT_SHIFT, blocks })?;
         self.start()
     }
 
     /// Starts the recorder as it is.
     pub fn on(&mut self) -> Result<()> {
         self.refuse_while_tracing()?;
+        if self.recorder()?.info()?.state == STATE_STOPPED {
+            bail!(Failure::new("the recorder holds a trace", "write it: kutrace_control stop, or drop it: reset"));
+        }
         self.start()
     }
 
@@ -71,12 +85,18 @@ impl<R: Recorder> Session<R> {
         self.recorder()?.stop()
     }
 
-    /// Empties the recorder; its mode stays.
+    /// Empties the recorder, whose memory is then as large as when it was loaded; its mode stays.
     pub fn reset(&mut self) -> Result<()> {
         self.refuse_while_tracing()?;
         let recorder = self.recorder()?;
         let flags = recorder.info()?.flags;
-        recorder.reset(Setup { flags, shift: DEFAULT_SHIFT })
+        recorder.reset(Setup { flags, shift: DEFAULT_SHIFT, blocks: 0 })
+    }
+
+    /// As [`Session::reset`], also while tracing: what was recorded is gone.
+    pub fn force_reset(&mut self) -> Result<()> {
+        self.off()?;
+        self.reset()
     }
 
     /// The state of the recorder, for people.
@@ -86,14 +106,21 @@ impl<R: Recorder> Session<R> {
 
     /// Stops the recorder, if it traces, and writes what it holds.
     pub fn stop(&mut self, target: &Target) -> Result<Exit> {
+        self.recorder()?.hold()?;
+        let written = self.stop_held(target);
+        self.recorder()?.release()?;
+        written
+    }
+
+    /// As [`Session::stop`] in a process that has the recorder for itself.
+    pub fn stop_held(&mut self, target: &Target) -> Result<Exit> {
         let recorder = self.recorder()?;
         let state = recorder.info()?.state;
         if state == STATE_TRACING {
             recorder.stop()?;
         }
         ensure!(state != STATE_EMPTY, nothing());
-        target.check()?;
-        self.dump(target)
+        target.check().and_then(|()| self.dump(target)).context(KEPT)
     }
 
     /// Writes what the recorder holds while it goes on, in wrap mode.
@@ -116,10 +143,8 @@ impl<R: Recorder> Session<R> {
         target.write_file(|file| {
             let before = header(&selection)?;
             let start = dump::head(&before, &names).len() as u64;
-            let progress = progress(&selection);
-            let mut written = |bytes: usize| progress.inc(bytes as u64);
+            let mut written = progress(&selection)?;
             snapshot::write_blocks(file, start, &pool, &mut selection, &before, &mut written)?;
-            progress.finish_and_clear();
             Ok(file.write_all_at(&dump::head(&header(&selection)?, &names), 0)?)
         })?;
         let lost = selection.lost();
@@ -134,10 +159,12 @@ impl<R: Recorder> Session<R> {
     }
 
     fn refuse_while_tracing(&mut self) -> Result<()> {
-        if self.recorder()?.info()?.state == STATE_TRACING {
-            bail!(Failure::new("a trace is running", "end it first: kutrace_control stop"));
+        let info = self.recorder()?.info()?;
+        match (info.state, info.holder) {
+            (STATE_TRACING, 0) => bail!(Failure::new("a trace is running", "end it first: kutrace_control stop")),
+            (STATE_TRACING, holder) => Err(held_by(holder)).context(PATH),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn dump(&mut self, target: &Target) -> Result<Exit> {
@@ -149,10 +176,8 @@ impl<R: Recorder> Session<R> {
         ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
         let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
         target.write(|out: &mut dyn Write| {
-            let progress = progress(&selection);
-            let mut written = |bytes: usize| progress.inc(bytes as u64);
+            let mut written = progress(&selection)?;
             dump::write_trace(&header, &pool, &selection, &names, out, &mut written)?;
-            progress.finish_and_clear();
             let after = recorder.info()?;
             ensure!(after.start == info.start && after.state == info.state, dump::STARTED_AGAIN);
             Ok(())
@@ -178,12 +203,21 @@ fn overwritten() -> Failure {
     )
 }
 
-/// A bar on standard error; nothing where that is no terminal.
-fn progress(selection: &Selection) -> ProgressBar {
+/// What is to be told the bytes written: draws a bar on standard error, where that is a terminal, and fails if a signal
+/// asks for the end.
+fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
+    let hold = Hold::new()?;
     let bar = ProgressBar::new((selection.blocks.len() * block::BYTES) as u64);
     let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = bar.with_finish(ProgressFinish::AndClear);
+    Ok(move |bytes: usize| {
+        bar.inc(bytes as u64);
+        hold.check()
+    })
 }
+
+const KEPT: &str = "the trace stays in the recorder";
 
 /// Says what was written and what is not in it.
 fn tally(target: &Target, info: &Info, selection: &Selection) -> Exit {

@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU32;
 
+use anyhow::Result;
 use kutrace_format::abi::block::BYTES;
 use kutrace_format::file::Header;
 
@@ -24,8 +24,8 @@ pub fn write_blocks(
     pool: &[AtomicU32],
     selection: &mut Selection,
     header: &Header,
-    written: &mut dyn FnMut(usize),
-) -> io::Result<()> {
+    written: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<()> {
     let place = |slot: usize| start + (slot * BYTES) as u64;
     let mut copy = vec![0; BYTES];
     let mut copied = Vec::new();
@@ -34,7 +34,7 @@ pub fn write_blocks(
             file.write_all_at(&copy, place(copied.len()))?;
             copied.push(*choice);
         }
-        written(BYTES);
+        written(BYTES)?;
     }
     let kept = newest_runs(&selection.blocks, &copied);
     for (slot, _) in kept.iter().enumerate().filter(|(slot, from)| slot != *from) {
@@ -110,7 +110,7 @@ mod tests {
         let mut selection = Selection::of(&pool, Recycling::Oldest, u64::MAX);
         pool[2 * WORDS].store(0, Ordering::Relaxed);
         let file = tempfile::tempfile().unwrap();
-        write_blocks(&file, 100, &pool, &mut selection, &header(), &mut |_| ()).unwrap();
+        write_blocks(&file, 100, &pool, &mut selection, &header(), &mut |_| Ok(())).unwrap();
         assert_eq!(selection.blocks.iter().map(|choice| choice.index).collect::<Vec<_>>(), [1, 3]);
         assert_eq!(file.metadata().unwrap().len(), 100 + 2 * BYTES as u64);
         for (slot, begin) in [20, 40].into_iter().enumerate() {
@@ -176,7 +176,10 @@ mod tests {
                 let selected = selection.blocks.len();
                 let file = tempfile::tempfile().unwrap();
                 // By rounds the recorder rests, keeps pace, and is the faster one.
-                let mut written = |_| _ = allowed.fetch_add(round % 3, Ordering::Relaxed);
+                let mut written = |_| {
+                    allowed.fetch_add(round % 3, Ordering::Relaxed);
+                    Ok(())
+                };
                 write_blocks(&file, 0, &pool, &mut selection, &header(), &mut written).unwrap();
                 kept += selection.blocks.len();
                 dropped += selected - selection.blocks.len();

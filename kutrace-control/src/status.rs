@@ -6,6 +6,8 @@ use std::fmt::Write;
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::{Info, IPC, LLC, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, WRAP};
 
+use crate::device::process_name;
+
 /// The lines; `now_ns` is CLOCK_MONOTONIC.
 pub fn lines(info: &Info, now_ns: u64) -> String {
     let mut text = String::new();
@@ -14,6 +16,7 @@ pub fn lines(info: &Info, now_ns: u64) -> String {
         ("mode", mode(info)),
         ("used", used(info)),
         ("lost", format!("{} events", info.lost)),
+        ("held", held(info)),
         ("clock", clock(info)),
         ("module", format!("version {}, {} CPUs", info.version, info.cpus)),
     ] {
@@ -71,6 +74,13 @@ fn used(info: &Info) -> String {
     format!("{used} of {} blocks ({:.1} of {total:.1} MB){wrapped}", info.blocks, megabytes(used))
 }
 
+fn held(info: &Info) -> String {
+    match info.holder {
+        0 => "by no process".to_owned(),
+        process => format!("by {}", process_name(process)),
+    }
+}
+
 fn clock(info: &Info) -> String {
     let mhz = f64::from(info.tsc_khz) / 1e3;
     let count = 1u32.checked_shl(info.shift).unwrap_or(0);
@@ -94,7 +104,7 @@ mod tests {
             blocks_taken: 24,
             lost: 0,
             start: Moment { tsc: 1, realtime_ns: 2, monotonic_ns: 1_000_000_000 },
-            stop: Moment::default(),
+            ..Info::default()
         }
     }
 
@@ -105,6 +115,7 @@ state:  tracing for 1.500 s
 mode:   stop when full
 used:   24 of 512 blocks (1.5 of 32.0 MB)
 lost:   0 events
+held:   by no process
 clock:  TSC 2592.000 MHz, 6.2 ns per count
 module: version 5, 4 CPUs
 ";

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The ioctls of the device and the mapping of its block pool: all the unsafe code of this crate.
+//! The ioctls of the device, the mapping of its block pool, and the system call of marks: all the unsafe code of this
+//! crate.
 
 #![allow(unsafe_code)]
 
+use std::io;
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
-    Info, Moment, Setup, IOCTL_INFO, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
+    Info, Moment, Setup, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
 };
+use kutrace_format::abi::user;
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{ioctl, Getter, NoArg, Setter};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
@@ -53,6 +56,29 @@ pub fn snapshot(device: BorrowedFd<'_>) -> Result<Moment> {
     let command = unsafe { Getter::<{ IOCTL_SNAPSHOT }, Moment>::new() };
     // SAFETY: the command points to no memory but its own.
     unsafe { ioctl(device, command) }
+}
+
+/// Keeps the recorder for `device` until that is closed.
+pub fn hold(device: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: the number says that no argument is read or written.
+    let command = unsafe { NoArg::<{ IOCTL_HOLD }>::new() };
+    // SAFETY: the command points to no memory.
+    unsafe { ioctl(device, command) }
+}
+
+/// Ends [`hold`].
+pub fn release(device: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: the number says that no argument is read or written.
+    let command = unsafe { NoArg::<{ IOCTL_RELEASE }>::new() };
+    // SAFETY: the command points to no memory.
+    unsafe { ioctl(device, command) }
+}
+
+/// Inserts an event into the trace by the system call of programs; how many words were taken, 0 while nothing traces.
+pub fn insert(word: u64) -> Result<u64> {
+    // SAFETY: this command reads its two arguments and no memory.
+    let taken = unsafe { libc::syscall(user::CALL.into(), user::INSERT, word) };
+    u64::try_from(taken).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOSYS))
 }
 
 /// The block pool, mapped read-only, as words that the recorder may change at any time.
@@ -117,5 +143,7 @@ mod tests {
         assert_eq!(start(fd), Err(Errno::NOTTY));
         assert_eq!(stop(fd), Err(Errno::NOTTY));
         assert_eq!(snapshot(fd), Err(Errno::NOTTY));
+        assert_eq!(hold(fd), Err(Errno::NOTTY));
+        assert_eq!(release(fd), Err(Errno::NOTTY));
     }
 }

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Where the trace goes: a file that appears whole or not at all, or standard output.
+//! Where a trace or a page goes: a file that appears whole or not at all, or standard output.
 
 use std::fmt;
 use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use jiff::Zoned;
+use rustix::fs::{linkat, AtFlags, Mode, OFlags, CWD};
+use tempfile::NamedTempFile;
 
+use crate::interrupt::Hold;
 use crate::names::machine;
 use crate::report::Failure;
 
-/// A place for the trace.
+/// A place for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A file.
@@ -30,16 +34,14 @@ pub enum Target {
 /// What is done with a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It is kept, and the trace refused.
+    /// It is kept, and the new one refused.
     Keep,
     /// It is replaced.
     Replace,
 }
 
-const KEPT: &str = "the trace stays in the recorder: try again with another FILE";
-
 impl Target {
-    /// The named file, standard output for `-`, or the default name in the working directory.
+    /// The named file, standard output for `-`, or the default name of a trace in the working directory.
     pub fn new(name: Option<PathBuf>, existing: Existing) -> Target {
         match name {
             Some(name) if name == Path::new("-") => Target::Stdout,
@@ -48,13 +50,13 @@ impl Target {
         }
     }
 
-    /// Whether a trace may be written here; asked before one is put together.
+    /// Whether something may be written here; asked before it is put together.
     pub fn check(&self) -> Result<()> {
         match self {
             Target::File { path, existing } => check_file(path, *existing),
             Target::Stdout if io::stdout().is_terminal() => {
-                let hint = "name a file, or send it on: kutrace_control stop - | rawtoevent";
-                Err(Failure::new("standard output: a trace is not for a terminal", hint).into())
+                let hint = "name a file, or send it on: ... | rawtoevent";
+                Err(Failure::new("standard output: this is not for a terminal", hint).into())
             }
             Target::Stdout => Ok(()),
         }
@@ -79,10 +81,7 @@ impl Target {
             return Err(Failure::new("standard output: a snapshot needs a file", "name one").into());
         };
         check_file(path, *existing)?;
-        write_file(path, *existing, write).map_err(|error| {
-            let place = path.display();
-            Failure::new(format_args!("{place}: {error:#}"), KEPT).into()
-        })
+        write_file(path, *existing, write).with_context(|| path.display().to_string())
     }
 }
 
@@ -99,10 +98,10 @@ fn check_file(path: &Path, existing: Existing) -> Result<()> {
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
     let place = path.display();
     if !found.is_file() && !found.is_symlink() {
-        return Err(Failure::new(format_args!("{place}: is there and no regular file"), KEPT).into());
+        return Err(Failure::new(format_args!("{place}: is there and no regular file"), "name another file").into());
     }
     if existing == Existing::Keep {
-        let hint = "the trace stays in the recorder: try again with another FILE, or with --force";
+        let hint = "name another file, or replace it: --force";
         return Err(Failure::new(format_args!("{place}: is there already"), hint).into());
     }
     Ok(())
@@ -113,15 +112,66 @@ fn write_file(path: &Path, existing: Existing, write: impl FnOnce(&mut File) -> 
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
+    // Else a signal would leave the hidden file of some file systems behind.
+    let hold = Hold::new()?;
+    let mut draft = Draft::new(directory)?;
+    write(draft.file())?;
+    draft.file().sync_all()?;
+    hold.check()?;
+    Ok(draft.publish(directory, path, existing)?)
+}
+
+/// A file that is not there yet for anybody else.
+enum Draft {
+    /// It has no name: if this process is killed, nothing is left of it.
+    Nameless(File),
+    /// For file systems that know no other: it has a name that nobody looks for.
+    Hidden(NamedTempFile),
+}
+
+impl Draft {
+    fn new(directory: &Path) -> io::Result<Draft> {
+        let mode = Mode::from_raw_mode(MODE);
+        match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+            Ok(file) => Ok(Draft::Nameless(file.into())),
+            Err(_) => hidden().permissions(Permissions::from_mode(MODE)).tempfile_in(directory).map(Draft::Hidden),
+        }
+    }
+
+    fn file(&mut self) -> &mut File {
+        match self {
+            Draft::Nameless(file) => file,
+            Draft::Hidden(file) => file.as_file_mut(),
+        }
+    }
+
+    /// Gives it its name.
+    fn publish(self, directory: &Path, path: &Path, existing: Existing) -> io::Result<()> {
+        match (self, existing) {
+            (Draft::Nameless(file), Existing::Keep) => link(&file, path),
+            // A link does not replace, a rename does.
+            (Draft::Nameless(file), Existing::Replace) => {
+                let linked = hidden().make_in(directory, |name| link(&file, name))?;
+                Ok(linked.persist(path).map(drop)?)
+            }
+            (Draft::Hidden(file), Existing::Keep) => Ok(file.persist_noclobber(path).map(drop)?),
+            (Draft::Hidden(file), Existing::Replace) => Ok(file.persist(path).map(drop)?),
+        }
+    }
+}
+
+/// What the umask leaves of this is what a file may.
+const MODE: u32 = 0o666;
+
+fn hidden() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
-    let mut file = builder.prefix(".ku_").permissions(Permissions::from_mode(0o666)).tempfile_in(directory)?;
-    write(file.as_file_mut())?;
-    file.as_file().sync_all()?;
-    match existing {
-        Existing::Keep => file.persist_noclobber(path)?,
-        Existing::Replace => file.persist(path)?,
-    };
-    Ok(())
+    builder.prefix(".ku_");
+    builder
+}
+
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, place, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 /// `ku_YYYYMMDD_HHMMSS_host_pid.trace`, in local time.
@@ -192,8 +242,31 @@ mod tests {
             hello(out)?;
             Err(io::Error::from(io::ErrorKind::StorageFull).into())
         });
-        assert!(full.unwrap_err().to_string().contains("t.trace: "));
+        assert!(format!("{:#}", full.unwrap_err()).contains("t.trace: "));
         assert_eq!(listing(directory.path()), 0);
+    }
+
+    #[test]
+    fn a_draft_has_no_name_where_the_file_system_can_do_without() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut draft = Draft::new(directory.path()).unwrap();
+        draft.file().write_all(b"hello").unwrap();
+        let hidden = matches!(draft, Draft::Hidden(_));
+        assert_eq!(listing(directory.path()), usize::from(hidden));
+        drop(draft);
+        assert_eq!(listing(directory.path()), 0);
+    }
+
+    #[test]
+    fn a_hidden_draft_is_published_like_a_nameless_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t.trace");
+        let draft = || Draft::Hidden(hidden().tempfile_in(directory.path()).unwrap());
+        draft().publish(directory.path(), &path, Existing::Keep).unwrap();
+        let taken = draft().publish(directory.path(), &path, Existing::Keep).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        draft().publish(directory.path(), &path, Existing::Replace).unwrap();
+        assert_eq!(listing(directory.path()), 1);
     }
 
     #[test]

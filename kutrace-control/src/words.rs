@@ -15,6 +15,8 @@ use anyhow::{Context, Result};
 use kutrace_format::abi::command::{IPC, LLC, WRAP};
 
 use crate::device::Recorder;
+use crate::mark::Mark;
+use crate::quantity::duration;
 use crate::report::{self, Exit};
 use crate::session::{Mode, Session};
 use crate::target::{Existing, Target};
@@ -36,6 +38,10 @@ pub enum Word {
     Snapshot(Option<PathBuf>),
     /// Empty it.
     Reset,
+    /// Empty it even while it traces.
+    ForceReset,
+    /// Put a mark into the trace.
+    Mark(Mark),
     /// Show its state.
     Status,
     /// Fail if it cannot be used.
@@ -62,7 +68,7 @@ pub enum Giver {
 }
 
 const WORDS: &str =
-    "words: go[ipc][llc][wrap], stop [NAME], snapshot [NAME], wait SECONDS, stat, on, off, reset, dump [NAME], test, quit";
+    "words: go[ipc][llc][wrap], stop [NAME], snapshot [NAME], mark TEXT, wait TIME, stat, on, off, reset, dump [NAME], test, quit";
 
 /// Carries out the words of `input` to its end.
 pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver: Giver) -> Result<Exit> {
@@ -96,7 +102,10 @@ pub fn parse(line: &[u8]) -> Word {
         (b"stop", name) => Word::Stop(file_name(name)),
         (b"dump", name) => Word::Dump(file_name(name)),
         (b"snapshot", name) => Word::Snapshot(file_name(name)),
-        (b"wait", seconds) => wait(seconds).unwrap_or_else(|| unknown(line)),
+        (b"wait", time) => text(time).and_then(|time| duration(time).ok()).map_or_else(|| unknown(line), Word::Wait),
+        (b"mark", label) => {
+            text(label).and_then(|label| Mark::parse(label).ok()).map_or_else(|| unknown(line), Word::Mark)
+        }
         (word, b"") => bare(word).unwrap_or_else(|| unknown(line)),
         _ => unknown(line),
     }
@@ -114,6 +123,8 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Resu
         Word::On => session.on()?,
         Word::Off => session.off()?,
         Word::Reset => session.reset()?,
+        Word::ForceReset => session.force_reset()?,
+        Word::Mark(mark) => mark.insert()?,
         Word::Stop(name) => return session.stop(&Target::new(name, Existing::Keep)).map(Step::End),
         Word::Dump(name) => return session.stop(&Target::new(name, Existing::Keep)).map(Step::Next),
         Word::Snapshot(name) => return session.snapshot(&Target::new(name, Existing::Keep)).map(Step::Next),
@@ -136,6 +147,9 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Resu
 
 fn bare(word: &[u8]) -> Option<Word> {
     Some(match word {
+        b"1" => Word::Go(Mode(0)),
+        b"0" => Word::Stop(None),
+        b"-force" => Word::ForceReset,
         b"on" => Word::On,
         b"off" => Word::Off,
         b"reset" => Word::Reset,
@@ -167,9 +181,8 @@ fn unknown(line: &[u8]) -> Word {
     Word::Unknown(String::from_utf8_lossy(line).into_owned())
 }
 
-fn wait(seconds: &[u8]) -> Option<Word> {
-    let seconds: f64 = std::str::from_utf8(seconds).ok()?.parse().ok()?;
-    Duration::try_from_secs_f64(seconds).ok().map(Word::Wait)
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
 }
 
 /// As in the original, a name without an extension gets `.trace`.
@@ -206,6 +219,12 @@ mod tests {
             ("wait 2\n", Word::Wait(Duration::from_secs(2))),
             ("wait 0.25\n", Word::Wait(Duration::from_millis(250))),
             ("stat\n", Word::Status),
+            ("wait 500ms\n", Word::Wait(Duration::from_millis(500))),
+            ("mark abc\n", Word::Mark(Mark::parse("abc").unwrap())),
+            ("mark sevenis\n", Word::Unknown("mark sevenis".to_owned())),
+            ("1\n", Word::Go(Mode(0))),
+            ("0\n", Word::Stop(None)),
+            ("-force\n", Word::ForceReset),
             ("exit\n", Word::Quit),
             ("init\n", Word::Implied),
             ("\n", Word::Empty),
@@ -224,7 +243,7 @@ mod tests {
         let script = format!("reset\ninit\non\nflush\nstop {}/t\ngo\n", directory.path().display());
         let mut session = session(0);
         assert_eq!(run(&mut session, script.as_bytes(), Giver::Script).unwrap(), Exit::Done);
-        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start", "stop"]);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start", "hold", "stop", "release"]);
         assert!(directory.path().join("t.trace").exists());
     }
 
@@ -247,13 +266,20 @@ mod tests {
         let mut session = session(0);
         let error = run(&mut session, &b"dump\ngo\n"[..], Giver::Script).unwrap_err();
         assert_eq!(error.to_string(), "nothing is recorded");
-        assert!(session.recorder().unwrap().log.borrow().is_empty());
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "release"]);
     }
 
     #[test]
     fn a_person_is_asked_again() {
         let mut session = session(0);
         assert_eq!(run(&mut session, &b"dump\ngo\n"[..], Giver::Person).unwrap(), Exit::Failed);
-        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start"]);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "release", "reset", "start"]);
+    }
+
+    #[test]
+    fn a_forced_reset_ends_the_trace_and_the_script_goes_on() {
+        let mut session = session(0);
+        assert_eq!(run(&mut session, &b"go\n-force\ngo\n"[..], Giver::Script).unwrap(), Exit::Done);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start", "stop", "reset", "reset", "start"]);
     }
 }

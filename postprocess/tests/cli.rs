@@ -148,7 +148,7 @@ fn what_is_no_trace_gives_one_line_and_status_1() {
         (RAWTOEVENT, b"something else", "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
         (KUOD, b"something else", "kuod: stdin: byte 0: not a KUtrace trace\n"),
         (CHECKTRACE, b"something else", "checktrace: stdin: byte 0: not a KUtrace trace\n"),
-        (EVENTTOSPAN, b"", "eventtospan: stdin: no event lines\n"),
+        (EVENTTOSPAN, b"", "eventtospan: stdin: no events\n"),
     ] {
         let output = run(tool, &[], input);
         assert_eq!((code(&output), stderr(&output).as_str()), (1, fact));
@@ -279,6 +279,43 @@ fn tools_from_spans_to_spans_give_what_a_page_can_be_made_of() {
     }
     let copied = [run(SPANTOTRIM, &["0"], &json), run(SPANTOSPAN, &["0"], &json)];
     assert!(copied.iter().all(|c| c.stdout == json), "0 copies");
+}
+
+#[test]
+fn frames_go_wherever_text_goes() {
+    let raw = busy(2, 500, 4).bytes();
+    let (text, events) = (run(RAWTOEVENT, &[], &raw), run(RAWTOEVENT, &["--binary"], &raw));
+    assert_eq!((code(&events), stderr(&events)), (0, stderr(&text)));
+    assert!(events.stdout.starts_with(b"KUevent1") && 2 * events.stdout.len() < text.stdout.len());
+    let json = run(EVENTTOSPAN, &[], &text.stdout).stdout;
+    assert!(run(EVENTTOSPAN, &[], &events.stdout).stdout == json);
+    let spans = run(EVENTTOSPAN, &["--binary"], &events.stdout).stdout;
+    assert!(spans.starts_with(b"KUspans1") && 2 * spans.len() < json.len());
+    for (tool, args) in FILTERS {
+        let of_text = run(tool, args, &json);
+        assert!(run(tool, args, &spans).stdout == of_text.stdout, "{tool}");
+        let framed = run(tool, &[args, &["--binary"]].concat(), &spans);
+        assert!(framed.stdout.starts_with(b"KUspans1"), "{tool}");
+        assert!(run(SPANTOTRIM, &["0"], &framed.stdout).stdout == run(SPANTOTRIM, &["0"], &of_text.stdout).stdout);
+    }
+    let page = run(SPANTOHTML, &[], &spans);
+    assert!(run(HTMLTOSPAN, &["--binary"], &page.stdout).stdout.starts_with(b"KUspans1"));
+    assert_eq!(code(&page), 0);
+}
+
+#[test]
+fn frames_that_are_cut_or_of_another_version_are_said_to_be() {
+    let mut events = run(RAWTOEVENT, &["--binary"], &busy(2, 500, 4).bytes()).stdout;
+    let cut = run(EVENTTOSPAN, &["--binary"], &events[..events.len() - 5]);
+    assert_eq!(code(&cut), 3);
+    assert!(stderr(&cut).contains("the frames end before their end mark"), "{}", stderr(&cut));
+    let page = run(SPANTOHTML, &[], &cut.stdout);
+    assert_eq!(code(&page), 3, "the damage is passed on");
+    assert!(stderr(&page).contains("the frames end before their end mark"), "{}", stderr(&page));
+    events[7] = b'9';
+    let newer = run(EVENTTOSPAN, &[], &events);
+    let said = "eventtospan: stdin: byte 7: frames of a version not known\n";
+    assert_eq!((code(&newer), stderr(&newer).as_str()), (1, said));
 }
 
 #[test]
@@ -426,5 +463,76 @@ fn lists_that_name_nothing_are_refused_in_one_line() {
         let said = stderr(&output);
         assert_eq!((code(&output), output.stdout.as_slice(), said.lines().count()), (1, &b""[..], 1), "{said}");
         assert!(said.ends_with(&format!(": {list}: {fact}\n")), "{said}");
+    }
+}
+
+/// All tools of this package.
+const TOOLS: [&str; 12] = [
+    RAWTOEVENT,
+    EVENTTOSPAN,
+    SPANTOHTML,
+    CHECKTRACE,
+    KUOD,
+    SPANTOTRIM,
+    SPANTOSPAN,
+    SPANTOPROF,
+    HTMLTOSPAN,
+    SAMPTONAME_K,
+    SAMPTONAME_U,
+    env!("CARGO_BIN_EXE_rawtoctf"),
+];
+
+#[test]
+fn every_help_fits_a_screen_and_ends_with_two_examples() {
+    for tool in TOOLS {
+        let name = Path::new(tool).file_name().unwrap().to_str().unwrap();
+        let output = Command::new(tool).arg("--help").env("COLUMNS", "80").output().unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        assert_eq!((output.status.code(), help.lines().count() <= 24), (Some(0), true), "{name}:\n{help}");
+        assert!(help.lines().all(|line| line.len() <= 80), "{name}:\n{help}");
+        let examples: Vec<&str> = help.trim_end().lines().rev().take_while(|line| *line != "Examples:").collect();
+        assert_eq!(examples.len(), 2, "{name}:\n{help}");
+        assert!(examples.iter().all(|example| example.contains(name)), "{name}:\n{help}");
+        let version = run(tool, &["--version"], b"");
+        assert!(String::from_utf8(version.stdout).unwrap().starts_with(&format!("{name} ")), "{name}");
+    }
+}
+
+#[test]
+fn a_wrong_option_is_a_usage_error_in_colour_only_at_a_terminal() {
+    for tool in TOOLS {
+        let wrong = run(tool, &["--no-such-option"], b"");
+        assert_eq!((code(&wrong), wrong.stdout.len()), (2, 0), "{tool}");
+        assert!(stderr(&wrong).contains("--no-such-option") && !stderr(&wrong).contains('\u{1b}'), "{tool}");
+    }
+}
+
+#[test]
+fn a_full_standard_error_does_not_end_a_tool() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let path = temporary("silent.raw", &busy(2, 2_000, 1).bytes());
+    let output = Command::new(RAWTOEVENT).arg(path).stderr(full).output().unwrap();
+    assert_eq!(code(&output), 0);
+    assert!(output.stdout.len() > 50_000);
+}
+
+#[test]
+fn every_tool_writes_its_manual_and_its_completions() {
+    let folder = tempfile::tempdir().unwrap();
+    for tool in TOOLS {
+        let name = Path::new(tool).file_name().unwrap().to_str().unwrap();
+        assert_eq!(code(&run(tool, &["--generate", folder.path().to_str().unwrap()], b"")), 0, "{name}");
+        let page = std::fs::read_to_string(folder.path().join(format!("man/man1/{name}.1"))).unwrap();
+        let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+        for section in ["NAME", "SYNOPSIS", "OPTIONS", "\"EXIT STATUS\"", "EXAMPLES", "\"SEE ALSO\""] {
+            assert!(sections.contains(&section), "{name}: no {section} in {sections:?}");
+        }
+        for path in [
+            format!("bash-completion/completions/{name}"),
+            format!("zsh/site-functions/_{name}"),
+            format!("fish/vendor_completions.d/{name}.fish"),
+        ] {
+            assert!(std::fs::read_to_string(folder.path().join(&path)).unwrap().contains(name), "{path}");
+        }
     }
 }

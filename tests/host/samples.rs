@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use kutrace_tests::repeat::Recorded;
 use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, TRAP};
 use postprocess::event::{Event, Events};
 use postprocess::raw;
@@ -12,9 +13,12 @@ use postprocess::span::{build, check, Span, Spans};
 
 use crate::golden::assert_golden;
 
+fn bytes(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name)).unwrap()
+}
+
 fn sample(name: &str) -> (Events, Spans) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name);
-    let events = raw::decode(&fs::read(path).unwrap()).unwrap();
+    let events = raw::decode(&bytes(name)).unwrap();
     assert!(events.meta.is_whole(), "{:?}", events.meta);
     let (spans, tally) = build(events.clone());
     assert_eq!(check(&spans, &events.meta.intervals, &tally), [""; 0]);
@@ -115,4 +119,21 @@ fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
     };
     assert!(woken.filter(in_softirq).count() > 40);
     assert!(waits(&spans, "wait_net").1.contains(&(server as i32)));
+}
+
+#[test]
+fn a_sample_repeated_is_a_whole_trace_as_long() {
+    let once = bytes("pipeline.raw");
+    let recorded = Recorded::new(&once).unwrap();
+    let mut bytes = Vec::new();
+    let entries = recorded.repeat(recorded.entries() * 3 - 1, &mut bytes).unwrap();
+    assert_eq!(entries, recorded.entries() * 3);
+    let (once, thrice) = (raw::decode(&once).unwrap(), raw::decode(&bytes).unwrap());
+    assert!(thrice.meta.is_whole(), "{:?}", thrice.meta);
+    let transitions = |events: &Events| events.events.iter().filter(|e| e.event >= 0x400).count();
+    let seams = 2 * 3 * once.meta.intervals.len();
+    assert!((3 * transitions(&once)..=3 * transitions(&once) + seams).contains(&transitions(&thrice)));
+    let (spans, tally) = build(thrice.clone());
+    assert_eq!(check(&spans, &thrice.meta.intervals, &tally), [""; 0]);
+    assert_eq!((tally.late, tally.unknown), (0, 0));
 }

@@ -67,6 +67,15 @@ fn unsorted_text_of_the_original_is_put_in_order() {
 }
 
 #[test]
+fn text_of_ours_that_is_out_of_order_is_held_and_said_to_be() {
+    let line = |ts: u32| format!("{ts} 0 1516 0  7 0  0 0 0 timer (5ec)\n");
+    let text = format!("# ## FORMAT: 5\n{}{}{}", line(10), line(30), line(20));
+    let events = parse(&text);
+    assert_eq!(events.events.iter().map(|e| e.ts).collect::<Vec<_>>(), [10, 30, 30]);
+    assert_eq!(events.meta.quality, ["1 event lines are out of order; their times are held"]);
+}
+
+#[test]
 fn lines_that_are_no_events_are_counted() {
     let events =
         parse("# free comment\n\n10 0 1516 0  7 0  0 0 0 timer (5ec)\nsomething else\n10 0 1516 0  7\n1 2 3\n");

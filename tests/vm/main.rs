@@ -5,6 +5,7 @@ mod guest;
 mod trace;
 mod blocks;
 
+mod control;
 mod counters;
 mod demo;
 mod exact;

@@ -11,6 +11,11 @@ pub fn kernel() -> String {
     format!("{} {}", uname.release().to_string_lossy(), uname.version().to_string_lossy())
 }
 
+/// The kernel's release.
+pub fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
 /// The host's name.
 pub fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

@@ -42,7 +42,12 @@ impl Recorder for Memory {
     }
 
     fn reset(&self, setup: Setup) -> Result<()> {
-        self.log.borrow_mut().push(if setup.flags & WRAP != 0 { "reset to wrap" } else { "reset" });
+        self.log.borrow_mut().push(match (setup.flags & WRAP, setup.blocks) {
+            (0, 0) => "reset",
+            (0, 7) => "reset to 7",
+            (0, _) => "reset to others",
+            _ => "reset to wrap",
+        });
         self.set(|info| *info = Info { flags: setup.flags, shift: setup.shift, tsc_khz: 1_000_000, ..Info::default() });
         Ok(())
     }
@@ -64,6 +69,16 @@ impl Recorder for Memory {
     fn snapshot(&self) -> Result<Moment> {
         self.log.borrow_mut().push("snapshot");
         Ok(Moment { tsc: 12 << DEFAULT_SHIFT, realtime_ns: 2, monotonic_ns: 500_000_001 })
+    }
+
+    fn hold(&self) -> Result<()> {
+        self.log.borrow_mut().push("hold");
+        Ok(())
+    }
+
+    fn release(&self) -> Result<()> {
+        self.log.borrow_mut().push("release");
+        Ok(())
     }
 
     /// The last block of the pool is still being written.
@@ -90,7 +105,10 @@ fn go_then_stop_writes_the_trace_and_leaves_it_in_the_recorder() {
     session.go(Mode(WRAP)).unwrap();
     assert_eq!(session.stop(&file(&first)).unwrap(), Exit::Done);
     assert_eq!(session.stop(&file(&second)).unwrap(), Exit::Done);
-    assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset to wrap", "start", "stop"]);
+    assert_eq!(
+        *session.recorder().unwrap().log.borrow(),
+        ["reset to wrap", "start", "hold", "stop", "release", "hold", "release"]
+    );
     for path in [first, second] {
         let bytes = fs::read(path).unwrap();
         let header = Header::from_bytes(bytes[..HEADER_BYTES].try_into().unwrap()).unwrap();
@@ -116,6 +134,16 @@ fn a_running_trace_is_not_started_again() {
         assert_eq!(again.unwrap_err().to_string(), "a trace is running");
     }
     assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start"]);
+}
+
+#[test]
+fn a_stopped_trace_is_not_gone_on_with() {
+    let mut session = session(0);
+    session.go(Mode(0)).unwrap();
+    session.off().unwrap();
+    assert_eq!(session.on().unwrap_err().to_string(), "the recorder holds a trace");
+    session.reset().unwrap();
+    session.on().unwrap();
 }
 
 #[test]

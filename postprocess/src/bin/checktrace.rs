@@ -29,8 +29,10 @@ struct Args {
     quiet: bool,
 }
 
+const EXAMPLES: [&str; 2] = ["checktrace t.trace", "checktrace --quiet t.trace && kutrace_control html t.trace"];
+
 fn main() -> ExitCode {
-    cli::end("checktrace", run(&Args::parse()))
+    cli::end("checktrace", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {

@@ -21,10 +21,14 @@ use cli::{spans, Outcome};
 struct Args {
     /// The page; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] = ["htmltospan t.html > t.json", "htmltospan t.html | spantoprof | spantohtml > prof.html"];
+
 fn main() -> ExitCode {
-    cli::end("htmltospan", run(&Args::parse()))
+    cli::end("htmltospan", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -32,6 +36,6 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut page = Vec::new();
     input.read.read_to_end(&mut page).with_context(|| input.name.clone())?;
     let spans = html::lift(&String::from_utf8_lossy(&page)).with_context(|| input.name.clone())?;
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     Ok(spans::outcome("htmltospan", &input.name, &spans.meta))
 }

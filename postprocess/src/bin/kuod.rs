@@ -26,8 +26,10 @@ struct Args {
     file: Option<PathBuf>,
 }
 
+const EXAMPLES: [&str; 2] = ["kuod t.trace | less", "kutrace_control stop - | kuod | head"];
+
 fn main() -> ExitCode {
-    cli::end("kuod", run(&Args::parse()))
+    cli::end("kuod", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {

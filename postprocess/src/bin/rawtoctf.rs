@@ -27,8 +27,10 @@ struct Args {
     dir: PathBuf,
 }
 
+const EXAMPLES: [&str; 2] = ["rawtoctf t.trace t.ctf; babeltrace2 t.ctf", "kutrace_control stop - | rawtoctf - t.ctf"];
+
 fn main() -> ExitCode {
-    cli::end("rawtoctf", run(&Args::parse()))
+    cli::end("rawtoctf", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -47,10 +49,10 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     write(&args.dir.join("metadata"), [ctf::metadata(&raw).as_bytes()].into_iter())?;
     for damage in &raw.damage {
-        eprintln!("rawtoctf: {}: {damage}", input.name);
+        cli::say(format_args!("rawtoctf: {}: {damage}", input.name));
     }
     if open > 0 {
-        eprintln!("rawtoctf: {}: {open} blocks without an end left out", input.name);
+        cli::say(format_args!("rawtoctf: {}: {open} blocks without an end left out", input.name));
     }
     let whole = raw.damage.is_empty() && open == 0 && raw.header.lost == 0;
     Ok(if whole { Outcome::Whole } else { Outcome::Damaged })

@@ -23,10 +23,17 @@ struct Args {
     kallsyms: PathBuf,
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] = [
+    "sudo cat /proc/kallsyms > kallsyms; samptoname_k kallsyms t.json > named.json",
+    "rawtoevent t.trace | eventtospan | samptoname_k kallsyms | spantohtml > t.html",
+];
+
 fn main() -> ExitCode {
-    cli::end("samptoname_k", run(&Args::parse()))
+    cli::end("samptoname_k", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -35,7 +42,7 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     let symbols = Symbols::parse(&String::from_utf8_lossy(&text)).context(place)?;
     let (mut spans, place) = spans::read(args.file.as_ref())?;
     let count = sample::name(&mut spans, PC_SAMPLE + 1, |_, pc| symbols.find(pc).map(str::to_string));
-    spans::write(&spans)?;
-    eprintln!("samptoname_k: {} samples named, {} not known", count.named, count.unknown);
+    spans::write(&spans, args.form)?;
+    cli::say(format_args!("samptoname_k: {} samples named, {} not known", count.named, count.unknown));
     Ok(spans::outcome("samptoname_k", &place, &spans.meta))
 }

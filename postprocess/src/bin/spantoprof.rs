@@ -28,10 +28,15 @@ struct Args {
     all: bool,
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["spantoprof t.json | spantohtml > prof.html", "spantoprof --group t.json | spantohtml > groups.html"];
+
 fn main() -> ExitCode {
-    cli::end("spantoprof", run(&Args::parse()))
+    cli::end("spantoprof", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -42,6 +47,6 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
         (true, true) => Rows::Groups(1),
     };
     profile(&mut spans, rows);
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     Ok(spans::outcome("spantoprof", &place, &spans.meta))
 }

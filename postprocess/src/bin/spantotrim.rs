@@ -29,10 +29,15 @@ struct Args {
     /// The spans as JSON; standard input if absent or `-`
     #[arg(short, long)]
     input: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["spantotrim 39.2 43.9 < t.json > part.json", "spantotrim slow -i t.json | spantohtml > slow.html"];
+
 fn main() -> ExitCode {
-    cli::end("spantotrim", run(&Args::parse()))
+    cli::end("spantotrim", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -43,7 +48,7 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     if spans.spans.is_empty() {
         bail!("{place}: no spans there, the trace goes from {:.8} to {:.8}", before.0, before.1);
     }
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     Ok(spans::outcome("spantotrim", &place, &spans.meta))
 }
 

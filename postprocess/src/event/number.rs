@@ -131,11 +131,13 @@ pub const IDLE_EXIT: u32 = 0x20000;
 pub const LOST: u32 = 0x30000;
 /// Arc from a wakeup to the run it leads to.
 pub const WAKEUP_ARC: i32 = -3;
+/// A note beside a span, by the original's viewer: the argument and the return value are its distance from the span.
+pub const CALLOUT: i32 = -4;
 /// Arc from an interrupt's sender to its arrival.
 pub const IPI_ARC: i32 = -7;
 
 /// How deep an activity nests; a call closes what cannot be below it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// User code, and idle.
     User,

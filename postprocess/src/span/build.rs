@@ -16,6 +16,8 @@
 //! Invariants: `since` never moves back except to trim a folded call that was rounded up; a piece of no length is
 //! written only if its activity would not be seen at all otherwise.
 
+use std::io::{self, BufRead};
+
 use super::cpu::{Close, Cpu};
 use super::machine::Machine;
 use super::point::Overlays;
@@ -23,8 +25,10 @@ use super::rpc::{Rpcs, LINK_RATE};
 use super::stack::{Frame, Hooks};
 use super::thread::Threads;
 use super::{json, Meta, Span, Spans, Tally};
+use crate::batch::Renumber;
 use crate::event::names::Names;
 use crate::event::number::{self, Class};
+use crate::event::source::Source;
 use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 
 /// Builds spans from events in order of time.
@@ -44,6 +48,9 @@ pub struct Builder {
     meta: Meta,
     intervals: Vec<Interval>,
     last: i64,
+    /// Spans answered by [`Builder::take`], and the earliest start among them.
+    taken: usize,
+    earliest: Option<i64>,
 }
 
 /// Builds the spans of all `events`.
@@ -56,6 +63,30 @@ pub fn build(events: Events) -> (Spans, Tally) {
     builder.finish(events.meta)
 }
 
+/// Builds the spans of all events of `source`, and answers what is known about the trace, too. When there are more than
+/// `most`, they are handed to `away`, and only the last are answered.
+///
+/// # Errors
+/// Whatever the source's input answers, or `away`.
+pub fn build_from(
+    mut source: Source<impl BufRead>,
+    most: usize,
+    mut away: impl FnMut(Vec<Span>) -> io::Result<()>,
+) -> io::Result<(Spans, Tally, event::Meta)> {
+    let mut builder = Builder::new(source.meta(), Names::default());
+    let mut renumber = Renumber::default();
+    while let Some(mut batch) = source.batch()? {
+        renumber.receive(&mut batch, &mut builder.names);
+        batch.rows.iter().for_each(|event| builder.push(event));
+        if builder.written().len() > most {
+            away(builder.take())?;
+        }
+    }
+    let meta = source.finish();
+    let (spans, tally) = builder.finish(meta.clone());
+    Ok((spans, tally, meta))
+}
+
 impl Builder {
     /// A builder for events of the format that `meta` says; the intervals in it are where CPUs begin.
     pub fn new(meta: &event::Meta, names: Names) -> Builder {
@@ -66,6 +97,29 @@ impl Builder {
     /// The spans written so far; those of the last event are at the end.
     pub fn written(&self) -> &[Span] {
         &self.out
+    }
+
+    /// Takes out the spans written so far, but for those that may still change. Only what is told of spans taken out,
+    /// and of those answered at the end, is all; they are not ordered.
+    pub fn take(&mut self) -> Vec<Span> {
+        let now = self.cpus.iter().map(|cpu| cpu.last).max().unwrap_or(i64::MIN);
+        for cpu in self.cpus.iter_mut().filter(|cpu| cpu.since <= now) {
+            cpu.folded = None;
+        }
+        let first = self.cpus.iter().filter_map(|cpu| cpu.folded).min().unwrap_or(self.out.len());
+        for folded in self.cpus.iter_mut().filter_map(|cpu| cpu.folded.as_mut()) {
+            *folded -= first;
+        }
+        let rest = self.out.split_off(first);
+        let taken = std::mem::replace(&mut self.out, rest);
+        self.count(&taken);
+        taken
+    }
+
+    fn count(&mut self, spans: &[Span]) {
+        self.taken += spans.len();
+        self.earliest = spans.iter().map(|s| s.start).chain(self.earliest).min();
+        self.tally.count(spans);
     }
 
     /// Takes one event.
@@ -194,10 +248,12 @@ impl Builder {
                 self.end_overlays(c, to);
             }
         }
+        let out = std::mem::take(&mut self.out);
+        self.count(&out);
+        self.out = out;
         self.label_rows();
         self.describe(meta);
         json::order(&mut self.out);
-        self.tally.count(&self.out);
         self.tally.pending = self.threads.list.iter().filter(|t| t.wakeup.is_some()).count() as u64;
         (Spans { meta: self.meta, names: self.names.into_texts(), spans: self.out }, self.tally)
     }
@@ -236,7 +292,7 @@ impl Builder {
 
     /// A label for every row whose thread had more than one name.
     fn label_rows(&mut self) {
-        let start = self.out.iter().map(|s| s.start).min().unwrap_or_default();
+        let start = self.earliest.unwrap_or_default();
         let renamed = self.threads.list.iter().filter(|t| t.comms.len() > 1);
         let labels: Vec<(u32, String)> = renamed
             .map(|t| {
@@ -244,6 +300,7 @@ impl Builder {
                 (t.pid, format!("{}.{}", comms.join("+"), t.pid))
             })
             .collect();
+        self.taken += labels.len();
         for (pid, label) in labels {
             let (event, name) = (number::ROW_LABEL as i32, self.names.id(&label));
             self.out.push(Span { start, dur: 1, pid: pid as i32, event, name, ..Span::default() });
@@ -251,7 +308,7 @@ impl Builder {
     }
 
     fn describe(&mut self, meta: event::Meta) {
-        let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.out.len().to_le_bytes()].concat();
+        let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.taken.to_le_bytes()].concat();
         self.meta.randomid = crc32fast::hash(&mark) >> 1;
         self.meta.tracebase = meta.base;
         self.meta.flags = meta.flags;

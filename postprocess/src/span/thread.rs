@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the span builder knows of each thread, whether it runs or not.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::stack::Frame;
 use crate::event::names::Names;

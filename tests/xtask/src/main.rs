@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`, `soak`), a guest (`vm`) and numbers (`bench`).
+//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`, `soak`), a guest (`vm`), numbers (`bench`) and manuals (`man`).
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod toolchain;
 mod kernel;
 mod module;
 mod tools;
+mod man;
 mod guest;
 mod vm;
 mod demo;
@@ -43,8 +44,10 @@ enum Task {
     Test,
     /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too: 1 h
     Soak,
-    /// Print what tracing costs: instructions, nanoseconds, bytes
-    Bench,
+    /// Print what tracing costs, instructions, nanoseconds, bytes; and how fast a page is made
+    Bench(bench::BenchArgs),
+    /// Write manual pages and completions below target/share, for packages
+    Man,
 }
 
 fn main() -> ExitCode {
@@ -53,7 +56,11 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::run(&args),
         Task::Test => test::run(),
         Task::Soak => test::soak(),
-        Task::Bench => bench::run().map(|()| 0),
+        Task::Bench(args) => bench::run(&args).map(|()| 0),
+        Task::Man => man::run().map(|share| {
+            eprintln!("xtask: man: {}", share.display());
+            0
+        }),
     };
     match result {
         Ok(status) => ExitCode::from(status),

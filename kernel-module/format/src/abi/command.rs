@@ -11,8 +11,9 @@ pub const TYPE: u8 = 0xb7;
 
 /// Reads [`Info`]. `_IOR(TYPE, 0, Info)`.
 pub const INFO: u8 = 0;
-/// Empties the pool and sets the mode; refused while tracing, and with EOPNOTSUPP or ENOSPC where the machine has no
-/// such counters or others use them all. `_IOW(TYPE, 1, Setup)`.
+/// Empties the pool and sets mode and size; refused while tracing, with EOPNOTSUPP or ENOSPC where the machine has no
+/// such counters or others use them all, and with ENOMEM if it has no room: then the trace in the pool stays.
+/// `_IOW(TYPE, 1, Setup)`.
 pub const RESET: u8 = 1;
 /// Starts tracing; refused as [`RESET`] is. `_IO(TYPE, 2)`.
 pub const START: u8 = 2;
@@ -22,6 +23,11 @@ pub const STOP: u8 = 3;
 /// and begins another. Gives the [`Moment`] at which the snapshot ends: it holds the blocks that began before.
 /// `_IOR(TYPE, 4, Moment)`.
 pub const SNAPSHOT: u8 = 4;
+/// Keeps the recorder for the caller's open file until that is closed: resets, starts and stops by others are refused
+/// with EBUSY, as this is while another holds it. A trace that is running when the file is closed, ends. `_IO(TYPE, 5)`.
+pub const HOLD: u8 = 5;
+/// Ends [`HOLD`] and nothing else; harmless for who does not hold it. `_IO(TYPE, 6)`.
+pub const RELEASE: u8 = 6;
 
 /// The number of an ioctl that carries `size` bytes out of the kernel (`_IOR`).
 pub const fn read_number(command: u8, size: usize) -> u32 {
@@ -53,7 +59,12 @@ pub struct Setup {
     pub flags: u32,
     /// The counter is `TSC >> shift`; 0 to 12.
     pub shift: u32,
+    /// Blocks of the pool, up to [`BLOCKS_MAX`]; 0 for the size the module was loaded with.
+    pub blocks: u32,
 }
+
+/// Most blocks a pool can have: 64 GiB.
+pub const BLOCKS_MAX: u32 = 1 << 20;
 
 /// The shift used unless another is asked for: 6 ns at 2.6 GHz.
 pub const DEFAULT_SHIFT: u32 = 4;
@@ -105,6 +116,10 @@ pub struct Info {
     pub start: Moment,
     /// When tracing stopped; zero while tracing.
     pub stop: Moment,
+    /// The process that holds the recorder, by the number it has for the caller; 0 for none.
+    pub holder: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// The number of [`INFO`].
@@ -117,3 +132,7 @@ pub const IOCTL_START: u32 = plain_number(START);
 pub const IOCTL_STOP: u32 = plain_number(STOP);
 /// The number of [`SNAPSHOT`].
 pub const IOCTL_SNAPSHOT: u32 = read_number(SNAPSHOT, core::mem::size_of::<Moment>());
+/// The number of [`HOLD`].
+pub const IOCTL_HOLD: u32 = plain_number(HOLD);
+/// The number of [`RELEASE`].
+pub const IOCTL_RELEASE: u32 = plain_number(RELEASE);

@@ -33,10 +33,15 @@ struct Args {
     root: PathBuf,
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
+const EXAMPLES: [&str; 2] =
+    ["samptoname_u maps t.json > named.json", "samptoname_u --root /mnt/box maps t.json | spantohtml > t.html"];
+
 fn main() -> ExitCode {
-    cli::end("samptoname_u", run(&Args::parse()))
+    cli::end("samptoname_u", run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -52,10 +57,10 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (path, offset) = maps.find(thread, pc)?;
         Some(programs.function(path, offset))
     });
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     for unread in &programs.unread {
-        eprintln!("samptoname_u: {unread}");
+        cli::say(format_args!("samptoname_u: {unread}"));
     }
-    eprintln!("samptoname_u: {} samples named, {} not known", count.named, count.unknown);
+    cli::say(format_args!("samptoname_u: {} samples named, {} not known", count.named, count.unknown));
     Ok(spans::outcome("samptoname_u", &place, &spans.meta))
 }

@@ -14,15 +14,16 @@ const PAGE_VERSION = 1;
  * @typedef {{rows: number, cpus: number[], pids: number[], events: number[], groups: PartGroup[]}} Layout
  * @typedef {{version: number, chunkBytes: number, title: string, tracebase: string, cpuModel: string, host: string,
  *   kernel: string, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
- *   names: string[], layout: Layout}} Meta
- * @typedef {Uint8Array | Uint16Array | Uint32Array | Float64Array} Column
+ *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
+ *   layout: Layout}} Meta
+ * @typedef {Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array} Column
  */
 
 /**
  * All spans, ordered by start, then longest first. Times count 10 ns from the base minute; `cpu`, `pid` and `event`
- * are indexes into `cpus`, `pids` and `events`.
+ * are indexes into `cpus`, `pids` and `events`; `kinds` are those that any span has.
  * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
- *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, names: string[], cpus: number[],
+ *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
  *   pids: number[], events: number[], threads: Map<number, string>, meta: Meta}} Store
  */
 
@@ -58,7 +59,7 @@ async function readStore(page) {
   }
   const store = /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
-    kind: new Uint8Array(layout.rows), threads: new Map(),
+    kind: new Uint8Array(layout.rows), kinds: new Set(), threads: new Map(),
   }));
   classify(store);
   nameThreads(store);
@@ -76,14 +77,16 @@ function bytesOfBase64(text) {
 }
 
 /**
- * The smallest array that holds a column: starts and wide values need doubles.
+ * The smallest array that holds a column: starts and wide values need doubles, RPCs 32 bits with a sign.
  * @param {Layout} layout
  * @param {string} field
  * @returns {Column}
  */
 function emptyColumn(layout, field) {
   const parts = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field));
-  if (field === "start" || parts.some((part) => part.wide > 0)) return new Float64Array(layout.rows);
+  const wide = parts.some((part) => part.wide > 0);
+  if (field === "rpc" && wide) return new Int32Array(layout.rows);
+  if (field === "start" || wide) return new Float64Array(layout.rows);
   const width = Math.max(1, ...parts.map((part) => part.width));
   return width === 1 ? new Uint8Array(layout.rows) : width === 2 ? new Uint16Array(layout.rows)
     : new Uint32Array(layout.rows);
@@ -134,7 +137,7 @@ function unpack(bytes, part, out) {
   const escape = 2 ** (8 * part.width) - 1;
   const wide = new DataView(bytes.buffer, bytes.byteOffset + n * part.width);
   for (let i = 0, at = 0; i < n; i++) {
-    if (out[i] !== escape) continue;
+    if (out[i] >>> 0 !== escape) continue;
     out[i] = wide.getInt32(at + 4, true) * 2 ** 32 + wide.getUint32(at, true);
     at += 8;
   }
@@ -148,12 +151,17 @@ function addUp(values) {
 
 /** @param {Store} store */
 function classify(store) {
-  const { n, kind, event, pid, arg, events, pids } = store;
+  const { n, kind, event, cpu, pid, arg, events, cpus, pids } = store;
   const byEvent = Uint8Array.from(events, kindOfEvent);
+  const present = new Uint8Array(KIND_NAMES.length);
   for (let i = 0; i < n; i++) {
     const k = byEvent[event[i]];
-    kind[i] = k === Kind.USER ? kindOfSpan(k, events[event[i]], pids[pid[i]], arg[i]) : k;
+    if (k === Kind.USER) kind[i] = kindOfUser(events[event[i]], pids[pid[i]], arg[i]);
+    // Time in a queue lies on no CPU; the event of entering one does.
+    else kind[i] = k === Kind.QUEUE && cpus[cpu[i]] >= 0 ? Kind.POINT : k;
+    present[kind[i]] = 1;
   }
+  for (const [k, is] of present.entries()) if (is === 1) store.kinds.add(k);
 }
 
 /**

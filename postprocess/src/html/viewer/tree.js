@@ -122,7 +122,7 @@ class SummaryTree {
     const kind = this.store.kind[i];
     const dur = this.store.dur[i];
     if (isIdle(kind)) out.idle += dur;
-    else if (kind === Kind.USER) out.addUser(dur, i);
+    else if (kind <= Kind.LOST) out.addUser(dur, i);
     else out.addKernel(dur, i);
   }
 

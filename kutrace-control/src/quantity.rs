@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Sizes and durations as people write them: `64M`, `500ms`.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use kutrace_format::abi::block;
+use kutrace_format::abi::command::BLOCKS_MAX;
+
+/// Bytes: a number and `K`, `M`, `G` or nothing behind it, each 1024 times the one before; or `64MB`, `64MiB`.
+///
+/// # Errors
+/// A sentence.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim_start().to_ascii_lowercase();
+    let shift = match unit.strip_suffix("ib").or(unit.strip_suffix('b')).unwrap_or(&unit) {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return Err(format!("'{text}' is no size: expected something like 64M or 2G")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("'{text}' is no size: expected something like 64M or 2G"))?;
+    Ok((number * (1u64 << shift) as f64) as u64)
+}
+
+/// Blocks of the pool for a size, rounded up.
+///
+/// # Errors
+/// A sentence; also for less than 1 MB or more than a pool can have.
+pub fn blocks(text: &str) -> Result<u32, String> {
+    let bytes = bytes(text)?;
+    let most = u64::from(BLOCKS_MAX) * block::BYTES as u64;
+    if !(1 << 20..=most).contains(&bytes) {
+        return Err(format!("'{text}': a buffer has 1M to {}G", most >> 30));
+    }
+    Ok(bytes.div_ceil(block::BYTES as u64) as u32)
+}
+
+/// A duration: seconds, or a number with a unit: `2`, `0.5`, `2s`, `500ms`, `1m`.
+///
+/// # Errors
+/// A sentence.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let friendly = || text.parse::<SignedDuration>().ok()?.try_into().ok();
+    seconds.or_else(friendly).ok_or_else(|| format!("'{text}' is no duration: expected something like 2, 500ms or 1m"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_binary_units_of_either_case() {
+        for (text, expected) in [
+            ("65536", 1 << 16),
+            ("64K", 1 << 16),
+            ("64m", 64 << 20),
+            ("64MB", 64 << 20),
+            ("64 MiB", 64 << 20),
+            ("1.5G", 3 << 29),
+        ] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "M", "64X", "-1M", "1.2.3M", "64MM", "inf"] {
+            assert!(bytes(text).unwrap_err().starts_with(&format!("'{text}' is no size")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_whole_blocks_within_what_a_pool_can_have() {
+        assert_eq!(blocks("1M"), Ok(16));
+        assert_eq!(blocks("1048577"), Ok(17));
+        assert_eq!(blocks("64G"), Ok(BLOCKS_MAX));
+        assert_eq!(blocks("1023K").unwrap_err(), "'1023K': a buffer has 1M to 64G");
+        assert!(blocks("65G").is_err());
+    }
+
+    #[test]
+    fn durations_are_seconds_unless_they_have_a_unit() {
+        for (text, milliseconds) in [
+            ("2", 2_000),
+            ("0.25", 250),
+            ("2s", 2_000),
+            ("500ms", 500),
+            ("1m", 60_000),
+            ("1h", 3_600_000),
+            ("1.5s", 1_500),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "-1", "-2s", "soon", "5x", "nan"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

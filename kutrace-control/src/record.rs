@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `record`: start, run a command or wait, stop, write; also when a signal asks for the end.
+//!
+//! Invariants: the recorder is this process's from the start to the file, so a process that is killed leaves no trace
+//! running; once the file is complete the recorder is empty and as large as before.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
+
+use crate::device::Recorder;
+use crate::interrupt::Hold;
+use crate::report::{say, Exit, Status};
+use crate::session::{Mode, Session};
+use crate::target::Target;
+
+/// What to record, and where to.
+#[derive(Debug)]
+pub struct Plan {
+    /// How.
+    pub mode: Mode,
+    /// Blocks of memory; 0 for as many as the module was loaded with.
+    pub blocks: u32,
+    /// At most this long; without it, until the command ends or a signal comes.
+    pub duration: Option<Duration>,
+    /// Where to.
+    pub target: Target,
+    /// What to run meanwhile; nothing if empty.
+    pub command: Vec<OsString>,
+}
+
+/// Carries out a plan. The status is the command's, if it failed or there is nothing else to say.
+pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
+    plan.target.check()?;
+    let hold = Hold::new()?;
+    session.go_held(plan.mode, plan.blocks)?;
+    let mut run = match Run::begin(&plan.command) {
+        Ok(run) => run,
+        Err(error) => return session.force_reset().and(Err(error)),
+    };
+    if plan.command.is_empty() && plan.duration.is_none() {
+        say("recording; Ctrl-C ends it");
+    }
+    let why = run.wait(&hold, plan.duration.map(|duration| Instant::now() + duration))?;
+    let written = session.stop_held(&plan.target)?;
+    session.reset()?;
+    let command = run.end(why, &hold)?;
+    Ok(match (command, why) {
+        (Some(status), _) if status != Status(0) => status,
+        (_, Why::Asked) => Exit::Interrupted.into(),
+        _ => written.into(),
+    })
+}
+
+/// Why recording ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// The command has ended.
+    Ended,
+    /// The time is over.
+    Time,
+    /// A signal came.
+    Asked,
+}
+
+/// The command that runs; or none.
+struct Run(Option<(Child, OwnedFd)>);
+
+impl Run {
+    fn begin(words: &[OsString]) -> Result<Run> {
+        let Some((program, arguments)) = words.split_first() else { return Ok(Run(None)) };
+        let begin = || -> io::Result<_> {
+            let child = Command::new(program).args(arguments).spawn()?;
+            let handle = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+            Ok((child, handle))
+        };
+        Ok(Run(Some(begin().with_context(|| program.to_string_lossy().into_owned())?)))
+    }
+
+    /// Waits for the first of: the end of the command, a signal, `until`.
+    fn wait(&self, hold: &Hold, until: Option<Instant>) -> Result<Why> {
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = left.map(Timespec::try_from).transpose()?;
+            let mut fds = vec![PollFd::new(hold, PollFlags::IN)];
+            fds.extend(self.0.iter().map(|(_, handle)| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)));
+            match poll(&mut fds, left.as_ref()) {
+                Ok(0) => return Ok(Why::Time),
+                Ok(_) if !fds[0].revents().is_empty() => {
+                    hold.take();
+                    return Ok(Why::Asked);
+                }
+                Ok(_) => return Ok(Why::Ended),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error).context("waiting"),
+            }
+        }
+    }
+
+    /// The status of the command, in the end; one that was interrupted is asked to end and not waited for.
+    fn end(&mut self, why: Why, hold: &Hold) -> Result<Option<Status>> {
+        let why = match (why, &self.0) {
+            (Why::Time, Some(_)) => self.wait(hold, None)?,
+            _ => why,
+        };
+        let Some((child, handle)) = &mut self.0 else { return Ok(None) };
+        if why == Why::Asked {
+            // It may have gone by itself, at the same Ctrl-C.
+            let _ = pidfd_send_signal(&*handle, Signal::TERM);
+            return Ok(None);
+        }
+        let status = child.wait().context("the command")?;
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+        Ok(Some(Status(code as u8)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    use crate::session::tests::session;
+    use crate::target::Existing;
+
+    fn plan(path: &Path, command: &[&str]) -> Plan {
+        Plan {
+            mode: Mode(0),
+            blocks: 7,
+            duration: None,
+            target: Target::new(Some(path.to_owned()), Existing::Keep),
+            command: command.iter().map(OsString::from).collect(),
+        }
+    }
+
+    #[test]
+    fn a_command_is_run_between_start_and_stop_and_its_status_passed_on() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, code, status) in [("0", "true", 0), ("7", "exit 7", 7), ("9", "kill -9 $$", 137)] {
+            let path = directory.path().join(name);
+            let mut session = session(0);
+            assert_eq!(record(&mut session, &plan(&path, &["sh", "-c", code])).unwrap(), Status(status));
+            assert!(path.exists());
+            assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "reset to 7", "start", "stop", "reset"]);
+        }
+    }
+
+    #[test]
+    fn losses_show_unless_the_command_has_something_to_say() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = |name: &str, code| record(&mut session(5), &plan(&directory.path().join(name), &["sh", "-c", code]));
+        assert_eq!(run("a", "true").unwrap(), Exit::Lost.into());
+        assert_eq!(run("b", "exit 1").unwrap(), Status(1));
+    }
+
+    #[test]
+    fn a_time_ends_the_recording_and_not_the_command() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, late) = (directory.path().join("t"), directory.path().join("late"));
+        let code = format!("sleep 0.3; test -e {} && touch {}; exit 5", path.display(), late.display());
+        let plan = Plan { duration: Some(Duration::from_millis(20)), ..plan(&path, &["sh", "-c", &code]) };
+        assert_eq!(record(&mut session(0), &plan).unwrap(), Status(5));
+        assert!(late.exists(), "the file was there while the command ran on");
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_run_leaves_neither_file_nor_trace() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t");
+        let mut session = session(0);
+        let error = record(&mut session, &plan(&path, &["/no/such/program"])).unwrap_err();
+        assert!(format!("{error:#}").starts_with("/no/such/program: No such file"), "{error:#}");
+        assert!(!path.exists());
+        let log = session.recorder().unwrap().log.borrow().clone();
+        assert_eq!(log, ["hold", "reset to 7", "start", "stop", "reset"]);
+    }
+
+    #[test]
+    fn nothing_is_started_where_the_file_is_in_the_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut session = session(0);
+        assert!(record(&mut session, &plan(directory.path(), &["true"])).is_err());
+        assert!(session.recorder().unwrap().log.borrow().is_empty());
+    }
+}

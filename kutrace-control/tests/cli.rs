@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! kutrace_control as a shell sees it, as far as no recorder is needed: what it refuses, with which words and status,
+//! and what it makes of a file.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use kutrace_tests::{busy, Trace};
+
+fn control(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kutrace_control"));
+    command.current_dir(directory).stdin(Stdio::null()).env("COLUMNS", "80");
+    command
+}
+
+/// Status, standard output and standard error.
+fn run(directory: &Path, words: &[&str]) -> (i32, String, String) {
+    ended(control(directory).args(words).output().unwrap())
+}
+
+fn ended(output: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.raw"), busy(2, 3_000, 7).bytes()).unwrap();
+    fs::write(folder.path().join("there"), "mine").unwrap();
+    folder
+}
+
+#[test]
+fn what_is_not_understood_has_status_2_and_says_what() {
+    let folder = folder();
+    for (words, said) in [
+        (&["start"][..], "unrecognized subcommand 'start'"),
+        (&["go", "now"], "unexpected argument 'now'"),
+        (&["record", "-b", "1K"], "'1K': a buffer has 1M to 64G"),
+        (&["record", "-b", "lots"], "'lots' is no size: expected something like 64M or 2G"),
+        (&["record", "-d", "soon"], "'soon' is no duration: expected something like 2, 500ms or 1m"),
+        (&["record", "ls"], "unexpected argument 'ls'"),
+        (&["mark", "too long"], "'too long' is no mark: up to 6 of a-z 0-9 - . /, or a number below 2^32"),
+        (&["wait", "-1"], "unexpected argument"),
+        (&["summary"], "<FILE>"),
+        (&["summary", "t.raw", "--top", "few"], "invalid value 'few'"),
+        (&["completions", "cmd.exe"], "invalid value 'cmd.exe'"),
+    ] {
+        let (status, out, err) = run(folder.path(), words);
+        assert_eq!((status, &*out), (2, ""), "{words:?}: {err}");
+        assert!(err.contains(said), "{words:?}: {err}");
+        assert!(!err.contains('\u{1b}'), "{words:?}: {err}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_has_status_1_one_line_and_a_hint() {
+    let folder = folder();
+    for (words, said) in [
+        (&["record", "-o", "there", "--", "true"][..], "kutrace_control: there: is there already\nhint: "),
+        (
+            &["record", "-o", "/dev/null", "--", "true"],
+            "kutrace_control: /dev/null: is there and no regular file\nhint: ",
+        ),
+        (&["html", "no.raw"], "kutrace_control: no.raw: No such file or directory"),
+        (&["html", "t.raw", "-o", "there"], "kutrace_control: there: is there already\nhint: "),
+        (&["html", "t.raw", "-o", "no/t.html"], "kutrace_control: no/t.html: No such file or directory"),
+        (&["html", "t.raw", "-o", "/proc/t.html"], "kutrace_control: /proc/t.html: "),
+        (&["summary", "there"], "kutrace_control: there: byte 0: not a KUtrace trace"),
+        (&["summary", "."], "kutrace_control: .: Is a directory"),
+    ] {
+        let (status, out, err) = run(folder.path(), words);
+        assert_eq!((status, &*out), (1, ""), "{words:?}: {err}");
+        assert!(err.starts_with(said), "{words:?}: {err}");
+        let lines = if said.ends_with("hint: ") { 2 } else { 1 };
+        assert_eq!(err.lines().count(), lines, "{words:?}: {err}");
+    }
+    assert_eq!(fs::read(folder.path().join("there")).unwrap(), b"mine");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else was left");
+}
+
+#[test]
+fn a_page_lands_beside_its_trace_and_is_replaced_only_on_request() {
+    let folder = folder();
+    let page = folder.path().join("t.html");
+    let (status, out, err) = run(folder.path(), &["html", "t.raw", "--title", "a <title>"]);
+    assert_eq!((status, &*out), (0, ""), "{err}");
+    let written = fs::read_to_string(&page).unwrap();
+    assert!(written.starts_with("<!doctype html>") && written.contains("a &#60;title&#62;"));
+    assert_eq!(run(folder.path(), &["html", "t.raw"]).0, 1);
+    assert_eq!(run(folder.path(), &["html", "t.raw", "--force"]).0, 0);
+    assert!(fs::read_to_string(&page).unwrap().contains("<title>t</title>"));
+    let (status, piped, _) = run(folder.path(), &["html", "t.raw", "-o", "-"]);
+    assert_eq!((status, piped), (0, fs::read_to_string(&page).unwrap()));
+}
+
+#[test]
+fn a_summary_is_read_from_a_file_or_a_pipe() {
+    let folder = folder();
+    let (status, text, _) = run(folder.path(), &["summary", "t.raw"]);
+    assert_eq!(status, 0);
+    assert!(text.contains(" on 2 CPUs") && text.contains("PROGRAM") && text.contains("WAKEUP LATENCY"), "{text}");
+    let mut child =
+        control(folder.path()).args(["summary", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&fs::read(folder.path().join("t.raw")).unwrap()).unwrap();
+    assert_eq!(ended(child.wait_with_output().unwrap()).1, text);
+    let (_, short, _) = run(folder.path(), &["summary", "t.raw", "--top", "1"]);
+    assert!(short.lines().count() < text.lines().count());
+}
+
+#[test]
+fn losses_are_shown_and_are_status_3() {
+    let folder = folder();
+    let mut trace = Trace::new(1, 1_000);
+    trace.cpu(0).call(10, 0, 0).lose(3);
+    fs::write(folder.path().join("lost.raw"), trace.bytes()).unwrap();
+    let (status, text, err) = run(folder.path(), &["summary", "lost.raw"]);
+    assert_eq!(status, 3);
+    assert!(text.contains("3 events LOST") && err.contains("lost.raw: 3 events were lost while recording"), "{err}");
+    assert_eq!(run(folder.path(), &["html", "lost.raw"]).0, 3);
+    assert!(folder.path().join("lost.html").exists());
+}
+
+#[test]
+fn a_closed_pipe_is_a_quiet_end() {
+    let folder = folder();
+    for words in [&["summary", "t.raw"][..], &["html", "t.raw", "-o", "-"], &["completions", "bash"], &["check"]] {
+        let (read, write) = std::io::pipe().unwrap();
+        drop(read);
+        let (status, _, err) = ended(control(folder.path()).args(words).stdout(write).output().unwrap());
+        assert_eq!((status, &*err), (0, ""), "{words:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_fails_and_leaves_nothing() {
+    let folder = folder();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let (status, _, err) =
+        ended(control(folder.path()).args(["html", "t.raw", "-o", "-"]).stdout(full).output().unwrap());
+    assert_eq!(status, 1);
+    assert!(err.contains("No space left on device"), "{err}");
+}
+
+#[test]
+fn every_shell_has_completions_with_the_options() {
+    let folder = folder();
+    for shell in ["bash", "zsh", "fish"] {
+        let (status, text, _) = run(folder.path(), &["completions", shell]);
+        assert_eq!(status, 0);
+        assert!(text.contains("record") && text.contains("duration") && text.contains("snapshot"), "{shell}");
+    }
+}
+
+#[test]
+fn waiting_and_unknown_words_need_no_recorder() {
+    let folder = folder();
+    assert_eq!(run(folder.path(), &["wait", "10ms"]).0, 0);
+    assert_eq!(run(folder.path(), &[]), (0, String::new(), String::new()));
+    let mut child = control(folder.path()).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"init\nwait 10ms\nstart\n").unwrap();
+    let (status, _, err) = ended(child.wait_with_output().unwrap());
+    assert_eq!(status, 2);
+    assert!(err.starts_with("kutrace_control: not a word: 'start'; words: go[ipc][llc][wrap], stop [NAME]"), "{err}");
+}

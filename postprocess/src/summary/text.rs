@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The summary as tables for people; at most 100 columns wide.
+
+use std::fmt::Write;
+
+use super::share::Share;
+use super::wait::{Latency, Wait, Worst};
+use super::work::{Program, Sum};
+use super::Summary;
+
+/// Names that are told of who ran meanwhile.
+const DOERS: usize = 3;
+
+impl Summary {
+    /// All tables, with at most `top` lines each.
+    pub fn text(&self, top: usize) -> String {
+        let mut out = String::new();
+        self.head(&mut out);
+        self.shares(&mut out);
+        let all: i64 = self.cpus.iter().map(|(_, share)| share.total()).sum();
+        if !self.programs.is_empty() {
+            programs(&mut out, &self.programs, all, top);
+        }
+        let lists = [("SYSTEM CALL", &self.calls), ("INTERRUPT", &self.interrupts), ("FAULT", &self.faults)];
+        for (title, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+            sums(&mut out, title, list, all, top);
+        }
+        if !self.waits.is_empty() {
+            waits(&mut out, &self.waits, self.extent.0);
+        }
+        if !self.latency.worst.is_empty() {
+            latency(&mut out, &self.latency, self.extent.0);
+        }
+        out
+    }
+
+    fn head(&self, out: &mut String) {
+        let meta = &self.meta;
+        let known = [("host ", &meta.host), ("kernel ", &meta.kernel), ("", &meta.cpu_model)];
+        let known: Vec<String> =
+            known.iter().filter(|(_, text)| !text.is_empty()).map(|(what, text)| format!("{what}{text}")).collect();
+        if !known.is_empty() {
+            line(out, format_args!("{}", known.join(", ")));
+        }
+        let (from, to) = self.extent;
+        let (cpus, base) = (self.cpus.len(), meta.tracebase.replace('_', " "));
+        line(out, format_args!("{} on {cpus} CPUs from {base} UTC + {} s", time(to - from), seconds(from)));
+        match meta.lost {
+            0 => line(out, format_args!("no event lost")),
+            lost => line(out, format_args!("{lost} events LOST while recording")),
+        }
+        if !meta.quality.is_empty() {
+            line(out, format_args!("{} things are damaged or missing", meta.quality.len()));
+        }
+    }
+
+    fn shares(&self, out: &mut String) {
+        line(out, format_args!("\n{:10}{:>9}{:>9}{:>9}{:>9}", "CPU", "user", "kernel", "idle", "lost"));
+        let mut all = Share::default();
+        for (cpu, share) in &self.cpus {
+            share_line(out, &cpu.to_string(), share);
+            all += *share;
+        }
+        share_line(out, "all", &all);
+    }
+}
+
+fn share_line(out: &mut String, name: &str, share: &Share) {
+    let [user, kernel, idle, lost] =
+        [share.user, share.kernel, share.idle, share.lost].map(|part| percent(part, share.total()));
+    line(out, format_args!("{name:10}{user:>9}{kernel:>9}{idle:>9}{lost:>9}"));
+}
+
+fn programs(out: &mut String, programs: &[Program], all: i64, top: usize) {
+    let head = ["CPU time", "", "user", "kernel", "threads", "runs", "average", "longest"];
+    title(out, &head, "PROGRAM");
+    for p in programs.iter().take(top) {
+        let total = p.user + p.kernel;
+        let (average, longest) = (time(average(p.on_cpu, p.runs)), time(p.longest));
+        let row = [time(total), percent(total, all), time(p.user), time(p.kernel)];
+        put(out, &[&row[..], &[p.threads.to_string(), p.runs.to_string(), average, longest]].concat(), &p.name);
+    }
+    more(out, programs.len(), top);
+}
+
+fn sums(out: &mut String, what: &str, sums: &[Sum], all: i64, top: usize) {
+    title(out, &["CPU time", "", "count", "average", "longest", "slowest"], what);
+    for s in sums.iter().take(top) {
+        let row = [time(s.total), percent(s.total, all), s.count.to_string(), time(average(s.total, s.count))];
+        put(out, &[&row[..], &[time(s.longest), time(s.slowest)]].concat(), &s.name);
+    }
+    more(out, sums.len(), top);
+}
+
+fn waits(out: &mut String, waits: &[Wait], from: i64) {
+    title(out, &["total", "count", "average", "longest", "from s"], "WAIT, and who waited longest");
+    for w in waits {
+        let row = [
+            time(w.total),
+            w.count.to_string(),
+            time(average(w.total, w.count)),
+            time(w.longest),
+            seconds(w.at - from),
+        ];
+        put(out, &row, &format!("{} {}", w.name, w.thread));
+    }
+}
+
+fn latency(out: &mut String, latency: &Latency, from: i64) {
+    title(out, &["count", "median", "90 %", "99 %", "99.9 %", "longest"], "WAKEUP LATENCY: from runnable to a CPU");
+    let percentiles = latency.percentiles.map(time);
+    put(out, &[&[latency.count.to_string()][..], &percentiles].concat(), "");
+    title(out, &["waited", "from s", "CPU"], "THREAD, and what its CPU did meanwhile");
+    for Worst { at, dur, thread, cpu, meanwhile } in &latency.worst {
+        let mut did: Vec<String> =
+            meanwhile.iter().take(DOERS).map(|(name, part)| format!("{name} {}", time(*part))).collect();
+        if let Some(more @ 1..) = meanwhile.len().checked_sub(DOERS) {
+            did.push(format!("{more} more"));
+        }
+        let cpu = if *cpu < 0 { "?".to_string() } else { cpu.to_string() };
+        put(out, &[time(*dur), seconds(at - from), cpu], &format!("{thread}: {}", did.join(", ")));
+    }
+}
+
+fn title(out: &mut String, columns: &[&str], last: &str) {
+    out.push('\n');
+    put(out, &columns.iter().map(|column| column.to_string()).collect::<Vec<_>>(), last);
+}
+
+fn put(out: &mut String, columns: &[String], last: &str) {
+    let columns: String = columns.iter().map(|column| format!("{column:>10}")).collect();
+    line(out, format_args!("{}", format!("{columns}  {last}").trim_end()));
+}
+
+fn more(out: &mut String, lines: usize, top: usize) {
+    if lines > top {
+        line(out, format_args!("{:>10}  {} more", "...", lines - top));
+    }
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments) {
+    // A string takes everything.
+    let _ = writeln!(out, "{text}");
+}
+
+fn average(total: i64, count: u64) -> i64 {
+    total / (count.max(1) as i64)
+}
+
+fn percent(part: i64, all: i64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / all.max(1) as f64)
+}
+
+fn seconds(units: i64) -> String {
+    format!("{:.6}", units as f64 / 1e8)
+}
+
+/// A duration with the unit that leaves one to three digits before the point.
+fn time(units: i64) -> String {
+    let ns = units as f64 * 10.0;
+    match units {
+        ..100 => format!("{ns:.0} ns"),
+        100..100_000 => format!("{:.2} us", ns / 1e3),
+        100_000..100_000_000 => format!("{:.2} ms", ns / 1e6),
+        _ => format!("{:.3} s", ns / 1e9),
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `cargo xtask man`: manual pages and completions below `target/share`, as a package puts them below `/usr/share`.
+//!
+//! Each tool writes its own, from the definition of its command line; what is no tool's is in `docs/man`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::place;
+use crate::progress;
+use crate::tools;
+
+/// Writes all pages; answers the folder.
+pub fn run() -> Result<PathBuf> {
+    let tools = tools::ensure()?;
+    let share = place::target().join("share");
+    if share.exists() {
+        fs::remove_dir_all(&share).with_context(|| format!("{}", share.display()))?;
+    }
+    for name in names()? {
+        let tool = tools.join(&name);
+        progress::output(Command::new(&tool).arg("--generate").arg(&share))
+            .with_context(|| format!("man: {}", tool.display()))?;
+    }
+    let pages = place::checkout().join("docs/man");
+    for page in listing(&pages)? {
+        let section = page.extension().context("a page is named after its section")?.to_string_lossy().into_owned();
+        let folder = place::made(share.join(format!("man/man{section}")))?;
+        let name = page.file_name().unwrap_or_default();
+        fs::copy(&page, folder.join(name)).with_context(|| format!("man: {}", page.display()))?;
+    }
+    Ok(share)
+}
+
+/// Every tool: kutrace_control, and what has a file or folder in postprocess/src/bin.
+fn names() -> Result<Vec<OsString>> {
+    let tools = listing(&place::checkout().join("postprocess/src/bin"))?;
+    let stems = tools.iter().filter_map(|path| path.file_stem()).filter(|stem| *stem != "cli");
+    Ok(stems.map(OsString::from).chain(["kutrace_control".into()]).collect())
+}
+
+fn listing(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_on_concepts_refers_to_every_tool() {
+        let page = fs::read_to_string(place::checkout().join("docs/man/kutrace.7")).unwrap();
+        let names = names().unwrap();
+        assert_eq!(names.len(), 13);
+        for name in names {
+            let reference = format!(".BR {} (1)", name.to_string_lossy());
+            assert!(page.lines().any(|line| line.trim_end_matches(',') == reference), "{reference}");
+        }
+    }
+}
