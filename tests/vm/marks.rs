@@ -217,34 +217,3 @@ fn a_running_program_notices_at_once_that_a_trace_starts_and_keeps_no_module() {
     );
     assert_eq!(run.out, "none 0\noff 0\non 1\noff 0\non 1\noff 0\non 1\noff 0\ngone 0\non 1\n");
 }
-
-#[test]
-fn a_signal_handler_that_records_disturbs_nothing() {
-    let run = guest::succeed(
-        &[],
-        &format!("{BUILD}\nbuild $VM/storm.c\nkutrace_control go\n./storm\nkutrace_control stop $SHARE/t.raw"),
-    );
-    let trace = Trace::read_whole(&run.file("t.raw"));
-    let lines = recorded(&trace, "storm");
-    let (worker, handler) = (number(&lines, "worker"), number(&lines, "handler"));
-    assert_eq!(trace.of(MARK_D).count(), 2 * 10_000);
-
-    let mut signals = 0;
-    for pid in trace.pids_of("storm") {
-        let of_thread = trace.events.events.iter().filter(|e| e.pid as i32 == pid);
-        let mut last = 0;
-        for e in of_thread.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_MIDDLE | MARK_A..=MARK_D)) {
-            match e.event {
-                MARK_D => assert_eq!(last, worker, "{e:?}"),
-                MARK_A..MARK_D => assert_eq!(last, handler, "{e:?}"),
-                _ => {
-                    assert!(last != handler || e.arg != handler, "{e:?}");
-                    signals += u32::from(e.arg == handler);
-                    last = e.arg;
-                }
-            }
-        }
-        assert_eq!(last, 0, "{pid}");
-    }
-    assert!(signals > 100, "{signals}");
-}
