@@ -111,14 +111,14 @@ fn everything(flags: u32) -> Spans {
 fn the_stages_number_spans_as_the_page_expects() {
     let spans = everything(0x85).spans;
     for (event, cpu, dur) in [
-        (0x204, 0, 1638), // message received
-        (0x205, 0, 1638), // message sent
-        (0x209, 0, 10_000), // frequency
-        (0x21a, -1, 2500), // in a queue
-        (0x280, 0, 10_000), // sample
-        (0x282, -1, 5000), // lock held
-        (0x283, -1, 1000), // lock tried
-        (0x20000, 0, 1330), // leaving low power
+        (0x204, 0, 1638),     // message received
+        (0x205, 0, 1638),     // message sent
+        (0x209, 0, 10_000),   // frequency
+        (0x21a, -1, 2500),    // in a queue
+        (0x280, 0, 10_000),   // sample
+        (0x282, -1, 5000),    // lock held
+        (0x283, -1, 1000),    // lock tried
+        (0x20000, 0, 1330),   // leaving low power
         (0x30000, 1, 26_000), // lost
     ] {
         let mut of_event = spans.iter().filter(|s| s.event == event && s.cpu == cpu);
