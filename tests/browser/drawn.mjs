@@ -203,6 +203,8 @@ export const drawn = {
     await settle(page);
     assert.equal(await page.locator("#labels .lit").count(), 3, "the keyboard does not highlight");
     assert.equal(await colored("CPU", 2), 0);
+    await page.keyboard.press("ArrowDown");
+    assert.equal(await ask(page, () => document.activeElement.textContent), "CPU 3", "the arrow keys do not move");
     await page.locator("#overlay").focus();
     await page.keyboard.press("Escape");
     await settle(page);

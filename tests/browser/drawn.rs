@@ -85,7 +85,7 @@ fn everything(flags: u32) -> Spans {
             if cpu == 1 && (1500..1760).contains(&us) {
                 continue;
             }
-            let pid = if us < 200 || us > 1800 { 50 + cpu } else { 0 };
+            let pid = if (200..=1800).contains(&us) { 0 } else { 50 + cpu };
             t.at(us, 0x209, cpu, pid, [800, 1600, 3600][(k % 3) as usize], "-freq-");
             t.at(us, 0x280 + cpu, cpu, pid, 77, ["hash_find", "copy_page"][(k % 2) as usize]);
             t.call(us, 150, 0x5ec, cpu, pid, 0, "local_timer_vector");

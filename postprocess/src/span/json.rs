@@ -41,7 +41,6 @@ pub fn write(spans: &Spans, out: &mut impl Write) -> io::Result<()> {
     key("flags", meta.flags.into())?;
     key("lost", meta.lost.into())?;
     key("mbit_sec", meta.mbit_sec.into())?;
-    key("presorted", 1.into())?;
     key("quality", meta.quality.clone().into())?;
     key("randomid", meta.randomid.into())?;
     key("shortMulX", 1.into())?;

@@ -144,7 +144,8 @@ const HELP = Object.freeze([
     ["Alt-wheel, wheel over the names, \u2191 \u2193, Page Up and Down", "scroll rows"],
     ["Home, End", "first and last row"],
     ["Backspace", "back to where the last jump began"],
-    ["Click a group", "open or close its rows"],
+    ["Click a group", "open or close its rows, or show only those that are highlighted"],
+    ["Click a row\u2019s name", "highlight the row, all else turns grey; with the right button all rows named alike; \u2191 \u2193 there go from name to name"],
   ]],
   ["Select", [
     ["Point at a span", "its text below"],
@@ -156,7 +157,7 @@ const HELP = Object.freeze([
     ["H, Shift-right-click", "keep the colour of all spans of its name only, with their total; a second name joins the first"],
     ["V", "table of what is in sight"],
     ["Tab, Enter", "through the page's controls, and use one"],
-    ["Esc", "clear what is selected, measured, searched"],
+    ["Esc", "clear what is selected, measured, searched, highlighted"],
   ]],
   ["Measure and note", [
     ["Shift-drag", "measure a range: its totals, its longest spans"],
@@ -177,6 +178,7 @@ const HELP = Object.freeze([
     ["1 \u2026 9, with Shift", "show a saved view; save the view"],
     ["T, C, X", "theme, colour-blind palette, fade the picture"],
     ["> and <, K", "larger and smaller text, shape of the picture"],
+    ["Marks, Locks, Freq \u2026", "what is drawn; Shift-click goes back"],
     ["L, U, I", "legend, wakeup arcs, interprocessor interrupts on and off"],
     ["P, Shift-P", "save a figure as PNG, as SVG"],
     ["Ctrl-S", "save a copy of this page with its notes and views"],

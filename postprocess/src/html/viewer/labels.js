@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The names of the rows on the left: a button for each row in sight and for each group.
 //
-// A click on a row highlights it, Shift and the right button all rows whose names begin alike. A click on a group
-// closes it, opens it, or leaves of it only the highlighted rows.
+// A click on a row highlights it, one with the right button all rows whose names begin alike. A click on a group
+// closes it, opens it, or leaves of it only the highlighted rows. The arrow keys go from one to the next.
 "use strict";
 
 class Labels {
@@ -11,6 +11,20 @@ class Labels {
     this.element = element;
     /** What is shown now, to leave it alone when nothing changed. */
     this.shown = "";
+    element.addEventListener("keydown", (e) => this.step(e));
+  }
+
+  /** Moves the focus up or down. @param {KeyboardEvent} e */
+  step(e) {
+    const down = e.key === "ArrowDown";
+    const from = document.activeElement;
+    if ((!down && e.key !== "ArrowUp") || !from) return;
+    const to = /** @type {HTMLElement | null} */ (down ? from.nextElementSibling : from.previousElementSibling);
+    // At an edge the page's own handling scrolls the rows.
+    if (!to) return;
+    e.preventDefault();
+    e.stopPropagation();
+    to.focus();
   }
 
   /** @param {App} app */
@@ -46,6 +60,7 @@ class Labels {
     label.type = "button";
     label.className = `row${item.even ? " even" : ""}${group.lit[row] ? " lit" : ""}`;
     label.title = `${group.labels[row]}: click to highlight`;
+    label.tabIndex = -1;
     label.ariaPressed = String(group.lit[row] === 1);
     label.addEventListener("click", () => app.highlightRow(group, row, false));
     label.addEventListener("contextmenu", (e) => {

@@ -73,21 +73,20 @@ function morsePath(letter) {
 
 /** @param {Stroke[]} strokes @param {string} text */
 function legendEntry(strokes, text) {
-  const space = "http://www.w3.org/2000/svg";
-  const drawing = document.createElementNS(space, "svg");
-  drawing.setAttribute("width", String(SWATCH_W));
-  drawing.setAttribute("height", String(SWATCH_H));
+  const ratio = window.devicePixelRatio || 1;
+  const drawing = document.createElement("canvas");
+  drawing.width = SWATCH_W * ratio;
+  drawing.height = SWATCH_H * ratio;
   drawing.setAttribute("aria-hidden", "true");
+  const c = /** @type {CanvasRenderingContext2D} */ (drawing.getContext("2d"));
+  c.scale(ratio, ratio);
   for (const { d, color, line, dashes } of strokes) {
-    const path = document.createElementNS(space, "path");
-    path.setAttribute("d", d);
-    path.setAttribute(line ? "stroke" : "fill", color);
-    if (line) {
-      path.setAttribute("fill", "none");
-      path.setAttribute("stroke-width", String(line));
-    }
-    if (dashes) path.setAttribute("stroke-dasharray", dashes);
-    drawing.append(path);
+    const path = new Path2D(d);
+    c.fillStyle = c.strokeStyle = color;
+    c.lineWidth = line ?? 1;
+    c.setLineDash(dashes?.split(" ").map(Number) ?? []);
+    if (line) c.stroke(path);
+    else c.fill(path);
   }
   const entry = document.createElement("span");
   entry.append(drawing, text);
