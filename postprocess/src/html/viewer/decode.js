@@ -16,7 +16,7 @@ const PAGE_VERSION = 1;
  *   kernel: string, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
  *   layout: Layout}} Meta
- * @typedef {Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array} Column
+ * @typedef {Uint8Array | Uint16Array | Uint32Array | Int16Array | Int32Array | Float64Array} Column
  */
 
 /**
@@ -54,9 +54,7 @@ async function readStore(page) {
     for (const [k, part] of group.parts.entries()) {
       const bytes = await parts[k];
       const rows = () => columns[part.field].subarray(first, first + group.rows);
-      if (unpack(bytes, part, rows())) continue;
-      columns[part.field] = Float64Array.from(columns[part.field]);
-      unpack(bytes, part, rows());
+      while (!unpack(bytes, part, rows())) columns[part.field] = widened(columns[part.field]);
     }
     addUp(/** @type {Float64Array} */ (columns.start).subarray(first, first + group.rows));
     first += group.rows;
@@ -81,8 +79,8 @@ function bytesOfBase64(text) {
 }
 
 /**
- * The smallest array that may hold a column: sums of differences need doubles, RPCs 32 bits with a sign; values too
- * wide for their part mostly fit into 32 bits.
+ * The smallest array that may hold a column: sums of differences need doubles, RPCs can be negative; values too wide for
+ * their part mostly fit into 32 bits.
  * @param {Layout} layout
  * @param {string} field
  * @returns {Column}
@@ -90,11 +88,17 @@ function bytesOfBase64(text) {
 function emptyColumn(layout, field) {
   const parts = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field));
   const wide = parts.some((part) => part.wide > 0);
-  if (field === "rpc" && wide) return new Int32Array(layout.rows);
+  const small = parts.every((part) => part.width === 1);
+  if (field === "rpc" && wide) return small ? new Int16Array(layout.rows) : new Int32Array(layout.rows);
   if (field === "start") return new Float64Array(layout.rows);
   const width = wide ? 4 : Math.max(1, ...parts.map((part) => part.width));
   return width === 1 ? new Uint8Array(layout.rows) : width === 2 ? new Uint16Array(layout.rows)
     : new Uint32Array(layout.rows);
+}
+
+/** The same values where wider ones have room. @param {Column} column @returns {Column} */
+function widened(column) {
+  return column instanceof Int16Array ? Int32Array.from(column) : Float64Array.from(column);
 }
 
 /**
