@@ -327,9 +327,41 @@ export const drawn = {
   async exported(page) {
     const { savedViews, tracebase } = await ask(page, () => __ku.app.store.meta);
     assert.equal(tracebase, "2021-10-28_14:01:00");
-    assert.deepEqual(savedViews.map(([name, { xleft_ts }]) => [name, xleft_ts]), [["&#x2780;", 49.418952]]);
+    assert.deepEqual(savedViews.map(([name, { xleft_ts }]) => [name, xleft_ts]), [["&#x21d0;", undefined], ["&#x2780;", 49.418952]]);
     const [callout] = await spansOf(page, -4);
     assert.deepEqual([callout.name, callout.arg, callout.ret], ["look here", 60, -2]);
+    const [note] = await ask(page, () => __ku.app.notes.all);
+    assert.deepEqual([note.text, note.from, note.dx < 100 && note.dy < 0], ["look here", callout.start, true]);
+    assert.ok(await ask(page, () => __ku.app.notes.tipOf(__ku.app.notes.all[0])), "the callout stands nowhere");
+    await page.keyboard.press("1");
+    await settle(page);
+    const { t0, t1 } = await ask(page, () => __ku.view());
+    assert.deepEqual([t0, t1].map(Math.round), [4941895200, 4941896000]);
+    assert.equal(await page.locator("#view-list input").first().inputValue(), "\u2780");
+    return {};
+  },
+
+  async remembered(page) {
+    const said = () => ask(page, () => ({
+      lit: __ku.app.groups.flatMap((g) => g.labels.filter((_, row) => g.lit[row])), layers: __ku.layers(),
+      rows: __ku.rows().map((r) => r.label),
+    }));
+    await ask(page, () => __ku.toggle("PID"));
+    await settle(page);
+    await page.locator("#labels .row", { hasText: "worker.51" }).click();
+    await page.locator("#labels .group", { hasText: "Threads" }).click();
+    await page.locator("#layer-counters").click();
+    await page.locator("#layer-marks").click();
+    await page.waitForFunction(() => ["lit=", "only=", "draw="].every((part) => location.hash.includes(part)));
+    const was = await said();
+    assert.deepEqual(was.lit, ["worker.51"]);
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    assert.deepEqual(await said(), was);
+    assert.equal(await page.locator("#layer-counters").textContent(), "IPC: kernel");
+    await ask(page, () => (location.hash = "#lit=CPU.7-NO.1-PID.x&only=PID&draw=marks.9-no.1-freq"));
+    await page.waitForFunction(() => !__ku.app.highlight.active);
+    assert.equal((await said()).layers.marks, "all");
     return {};
   },
 };

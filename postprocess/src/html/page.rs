@@ -17,7 +17,7 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 42] = [
+const SCRIPTS: [(&str, &str); 43] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("decode.js", include_str!("viewer/decode.js")),
@@ -56,6 +56,7 @@ const SCRIPTS: [(&str, &str); 42] = [
     ("totals.js", include_str!("viewer/totals.js")),
     ("list.js", include_str!("viewer/list.js")),
     ("details.js", include_str!("viewer/details.js")),
+    ("original.js", include_str!("viewer/original.js")),
     ("address.js", include_str!("viewer/address.js")),
     ("input.js", include_str!("viewer/input.js")),
     ("keys.js", include_str!("viewer/keys.js")),

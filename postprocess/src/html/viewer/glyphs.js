@@ -38,8 +38,7 @@ class Glyphs {
     const c = /** @type {CanvasRenderingContext2D} */ (this.sheet.getContext("2d"));
     c.scale(ratio, ratio);
     for (let code = 0; code < 16; code++) {
-      const color = code < HALF_CODE ? SLOW_COLOR : code < TWO_CODE ? MIDDLE_COLOR : FAST_COLOR;
-      dial(c, code * (2 * DIAL + 2) + DIAL + 1, DIAL + 1, code, color);
+      dial(c, code * (2 * DIAL + 2) + DIAL + 1, DIAL + 1, code, ipcColor(code));
       dial(c, code * (2 * DIAL + 2) + DIAL + 1, 2 * DIAL + 4, code, MISS_COLOR);
     }
   }
@@ -72,10 +71,12 @@ class Glyphs {
 
   /** Copies a dial; answers its width. @param {number} code @param {number} line of the sheet @param {number} x @param {number} bottom */
   put(code, line, x, bottom) {
-    const { ratio } = this;
+    const { context, ratio } = this;
     const w = 2 * DIAL + 2;
     const h = DIAL + 3;
-    this.context.drawImage(this.sheet, code * w * ratio, line * h * ratio, w * ratio, h * ratio, x, bottom - h, w, h);
+    // A figure of lines has no pixels to copy.
+    if (!(context instanceof CanvasRenderingContext2D)) dial(context, x + DIAL + 1, bottom - 2, code, line === 0 ? ipcColor(code) : MISS_COLOR);
+    else context.drawImage(this.sheet, code * w * ratio, line * h * ratio, w * ratio, h * ratio, x, bottom - h, w, h);
     this.count++;
     return w;
   }
@@ -87,6 +88,9 @@ class Glyphs {
     if (length >= 1) this.context.fillRect(x, bottom, length, 2);
   }
 }
+
+/** @param {number} code */
+const ipcColor = (code) => (code < HALF_CODE ? SLOW_COLOR : code < TWO_CODE ? MIDDLE_COLOR : FAST_COLOR);
 
 /** One dial: a half disc with a needle. @param {CanvasRenderingContext2D} c @param {number} x @param {number} y @param {number} code @param {string} color */
 function dial(c, x, y, code, color) {

@@ -100,3 +100,21 @@ class Focus {
     return laneOf(this.store, index);
   }
 }
+
+/** The highlighted rows for the address: `CPU.0.2-PID.55`. @param {Group[]} groups */
+function litText(groups) {
+  const lit = groups.filter((group) => group.litCount > 0);
+  return lit.map((group) => [group.name, ...group.keys.filter((_, row) => group.lit[row] === 1)].join(".")).join("-");
+}
+
+/** Highlights the rows that an address names; `only` are the groups of which nothing else is shown. @param {LitRows} highlight @param {string} text @param {string} only */
+function showLit(highlight, text, only) {
+  highlight.clear();
+  for (const part of text.split("-")) {
+    const [name, ...keys] = part.split(".");
+    const group = highlight.groups.find((g) => g.name === name);
+    if (!group) continue;
+    highlight.set(group, keys.flatMap((key) => group.rowOfKey.get(Number(key)) ?? []), true);
+    group.onlyLit = !group.collapsed && group.litCount > 0 && only.split(",").includes(name);
+  }
+}

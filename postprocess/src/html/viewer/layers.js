@@ -30,6 +30,8 @@ class Layers {
       [true, { id: "rows", name: "Rows", title: "Hide rows of which nothing is in sight, or keep all where they are", states: ["in sight", "all"], state: 0 }],
     ];
     this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
+    /** The states in which the page opens. */
+    this.first = this.list.map((layer) => layer.state);
     this.apply();
   }
 
@@ -45,6 +47,7 @@ class Layers {
     if (!layer) return;
     layer.state = (layer.state + step + layer.states.length) % layer.states.length;
     this.apply();
+    this.show();
     const { app } = this;
     app.view.layOut(app.groups);
     app.viewChanged();
@@ -86,17 +89,37 @@ class Layers {
     element.replaceChildren(...this.list.map((layer) => {
       const button = actionButton("", `${layer.title}; Shift-click goes back`, () => {});
       button.id = `layer-${layer.id}`;
-      const show = () => {
-        button.textContent = `${layer.name}: ${layer.states[layer.state]}`;
-        button.ariaPressed = String(layer.states[layer.state] !== "off");
-      };
-      button.addEventListener("click", (e) => {
-        this.turn(layer.id, e.shiftKey ? -1 : 1);
-        show();
-      });
-      show();
+      button.addEventListener("click", (e) => this.turn(layer.id, e.shiftKey ? -1 : 1));
       return button;
     }));
+    this.show();
+  }
+
+  /** Says on the switches how they stand. */
+  show() {
+    for (const layer of this.list) {
+      const button = byId(`layer-${layer.id}`);
+      if (!button) continue;
+      button.textContent = `${layer.name}: ${layer.states[layer.state]}`;
+      button.ariaPressed = String(layer.states[layer.state] !== "off");
+    }
+  }
+
+  /** What differs from the states in which the page opens, for the address: `marks.3-freq.1`. */
+  text() {
+    const changed = this.list.filter((layer, k) => layer.state !== this.first[k]);
+    return changed.map((layer) => `${layer.id}.${layer.state}`).join("-");
+  }
+
+  /** Takes the states that an address names. @param {string} text */
+  take(text) {
+    const named = new Map(text.split("-").map((part) => /** @type {[string, string]} */ (part.split("."))));
+    for (const [k, layer] of this.list.entries()) {
+      const state = Number(named.get(layer.id) ?? this.first[k]);
+      layer.state = layer.states[state] === undefined ? this.first[k] : state;
+    }
+    this.apply();
+    this.show();
   }
 }
 
