@@ -17,9 +17,10 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 43] = [
+const SCRIPTS: [(&str, &str); 44] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
+    ("part.js", include_str!("viewer/part.js")),
     ("decode.js", include_str!("viewer/decode.js")),
     ("tree.js", include_str!("viewer/tree.js")),
     ("rows.js", include_str!("viewer/rows.js")),

@@ -48,17 +48,25 @@ async function readStore(page) {
   for (const field of ["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]) {
     columns[field] = emptyColumn(layout, field);
   }
+  const unpackers = new Unpackers();
+  const started = (/** @type {PartGroup | undefined} */ group) => group?.parts.map((part) => unpackers.unpack({
+    pieces: slices(chunks, meta.chunkBytes, part.offset, part.bytes), width: part.width, wide: part.wide, rows: group.rows,
+  })) ?? [];
   let first = 0;
-  for (const group of layout.groups) {
-    const parts = group.parts.map((part) => inflate(slices(chunks, meta.chunkBytes, part.offset, part.bytes)));
+  let next = started(layout.groups[0]);
+  for (const [g, group] of layout.groups.entries()) {
+    const now = next;
+    next = started(layout.groups[g + 1]);
     for (const [k, part] of group.parts.entries()) {
-      const bytes = await parts[k];
+      const values = await now[k];
+      if (!values) throw new Error(`column ${part.field} is damaged`);
       const rows = () => columns[part.field].subarray(first, first + group.rows);
-      while (!unpack(bytes, part, rows())) columns[part.field] = widened(columns[part.field]);
+      while (!fill(rows(), values, part)) columns[part.field] = widened(columns[part.field]);
     }
     addUp(/** @type {Float64Array} */ (columns.start).subarray(first, first + group.rows));
     first += group.rows;
   }
+  unpackers.end();
   const store = /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
     kind: new Uint8Array(layout.rows), kinds: new Set(), threads: new Map(),
@@ -119,38 +127,21 @@ function slices(chunks, chunkBytes, offset, bytes) {
   return pieces;
 }
 
-/** @param {Uint8Array[]} pieces */
-async function inflate(pieces) {
-  const stream = new Blob(/** @type {BlobPart[]} */ (pieces)).stream();
-  const plain = stream.pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(plain).arrayBuffer());
-}
-
 /**
- * Puts byte planes together; false if a value does not fit into `out`.
- * @param {Uint8Array} bytes
- * @param {Part} part
+ * Puts the values of a part into a column; false if one of them does not fit there.
  * @param {Column} out
+ * @param {Values} values
+ * @param {Part} part
  */
-function unpack(bytes, part, out) {
-  const n = out.length;
-  if (bytes.length !== n * part.width + part.wide * 8) throw new Error(`column ${part.field} is damaged`);
-  if (part.width === 1) out.set(bytes.subarray(0, n));
-  else if (part.width === 2) for (let i = 0; i < n; i++) out[i] = bytes[i] | (bytes[n + i] << 8);
-  else {
-    for (let i = 0; i < n; i++) {
-      out[i] = (bytes[i] | (bytes[n + i] << 8) | (bytes[2 * n + i] << 16) | (bytes[3 * n + i] << 24)) >>> 0;
-    }
-  }
-  if (part.wide === 0) return true;
+function fill(out, { narrow, wide }, part) {
+  out.set(narrow);
   const escape = 2 ** (8 * part.width) - 1;
-  const wide = new DataView(bytes.buffer, bytes.byteOffset + n * part.width);
-  for (let i = 0, at = 0; i < n; i++) {
-    if (out[i] >>> 0 !== escape) continue;
-    const value = wide.getInt32(at + 4, true) * 2 ** 32 + wide.getUint32(at, true);
+  let i = -1;
+  for (const value of wide) {
+    i = narrow.indexOf(escape, i + 1);
+    if (i < 0) throw new Error(`column ${part.field} is damaged`);
     out[i] = value;
     if (out[i] !== value) return false;
-    at += 8;
   }
   return true;
 }
