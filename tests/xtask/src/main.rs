@@ -43,8 +43,8 @@ enum Task {
     Test,
     /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too: 1 h
     Soak,
-    /// Print what tracing costs: instructions, nanoseconds, bytes
-    Bench,
+    /// Print what tracing costs, instructions, nanoseconds, bytes; and how fast the page is
+    Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::run(&args),
         Task::Test => test::run(),
         Task::Soak => test::soak(),
-        Task::Bench => bench::run().map(|()| 0),
+        Task::Bench(args) => bench::run(&args).map(|()| 0),
     };
     match result {
         Ok(status) => ExitCode::from(status),

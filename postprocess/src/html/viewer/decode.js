@@ -16,7 +16,7 @@ const PAGE_VERSION = 1;
  *   kernel: string, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
  *   layout: Layout}} Meta
- * @typedef {Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array} Column
+ * @typedef {Uint8Array | Uint16Array | Uint32Array | Int16Array | Int32Array | Float64Array} Column
  */
 
 /**
@@ -52,7 +52,9 @@ async function readStore(page) {
   for (const group of layout.groups) {
     const parts = group.parts.map((part) => inflate(slices(chunks, meta.chunkBytes, part.offset, part.bytes)));
     for (const [k, part] of group.parts.entries()) {
-      unpack(await parts[k], part, columns[part.field].subarray(first, first + group.rows));
+      const bytes = await parts[k];
+      const rows = () => columns[part.field].subarray(first, first + group.rows);
+      while (!unpack(bytes, part, rows())) columns[part.field] = widened(columns[part.field]);
     }
     addUp(/** @type {Float64Array} */ (columns.start).subarray(first, first + group.rows));
     first += group.rows;
@@ -77,7 +79,8 @@ function bytesOfBase64(text) {
 }
 
 /**
- * The smallest array that holds a column: starts and wide values need doubles, RPCs 32 bits with a sign.
+ * The smallest array that may hold a column: sums of differences need doubles, RPCs can be negative; values too wide for
+ * their part mostly fit into 32 bits.
  * @param {Layout} layout
  * @param {string} field
  * @returns {Column}
@@ -85,11 +88,17 @@ function bytesOfBase64(text) {
 function emptyColumn(layout, field) {
   const parts = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field));
   const wide = parts.some((part) => part.wide > 0);
-  if (field === "rpc" && wide) return new Int32Array(layout.rows);
-  if (field === "start" || wide) return new Float64Array(layout.rows);
-  const width = Math.max(1, ...parts.map((part) => part.width));
+  const small = parts.every((part) => part.width === 1);
+  if (field === "rpc" && wide) return small ? new Int16Array(layout.rows) : new Int32Array(layout.rows);
+  if (field === "start") return new Float64Array(layout.rows);
+  const width = wide ? 4 : Math.max(1, ...parts.map((part) => part.width));
   return width === 1 ? new Uint8Array(layout.rows) : width === 2 ? new Uint16Array(layout.rows)
     : new Uint32Array(layout.rows);
+}
+
+/** The same values where wider ones have room. @param {Column} column @returns {Column} */
+function widened(column) {
+  return column instanceof Int16Array ? Int32Array.from(column) : Float64Array.from(column);
 }
 
 /**
@@ -118,7 +127,7 @@ async function inflate(pieces) {
 }
 
 /**
- * Puts byte planes together.
+ * Puts byte planes together; false if a value does not fit into `out`.
  * @param {Uint8Array} bytes
  * @param {Part} part
  * @param {Column} out
@@ -133,14 +142,17 @@ function unpack(bytes, part, out) {
       out[i] = (bytes[i] | (bytes[n + i] << 8) | (bytes[2 * n + i] << 16) | (bytes[3 * n + i] << 24)) >>> 0;
     }
   }
-  if (part.wide === 0) return;
+  if (part.wide === 0) return true;
   const escape = 2 ** (8 * part.width) - 1;
   const wide = new DataView(bytes.buffer, bytes.byteOffset + n * part.width);
   for (let i = 0, at = 0; i < n; i++) {
     if (out[i] >>> 0 !== escape) continue;
-    out[i] = wide.getInt32(at + 4, true) * 2 ** 32 + wide.getUint32(at, true);
+    const value = wide.getInt32(at + 4, true) * 2 ** 32 + wide.getUint32(at, true);
+    out[i] = value;
+    if (out[i] !== value) return false;
     at += 8;
   }
+  return true;
 }
 
 /** Turns differences into sums. @param {Float64Array} values */

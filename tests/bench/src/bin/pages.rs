@@ -27,6 +27,8 @@ fn main() -> Result<()> {
     let [from, dir, sizes @ ..] = args.as_slice() else { bail!("pages FROM DIR SPANS...") };
     let bytes = fs::read(from).with_context(|| from.clone())?;
     let (recorded, _) = span::build(raw::decode(&bytes).with_context(|| from.clone())?);
+    let empty = Path::new(dir).join("empty.html");
+    html::render(&Spans::default(), &mut File::create(&empty).with_context(|| empty.display().to_string())?)?;
     let mut out = io::stdout().lock();
     for size in sizes {
         let spans = repeat(&recorded, size.parse().with_context(|| size.clone())?)?;
@@ -37,7 +39,7 @@ fn main() -> Result<()> {
         drop((spans, file));
         let file_bytes = fs::metadata(&page)?.len();
         writeln!(out, "{size} spans {count}\n{size} bytes {:.2}", file_bytes as f64 / count as f64)?;
-        let answer = chromium::run("budget", &page, &serde_json::json!({ "spans": count }));
+        let answer = chromium::run("budget", &page, &serde_json::json!({ "spans": count, "empty": empty }));
         for (what, value) in answer.as_object().context("the scenario answers an object")? {
             writeln!(out, "{size} {what} {value}")?;
         }
