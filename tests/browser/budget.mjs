@@ -2,14 +2,13 @@
 // What a page costs at its size: opening it, moving in it, searching it, its memory. Times in ms, medians or 95 of 100.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
-import { pathToFileURL } from "node:url";
 
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const rounded = (value) => Math.round(value * 10) / 10;
 const p95 = (list) => rounded(list.sort((a, b) => a - b)[Math.floor(list.length * 0.95)]);
 const median = (list) => rounded(list.sort((a, b) => a - b)[list.length >> 1]);
 
-/** Bytes that each page's process of this browser has for itself. */
+/** Bytes that each process of this browser's pages has for itself. */
 function rendererBytes() {
   const parents = new Map();
   const renderers = [];
@@ -26,20 +25,15 @@ function rendererBytes() {
   return renderers.filter(ours).map(bytes);
 }
 
-/** Bytes that the page holds, once what is not needed is gone, beyond those of a page without spans. */
-async function bytesOf(page, emptyPage) {
+/** Bytes that the page's process holds, once what is not needed is gone. */
+async function bytesOf(page) {
   const session = await page.context().newCDPSession(page);
-  const empty = await page.context().newPage();
-  await empty.goto(pathToFileURL(emptyPage).href);
   for (let i = 0; i < 3; i++) {
     await session.send("HeapProfiler.collectGarbage");
     await page.waitForTimeout(500);
   }
-  // A browser may keep a process in reserve, smaller than either page's.
-  const [full, bare] = rendererBytes().sort((a, b) => b - a);
-  assert.ok(bare > 0, "the empty page has no process of its own");
-  await empty.close();
-  return full - bare;
+  // A browser may keep a process in reserve, smaller than that of a page.
+  return Math.max(...rendererBytes());
 }
 
 /** Times of drawing a list of ranges, each until its pixels are there. */
@@ -70,11 +64,16 @@ const redraws = (page, sort) => ask(page, async (sort) => {
 }, sort);
 
 export const budget = {
-  async budget(page, { spans, empty }) {
+  /** What a page without spans takes. */
+  async bare(page) {
+    return { bytes: await bytesOf(page) };
+  },
+
+  async budget(page, { spans }) {
     assert.equal(await ask(page, () => __ku.counts.spans), spans);
     const openings = [await ask(page, () => window.__painted)];
-    const bytes = await bytesOf(page, empty);
-    const answer = { openMs: 0, bytesPerSpan: rounded(bytes / spans) };
+    const bytes = await bytesOf(page);
+    const answer = { openMs: 0, memory: bytes };
     for (const sort of ["pan", "zoom", "whole"]) answer[`${sort}Ms`] = p95(await redraws(page, sort));
     await ask(page, () => __ku.toggle("PID"));
     answer.threadsMs = p95(await redraws(page, "whole"));

@@ -29,6 +29,8 @@ fn main() -> Result<()> {
     let (recorded, _) = span::build(raw::decode(&bytes).with_context(|| from.clone())?);
     let empty = Path::new(dir).join("empty.html");
     html::render(&Spans::default(), &mut File::create(&empty).with_context(|| empty.display().to_string())?)?;
+    let bare = &chromium::run("bare", &empty, &serde_json::json!({}))["bytes"];
+    let bare = bare.as_f64().context("the bytes of a page without spans")?;
     let mut out = io::stdout().lock();
     for size in sizes {
         let spans = repeat(&recorded, size.parse().with_context(|| size.clone())?)?;
@@ -39,10 +41,12 @@ fn main() -> Result<()> {
         drop((spans, file));
         let file_bytes = fs::metadata(&page)?.len();
         writeln!(out, "{size} spans {count}\n{size} bytes {:.2}", file_bytes as f64 / count as f64)?;
-        let answer = chromium::run("budget", &page, &serde_json::json!({ "spans": count, "empty": empty }));
+        let answer = chromium::run("budget", &page, &serde_json::json!({ "spans": count }));
         for (what, value) in answer.as_object().context("the scenario answers an object")? {
             writeln!(out, "{size} {what} {value}")?;
         }
+        let memory = answer["memory"].as_f64().context("the bytes of the page")? - bare;
+        writeln!(out, "{size} bytesPerSpan {:.1}", memory / count as f64)?;
     }
     Ok(())
 }
