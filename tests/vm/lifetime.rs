@@ -7,7 +7,7 @@ use crate::trace::Trace;
 /// Programs that keep every CPU in system calls, faults, interrupts and switches, until they are killed; nice, so
 /// that the commands between them get through.
 const LOAD: &str = r#"
-    nice -n 19 stress-ng --quiet --switch 1 --fault 1 --timer 1 --fork 1 --timeout 0 &
+    nice -n 19 stress-ng --quiet --switch 1 --fault 1 --timer 1 --timer-freq 2000 --fork 1 --timeout 0 &
     load=$!
     sleep 1
 "#;
