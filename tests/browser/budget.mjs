@@ -8,7 +8,7 @@ const rounded = (value) => Math.round(value * 10) / 10;
 const p95 = (list) => rounded(list.sort((a, b) => a - b)[Math.floor(list.length * 0.95)]);
 const median = (list) => rounded(list.sort((a, b) => a - b)[list.length >> 1]);
 
-/** Bytes that the page's process has for itself: of all renderers that this process started, the largest. */
+/** Bytes that each process of this browser's pages has for itself. */
 function rendererBytes() {
   const parents = new Map();
   const renderers = [];
@@ -21,18 +21,19 @@ function rendererBytes() {
     }
   }
   const ours = (pid) => pid === process.pid || (parents.has(pid) && ours(parents.get(pid)));
-  const sizes = renderers.filter(ours).map((pid) => /RssAnon:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1] * 1024);
-  return Math.max(...sizes);
+  const bytes = (pid) => /RssAnon:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1] * 1024;
+  return renderers.filter(ours).map(bytes);
 }
 
-/** Bytes after everything that is not needed is gone. */
-async function restingBytes(page) {
+/** Bytes that the page's process holds, once what is not needed is gone. */
+async function bytesOf(page) {
   const session = await page.context().newCDPSession(page);
   for (let i = 0; i < 3; i++) {
     await session.send("HeapProfiler.collectGarbage");
-    await page.waitForTimeout(300);
+    await page.waitForTimeout(500);
   }
-  return rendererBytes();
+  // A browser may keep a process in reserve, smaller than that of a page.
+  return Math.max(...rendererBytes());
 }
 
 /** Times of drawing a list of ranges, each until its pixels are there. */
@@ -63,11 +64,16 @@ const redraws = (page, sort) => ask(page, async (sort) => {
 }, sort);
 
 export const budget = {
+  /** What a page without spans takes. */
+  async bare(page) {
+    return { bytes: await bytesOf(page) };
+  },
+
   async budget(page, { spans }) {
     assert.equal(await ask(page, () => __ku.counts.spans), spans);
     const openings = [await ask(page, () => window.__painted)];
-    const bytes = await restingBytes(page);
-    const answer = { openMs: 0, memory: rounded(bytes / spans) };
+    const bytes = await bytesOf(page);
+    const answer = { openMs: 0, memory: bytes };
     for (const sort of ["pan", "zoom", "whole"]) answer[`${sort}Ms`] = p95(await redraws(page, sort));
     await ask(page, () => __ku.toggle("PID"));
     answer.threadsMs = p95(await redraws(page, "whole"));

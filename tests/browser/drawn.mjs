@@ -249,6 +249,18 @@ export const drawn = {
     assert.ok(scrolled > 100, "the rows do not scroll");
     await ask(page, () => __ku.show(115_000, 905_000));
     assert.ok(Math.abs((await last()) - was) <= 20, `the row moved from ${was} to ${await last()}`);
+    // Ctrl and the wheel over the names make rows higher, around the one under the pointer.
+    const rowAt = () => page.locator("#labels .row", { hasText: "short.183" }).boundingBox();
+    const before = await rowAt();
+    await page.mouse.move(before.x + 20, before.y + before.height / 2);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up("Control");
+    await settle(page);
+    const after = await rowAt();
+    assert.ok(after.height > before.height * 1.5, `a row of ${before.height} pixels is ${after.height} high`);
+    const apart = after.y + after.height / 2 - before.y - before.height / 2;
+    assert.ok(Math.abs(apart) <= 2, `the row under the pointer moves by ${apart}`);
     return {};
   },
 
@@ -352,7 +364,7 @@ export const drawn = {
     await page.locator("#labels .group", { hasText: "Threads" }).click();
     await page.locator("#layer-counters").click();
     await page.locator("#layer-marks").click();
-    await page.waitForFunction(() => ["lit=", "only=", "draw="].every((part) => location.hash.includes(part)));
+    await page.waitForFunction(() => ["lit=", "only=", "draw=", "counters", "marks"].every((part) => location.hash.includes(part)));
     const was = await said();
     assert.deepEqual(was.lit, ["worker.51"]);
     await page.reload();

@@ -453,8 +453,8 @@ try {
   const page = await context.newPage();
   const url = pathToFileURL(resolve(file)).href;
   const { folder } = JSON.parse(expected);
-  /** The page itself, and those that the scenario opens. */
-  const allowed = (asked) => asked.split("#")[0] === url || (folder && asked.startsWith(pathToFileURL(folder).href));
+  /** The page itself, those that the scenario opens, and what the page has made itself: its workers. */
+  const allowed = (asked) => asked.split("#")[0] === url || asked.startsWith("blob:null/") || (folder && asked.startsWith(pathToFileURL(folder).href));
   page.on("console", (m) => faults.push(`console: ${m.text()}`));
   page.on("pageerror", (e) => faults.push(`error: ${e.stack}`));
   page.on("request", (r) => !allowed(r.url()) && faults.push(`request: ${r.url()}`));
@@ -469,7 +469,10 @@ try {
     })));
     document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
   });
-  if (JSON.parse(expected).older) await page.addInitScript(() => delete Uint8Array.fromBase64);
+  if (JSON.parse(expected).older) await page.addInitScript(() => {
+    delete Uint8Array.fromBase64;
+    delete window.Worker;
+  });
   await page.goto(url);
   await page.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
   const answer = await scenarios[scenario](page, JSON.parse(expected));

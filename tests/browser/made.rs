@@ -103,7 +103,7 @@ fn a_page_opens_without_network_console_or_violation_and_then_rests() {
 }
 
 #[test]
-fn a_browser_without_base64_of_its_own_opens_a_page_too() {
+fn a_browser_without_base64_and_workers_for_files_opens_a_page_too() {
     let spans = workload(300);
     run_on("open", &spans, &json!({ "spans": spans.spans.len(), "older": true }));
 }

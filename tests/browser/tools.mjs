@@ -512,11 +512,21 @@ export const tools = {
     await page.setViewportSize({ width: 1200, height: 640 });
     await settle(page);
     const answers = {};
-    for (const [name, address] of Object.entries(views)) {
-      await ask(page, (hash) => {
-        showAddress(__ku.app, hash);
-        __ku.app.drawNow();
-      }, address);
+    for (const [name, { address, notes = [] }] of Object.entries(views)) {
+      await ask(page, ([hash, notes]) => {
+        const { app } = __ku;
+        app.notes.all = [];
+        showAddress(app, hash);
+        const { t0, t1 } = __ku.view();
+        for (const [wanted, group, dx, dy, text] of notes) {
+          const spans = Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i));
+          const seen = spans.filter((s) => s.name === wanted && s.start > t0 && s.start + s.dur < t1);
+          const { i, start, dur } = seen.reduce((longest, s) => (s.dur > longest.dur ? s : longest));
+          const from = start + dur * 0.4;
+          app.notes.all.push({ i, group, from, to: from, dx, dy, text });
+        }
+        app.drawNow();
+      }, [address, notes]);
       await page.mouse.move(3, 3);
       await page.waitForTimeout(50);
       const png = await page.screenshot();

@@ -91,12 +91,18 @@ fn six_views_of_a_sample_look_as_they_did() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
     let (spans, _) = build(raw::decode(&fs::read(sample).unwrap()).unwrap());
     let views = json!({
-        "whole": "#t=0..1000&open=CPU",
-        "threads": "#t=57.44..57.50&open=CPU,PID",
-        "close": "#t=57.456..57.4575&open=CPU",
-        "dark": "#t=57.45..57.46&open=CPU,PID&theme=dark",
-        "contrast": "#t=57.45..57.46&open=CPU&theme=contrast&colors=safe&text=130",
-        "search": "#t=0..1000&open=CPU&find=page_fault&min=1",
+        "whole": { "address": "#t=0..1000&open=CPU" },
+        "close": { "address": "#t=57.4950..57.4985&open=CPU,PID", "notes": [
+            ["openat", "CPU", -250, -78, "system call: the kernel, full height"],
+            ["tail.90", "CPU", 10, -78, "user code: middle height"],
+            ["page_fault", "CPU", 40, 38, "page fault, between two stretches of it"],
+            ["virtio0", "CPU", 60, -34, "interrupt of the disk"],
+            ["wait_cpu", "PID", 90, -46, "woken, and waits for a CPU"],
+        ] },
+        "threads": { "address": "#t=57.44..57.50&open=CPU,PID" },
+        "dark": { "address": "#t=57.45..57.46&open=CPU,PID&theme=dark" },
+        "contrast": { "address": "#t=57.45..57.46&open=CPU&theme=contrast&colors=safe&text=130" },
+        "search": { "address": "#t=0..1000&open=CPU&find=page_fault&min=1" },
     });
     let bless = std::env::var_os("KUTRACE_BLESS").is_some();
     run_on("screenshots", &spans, &json!({ "folder": source().join("views"), "bless": bless, "views": views }));

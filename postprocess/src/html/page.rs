@@ -17,9 +17,10 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 43] = [
+const SCRIPTS: [(&str, &str); 44] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
+    ("part.js", include_str!("viewer/part.js")),
     ("decode.js", include_str!("viewer/decode.js")),
     ("tree.js", include_str!("viewer/tree.js")),
     ("rows.js", include_str!("viewer/rows.js")),
@@ -75,7 +76,10 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooMany(n) => write!(f, "{n} spans, and a page can hold {MOST_SPANS}"),
+            Self::TooMany(n) => {
+                writeln!(f, "{n} spans, and a page can hold {MOST_SPANS}")?;
+                f.write_str("hint: spantotrim START STOP keeps a range of seconds, spantospan 10 merges what is below 10 \u{b5}s")
+            }
             Self::Write(e) => e.fmt(f),
         }
     }
@@ -88,9 +92,7 @@ impl std::error::Error for Error {}
 /// # Errors
 /// More than [`MOST_SPANS`] spans, or whatever `out` answers.
 pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
-    if spans.spans.len() > MOST_SPANS {
-        return Err(Error::TooMany(spans.spans.len()));
-    }
+    has_room(spans.spans.len())?;
     let (layout, data) = columns::encode(&spans.spans);
     let title = if spans.meta.title.is_empty() { "KUtrace" } else { &spans.meta.title };
     let page = Page {
@@ -101,6 +103,14 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
         scripts: &SCRIPTS,
     };
     page.write_into(out).map_err(Error::Write)
+}
+
+/// Whether a page can hold so many spans.
+fn has_room(spans: usize) -> Result<(), Error> {
+    if spans > MOST_SPANS {
+        return Err(Error::TooMany(spans));
+    }
+    Ok(())
 }
 
 /// The template's holes. Only `title` is escaped by the template; the others are not text of HTML.
@@ -123,6 +133,15 @@ fn escaped_json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_many_spans_are_refused_with_what_to_do_about_it() {
+        assert!(has_room(MOST_SPANS).is_ok());
+        let said = has_room(MOST_SPANS + 1).unwrap_err().to_string();
+        for word in ["20000001 spans", "20000000", "\nhint: ", "spantotrim", "spantospan"] {
+            assert!(said.contains(word), "{said}");
+        }
+    }
 
     /// All scripts share one scope, and the later of two functions of one name takes the place of the first in silence.
     #[test]

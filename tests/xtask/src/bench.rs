@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask bench`: what tracing and the stages cost, as the tables of docs/overhead.md.
+//! `cargo xtask bench`: what tracing, the stages and the page cost, as the tables of docs/overhead.md.
 
 mod instructions;
 mod native;
 mod traces;
 mod content;
 mod stages;
+mod page;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -25,7 +26,7 @@ const BUSY: f64 = 200_000.0;
 pub struct BenchArgs {
     /// One part only
     part: Option<Part>,
-    /// The raw trace whose blocks the stages get [default: the longest that earlier commands have left]
+    /// The raw trace whose blocks the stages and the page get [default: the longest that earlier commands have left]
     #[arg(long, value_name = "FILE")]
     raw: Option<PathBuf>,
 }
@@ -34,6 +35,8 @@ pub struct BenchArgs {
 enum Part {
     /// From raw file to page; needs no VM
     Stages,
+    /// The page in a browser; needs no VM
+    Page,
 }
 
 /// Measures everything, or one part, and prints the tables.
@@ -42,9 +45,14 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     if args.part.is_none() {
         tracing(&dir)?;
     }
-    let stages = stages::measure(args.raw.as_deref(), &dir)?;
-    let mut out = std::io::stdout().lock();
-    write!(out, "{}\n{stages}", title()?)?;
+    if !matches!(args.part, Some(Part::Page)) {
+        let stages = stages::measure(args.raw.as_deref(), &dir)?;
+        write!(std::io::stdout().lock(), "{}\n{stages}\n", title()?)?;
+    }
+    if !matches!(args.part, Some(Part::Stages)) {
+        let pages = page::measure(args.raw.as_deref(), &dir)?;
+        write!(std::io::stdout().lock(), "{}\n{pages}", title()?)?;
+    }
     Ok(())
 }
 

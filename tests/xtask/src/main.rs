@@ -44,7 +44,7 @@ enum Task {
     Test,
     /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too: 1 h
     Soak,
-    /// Print what tracing costs, instructions, nanoseconds, bytes; and how fast a page is made
+    /// Print what tracing costs, instructions, nanoseconds, bytes; how fast a page is made, and how fast it is
     Bench(bench::BenchArgs),
     /// Write manual pages and completions below target/share, for packages
     Man,

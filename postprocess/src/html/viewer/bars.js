@@ -7,10 +7,10 @@
 const BAR_STEP = 5;
 /** The same on the row of a lock or queue, if there is room. */
 const WAITER_STEP = 16;
-/** Bars narrower than this, in CSS pixels, are drawn one for each pixel. */
-const BAR_LEAST = 1;
-/** Bars of a row drawn at most; of more, the longest. */
-const BARS_MOST = 1500;
+/** Bars narrower than this, in CSS pixels, are drawn as ticks, one for as many pixels. */
+const BAR_LEAST = 2;
+/** Wider bars of a row drawn at most; of more, the longest. */
+const BARS_MOST = 200;
 
 class Bars {
   /** @param {App} app @param {CanvasRenderingContext2D} context @param {Spot[]} spots */
@@ -52,7 +52,7 @@ class Bars {
     if (found.length > BARS_MOST) found.sort((a, b) => dur[ids[b]] - dur[ids[a]]).length = BARS_MOST;
     for (let k = seekStart(start, ids, from, high, view.t0); k < high;) {
       if (dur[ids[k]] * view.scale < BAR_LEAST) found.push(k);
-      k = Math.max(k + 1, seekStart(start, ids, k + 1, high, start[ids[k]] + 1 / view.scale));
+      k = Math.max(k + 1, seekStart(start, ids, k + 1, high, start[ids[k]] + BAR_LEAST / view.scale));
     }
     return found;
   }
@@ -69,6 +69,12 @@ class Bars {
     const { context: c } = this;
     const { store } = this.app;
     const [x0, x1] = this.extent(i);
+    this.spots.push({ i, x0: x0 - 1, x1: x1 + 1, y0: y - 3, y1: y + 3 });
+    if (x1 - x0 < BAR_LEAST) {
+      c.fillStyle = this.color(i, item);
+      c.fillRect(x0, y - 1, x1 - x0, 2);
+      return;
+    }
     c.strokeStyle = this.color(i, item);
     c.lineWidth = width;
     c.setLineDash(isHeld(store, i) ? [] : store.kind[i] === Kind.QUEUE ? [7, 4] : [1.5, 2.5]);
@@ -85,7 +91,6 @@ class Bars {
       c.lineTo(x1, y + 3);
       c.stroke();
     }
-    this.spots.push({ i, x0: x0 - 1, x1: x1 + 1, y0: y - 3, y1: y + 3 });
   }
 
   /** An RPC's time in a queue, on its row. @param {number} i @param {Item} item */

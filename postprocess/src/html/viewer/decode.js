@@ -16,7 +16,7 @@ const PAGE_VERSION = 1;
  *   kernel: string, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
  *   layout: Layout}} Meta
- * @typedef {Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array} Column
+ * @typedef {Uint8Array | Uint16Array | Uint32Array | Int16Array | Int32Array | Float64Array} Column
  */
 
 /**
@@ -48,15 +48,25 @@ async function readStore(page) {
   for (const field of ["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]) {
     columns[field] = emptyColumn(layout, field);
   }
+  const unpackers = new Unpackers();
+  const started = (/** @type {PartGroup | undefined} */ group) => group?.parts.map((part) => unpackers.unpack({
+    pieces: slices(chunks, meta.chunkBytes, part.offset, part.bytes), width: part.width, wide: part.wide, rows: group.rows,
+  })) ?? [];
   let first = 0;
-  for (const group of layout.groups) {
-    const parts = group.parts.map((part) => inflate(slices(chunks, meta.chunkBytes, part.offset, part.bytes)));
+  let next = started(layout.groups[0]);
+  for (const [g, group] of layout.groups.entries()) {
+    const now = next;
+    next = started(layout.groups[g + 1]);
     for (const [k, part] of group.parts.entries()) {
-      unpack(await parts[k], part, columns[part.field].subarray(first, first + group.rows));
+      const values = await now[k];
+      if (!values) throw new Error(`column ${part.field} is damaged`);
+      const rows = () => columns[part.field].subarray(first, first + group.rows);
+      while (!fill(rows(), values, part)) columns[part.field] = widened(columns[part.field]);
     }
     addUp(/** @type {Float64Array} */ (columns.start).subarray(first, first + group.rows));
     first += group.rows;
   }
+  unpackers.end();
   const store = /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
     kind: new Uint8Array(layout.rows), kinds: new Set(), threads: new Map(),
@@ -77,7 +87,8 @@ function bytesOfBase64(text) {
 }
 
 /**
- * The smallest array that holds a column: starts and wide values need doubles, RPCs 32 bits with a sign.
+ * The smallest array that may hold a column: sums of differences need doubles, RPCs can be negative; values too wide for
+ * their part mostly fit into 32 bits.
  * @param {Layout} layout
  * @param {string} field
  * @returns {Column}
@@ -85,11 +96,17 @@ function bytesOfBase64(text) {
 function emptyColumn(layout, field) {
   const parts = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field));
   const wide = parts.some((part) => part.wide > 0);
-  if (field === "rpc" && wide) return new Int32Array(layout.rows);
-  if (field === "start" || wide) return new Float64Array(layout.rows);
-  const width = Math.max(1, ...parts.map((part) => part.width));
+  const small = parts.every((part) => part.width === 1);
+  if (field === "rpc" && wide) return small ? new Int16Array(layout.rows) : new Int32Array(layout.rows);
+  if (field === "start") return new Float64Array(layout.rows);
+  const width = wide ? 4 : Math.max(1, ...parts.map((part) => part.width));
   return width === 1 ? new Uint8Array(layout.rows) : width === 2 ? new Uint16Array(layout.rows)
     : new Uint32Array(layout.rows);
+}
+
+/** The same values where wider ones have room. @param {Column} column @returns {Column} */
+function widened(column) {
+  return column instanceof Int16Array ? Int32Array.from(column) : Float64Array.from(column);
 }
 
 /**
@@ -110,37 +127,23 @@ function slices(chunks, chunkBytes, offset, bytes) {
   return pieces;
 }
 
-/** @param {Uint8Array[]} pieces */
-async function inflate(pieces) {
-  const stream = new Blob(/** @type {BlobPart[]} */ (pieces)).stream();
-  const plain = stream.pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(plain).arrayBuffer());
-}
-
 /**
- * Puts byte planes together.
- * @param {Uint8Array} bytes
- * @param {Part} part
+ * Puts the values of a part into a column; false if one of them does not fit there.
  * @param {Column} out
+ * @param {Values} values
+ * @param {Part} part
  */
-function unpack(bytes, part, out) {
-  const n = out.length;
-  if (bytes.length !== n * part.width + part.wide * 8) throw new Error(`column ${part.field} is damaged`);
-  if (part.width === 1) out.set(bytes.subarray(0, n));
-  else if (part.width === 2) for (let i = 0; i < n; i++) out[i] = bytes[i] | (bytes[n + i] << 8);
-  else {
-    for (let i = 0; i < n; i++) {
-      out[i] = (bytes[i] | (bytes[n + i] << 8) | (bytes[2 * n + i] << 16) | (bytes[3 * n + i] << 24)) >>> 0;
-    }
-  }
-  if (part.wide === 0) return;
+function fill(out, { narrow, wide }, part) {
+  out.set(narrow);
   const escape = 2 ** (8 * part.width) - 1;
-  const wide = new DataView(bytes.buffer, bytes.byteOffset + n * part.width);
-  for (let i = 0, at = 0; i < n; i++) {
-    if (out[i] >>> 0 !== escape) continue;
-    out[i] = wide.getInt32(at + 4, true) * 2 ** 32 + wide.getUint32(at, true);
-    at += 8;
+  let i = -1;
+  for (const value of wide) {
+    i = narrow.indexOf(escape, i + 1);
+    if (i < 0) throw new Error(`column ${part.field} is damaged`);
+    out[i] = value;
+    if (out[i] !== value) return false;
   }
+  return true;
 }
 
 /** Turns differences into sums. @param {Float64Array} values */

@@ -142,6 +142,7 @@ const HELP = Object.freeze([
     ["Drag on the strip above", "move what is in sight over the whole trace"],
     ["0", "whole trace"],
     ["Alt-wheel, wheel over the names, \u2191 \u2193, Page Up and Down", "scroll rows"],
+    ["Ctrl-wheel over the names", "higher and lower rows"],
     ["Home, End", "first and last row"],
     ["Backspace", "back to where the last jump began"],
     ["Click a group", "open or close its rows, or show only those that are highlighted"],

@@ -94,12 +94,12 @@ function pngOf(app) {
 function svgOf(app) {
   const { width, height, labels } = figureSize(app);
   const ruler = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
-  const frame = new SvgContext(ruler);
+  const frame = new SvgContext(ruler, 1);
   drawFrame(app, /** @type {any} */ (frame));
   let picture = "";
   withSharpPicture(app, ({ pixels, w, h }) => (picture = rectanglesOf(pixels, w, h, pixel(app.palette.css.back))));
-  const above = new SvgContext(ruler);
-  drawOverlayOn(app, above.canvas, 1);
+  const above = new SvgContext(ruler, FIGURE_RATIO);
+  drawOverlayOn(app, above.canvas, FIGURE_RATIO);
   app.drawNow();
   const { view } = app;
   return new Blob([

@@ -34,7 +34,9 @@ function listenToWheel(app, canvas, labels) {
   }, { passive: false });
   labels.addEventListener("wheel", (e) => {
     e.preventDefault();
-    view.scrollRows(wheelPixels(e, view.height).y);
+    const { y } = wheelPixels(e, view.height);
+    if (e.ctrlKey) view.zoomRows(Math.exp(-y * 0.0025), pointOf(e, canvas).y, app.groups);
+    else view.scrollRows(y);
     app.viewChanged();
   }, { passive: false });
 }

@@ -26,10 +26,13 @@ class SvgState {
 }
 
 class SvgContext extends SvgState {
-  /** @param {CanvasRenderingContext2D} ruler measures text */
-  constructor(ruler) {
+  /** @param {CanvasRenderingContext2D} ruler measures text @param {number} ratio pixels of a canvas in one of the figure */
+  constructor(ruler, ratio) {
     super();
     this.ruler = ruler;
+    this.ratio = ratio;
+    /** Pictures that parts are taken from. @type {Map<HTMLCanvasElement, string>} */
+    this.sheets = new Map();
     /** @type {string[]} */
     this.out = [];
     this.path = "";
@@ -64,7 +67,7 @@ class SvgContext extends SvgState {
 
   /** @param {number[]} m */
   setTransform(...m) {
-    this.matrix = m;
+    this.matrix = m.map((v) => v / this.ratio);
   }
 
   /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} e @param {number} f */
@@ -192,6 +195,22 @@ class SvgContext extends SvgState {
   fillRect(x, y, w, h) {
     if (w <= 0 || h <= 0) return;
     this.out.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" fill="${this.fillStyle}"${this.common}/>`);
+  }
+
+  /**
+   * A part of a small picture, which is written down once.
+   * @param {HTMLCanvasElement} sheet
+   * @param {number[]} part x, y, width and height in the sheet, the same in the figure
+   */
+  drawImage(sheet, ...part) {
+    let id = this.sheets.get(sheet);
+    if (!id) {
+      id = `sheet${this.sheets.size}`;
+      this.sheets.set(sheet, id);
+      this.out.push(`<defs><image id="${id}" width="${sheet.width}" height="${sheet.height}" href="${sheet.toDataURL()}"/></defs>`);
+    }
+    const [sx, sy, sw, sh, x, y, w, h] = part.map(short);
+    this.out.push(`<svg x="${x}" y="${y}" width="${w}" height="${h}" viewBox="${sx} ${sy} ${sw} ${sh}"><use href="#${id}"/></svg>`);
   }
 
   /** @param {number} x @param {number} y @param {number} w @param {number} h */

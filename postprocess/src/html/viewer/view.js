@@ -12,6 +12,9 @@ const HEADER_HEIGHT = 22;
 const CPU_WEIGHT = 1.7;
 const ROW_LEAST = 18;
 const ROW_MOST = 90;
+/** Limits of the factor by which rows are made higher. */
+const ROW_ZOOM_LEAST = 0.5;
+const ROW_ZOOM_MOST = 6;
 /** What is left of a row for execution, at least; if there is less, nothing is kept free. */
 const BODY_LEAST = 16;
 
@@ -155,7 +158,7 @@ class View {
       this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
-      const h = Math.floor(Math.min(unit * weight(group), ROW_MOST) * this.rowZoom);
+      const h = Math.max(Math.floor(Math.min(unit * weight(group), ROW_MOST) * this.rowZoom), ROW_LEAST / 2);
       /** @type {Item[]} */
       const items = [];
       for (const [k, row] of rowsOf(group).entries()) {
@@ -171,6 +174,21 @@ class View {
     this.rowsHeight = y;
     const kept = anchor && this.itemsOf.get(anchor.group)?.[anchor.row];
     this.scrollRows(kept ? kept.y - anchor.y : 0);
+  }
+
+  /**
+   * Makes rows higher or lower; the one at a height stays there.
+   * @param {number} factor above 1 for higher rows
+   * @param {number} y
+   * @param {Group[]} groups
+   */
+  zoomRows(factor, y, groups) {
+    const fixed = this.itemAt(y);
+    const part = fixed ? (y - this.top(fixed)) / fixed.h : 0;
+    this.rowZoom = Math.min(Math.max(this.rowZoom * factor, ROW_ZOOM_LEAST), ROW_ZOOM_MOST);
+    this.layOut(groups);
+    const now = fixed && this.items.find((item) => item.group === fixed.group && item.row === fixed.row);
+    if (now) this.scrollRows(this.top(now) + part * now.h - y);
   }
 
   /** Upper edge of an item in the picture. @param {Item} item */

@@ -72,12 +72,12 @@ class Wire {
    */
   name(i, item, x0, x1, incoming) {
     const { context: c } = this;
-    const { store, view, palette, overlay } = this.app;
+    const { store, view, palette, overlay, focus } = this.app;
     if (item.h < 18 || item.group.name !== "NET") return -Infinity;
     c.font = `10px ${FONT}`;
     const text = shownName(store.names[store.name[i]]);
     const x = Math.max(x0 + (x1 - x0) * Math.min(12 / item.h, 1), 0) + 6;
-    c.fillStyle = palette.css.text;
+    c.fillStyle = focus.shows(i) ? palette.css.text : palette.css.dim;
     c.fillText(text, x, incoming ? view.top(item) + 7 : view.top(item) + item.h - 7);
     return x + 6 + overlay.widthOf(text, 410);
   }

@@ -27,6 +27,10 @@ fn main() -> Result<()> {
     let [from, dir, sizes @ ..] = args.as_slice() else { bail!("pages FROM DIR SPANS...") };
     let bytes = fs::read(from).with_context(|| from.clone())?;
     let (recorded, _) = span::build(raw::decode(&bytes).with_context(|| from.clone())?);
+    let empty = Path::new(dir).join("empty.html");
+    html::render(&Spans::default(), &mut File::create(&empty).with_context(|| empty.display().to_string())?)?;
+    let bare = &chromium::run("bare", &empty, &serde_json::json!({}))["bytes"];
+    let bare = bare.as_f64().context("the bytes of a page without spans")?;
     let mut out = io::stdout().lock();
     for size in sizes {
         let spans = repeat(&recorded, size.parse().with_context(|| size.clone())?)?;
@@ -41,6 +45,8 @@ fn main() -> Result<()> {
         for (what, value) in answer.as_object().context("the scenario answers an object")? {
             writeln!(out, "{size} {what} {value}")?;
         }
+        let memory = answer["memory"].as_f64().context("the bytes of the page")? - bare;
+        writeln!(out, "{size} bytesPerSpan {:.1}", memory / count as f64)?;
     }
     Ok(())
 }
