@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use kutrace::command::{self, Arguments};
-use kutrace::report;
+use kutrace_control::command::{self, Arguments};
+use kutrace_control::report;
 
 fn main() -> ExitCode {
     report::exit(command::run(Arguments::parse()))

@@ -11,6 +11,9 @@ pub mod digits;
 pub mod write;
 pub mod read;
 
+/// CPU numbers are below this, whatever a damaged file says.
+pub const CPUS_MAX: u32 = 8192;
+
 /// One transition, point event or name. Columns are those of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
@@ -60,7 +63,7 @@ pub struct Meta {
     pub lost: u64,
     /// What was damaged, cut or repaired, a sentence each.
     pub quality: Vec<String>,
-    /// From when to when each CPU was traced; a CPU that is not listed, from its first event to the last of all.
+    /// From when to when each CPU was traced, each once; a CPU that is not listed, from its first event to the last of all.
     pub intervals: Vec<Interval>,
 }
 

@@ -290,7 +290,7 @@ fn a_page_gives_back_its_spans_and_they_give_the_page() {
     let again = run(SPANTOHTML, &[], &lifted.stdout);
     assert!(again.stdout == page.stdout && page.stdout.len() > 10_000);
     let none = run(HTMLTOSPAN, &[], b"<html></html>");
-    assert_eq!((code(&none), stderr(&none).as_str()), (1, "htmltospan: stdin: not a page of spantohtml\n"));
+    assert_eq!((code(&none), stderr(&none).as_str()), (1, "htmltospan: stdin: not a page of KUtrace\n"));
 }
 
 #[test]

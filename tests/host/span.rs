@@ -28,10 +28,15 @@ pub fn decode(trace: &Trace) -> Events {
 
 /// Compares what is built from `events` with a golden file, and checks that it is sound.
 fn assert_spans(name: &str, events: Events) {
+    assert_golden(&format!("spans/{name}.txt"), &told(events, 0));
+}
+
+/// The events from a time on, each with the spans it closed, then what was pending; checks that the spans are sound.
+pub fn told(events: Events, from: i64) -> String {
     let mut text = String::new();
     let mut builder = Builder::new(&events.meta, events.names);
     let mut shown: Vec<Span> = Vec::new();
-    let (known, events_in_time) = events.events.split_at(events.events.partition_point(|e| e.ts < 0));
+    let (known, events_in_time) = events.events.split_at(events.events.partition_point(|e| e.ts < from));
     known.iter().for_each(|e| builder.push(e));
     for event in events_in_time {
         let line = line(event, &builder.names);
@@ -56,7 +61,7 @@ fn assert_spans(name: &str, events: Events) {
     let _ =
         writeln!(text, "{} repairs, {} repeated and {} pending wakeups", tally.repairs, tally.repeated, tally.pending);
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
-    assert_golden(&format!("spans/{name}.txt"), &text);
+    text
 }
 
 fn line(event: &Event, names: &Names) -> String {

@@ -74,6 +74,21 @@ fn lines_that_are_no_events_are_counted() {
     assert_eq!(events.meta.quality, ["3 lines of the event text could not be read"]);
 }
 
+#[test]
+fn the_intervals_of_a_cpu_are_one() {
+    let events = parse("# ## CPU: 1 50 70\n# ## CPU: 0 5 6\n# ## CPU: 1 20 60\n# ## CPU: 1 60 70\n");
+    let [one, zero] = [(1, 20, 70), (0, 5, 6)].map(|(cpu, from, to)| Interval { cpu, from, to });
+    assert_eq!((events.meta.intervals, events.meta.quality.len()), (vec![one, zero], 0));
+}
+
+#[test]
+fn an_interval_that_cannot_be_is_counted() {
+    let events =
+        parse("# ## CPU: 1 5000000   0 0  7 0 0 a.7 (200)\n# ## CPU: 1\n# ## CPU: 8192 0 1\n# ## CPU: 1 9 8\n");
+    assert_eq!(events.meta.quality, ["4 lines of the event text could not be read"]);
+    assert_eq!(events.meta.intervals, []);
+}
+
 fn any_event() -> impl Strategy<Value = Event> {
     let numbers = (0i64..1 << 50, 0i64..1 << 40, 0x200u32..0x1000, 0u32..100, any::<u32>());
     (numbers, (any::<u32>(), any::<u32>(), any::<u32>(), any::<u8>(), 0u32..4)).prop_map(

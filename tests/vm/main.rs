@@ -12,6 +12,7 @@ mod full;
 mod lifetime;
 mod nmi;
 mod user;
+mod marks;
 mod tickless;
 mod conserve;
 mod wrap;

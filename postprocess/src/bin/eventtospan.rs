@@ -66,4 +66,6 @@ fn say(spans: usize, tally: &Tally) {
     let lost = percent(tally.lost);
     eprintln!("eventtospan: {spans} spans, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost");
     eprintln!("eventtospan: {} repairs, {} late, {} unknown events", tally.repairs, tally.late, tally.unknown);
+    let Tally { wakeups, runs, repeated, pending, .. } = tally;
+    eprintln!("eventtospan: {wakeups} wakeups: {runs} led to a run, {repeated} repeated, {pending} pending at the end");
 }

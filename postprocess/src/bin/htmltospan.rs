@@ -15,7 +15,7 @@ use postprocess::html;
 
 use cli::{spans, Outcome};
 
-/// Lifts the spans out of a page of spantohtml, as JSON
+/// Lifts the spans out of a page, of spantohtml or of the original's makeself, as JSON
 #[derive(Parser)]
 #[command(version)]
 struct Args {

@@ -14,8 +14,12 @@
 pub const PID_NAME: u32 = 0x002;
 /// Name of an RPC method.
 pub const METHOD_NAME: u32 = 0x003;
+/// Name of an interrupt.
+pub const IRQ_NAME: u32 = 0x005;
 /// Name of a lock.
 pub const LOCK_NAME: u32 = 0x007;
+/// Name of a system call.
+pub const SYSCALL_NAME: u32 = 0x008;
 /// Release and version of the kernel.
 pub const KERNEL_NAME: u32 = 0x102;
 /// Model of the CPUs.

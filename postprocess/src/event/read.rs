@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead};
 
-use super::{digits, number, Event, Events, Interval};
+use super::{digits, number, Event, Events, Interval, CPUS_MAX};
 
 /// Reads event lines to the end.
 ///
@@ -101,8 +101,19 @@ impl Reader {
             "FLAGS" => meta.flags |= value.parse().unwrap_or(0),
             "LOST" => meta.lost = meta.lost.saturating_add(value.parse().unwrap_or(0)),
             "QUALITY" => meta.quality.push(value.to_string()),
-            "CPU" => meta.intervals.extend(interval(value)),
+            "CPU" => match interval(value) {
+                Some(i) => self.traced(i),
+                None => self.unread += 1,
+            },
             _ => {}
+        }
+    }
+
+    /// Takes the interval of a CPU; of two for one CPU, what is between their ends.
+    fn traced(&mut self, i: Interval) {
+        match self.all.meta.intervals.iter_mut().find(|known| known.cpu == i.cpu) {
+            Some(known) => (known.from, known.to) = (known.from.min(i.from), known.to.max(i.to)),
+            None => self.all.meta.intervals.push(i),
         }
     }
 
@@ -130,8 +141,9 @@ impl Reader {
 
 fn interval(text: &str) -> Option<Interval> {
     let mut fields = Fields { rest: text.as_bytes() };
-    let cpu = u32::try_from(fields.number()?).ok()?;
-    Some(Interval { cpu, from: fields.number()?, to: fields.number()? })
+    let cpu = u32::try_from(fields.number()?).ok().filter(|&cpu| cpu < CPUS_MAX)?;
+    let (from, to) = (fields.number()?, fields.number()?);
+    (from <= to).then_some(Interval { cpu, from, to })
 }
 
 /// The blank-separated fields of a line.

@@ -17,6 +17,7 @@
 //! written only if its activity would not be seen at all otherwise.
 
 use super::cpu::{Close, Cpu};
+use super::machine::Machine;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
 use super::stack::{Frame, Hooks};
@@ -24,10 +25,7 @@ use super::thread::Threads;
 use super::{json, Meta, Span, Spans, Tally};
 use crate::event::names::Names;
 use crate::event::number::{self, Class};
-use crate::event::{self, Event, Events, Interval};
-
-/// CPU numbers are below this; an event of a higher one is counted and skipped.
-const CPUS_MAX: u32 = 8192;
+use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 
 /// Builds spans from events in order of time.
 #[derive(Debug, Default)]
@@ -37,6 +35,7 @@ pub struct Builder {
     /// What was counted on the way.
     pub tally: Tally,
     pub(super) hooks: Hooks,
+    pub(super) machine: Machine,
     pub(super) cpus: Vec<Cpu>,
     pub(super) threads: Threads,
     pub(super) overlays: Overlays,
@@ -71,6 +70,7 @@ impl Builder {
 
     /// Takes one event.
     pub fn push(&mut self, e: &Event) {
+        let e = &Event { event: self.machine.number(e.event), ..*e };
         match number::class(e.event) {
             Class::Name => self.name(e),
             Class::Other => self.tally.unknown += 1,
@@ -136,8 +136,7 @@ impl Builder {
 
     /// Ends the open piece at `t`; the next begins there.
     pub(super) fn close(&mut self, c: usize, t: i64, how: Close) {
-        let pid = self.running(c) as i32;
-        let rpc = self.threads.list[self.cpus[c].thread].rpc as i32;
+        let (pid, rpc) = self.owner(c);
         let low_name = if self.cpus[c].low { self.names.id("-idlelp-") } else { 0 };
         let cpu = &mut self.cpus[c];
         let (id, low, start) = (cpu.id, cpu.low, cpu.since);
@@ -154,11 +153,17 @@ impl Builder {
             let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
             let ret = i64::from(ret & 0xffff);
             let (event, arg, ipc) = (top.event as i32, arg.into(), ipc & 15);
-            self.out.push(Span { start, dur, cpu: id, pid: cpu.pid, rpc, event, arg, ret, ipc, name });
+            self.out.push(Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
             cpu.folded = None;
         }
         cpu.since = t;
-        cpu.pid = if cpu.is_lost() { -1 } else { pid };
+        cpu.owner = Some(cpu.thread).filter(|_| !cpu.is_lost());
+    }
+
+    /// The thread that a CPU's open piece belongs to, and its RPC.
+    pub(super) fn owner(&self, c: usize) -> (i32, i32) {
+        let owner = self.cpus[c].owner.map(|thread| &self.threads.list[thread]);
+        owner.map_or((-1, 0), |thread| (thread.pid as i32, thread.rpc as i32))
     }
 
     /// The thread on a CPU.
@@ -200,6 +205,7 @@ impl Builder {
     /// Takes a name line.
     fn name(&mut self, e: &Event) {
         let text = self.names.text(e.name);
+        self.machine.learn(e.event, e.arg, text);
         match e.event {
             number::PID_NAME => self.rename(e),
             number::OPEN_CALL => self.open_call(e),

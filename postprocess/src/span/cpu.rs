@@ -16,8 +16,9 @@ pub struct Cpu {
     pub since: i64,
     /// When its last event was.
     pub last: i64,
-    /// The thread the open piece belongs to; the scheduler's belongs to the thread that called it.
-    pub pid: i32,
+    /// Index of the thread the open piece belongs to, `None` if that is not known; the scheduler's belongs to the thread
+    /// that called it.
+    pub owner: Option<usize>,
     /// Index of the thread on it.
     pub thread: usize,
     /// What that thread is inside of; never empty once `seen`.
@@ -74,7 +75,7 @@ impl Cpu {
             seen: false,
             since: 0,
             last: i64::MIN,
-            pid: -1,
+            owner: None,
             thread: 0,
             stack: Vec::new(),
             ambiguous: None,

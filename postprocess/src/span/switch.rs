@@ -8,9 +8,6 @@ use super::wait::Reason;
 use crate::event::number::{self, Level};
 use crate::event::Event;
 
-/// The system calls that never return: exit, exit_group. Who switches away inside one does not wait for anything.
-const EXITS: [u32; 2] = [number::SYSCALL + 60, number::SYSCALL + 231];
-
 impl Builder {
     /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already.
     pub(super) fn switch(&mut self, c: usize, e: &Event, t: i64) {
@@ -80,12 +77,12 @@ impl Builder {
 
     /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
     /// woke did not sleep: it waited for a CPU, unless its wakeup was lost. One not met before has not run since it was
-    /// woken.
+    /// woken. Who switches away inside a call that never returns does not wait for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         let old = &mut self.threads.list[old];
         old.running = false;
-        old.last_end = Some(t).filter(|_| !old.stack.iter().any(|f| EXITS.contains(&f.event)));
+        old.last_end = Some(t).filter(|_| !old.stack.iter().any(|f| self.machine.is_exit(f.event)));
         let new = &mut self.threads.list[self.cpus[c].thread];
         let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
@@ -111,7 +108,7 @@ impl Builder {
         new.last_end.get_or_insert(t);
         let cpu = &mut self.cpus[c];
         cpu.thread = thread;
-        cpu.pid = pid as i32;
+        cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
     }
 
@@ -127,7 +124,7 @@ impl Builder {
     pub(super) fn lose(&mut self, c: usize, e: &Event, t: i64) {
         self.tally.gaps += 1;
         self.forget(c, t);
-        self.cpus[c].pid = -1;
+        self.cpus[c].owner = None;
         self.cpus[c].thread = self.threads.find(0, &mut self.names);
         self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg, e.name)];
     }
