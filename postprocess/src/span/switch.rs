@@ -9,6 +9,7 @@ use crate::event::number::{self, Level};
 use crate::event::Event;
 
 /// The system calls that never return: exit, exit_group. Who switches away inside one does not wait for anything.
+/// In our own traces [`number::EXIT`] says who ends.
 const EXITS: [u32; 2] = [number::SYSCALL + 60, number::SYSCALL + 231];
 
 impl Builder {
@@ -39,6 +40,9 @@ impl Builder {
         self.leave_queued(c, t);
         let shown = self.cpus[c].top();
         let old = self.cpus[c].thread;
+        if self.running(c) == 0 || e.arg == 0 {
+            self.cpus[c].idle_edge = t;
+        }
         self.put_away(c);
         self.take_on(c, thread, shown);
         self.cpus[c].switched = Some((t, old));
@@ -52,7 +56,7 @@ impl Builder {
         cpu.ambiguous = None;
         if thread.cpu == Some(c) {
             thread.cpu = None;
-            if thread.pid != 0 {
+            if thread.pid != 0 && !thread.exited {
                 thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
                 thread.stack = stack;
             }
@@ -68,6 +72,7 @@ impl Builder {
         cpu.stack = std::mem::take(&mut new.stack);
         cpu.ambiguous = new.ambiguous.take();
         new.cpu = Some(c);
+        new.exited = false;
         match cpu.stack.first_mut() {
             Some(first) => *first = bottom,
             None => cpu.stack.push(bottom),
@@ -85,7 +90,8 @@ impl Builder {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         let old = &mut self.threads.list[old];
         old.running = false;
-        old.last_end = Some(t).filter(|_| !old.stack.iter().any(|f| EXITS.contains(&f.event)));
+        let ended = old.exited || old.stack.iter().any(|f| EXITS.contains(&f.event));
+        old.last_end = Some(t).filter(|_| !ended);
         let new = &mut self.threads.list[self.cpus[c].thread];
         let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
@@ -105,6 +111,7 @@ impl Builder {
         let bottom = self.bottom(thread);
         let new = &mut self.threads.list[thread];
         new.stack.clear();
+        new.exited = false;
         new.ambiguous = None;
         new.cpu = Some(c);
         new.running = true;
@@ -152,7 +159,7 @@ impl Builder {
     pub(super) fn open_call(&mut self, e: &Event) {
         let text = self.names.text(e.name);
         let Some((nr, name)) = text.split_once('/') else { return };
-        let Some(nr) = nr.parse().ok().filter(|&nr: &u32| nr < 0x1fe) else { return };
+        let Some(nr) = nr.parse().ok().filter(|nr| matches!(nr, 0..0x1fe_u32 | 0x400..0x5ff)) else { return };
         let name = name.to_string();
         let frame = Frame::call(number::SYSCALL + nr, 0, self.names.id(&name));
         let thread = self.threads.find(e.arg, &mut self.names);
