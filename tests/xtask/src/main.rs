@@ -15,9 +15,11 @@ mod guest;
 mod vm;
 mod demo;
 mod test;
+mod port;
 mod bench;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -43,8 +45,23 @@ enum Task {
     Test,
     /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too: 1 h
     Soak,
+    /// Work on the kernel patches
+    #[command(subcommand)]
+    Patches(Patches),
     /// Print what tracing costs: instructions, nanoseconds, bytes
     Bench,
+}
+
+#[derive(Subcommand)]
+enum Patches {
+    /// Apply the series to another kernel's source: 0 if all fits, 3 if some of it needs a hand
+    Port {
+        /// The source; it is not changed
+        tree: PathBuf,
+        /// New folder for the series that comes out, and for hunks that do not fit
+        #[arg(long, default_value = "target/ported")]
+        out: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -53,6 +70,7 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::run(&args),
         Task::Test => test::run(),
         Task::Soak => test::soak(),
+        Task::Patches(Patches::Port { tree, out }) => port::run(&tree, &out),
         Task::Bench => bench::run().map(|()| 0),
     };
     match result {
