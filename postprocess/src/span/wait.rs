@@ -2,7 +2,7 @@
 //! Why a thread waited: read from what the context that woke it was doing, by event number.
 
 use super::stack::Frame;
-use crate::event::number::{self, Level, SYSCALL};
+use crate::event::number::{self, Level, SYSCALL, SYSCALL32};
 
 /// What a thread waited for; the value is the letter of the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub fn reason(waker: Frame) -> Reason {
         },
         (Level::Irq, LOCAL_TIMER) => Reason::Time,
         (Level::Trap, PAGE_FAULT) => Reason::Memory,
+        (Level::Syscall, call @ SYSCALL32..) => of_call_32(call - SYSCALL32),
         (Level::Syscall, call) => of_call(call.wrapping_sub(SYSCALL)),
         _ => Reason::Unknown,
     }
@@ -89,6 +90,17 @@ fn of_call(nr: u32) -> Reason {
         74 | 75 | 306 => Reason::Disk,
         // read, write, open, close, readv, writev, sendto, recvfrom, sendmsg, recvmsg, openat, tee, splice, vmsplice
         0..=3 | 19 | 20 | 44..=47 | 257 | 275 | 276 | 278 => Reason::Pipe,
+        _ => Reason::Unknown,
+    }
+}
+
+/// The same calls by their 32-bit numbers.
+fn of_call_32(nr: u32) -> Reason {
+    match nr {
+        240 | 422 | 454 | 456 => Reason::Lock,
+        90 | 91 | 125 | 192 | 219 => Reason::Memory,
+        118 | 148 | 344 => Reason::Disk,
+        3..=6 | 145 | 146 | 295 | 313 | 315 | 316 | 369..=372 => Reason::Pipe,
         _ => Reason::Unknown,
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io::{stdout, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,7 +37,9 @@ pub fn run(tree: &Path, out: &Path) -> Result<u8> {
     for patch in &patches {
         let name = patch.file_name().unwrap_or_default().to_string_lossy();
         let found = apply(work.path(), patch, &out.join(format!("{name}.rej")))?;
-        found.iter().for_each(|fact| println!("{name}: {fact}"));
+        for fact in &found {
+            writeln!(stdout(), "{name}: {fact}")?;
+        }
         facts += found.len();
         whole += usize::from(found.is_empty());
     }
@@ -49,7 +52,8 @@ pub fn run(tree: &Path, out: &Path) -> Result<u8> {
     for (patch, exported) in patches.iter().zip(&exported[1..]) {
         fs::rename(exported, out.join(patch.file_name().unwrap_or_default()))?;
     }
-    println!("{} of {} patches fit as they are; the series is in {}", whole, patches.len(), out.display());
+    let all = patches.len();
+    writeln!(stdout(), "{whole} of {all} patches fit as they are; the series is in {}", out.display())?;
     Ok(if facts == 0 { 0 } else { NEEDS_A_HAND })
 }
 
