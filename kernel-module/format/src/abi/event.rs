@@ -24,6 +24,8 @@ pub const RUNNABLE: u16 = 0x206;
 pub const IPI: u16 = 0x207;
 /// The idle loop enters a low-power state: the mwait hint, or one of the `IDLE_*` values.
 pub const MWAIT: u16 = 0x208;
+/// The CPU's frequency since the tick before, MHz.
+pub const FREQUENCY: u16 = 0x209;
 /// First 32-bit user mark, text in base 40; `MARK_A + 1`, `+ 2` are marks b and c.
 pub const MARK_A: u16 = 0x20a;
 /// User mark with a number.
@@ -31,6 +33,10 @@ pub const MARK_D: u16 = 0x20d;
 /// Last of the point events with one argument word.
 pub const SPECIAL_LAST: u16 = 0x27f;
 
+/// A packet that the filter takes is received: its [`crate::abi::packet::hash`].
+pub const RX_PACKET: u16 = 0x214;
+/// And sent.
+pub const TX_PACKET: u16 = 0x215;
 /// A store wakes the idle CPU in the argument, which watches that word.
 pub const MONITOR_STORE: u16 = 0x21e;
 /// Such a wait, by polling, ends.
