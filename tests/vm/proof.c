@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads the kernel's own counters before and after a command, into files of a folder, and what getrusage and the CPU
 // clock say of a thread's own work. Each reading lies between two marks in the trace: calls of sched_get_priority_max
-// whose argument numbers them.
+// whose argument, which no other program uses, numbers them.
 
 #define _GNU_SOURCE
 #include <err.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AFTER = 100, OWN = 200, ROUNDS = 20, PAGES = 50, CALLS = 500 };
+enum { BEFORE = 20000, AFTER = 20100, OWN = 20200, ROUNDS = 20, PAGES = 50, CALLS = 500 };
 
 static const char *const FILES[] = { "interrupts", "softirqs", "stat", "vmstat" };
 
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
         errx(2, "FOLDER COMMAND...");
     }
     own();
-    read_all(argv[1], "before", 0);
+    read_all(argv[1], "before", BEFORE);
     pid_t child = fork();
     if (child == 0) {
         execvp(argv[2], argv + 2);

@@ -20,9 +20,10 @@ use crate::trace::Trace;
 const CPUS: usize = 4;
 /// The marks: calls of sched_get_priority_max.
 const MARK: u32 = SYSCALL + 146;
-/// The mark before the reading of the first file after the load, and that before the program's own work.
-const AFTER: u32 = 100;
-const OWN: u32 = 200;
+/// The marks before the reading of the first file, before and after the load, and before the program's own work.
+const BEFORE: u32 = 20_000;
+const AFTER: u32 = 20_100;
+const OWN: u32 = 20_200;
 /// Units of 10 ns in a tick of 250 Hz.
 const TICK: i64 = 400_000;
 
@@ -107,7 +108,7 @@ LOAD
 }
 
 fn interrupts(run: &Run, trace: &Trace) {
-    let window = Window::new(trace, 0, AFTER);
+    let window = Window::new(trace, BEFORE, AFTER);
     let of = |cpu: usize, numbers: &[u32]| {
         let numbers = numbers.to_vec();
         trace.events.events.iter().filter(move |e| e.cpu as usize == cpu && numbers.contains(&e.event))
@@ -135,7 +136,7 @@ fn interrupts(run: &Run, trace: &Trace) {
 }
 
 fn softirqs(run: &Run, trace: &Trace) {
-    let window = Window::new(trace, 2, AFTER + 2);
+    let window = Window::new(trace, BEFORE + 2, AFTER + 2);
     let names = ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     for (nr, name) in (0..).zip(names) {
         for (cpu, counted) in growth(run, "softirqs", &format!("{name}:")).into_iter().take(CPUS).enumerate() {
@@ -147,7 +148,7 @@ fn softirqs(run: &Run, trace: &Trace) {
 
 fn totals(run: &Run, trace: &Trace) {
     let of_all_cpus = 2 * CPUS as u64;
-    let window = Window::new(trace, 4, AFTER + 4);
+    let window = Window::new(trace, BEFORE + 4, AFTER + 4);
     window.assert("context switches", growth(run, "stat", "ctxt ")[0], trace.switches(), of_all_cpus);
     window.assert("new tasks", growth(run, "stat", "processes ")[0], births(trace).into_iter(), of_all_cpus);
 }
