@@ -13,6 +13,7 @@ mod entry;
 
 mod recorder;
 mod word;
+mod packet;
 mod user;
 mod header;
 mod decode;

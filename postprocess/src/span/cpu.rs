@@ -27,6 +27,8 @@ pub struct Cpu {
     pub ambiguous: Option<usize>,
     /// When it switched, and the index of the thread it switched from, while the scheduler has not returned.
     pub switched: Option<(i64, usize)>,
+    /// When it last switched to idle or from it.
+    pub idle_edge: i64,
     /// The hint it went to a low-power state with, until its next event.
     pub mwait: Option<u32>,
     /// Whether the open piece is in that state.
@@ -80,6 +82,7 @@ impl Cpu {
             stack: Vec::new(),
             ambiguous: None,
             switched: None,
+            idle_edge: i64::MIN,
             mwait: None,
             low: false,
             ipis: Vec::new(),

@@ -136,6 +136,7 @@ impl Machine {
     pub fn work(&self, call: u32) -> Work {
         match (self.calls, call.wrapping_sub(number::SYSCALL)) {
             (Calls::X86, nr @ 0..512) => x86(nr),
+            (Calls::X86, _) if call >= number::SYSCALL32 => i386(call - number::SYSCALL32),
             (Calls::Generic, nr @ 0..512) => generic(nr),
             _ => Work::Other,
         }
@@ -169,6 +170,24 @@ fn x86(nr: u32) -> Work {
         4..=6 | 21 | 76..=78 | 80 | 82..=90 | 137 | 187 | 217 | 221 => Work::Files,
         // mkdirat, newfstatat to faccessat, fallocate, renameat2, statx, faccessat2
         258 | 262..=269 | 285 | 316 | 332 | 439 => Work::Files,
+        _ => Work::Other,
+    }
+}
+
+/// System calls of 32-bit programs, `asm/unistd_32.h`; those of [`x86`] where there are such.
+fn i386(nr: u32) -> Work {
+    match nr {
+        55 | 143 | 221 | 240 | 420 | 422 | 449 | 454..=456 => Work::Lock,
+        3..=6 | 54 | 63 | 145 | 146 | 187 | 239 | 295 | 313 | 315 | 316 | 330 | 333 | 334 | 377..=379 | 437 => Work::Bytes,
+        102 | 337 | 345 | 359..=373 | 417 => Work::Socket,
+        82 | 142 | 168 | 247 | 256 | 308 | 309 | 319 | 413 | 414 | 416 | 426 | 441 => Work::Poll,
+        1 | 2 | 7 | 26 | 29 | 37 | 72 | 114 | 120 | 177..=179 | 190 | 238 | 252 | 270 | 284 | 335 | 421 => Work::Task,
+        358 | 424 | 435 => Work::Task,
+        162 | 267 | 407 => Work::Sleep,
+        45 | 90 | 91 | 125 | 150..=153 | 163 | 192 | 219 | 376 | 440 => Work::Memory,
+        36 | 118 | 144 | 148 | 314 | 344 => Work::Sync,
+        12 | 15 | 18 | 33 | 38..=40 | 83..=85 | 89 | 92..=94 | 99 | 106..=108 | 141 | 195..=197 | 220 => Work::Files,
+        225 | 296 | 300..=307 | 324 | 353 | 383 | 439 => Work::Files,
         _ => Work::Other,
     }
 }

@@ -36,6 +36,9 @@ impl Builder {
         self.leave_queued(c, t);
         let shown = self.cpus[c].top();
         let old = self.cpus[c].thread;
+        if self.running(c) == 0 || e.arg == 0 {
+            self.cpus[c].idle_edge = t;
+        }
         self.put_away(c);
         self.take_on(c, thread, shown);
         self.cpus[c].switched = Some((t, old));
@@ -49,7 +52,7 @@ impl Builder {
         cpu.ambiguous = None;
         if thread.cpu == Some(c) {
             thread.cpu = None;
-            if thread.pid != 0 {
+            if thread.pid != 0 && !thread.exited {
                 thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
                 thread.stack = stack;
             }
@@ -65,6 +68,7 @@ impl Builder {
         cpu.stack = std::mem::take(&mut new.stack);
         cpu.ambiguous = new.ambiguous.take();
         new.cpu = Some(c);
+        new.exited = false;
         match cpu.stack.first_mut() {
             Some(first) => *first = bottom,
             None => cpu.stack.push(bottom),
@@ -82,7 +86,8 @@ impl Builder {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         let old = &mut self.threads.list[old];
         old.running = false;
-        old.last_end = Some(t).filter(|_| !old.stack.iter().any(|f| self.machine.is_exit(f.event)));
+        let ended = old.exited || old.stack.iter().any(|f| self.machine.is_exit(f.event));
+        old.last_end = Some(t).filter(|_| !ended);
         let new = &mut self.threads.list[self.cpus[c].thread];
         let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
@@ -102,6 +107,7 @@ impl Builder {
         let bottom = self.bottom(thread);
         let new = &mut self.threads.list[thread];
         new.stack.clear();
+        new.exited = false;
         new.ambiguous = None;
         new.cpu = Some(c);
         new.running = true;
@@ -149,7 +155,7 @@ impl Builder {
     pub(super) fn open_call(&mut self, e: &Event) {
         let text = self.names.text(e.name);
         let Some((nr, name)) = text.split_once('/') else { return };
-        let Some(nr) = nr.parse().ok().filter(|&nr: &u32| nr < 0x1fe) else { return };
+        let Some(nr) = nr.parse().ok().filter(|nr| matches!(nr, 0..0x1fe_u32 | 0x400..0x5ff)) else { return };
         let name = name.to_string();
         let frame = Frame::call(number::SYSCALL + nr, 0, self.names.id(&name));
         let thread = self.threads.find(e.arg, &mut self.names);
