@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The kernel's C side as this module sees it: the hook table, and what shim.c supplies.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_long, c_void};
 
 use crate::abi::command::Moment;
-use crate::abi::user;
+use crate::abi::{packet, user};
 use crate::lane::PerCpu;
 use kernel::bindings;
 
@@ -13,8 +13,10 @@ use kernel::bindings;
 pub struct Ops {
     pub event: unsafe extern "C" fn(u32),
     pub value: unsafe extern "C" fn(u32, u32),
+    pub address: unsafe extern "C" fn(u32, u64),
     pub syscall: unsafe extern "C" fn(u64, u32),
     pub syscall_return: unsafe extern "C" fn(i64, u32),
+    pub packet: unsafe extern "C" fn(u32, *const [u64; packet::WORDS]),
     pub switch_to: unsafe extern "C" fn(*mut bindings::task_struct),
     pub task: unsafe extern "C" fn(*mut bindings::task_struct),
     pub user: unsafe extern "C" fn(u64, *const [u64; user::WORDS]) -> i64,
@@ -42,6 +44,9 @@ extern "C" {
     // shim.c
     /// This CPU's state when reached through %gs; an offset, not an address.
     pub static kutrace_cpu: u8;
+    /// The packet filter's parameters, which never change.
+    pub static kutrace_shim_pktmask: c_long;
+    pub static kutrace_shim_pktmatch: c_long;
     pub fn kutrace_shim_cpu(cpu: u32) -> *mut PerCpu;
     pub fn kutrace_shim_cpus() -> u32;
     pub fn kutrace_shim_possible(cpu: u32) -> bool;

@@ -7,9 +7,10 @@ use kernel::bindings;
 
 use crate::abi::command::{IPC, LLC};
 use crate::abi::event::{SWITCH, SYSCALLS, TASK};
+use crate::abi::packet;
 use crate::abi::user::WORDS;
 use crate::entry;
-use crate::ffi::Ops;
+use crate::ffi::{self, Ops};
 use crate::lane::ThisCpu;
 use crate::task::Task;
 use crate::user;
@@ -31,8 +32,10 @@ const fn functions<const COUNTING: bool>() -> Ops {
     Ops {
         event: event::<COUNTING>,
         value: value::<COUNTING>,
+        address: address::<COUNTING>,
         syscall: syscall::<COUNTING>,
         syscall_return: syscall_return::<COUNTING>,
+        packet: packet::<COUNTING>,
         switch_to: switch_to::<COUNTING>,
         task: task::<COUNTING>,
         user: user::<COUNTING>,
@@ -56,6 +59,10 @@ unsafe extern "C" fn value<const COUNTING: bool>(event: u32, value: u32) {
     entry::value(this_cpu::<COUNTING>(), event, value)
 }
 
+unsafe extern "C" fn address<const COUNTING: bool>(event: u32, address: u64) {
+    entry::words(this_cpu::<COUNTING>(), event as u16, [address as u32, (address >> 32) as u32])
+}
+
 unsafe extern "C" fn syscall<const COUNTING: bool>(arg: u64, nr: u32) {
     entry::syscall(this_cpu::<COUNTING>(), nr, arg)
 }
@@ -63,6 +70,16 @@ unsafe extern "C" fn syscall<const COUNTING: bool>(arg: u64, nr: u32) {
 unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64, nr: u32) {
     // A number that was overwritten is -1, which becomes that of OPEN_RETURN.
     entry::syscall_return(this_cpu::<COUNTING>(), nr % SYSCALLS, value)
+}
+
+unsafe extern "C" fn packet<const COUNTING: bool>(event: u32, words: *const [u64; packet::WORDS]) {
+    // SAFETY: the kernel gives its own copy of the words.
+    let words = unsafe { &*words };
+    // SAFETY: nobody writes module parameters that are read-only.
+    let (mask, wanted) = unsafe { (ffi::kutrace_shim_pktmask, ffi::kutrace_shim_pktmatch) };
+    if packet::is_wanted(words, mask, wanted as u32) {
+        entry::value(this_cpu::<COUNTING>(), event, packet::hash(words))
+    }
 }
 
 unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {

@@ -66,6 +66,14 @@ size_t kutrace_shim_pool_bytes(void)
 	return (size_t)clamp(tracemb, 1u, 65535u) << 20;
 }
 
+/* The packet filter; see format/src/abi/packet.rs. Remove when: as above. */
+long kutrace_shim_pktmask = 0xf;
+module_param_named(pktmask, kutrace_shim_pktmask, long, 0444);
+MODULE_PARM_DESC(pktmask, "Bytes of a packet's data to compare, bit n for byte n of 24; 0 no packet, -1 all packets (default 0xf)");
+long kutrace_shim_pktmatch = 0xd1c517e5;
+module_param_named(pktmatch, kutrace_shim_pktmatch, long, 0444);
+MODULE_PARM_DESC(pktmatch, "What the exclusive or of these bytes, in words of four, must be (default 0xd1c517e5)");
+
 /*
  * Zeroed, and fit to be mapped; NULL rather than the last eighth of the memory
  * that is available. Remove when: the kernel crate has vmalloc_user().
@@ -116,9 +124,9 @@ void kutrace_shim_process_put(struct pid *process)
 }
 
 /*
- * The 64-bit system call a task is in, or 0xffff. The entry code leaves -1 for
- * whatever entered the kernel otherwise. Remove when: bindings cover
- * task_pt_regs().
+ * The system call a task is in, a 32-bit one plus 0x400, or 0xffff. The entry
+ * code leaves -1 for whatever entered the kernel otherwise. Remove when:
+ * bindings cover task_pt_regs().
  */
 u16 kutrace_shim_open_call(struct task_struct *task)
 {
@@ -127,11 +135,11 @@ u16 kutrace_shim_open_call(struct task_struct *task)
 
 	if (task->flags & (PF_KTHREAD | PF_USER_WORKER))
 		return 0xffff;
+	nr = task_pt_regs(task)->orig_ax;
 #ifdef CONFIG_IA32_EMULATION
 	if (task_thread_info(task)->status & TS_COMPAT)
-		return 0xffff;
+		return nr >= 0 && nr < IA32_NR_syscalls ? nr + 0x400 : 0xffff;
 #endif
-	nr = task_pt_regs(task)->orig_ax;
 	return nr >= 0 && nr < NR_syscalls ? nr : 0xffff;
 }
 

@@ -38,6 +38,9 @@ union kutrace_argument {
 	u64 words[32];
 };
 
+extern long kutrace_shim_pktmask;
+extern long kutrace_shim_pktmatch;
+
 /* Rust. */
 long kutrace_control(struct file *file, unsigned int cmd,
 		     union kutrace_argument *argument);

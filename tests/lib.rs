@@ -2,9 +2,15 @@
 //! What the tiers share: raw traces built entry by entry, as the recorder would have written them.
 //!
 //! [`Trace`] is the file, [`Recorder`] one CPU. Time is given in counts; with the default clock one count is 10 ns, so
-//! counts are the units of the event text. [`ctf`] compares our reading of a trace with babeltrace2's.
+//! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of the
+//! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`chromium`] drives a page; [`fuzz`] says what
+//! must hold of any input.
 
+pub mod repeat;
+pub mod original;
+pub mod chromium;
 pub mod ctf;
+pub mod fuzz;
 
 use std::collections::BTreeMap;
 

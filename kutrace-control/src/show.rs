@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use postprocess::html::{self, Error};
-use postprocess::span::{self, Spans};
-use postprocess::{raw, summary};
+use postprocess::span::Spans;
+use postprocess::{direct, summary};
 
 use crate::report::{self, say, Exit};
 use crate::target::Target;
@@ -50,9 +50,7 @@ fn spans(file: &Path) -> Result<Spans> {
         true => io::stdin().lock().read_to_end(&mut bytes).context("standard input")?,
         false => File::open(file).and_then(|mut file| file.read_to_end(&mut bytes)).with_context(place)?,
     };
-    let events = raw::decode(&bytes).with_context(place)?;
-    drop(bytes);
-    Ok(span::build(events).0)
+    Ok(direct::spans_for_page(&bytes).with_context(place)?.0)
 }
 
 /// Says what is missing.

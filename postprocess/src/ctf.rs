@@ -160,6 +160,11 @@ fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
         event::SWITCH => return "switch".to_string(),
         event::SOFTIRQ..event::SOFTIRQ_RETURN => known.softirq(number::SOFTIRQ, number.into(), names),
         event::SOFTIRQ_RETURN..=0x31f => known.softirq(number::SOFTIRQ_RETURN, number.into(), names),
+        event::PC_USER => return "PC user".to_string(),
+        event::PC_KERNEL => return "PC kernel".to_string(),
+        event::SYSCALL32..=event::SYSCALL32_LAST => {
+            known.event(number::SYSCALL32 + u32::from(number - event::SYSCALL32), names)
+        }
         event::SMALL_RETURN..=0xcff => return format!("/call {}", i32::from(number - event::SMALL_RETURN) - 128),
         _ => known.event(number.into(), names),
     };
@@ -175,7 +180,8 @@ fn arguments(number: u16) -> &'static str {
         event::SWITCH | event::RUNNABLE => "struct { u32 pid; }",
         event::IPI => "struct { u32 cpu; }",
         event::SPECIAL..=event::SPECIAL_LAST => "struct { u32 arg; }",
-        event::SYSCALL..event::SYSCALL_RETURN => "struct call",
+        event::PC_USER | event::PC_KERNEL => "struct { u64 pc; }",
+        event::SYSCALL..event::SYSCALL_RETURN | event::SYSCALL32..=event::SYSCALL32_LAST => "struct call",
         event::SYSCALL_RETURN..event::SMALL_RETURN => "struct { i32 ret; }",
         _ => "struct { }",
     }
@@ -191,7 +197,7 @@ mod tests {
             Some("text") => 8,
             Some("u16") => 16,
             Some("u32" | "i32") => 32,
-            Some("counter") => 64,
+            Some("u64" | "counter") => 64,
             _ => panic!("{field} has no type"),
         };
         let elements = field.split_once('[').map(|(_, rest)| rest.trim_end_matches(']').parse());

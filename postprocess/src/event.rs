@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events: what happened, when, on which CPU, in units of 10 ns; and the text that carries them between stages.
+//! Events: what happened, when, on which CPU, in units of 10 ns; and the text or frames that carry them between stages.
 //!
 //! The numbers are the original's (see [`number`]), whatever the raw format they come from. Events are ordered by time
 //! over all CPUs; what is said about the whole trace is in [`Meta`].
@@ -10,6 +10,12 @@ pub mod date;
 pub mod digits;
 pub mod write;
 pub mod read;
+pub mod source;
+
+use serde::{Deserialize, Serialize};
+
+/// CPU numbers are below this, whatever a damaged file says.
+pub const CPUS_MAX: u32 = 8192;
 
 /// One transition, point event or name. Columns are those of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +54,7 @@ pub struct Events {
 }
 
 /// What is known about the whole trace, gathered from all stages before.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
     /// The raw format the events come from: 5, or 3 for the original's text.
     pub format: u32,
@@ -60,7 +66,7 @@ pub struct Meta {
     pub lost: u64,
     /// What was damaged, cut or repaired, a sentence each.
     pub quality: Vec<String>,
-    /// From when to when each CPU was traced; a CPU that is not listed, from its first event to the last of all.
+    /// From when to when each CPU was traced, each once; a CPU that is not listed, from its first event to the last of all.
     pub intervals: Vec<Interval>,
 }
 
@@ -72,7 +78,7 @@ impl Meta {
 }
 
 /// The time for which a CPU was traced, units of 10 ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// The CPU.
     pub cpu: u32,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! From a raw trace to a page: [`raw`] bytes become [`event`] lines, events become [`span`]s, spans become [`html`];
-//! beside that way, [`summary`] tells what a terminal can of the spans, [`verdict`] judges a raw trace, [`ctf`] describes the
-//! raw blocks to other tools, and [`manual`] the command lines of the tools to readers and shells.
+//! between processes they travel as text or as [`frame`]s, within one as [`batch`]es, and [`direct`] goes the whole way
+//! in one. Beside it, [`summary`] tells what a terminal can of the spans, [`verdict`] judges a raw trace, [`ctf`]
+//! describes the raw blocks to other tools, and [`manual`] the command lines of the tools to readers and shells.
 //!
 //! Invariants: no I/O on files below `src/bin`; no stage fails on content, what it repaired, skipped or lost stands in
 //! its report; raw counter values never appear after [`raw`].
@@ -12,6 +13,9 @@ pub mod raw;
 pub mod event;
 pub mod span;
 pub mod html;
+pub mod batch;
+pub mod frame;
+pub mod direct;
 pub mod summary;
 pub mod verdict;
 pub mod ctf;

@@ -28,7 +28,7 @@ use kutrace_format::abi::event::ENTRY_WORDS_MAX;
 use kutrace_format::file::{Header, Name, FLAG_WRAP, FLAG_WRAPPED};
 
 use crate::event::names::Names;
-use crate::event::{date, BlockLine, Interval, Meta};
+use crate::event::{date, BlockLine, Interval, Meta, CPUS_MAX};
 use block::{Block, Expected};
 use clock::Clock;
 use counter::Counting;
@@ -37,9 +37,6 @@ use decode::{Counts, Decoder};
 use stream::Stream;
 
 pub use trace::{decode, Trace};
-
-/// CPU numbers are below this whatever a damaged header says.
-const CPUS_MAX: u32 = 8192;
 
 /// A raw trace, checked and sorted by CPU, not decoded.
 #[derive(Debug)]

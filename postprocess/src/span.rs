@@ -2,11 +2,12 @@
 //! Spans: what each CPU did, from when to when; and the JSON that carries them to the page.
 //!
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
-//! calls and returns, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`]
-//! and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
+//! calls and returns, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`],
+//! by the numbers of the [`machine`], and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, [`profile`] adds up where time went; both
-//! average the codes of [`ipc`]. [`sample`] calls program counters by their functions.
+//! average the codes of [`ipc`]. [`held`] coarsens what is too much for memory or page. [`sample`] calls program counters
+//! by their functions. [`mod@order`] is the order of all, [`runs`] that of more than memory holds.
 
 pub mod build;
 pub mod cpu;
@@ -18,6 +19,7 @@ pub mod point;
 pub mod wake;
 pub mod rpc;
 pub mod wait;
+pub mod machine;
 pub mod idle;
 pub mod check;
 pub mod trim;
@@ -25,11 +27,17 @@ pub mod coarsen;
 pub mod profile;
 pub mod ipc;
 pub mod sample;
+pub mod order;
+pub mod held;
+pub mod runs;
 pub mod json;
+pub mod source;
+
+use serde::{Deserialize, Serialize};
 
 use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER, USER_FIRST};
 
-pub use build::build;
+pub use build::{build, build_from};
 pub use check::check;
 
 /// A trace as spans: what `eventtospan` makes and `spantohtml` draws.
@@ -71,7 +79,7 @@ pub struct Span {
 }
 
 /// What the JSON says before its events.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     /// Title of the page.
     pub title: String,
@@ -93,7 +101,13 @@ pub struct Meta {
     pub lost: u64,
     /// What was damaged, cut or repaired, a sentence each; shown as a banner.
     pub quality: Vec<String>,
+    /// Views that the original's viewer saved.
+    pub saved_views: Vec<SavedView>,
 }
+
+/// A view that the original's viewer saved: its name, as HTML, and its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedView(pub String, pub serde_json::Map<String, serde_json::Value>);
 
 /// What the span builder counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

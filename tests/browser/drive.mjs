@@ -6,6 +6,10 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
+import { budget } from "./budget.mjs";
+import { tools } from "./tools.mjs";
+import { drawn } from "./drawn.mjs";
+
 const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href);
 
 const FLAGS = [
@@ -25,6 +29,10 @@ const settle = (page) => ask(page, () => new Promise((done) => requestAnimationF
 const plot = (page) => page.locator("#overlay").boundingBox();
 
 const scenarios = {
+  ...budget,
+  ...tools,
+  ...drawn,
+
   async open(page, expected) {
     const counts = await ask(page, () => __ku.counts);
     if (expected.spans !== undefined) assert.equal(counts.spans, expected.spans);
@@ -444,15 +452,27 @@ const context = await chromium.launchPersistentContext(profile, {
 try {
   const page = await context.newPage();
   const url = pathToFileURL(resolve(file)).href;
+  const { folder } = JSON.parse(expected);
+  /** The page itself, those that the scenario opens, and what the page has made itself: its workers. */
+  const allowed = (asked) => asked.split("#")[0] === url || asked.startsWith("blob:null/") || (folder && asked.startsWith(pathToFileURL(folder).href));
   page.on("console", (m) => faults.push(`console: ${m.text()}`));
   page.on("pageerror", (e) => faults.push(`error: ${e.stack}`));
-  page.on("request", (r) => r.url().split("#")[0] !== url && faults.push(`request: ${r.url()}`));
+  page.on("request", (r) => !allowed(r.url()) && faults.push(`request: ${r.url()}`));
   page.on("dialog", (d) => faults.push(`dialog: ${d.message()}`) && d.dismiss());
   await page.addInitScript(() => {
     window.__violations = [];
+    // When the first full picture is on the screen: in the frame after the one it was drawn for.
+    document.addEventListener("DOMContentLoaded", () => __ku.whenReady.then(() => requestAnimationFrame(() => {
+      const frame = new MessageChannel();
+      frame.port1.onmessage = () => (window.__painted = performance.now());
+      frame.port2.postMessage(0);
+    })));
     document.addEventListener("securitypolicyviolation", (e) => window.__violations.push(e.violatedDirective));
   });
-  if (JSON.parse(expected).older) await page.addInitScript(() => delete Uint8Array.fromBase64);
+  if (JSON.parse(expected).older) await page.addInitScript(() => {
+    delete Uint8Array.fromBase64;
+    delete window.Worker;
+  });
   await page.goto(url);
   await page.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
   const answer = await scenarios[scenario](page, JSON.parse(expected));

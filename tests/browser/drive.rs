@@ -1,65 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Runs one scenario of `drive.mjs` on one page.
+//! Runs one scenario of `drive.mjs` on a page made of spans.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 
+use kutrace_tests::chromium;
 use postprocess::html;
 use postprocess::span::Spans;
 use serde_json::Value;
 
-const BROWSER: &str = "/usr/bin/chromium-headless-shell";
-
-/// Runs `scenario` on the page; it fails with the first thing that is not as it should be.
-pub fn run(scenario: &str, page: &Path, expected: &Value) -> Value {
-    assert!(Path::new(BROWSER).exists(), "{BROWSER} is missing: apt-get install chromium-headless-shell");
-    let out = Command::new("node")
-        .arg(source().join("drive.mjs"))
-        .args([scenario, page.to_str().unwrap(), &expected.to_string()])
-        .env("PLAYWRIGHT", packages().join("playwright-core/index.mjs"))
-        .env("CHROMIUM", BROWSER)
-        .output()
-        .expect("node runs: apt-get install nodejs npm");
-    let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{scenario} on {}:\n{stdout}{stderr}", page.display());
-    eprintln!("{scenario}: {}", stdout.trim());
-    serde_json::from_str(&stdout).expect("the driver answers JSON")
-}
-
-/// Runs `scenario` on a page made of `spans`.
+/// Runs `scenario` on a page made of `spans`; it fails with the first thing that is not as it should be.
 pub fn run_on(scenario: &str, spans: &Spans, expected: &Value) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("t.html");
     html::render(spans, &mut fs::File::create(&page).unwrap()).unwrap();
-    run(scenario, &page, expected)
-}
-
-/// The folder of this test.
-pub fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("browser")
-}
-
-/// The folder of the packages of the lock file, filled the first time and whenever that file changes.
-pub fn packages() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")));
-        let folder = cache.expect("HOME is set").join("kutrace/browser");
-        let wanted = fs::read(source().join("package-lock.json")).unwrap();
-        let installed = folder.join("installed-lock.json");
-        if fs::read(&installed).is_ok_and(|lock| lock == wanted) {
-            return folder.join("node_modules");
-        }
-        fs::create_dir_all(&folder).unwrap();
-        for file in ["package.json", "package-lock.json"] {
-            fs::copy(source().join(file), folder.join(file)).unwrap();
-        }
-        let done = Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder).status();
-        assert!(done.is_ok_and(|status| status.success()), "npm ci failed in {}", folder.display());
-        fs::write(installed, wanted).unwrap();
-        folder.join("node_modules")
-    })
+    chromium::run(scenario, &page, expected)
 }

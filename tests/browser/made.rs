@@ -10,10 +10,10 @@ const HOSTILE: &str = "</script><img src=x onerror=window.broken=1>";
 
 /// Collects spans, giving every name one number.
 #[derive(Default)]
-struct Made(Spans);
+pub struct Made(pub Spans);
 
 impl Made {
-    fn add(&mut self, span: Span, name: &str) {
+    pub fn add(&mut self, span: Span, name: &str) {
         let names = &mut self.0.names;
         let place = names.iter().position(|n| n == name).unwrap_or_else(|| {
             names.push(name.to_string());
@@ -22,14 +22,14 @@ impl Made {
         self.0.spans.push(Span { name: place as u32, ..span });
     }
 
-    fn done(mut self) -> Spans {
+    pub fn done(mut self) -> Spans {
         json::order(&mut self.0.spans);
         self.0
     }
 }
 
 /// Four CPUs that each read, fault, idle and are interrupted, `rounds` times, in threads that wait and wake each other.
-fn workload(rounds: i64) -> Spans {
+pub fn workload(rounds: i64) -> Spans {
     let mut made = Made::default();
     made.0.meta = Meta { title: "workload".into(), tracebase: "2026-01-02_03:04:00".into(), ..Meta::default() };
     made.0.meta.flags = 0x80;
@@ -103,7 +103,7 @@ fn a_page_opens_without_network_console_or_violation_and_then_rests() {
 }
 
 #[test]
-fn a_browser_without_base64_of_its_own_opens_a_page_too() {
+fn a_browser_without_base64_and_workers_for_files_opens_a_page_too() {
     let spans = workload(300);
     run_on("open", &spans, &json!({ "spans": spans.spans.len(), "older": true }));
 }

@@ -6,5 +6,7 @@
 
 mod drive;
 mod made;
+mod drawn;
 mod real;
+mod tools;
 mod types;

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use kutrace_tests::chromium::run;
 use postprocess::span::json;
 
-use crate::drive::run;
 use crate::made::expectations;
 
 /// The page under test; nothing if none was named and the demo has not run.

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::drive::{packages, source};
+use kutrace_tests::chromium::{packages, source};
 
 #[test]
 fn the_scripts_keep_the_types_they_state() {

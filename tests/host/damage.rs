@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Damaged raw files: the damage is reported, the rest is used, nothing panics, and spans still cover all time.
 
+use std::process::Command;
+
 use kutrace_format::abi::block::{self, COUNTED_WORDS, HEADER_WORDS};
 use kutrace_format::abi::event::RUNNABLE;
 use kutrace_format::abi::word;
@@ -61,16 +63,52 @@ fn a_file_that_is_no_trace_is_refused_with_one_sentence() {
     assert_eq!(run(b"KUtrace5 and little more").unwrap_err(), NotATrace::Cut);
 }
 
-#[test]
-fn a_truncated_file_is_used_as_far_as_it_goes() {
-    let bytes = trace().bytes();
-    let (all, _) = run(&bytes).unwrap();
-    for len in (0..bytes.len()).rev().step_by(4099).chain(0..700) {
-        match run(&bytes[..len]) {
-            Ok((events, meta)) => assert!(events <= all && !meta.is_whole(), "{len}: {meta:?}"),
-            Err(_) => assert!(len < HEADER_BYTES, "{len}"),
-        }
+/// Runs this test again by itself in a process that may have `MEMORY_KIB` of address space, and there `work`. What asks
+/// for more there is ended.
+pub fn in_bounded_memory(test: &str, work: impl FnOnce()) {
+    const BOUNDED: &str = "KUTRACE_BOUNDED";
+    const MEMORY_KIB: u32 = 256 << 10;
+    if std::env::var_os(BOUNDED).is_some() {
+        return work();
     }
+    let limited = format!("ulimit -v {MEMORY_KIB} && exec \"$0\" --exact {test} --test-threads 1");
+    let this = std::env::current_exe().unwrap();
+    let run = Command::new("sh").arg("-c").arg(limited).arg(this).env(BOUNDED, "").output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout) + String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// The first sentence that names a place, and that place: the number of the block if it is in one, and the byte.
+fn place(meta: &Meta) -> Option<(Option<usize>, usize)> {
+    let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    meta.quality.iter().find_map(|sentence| {
+        let (block, rest) = match sentence.strip_prefix("block ") {
+            Some(rest) => (Some(number(rest)?), rest.split_once(", ")?.1),
+            None => (None, sentence.as_str()),
+        };
+        Some((block, number(rest.strip_prefix("byte ")?)?))
+    })
+}
+
+#[test]
+fn every_truncation_is_used_as_far_as_it_goes_and_says_where_it_ends() {
+    in_bounded_memory("damage::every_truncation_is_used_as_far_as_it_goes_and_says_where_it_ends", || {
+        let bytes = busy(1, 60, 3).bytes();
+        let (all, _) = run(&bytes).unwrap();
+        let blocks = blocks_at(&bytes) + SECTION_BYTES;
+        for len in 0..bytes.len() {
+            match run(&bytes[..len]) {
+                Ok((events, meta)) => {
+                    assert!(events <= all && !meta.is_whole(), "{len}: {meta:?}");
+                    let (block, at) = place(&meta).unwrap();
+                    assert!(at <= len, "{len}: {meta:?}");
+                    let cut = (len - blocks.min(len)) / block::BYTES;
+                    assert!(block.is_none_or(|block| len > blocks && block == cut), "{len}: {meta:?}");
+                }
+                Err(e) => assert!(len < HEADER_BYTES, "{len}: {e}"),
+            }
+        }
+    });
 }
 
 #[test]
@@ -202,15 +240,28 @@ fn a_block_that_comes_twice_counts_once() {
 }
 
 #[test]
-fn two_thousand_random_flips_are_survived() {
-    let bytes = busy(2, 4_000, 3).bytes();
-    let mut random = Random(11);
-    for round in 0..2_000 {
-        let mut bytes = bytes.clone();
-        let at = if round % 2 == 0 { random.below(1_000) } else { random.below(bytes.len() as u64) } as usize;
-        bytes[at] ^= 1 << random.below(8);
-        let _ = run(&bytes);
-    }
+fn ten_thousand_random_flips_are_survived_and_each_is_reported_where_it_is() {
+    in_bounded_memory("damage::ten_thousand_random_flips_are_survived_and_each_is_reported_where_it_is", || {
+        let whole = busy(2, 300, 3).bytes();
+        let blocks = blocks_at(&whole) + SECTION_BYTES;
+        let mut random = Random(11);
+        for round in 0..10_000 {
+            let mut bytes = whole.clone();
+            let at = random.below(if round % 2 == 0 { 2_000 } else { bytes.len() as u64 }) as usize;
+            bytes[at] ^= 1 << random.below(8);
+            let Ok((_, meta)) = run(&bytes) else {
+                assert!(at < 12, "byte {at} costs the whole trace");
+                continue;
+            };
+            // The last eight bytes of a section header are spare, and the checksum of the section of blocks.
+            let [names, last] = [names_at(), blocks - SECTION_BYTES].map(|section| at.wrapping_sub(section));
+            let spare = (24..32).contains(&names) || matches!(last, 4..8 | 24..32);
+            let n = at.checked_sub(blocks).map(|at| at / block::BYTES);
+            let begin = n.map_or(0, |n| blocks + n * block::BYTES);
+            let right = place(&meta).is_some_and(|(block, place)| block == n && (n.is_none() || place == begin));
+            assert!(right != spare, "byte {at}: {meta:?}");
+        }
+    });
 }
 
 #[test]

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Raw files decode to the events that were recorded.
 
-use kutrace_format::abi::event::{self, IRQ, IRQ_RETURN, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN, SYSCALL_RETURN};
-use kutrace_format::file::FLAG_WRAPPED;
+use kutrace_format::abi::event::{
+    self, TaskState, IRQ, IRQ_RETURN, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN, SYSCALL32, SYSCALL_RETURN,
+};
+use kutrace_format::abi::word::Call;
+use kutrace_format::file::{NameKind, FLAG_WRAPPED};
 use kutrace_tests::{Random, Trace};
 use postprocess::event::{number, Event, Events, Interval, Meta};
 use postprocess::raw;
@@ -82,6 +85,48 @@ fn a_return_without_a_number_belongs_to_the_open_call() {
     let mut trace = Trace::new(1, 1000);
     trace.cpu(0).running(7, "a", None).call(10, 202, 1).entry(30, event::OPEN_RETURN, &[4096]);
     assert_eq!(briefs(&trace), ["10 0 8ca 1 0 futex", "30 0 aca 0 4096 /futex"]);
+}
+
+#[test]
+fn a_32_bit_call_has_a_number_of_its_own_and_so_has_its_return() {
+    let mut trace = Trace::new(1, 1000);
+    trace.name(NameKind::Syscall32, 20, "getpid");
+    let open = [Call::open(1)];
+    let cpu = trace.cpu(0).running(7, "a", None);
+    cpu.entry(10, SYSCALL32 + 20, &open).small_return(20, 7);
+    cpu.entry(30, SYSCALL32 + 45, &open).entry(50, event::OPEN_RETURN, &[0x804_b000]);
+    cpu.entry(60, SYSCALL32 + 20, &[Call::fold(open[0], 5, 7).unwrap()]);
+    let said = briefs(&trace);
+    assert_eq!(said[..2], ["10 0 c14 1 0 getpid", "20 0 e14 0 7 /getpid"]);
+    assert_eq!(said[2..4], ["30 0 c2d 1 0 s32#45", "50 0 e2d 0 134524928 /s32#45"]);
+    assert_eq!(said[4..], ["60 5 c14 1 7 getpid"]);
+}
+
+#[test]
+fn a_thread_can_be_inside_a_32_bit_call_at_the_start() {
+    let mut trace = Trace::new(1, 1000);
+    trace.name(NameKind::Syscall32, 240, "futex");
+    trace.cpu(0).running(7, "a", Some(TaskState::COMPAT + 240)).small_return(10, 0);
+    let (events, _) = decode(&trace);
+    let last: Vec<String> = events.iter().skip(1).map(brief).collect();
+    assert_eq!(last, ["0 1 200 7 0 a.7", "0 1 107 7 0 1264/futex", "10 0 ef0 0 0 /futex"]);
+}
+
+#[test]
+fn a_thread_that_ended_leaves_no_call_to_the_next_with_its_pid() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).running(7, "a", None).call(10, 0, 3).entry(20, event::EXIT, &[9]).switch(30, 8, "b");
+    trace.cpu(0).task(60, 7, "c", Some(56)).switch(70, 7, "c").small_return(100, 0);
+    let said = briefs(&trace);
+    assert_eq!(said[1], "20 1 220 9 0 exit");
+    assert_eq!(said.last().unwrap(), "100 0 a38 0 0 /clone");
+}
+
+#[test]
+fn a_sample_is_named_after_its_address() {
+    let mut trace = Trace::new(1, 1000);
+    trace.cpu(0).entry(10, event::PC_USER, &[0x401_136, 0]).entry(20, event::PC_KERNEL, &[0x8100_1040, 0xffff_ffff]);
+    assert_eq!(briefs(&trace), ["10 0 280 68 0 PC=000000401136", "20 0 281 65 0 PC=ffffffff81001040"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kutrace_format::abi::{event, user};
+use kutrace_format::abi::{event, packet, user};
 
 const HEADER: &str = "include/linux/kutrace.h";
 
@@ -16,17 +16,30 @@ fn expected() -> BTreeMap<&'static str, u64> {
         ("RUNNABLE", event::RUNNABLE),
         ("IPI", event::IPI),
         ("MWAIT", event::MWAIT),
+        ("FREQUENCY", event::FREQUENCY),
+        ("RX_PACKET", event::RX_PACKET),
+        ("TX_PACKET", event::TX_PACKET),
+        ("MONITOR_STORE", event::MONITOR_STORE),
+        ("MONITOR_EXIT", event::MONITOR_EXIT),
+        ("EXIT", event::EXIT),
+        ("PC_USER", event::PC_USER),
+        ("PC_KERNEL", event::PC_KERNEL),
         ("SOFTIRQ", event::SOFTIRQ),
         ("SOFTIRQ_RETURN", event::SOFTIRQ_RETURN),
         ("TRAP", event::TRAP),
         ("TRAP_RETURN", event::TRAP_RETURN),
         ("IRQ", event::IRQ),
         ("IRQ_RETURN", event::IRQ_RETURN),
+        ("SYSCALL", event::SYSCALL),
+        ("SYSCALL32", event::SYSCALL32),
         ("SCHED", event::SCHED),
         ("SCHED_RETURN", event::SCHED_RETURN),
     ];
     let others = [
+        ("IDLE_POLL", event::IDLE_POLL.into()),
         ("IDLE_HLT", event::IDLE_HLT.into()),
+        ("IDLE_IO", event::IDLE_IO.into()),
+        ("PACKET_WORDS", packet::WORDS as u64),
         ("USER_CALL", user::CALL.into()),
         ("INSERT_MANY", user::INSERT_MANY),
         ("USER_WORDS", user::WORDS as u64),
@@ -62,6 +75,7 @@ fn defines(header: &str) -> BTreeMap<&str, u64> {
     header
         .lines()
         .filter_map(|line| line.strip_prefix("#define KUTRACE_")?.split_once(char::is_whitespace))
+        .filter(|(name, _)| !name.contains('('))
         .map(|(name, value)| {
             let value = value.split_whitespace().next().unwrap_or_default();
             (name, number(value).unwrap_or_else(|_| panic!("{name}: not a number: {value}")))
@@ -79,8 +93,7 @@ fn body<'a>(text: &'a str, head: &str) -> impl Iterator<Item = &'a str> {
 fn in_rust(member: &str) -> String {
     let parts: Vec<&str> = member.split(['(', ')']).collect();
     let [returns, name, "", arguments, ";"] = parts[..] else { panic!("not a function: {member}") };
-    let untyped = |c: char| c.is_alphanumeric() || c == '_';
-    let arguments: Vec<&str> = arguments.split(", ").map(|a| kind(a.trim_end_matches(untyped))).collect();
+    let arguments: Vec<&str> = arguments.split(", ").map(argument).collect();
     let returns = match returns.trim() {
         "void" => String::new(),
         other => format!(" -> {}", kind(other)),
@@ -89,13 +102,21 @@ fn in_rust(member: &str) -> String {
     format!("pub {name}: unsafe extern \"C\" fn({}){returns},", arguments.join(", "))
 }
 
+/// An argument with its name, which tells how many words there are.
+fn argument(c: &str) -> &str {
+    match c {
+        "const u64 *words" => "*const [u64; user::WORDS]",
+        "const u64 *data" => "*const [u64; packet::WORDS]",
+        other => kind(other.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_')),
+    }
+}
+
 fn kind(c: &str) -> &str {
     match c.trim() {
         "unsigned int" => "u32",
         "unsigned long" => "u64",
         "long" => "i64",
         "struct task_struct *" => "*mut bindings::task_struct",
-        "const u64 *" => "*const [u64; user::WORDS]",
         other => panic!("a type ffi.rs has no word for: {other}"),
     }
 }

@@ -13,13 +13,18 @@ mod entry;
 
 mod recorder;
 mod word;
+mod packet;
 mod user;
 mod header;
 mod decode;
 mod counter;
 mod damage;
+mod fuzz;
 mod text;
+mod frame;
 mod span;
+mod rules;
+mod faults;
 mod golden;
 mod original;
 mod upstream;

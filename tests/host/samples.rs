@@ -1,22 +1,71 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The recorded samples are whole, and show what samples/README.md says.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use postprocess::event::number::SYSCALL;
-use postprocess::event::Events;
+use kutrace_tests::repeat::Recorded;
+use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, TRAP};
+use postprocess::event::{Event, Events};
 use postprocess::raw;
-use postprocess::span::{build, check, Spans};
+use postprocess::span::{build, check, Span, Spans};
+
+use crate::golden::assert_golden;
+
+fn bytes(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name)).unwrap()
+}
 
 fn sample(name: &str) -> (Events, Spans) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name);
-    let events = raw::decode(&fs::read(path).unwrap()).unwrap();
+    let events = raw::decode(&bytes(name)).unwrap();
     assert!(events.meta.is_whole(), "{:?}", events.meta);
     let (spans, tally) = build(events.clone());
     assert_eq!(check(&spans, &events.meta.intervals, &tally), [""; 0]);
     assert_eq!((tally.repairs, tally.late, tally.unknown), (0, 0, 0));
     (events, spans)
+}
+
+/// What the spans add up to: of each activity, point, arc and wait the number of spans and their time.
+fn summary(spans: &Spans) -> String {
+    let mut sums: BTreeMap<(Kind, &str), (usize, i64)> = BTreeMap::new();
+    for s in &spans.spans {
+        let (count, time) = sums.entry((Kind::of(s), &spans.names[s.name as usize])).or_default();
+        *count += 1;
+        *time += s.dur;
+    }
+    let line =
+        |((kind, name), (count, time)): (&(Kind, &str), &(usize, i64))| format!("{kind:?} {name}: {count}, {time}\n");
+    sums.iter().map(line).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Arc,
+    Execution,
+    Point,
+    Wait,
+    Other,
+}
+
+impl Kind {
+    fn of(s: &Span) -> Kind {
+        match s.event {
+            ..0 => Kind::Arc,
+            event if is_execution(event) => Kind::Execution,
+            0x200..=0x27f => Kind::Point,
+            0x300..=0x319 => Kind::Wait,
+            _ => Kind::Other,
+        }
+    }
+}
+
+#[test]
+fn the_samples_add_up_as_recorded() {
+    for name in ["hello", "convoy", "pipeline", "redis"] {
+        let (_, spans) = sample(&format!("{name}.raw"));
+        assert_golden(&format!("samples/{name}.txt"), &summary(&spans));
+    }
 }
 
 #[test]
@@ -31,4 +80,60 @@ fn the_pipeline_forks_three_children_which_take_their_names() {
     assert_eq!(from_clone, 4, "bash and its three children begin by returning from clone");
     assert!(events.events.iter().any(|e| e.event == SYSCALL + 59), "execve");
     assert!(events.events.iter().any(|e| names.text(e.name) == "virtio0" && e.cpu == 1));
+}
+
+/// The waits of this name, and the threads that waited.
+fn waits(spans: &Spans, name: &str) -> (usize, BTreeSet<i32>) {
+    let found: Vec<i32> = spans.spans.iter().filter(|s| spans.names[s.name as usize] == name).map(|s| s.pid).collect();
+    (found.len(), found.into_iter().collect())
+}
+
+#[test]
+fn hello_is_one_write_after_many_waits_for_the_disk() {
+    let (events, spans) = sample("hello.raw");
+    let write = events.events.iter().find(|e| e.event == SYSCALL + 1 && e.ret == 13).unwrap();
+    for program in ["bash", "echo"] {
+        assert!(spans.names.contains(&format!("{program}.{}", write.pid)), "the thread was {program}");
+    }
+    assert_eq!(waits(&spans, "wait_disk").0, 129);
+    assert!(waits(&spans, "wait_disk").1.contains(&(write.pid as i32)));
+}
+
+#[test]
+fn the_threads_of_the_convoy_wait_for_their_lock() {
+    let (_, spans) = sample("convoy.raw");
+    let (count, threads) = waits(&spans, "wait_lock");
+    assert_eq!(count, 12);
+    assert!(threads.iter().all(|pid| spans.names.contains(&format!("convoy.{pid}"))), "{threads:?}");
+}
+
+#[test]
+fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
+    let (events, spans) = sample("redis.raw");
+    let server = spans.names.iter().find_map(|n| n.strip_prefix("redis-server.")?.parse::<u32>().ok()).unwrap();
+    let woken = events.events.iter().filter(|e| e.event == RUNNABLE && e.arg == server);
+    let in_softirq = |e: &&Event| {
+        let mut before = events.events.iter();
+        let last = before.rfind(|b| b.cpu == e.cpu && b.ts <= e.ts && b.event >= TRAP);
+        last.is_some_and(|b| events.names.text(b.name) == "BH:rx")
+    };
+    assert!(woken.filter(in_softirq).count() > 40);
+    assert!(waits(&spans, "wait_net").1.contains(&(server as i32)));
+}
+
+#[test]
+fn a_sample_repeated_is_a_whole_trace_as_long() {
+    let once = bytes("pipeline.raw");
+    let recorded = Recorded::new(&once).unwrap();
+    let mut bytes = Vec::new();
+    let entries = recorded.repeat(recorded.entries() * 3 - 1, &mut bytes).unwrap();
+    assert_eq!(entries, recorded.entries() * 3);
+    let (once, thrice) = (raw::decode(&once).unwrap(), raw::decode(&bytes).unwrap());
+    assert!(thrice.meta.is_whole(), "{:?}", thrice.meta);
+    let transitions = |events: &Events| events.events.iter().filter(|e| e.event >= 0x400).count();
+    let seams = 2 * 3 * once.meta.intervals.len();
+    assert!((3 * transitions(&once)..=3 * transitions(&once) + seams).contains(&transitions(&thrice)));
+    let (spans, tally) = build(thrice.clone());
+    assert_eq!(check(&spans, &thrice.meta.intervals, &tally), [""; 0]);
+    assert_eq!((tally.late, tally.unknown), (0, 0));
 }

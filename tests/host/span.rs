@@ -7,7 +7,8 @@
 
 use std::fmt::Write as _;
 
-use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, MWAIT, RUNNABLE, SCHED, SCHED_RETURN};
+use kutrace_format::abi::event::{EXIT, IDLE_POLL, IPI, IRQ, IRQ_RETURN, MARK_A, MWAIT, PC_KERNEL, PC_USER};
+use kutrace_format::abi::event::{MONITOR_EXIT, MONITOR_STORE, RUNNABLE, SCHED, SCHED_RETURN};
 use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
 use kutrace_tests::Trace;
 use postprocess::event::names::Names;
@@ -28,10 +29,15 @@ pub fn decode(trace: &Trace) -> Events {
 
 /// Compares what is built from `events` with a golden file, and checks that it is sound.
 fn assert_spans(name: &str, events: Events) {
+    assert_golden(&format!("spans/{name}.txt"), &told(events, 0));
+}
+
+/// The events from a time on, each with the spans it closed, then what was pending; checks that the spans are sound.
+pub fn told(events: Events, from: i64) -> String {
     let mut text = String::new();
     let mut builder = Builder::new(&events.meta, events.names);
     let mut shown: Vec<Span> = Vec::new();
-    let (known, events_in_time) = events.events.split_at(events.events.partition_point(|e| e.ts < 0));
+    let (known, events_in_time) = events.events.split_at(events.events.partition_point(|e| e.ts < from));
     known.iter().for_each(|e| builder.push(e));
     for event in events_in_time {
         let line = line(event, &builder.names);
@@ -56,7 +62,7 @@ fn assert_spans(name: &str, events: Events) {
     let _ =
         writeln!(text, "{} repairs, {} repeated and {} pending wakeups", tally.repairs, tally.repeated, tally.pending);
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
-    assert_golden(&format!("spans/{name}.txt"), &text);
+    text
 }
 
 fn line(event: &Event, names: &Names) -> String {
@@ -165,6 +171,32 @@ fn a_new_thread_with_an_old_pid_is_not_inside_the_old_ones_exit() {
     cpu.task(210, 7, "parent", Some(56)).entry(220, SYSCALL_RETURN + 56, &[7]).switch(300, 7, "parent");
     cpu.small_return(340, 0);
     assert_spans("reused_pid", decode(&trace));
+}
+
+#[test]
+fn a_thread_that_was_killed_is_not_what_the_next_with_its_pid_was_inside_of_or_waited_for() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(7, "old", None).call(100, 0, 3).entry(110, EXIT, &[9]).switch(120, 8, "parent");
+    cpu.call(200, 56, 0).task(210, 7, "new", Some(56)).entry(215, RUNNABLE, &[7]);
+    cpu.entry(220, SYSCALL_RETURN + 56, &[7]).switch(300, 7, "new").small_return(340, 0);
+    assert_spans("killed", decode(&trace));
+}
+
+#[test]
+fn polling_is_idle_but_no_low_power_state() {
+    let mut trace = Trace::new(2, 1000);
+    trace.cpu(1).running(9, "b", None).entry(300, MONITOR_STORE, &[0]);
+    let cpu = trace.cpu(0).running(0, "", None).entry(100, MWAIT, &[IDLE_POLL]).entry(310, MONITOR_EXIT, &[0]);
+    cpu.switch(320, 7, "a");
+    assert_spans("polling", decode(&trace));
+}
+
+#[test]
+fn a_sample_speaks_of_no_time_before_the_cpu_left_idle() {
+    let mut trace = Trace::new(1, 1000);
+    let cpu = trace.cpu(0).running(7, "a", None).entry(10, PC_USER, &[64, 0]).entry(100, PC_USER, &[128, 0]);
+    cpu.switch(150, 0, "").entry(180, MWAIT, &[254]).switch(700, 7, "a").entry(800, PC_KERNEL, &[0, 1 << 31]);
+    assert_spans("sample_after_idle", decode(&trace));
 }
 
 #[test]

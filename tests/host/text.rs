@@ -67,11 +67,35 @@ fn unsorted_text_of_the_original_is_put_in_order() {
 }
 
 #[test]
+fn text_of_ours_that_is_out_of_order_is_held_and_said_to_be() {
+    let line = |ts: u32| format!("{ts} 0 1516 0  7 0  0 0 0 timer (5ec)\n");
+    let text = format!("# ## FORMAT: 5\n{}{}{}", line(10), line(30), line(20));
+    let events = parse(&text);
+    assert_eq!(events.events.iter().map(|e| e.ts).collect::<Vec<_>>(), [10, 30, 30]);
+    assert_eq!(events.meta.quality, ["1 event lines are out of order; their times are held"]);
+}
+
+#[test]
 fn lines_that_are_no_events_are_counted() {
     let events =
         parse("# free comment\n\n10 0 1516 0  7 0  0 0 0 timer (5ec)\nsomething else\n10 0 1516 0  7\n1 2 3\n");
     assert_eq!(events.events.len(), 1);
     assert_eq!(events.meta.quality, ["3 lines of the event text could not be read"]);
+}
+
+#[test]
+fn the_intervals_of_a_cpu_are_one() {
+    let events = parse("# ## CPU: 1 50 70\n# ## CPU: 0 5 6\n# ## CPU: 1 20 60\n# ## CPU: 1 60 70\n");
+    let [one, zero] = [(1, 20, 70), (0, 5, 6)].map(|(cpu, from, to)| Interval { cpu, from, to });
+    assert_eq!((events.meta.intervals, events.meta.quality.len()), (vec![one, zero], 0));
+}
+
+#[test]
+fn an_interval_that_cannot_be_is_counted() {
+    let events =
+        parse("# ## CPU: 1 5000000   0 0  7 0 0 a.7 (200)\n# ## CPU: 1\n# ## CPU: 8192 0 1\n# ## CPU: 1 9 8\n");
+    assert_eq!(events.meta.quality, ["4 lines of the event text could not be read"]);
+    assert_eq!(events.meta.intervals, []);
 }
 
 fn any_event() -> impl Strategy<Value = Event> {

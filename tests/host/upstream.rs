@@ -13,7 +13,7 @@ use std::process::Command;
 const STEMS: [&str; 2] = ["hw2019", "pipes"];
 
 /// The bytes of a reference file; says so if it is not there.
-fn reference(name: &str) -> Option<Vec<u8>> {
+pub fn reference(name: &str) -> Option<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/upstream-traces").join(name);
     let bytes = if name.ends_with(".xz") { unpacked(&path) } else { std::fs::read(&path).ok() };
     if bytes.is_none() {

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! eventtospan: event lines to spans, as JSON.
+//! eventtospan: events to spans, as JSON or frames.
 
 #![forbid(unsafe_code)]
 
 mod cli;
 
-use std::io::{self, BufReader, BufWriter};
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{bail, Context};
 use clap::Parser;
-use postprocess::event::read;
-use postprocess::span::{self, json, Tally};
+use postprocess::event::source::Source;
+use postprocess::span::runs::Runs;
+use postprocess::span::{self, Tally};
 
-use cli::Outcome;
+use cli::{spans, Outcome};
 
-/// Turns event lines, ours or the original's, sorted or not, into spans as JSON on standard output
+/// Turns events, as lines of ours or the original's, sorted or not, or as frames, into spans on standard output
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The event lines; standard input if absent
+    /// The events; standard input if absent
     file: Option<PathBuf>,
     /// Title of the page
     #[arg(long, default_value = "")]
@@ -28,7 +29,12 @@ struct Args {
     /// Fail if the spans do not cover every CPU's time exactly
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    form: spans::Form,
 }
+
+/// Spans in memory before they go to a file in the folder for temporary files: 0.25 GB of them.
+const MOST: usize = 1 << 22;
 
 const EXAMPLES: [&str; 2] = [
     "rawtoevent t.trace | eventtospan | spantohtml > t.html",
@@ -41,16 +47,18 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
     let input = cli::open(args.file.as_ref())?;
-    let events = read::read(&mut BufReader::with_capacity(1 << 16, input.read)).with_context(|| input.name.clone())?;
-    if events.events.is_empty() {
-        bail!("{}: no event lines", input.name);
+    let most = if args.check { usize::MAX } else { MOST };
+    let mut runs = Runs::default();
+    let away = |spans| runs.add(spans, tempfile::tempfile()?);
+    let read = Source::open(BufReader::with_capacity(1 << 16, input.read));
+    let built = read.and_then(|source| span::build_from(source, most, away));
+    let (mut spans, tally, meta) = built.with_context(|| input.name.clone())?;
+    if spans.spans.is_empty() {
+        bail!("{}: no events", input.name);
     }
-    let whole = events.meta.is_whole();
-    let intervals = events.meta.intervals.clone();
-    let (mut spans, tally) = span::build(events);
     spans.meta.title = args.title;
     if args.check {
-        let violations = span::check(&spans, &intervals, &tally);
+        let violations = span::check(&spans, &meta.intervals, &tally);
         for sentence in &violations {
             cli::say(format_args!("eventtospan: {}: {sentence}", input.name));
         }
@@ -58,10 +66,10 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
             bail!("{}: the spans are not sound", input.name);
         }
     }
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    json::write(&spans, &mut out).and_then(|()| io::Write::flush(&mut out)).context("stdout")?;
-    say(spans.spans.len(), &tally);
-    Ok(if whole { Outcome::Whole } else { Outcome::Damaged })
+    let count = runs.spans() + spans.spans.len();
+    spans::write_with(&spans, runs, args.form)?;
+    say(count, &tally);
+    Ok(spans::outcome("eventtospan", &input.name, &spans.meta))
 }
 
 fn say(spans: usize, tally: &Tally) {
@@ -75,5 +83,9 @@ fn say(spans: usize, tally: &Tally) {
     cli::say(format_args!(
         "eventtospan: {} repairs, {} late, {} unknown events",
         tally.repairs, tally.late, tally.unknown
+    ));
+    let Tally { wakeups, runs, repeated, pending, .. } = tally;
+    cli::say(format_args!(
+        "eventtospan: {wakeups} wakeups: {runs} led to a run, {repeated} repeated, {pending} pending at the end"
     ));
 }

@@ -15,12 +15,14 @@ use postprocess::html;
 
 use cli::{spans, Outcome};
 
-/// Lifts the spans out of a page of spantohtml, as JSON
+/// Lifts the spans out of a page, of spantohtml or of the original's makeself, as JSON
 #[derive(Parser)]
 #[command(version)]
 struct Args {
     /// The page; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
 const EXAMPLES: [&str; 2] = ["htmltospan t.html > t.json", "htmltospan t.html | spantoprof | spantohtml > prof.html"];
@@ -34,6 +36,6 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut page = Vec::new();
     input.read.read_to_end(&mut page).with_context(|| input.name.clone())?;
     let spans = html::lift(&String::from_utf8_lossy(&page)).with_context(|| input.name.clone())?;
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     Ok(spans::outcome("htmltospan", &input.name, &spans.meta))
 }

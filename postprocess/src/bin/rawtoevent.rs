@@ -13,18 +13,23 @@ use anyhow::{anyhow, Context};
 use clap::Parser;
 use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
+use postprocess::event::Meta;
+use postprocess::frame;
 use postprocess::raw::damage::NotATrace;
 use postprocess::raw::decode::Counts;
 use postprocess::raw::{self, original, Trace};
 
 use cli::Outcome;
 
-/// Turns a raw KUtrace file into event lines, ordered by time, on standard output
+/// Turns a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
 #[derive(Parser)]
 #[command(version)]
 struct Args {
     /// The raw file; standard input if absent
     file: Option<PathBuf>,
+    /// Write frames, which eventtospan reads faster, in place of text
+    #[arg(long)]
+    binary: bool,
 }
 
 /// Sentences about damage shown before the rest is only counted.
@@ -43,23 +48,18 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     input.read.read_to_end(&mut bytes).with_context(|| input.name.clone())?;
     let refused = |e: NotATrace| anyhow!("{}: {e}", input.name);
     match raw::parse(&bytes) {
-        Err(NotATrace::Original) => write(&original::parse(&bytes).map_err(refused)?, &input.name),
-        raw => write(&raw.map_err(refused)?, &input.name),
+        Err(NotATrace::Original) => write(&original::parse(&bytes).map_err(refused)?, &input.name, args),
+        raw => write(&raw.map_err(refused)?, &input.name, args),
     }
 }
 
 /// Writes the events of a trace from `input`.
-fn write<T: Trace>(trace: &T, input: &str) -> anyhow::Result<Outcome> {
+fn write<T: Trace>(trace: &T, input: &str, args: &Args) -> anyhow::Result<Outcome> {
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
-    let mut out = Writer::new(io::stdout().lock());
-    let head = trace.head();
-    out.head(head.format, head.flags, head.base, &head.blocks).context("stdout")?;
-    while let Some(event) = T::next(&mut decoder, &mut names) {
-        out.event(&event, &names).context("stdout")?;
-    }
-    let meta = trace.finish(&decoder);
-    out.finish(&meta).context("stdout")?;
+    let written =
+        if args.binary { frames(trace, &mut decoder, &mut names) } else { text(trace, &mut decoder, &mut names) };
+    let meta = written.context("stdout")?;
     for sentence in meta.quality.iter().take(SHOWN) {
         cli::say(format_args!("rawtoevent: {input}: {sentence}"));
     }
@@ -72,4 +72,29 @@ fn write<T: Trace>(trace: &T, input: &str) -> anyhow::Result<Outcome> {
         "rawtoevent: {events} events on {cpus} CPUs, {lost} lost, {unknown} returns from unknown system calls"
     ));
     Ok(if meta.is_whole() { Outcome::Whole } else { Outcome::Damaged })
+}
+
+/// Writes lines of text, and answers what is known at the end.
+fn text<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names) -> io::Result<Meta> {
+    let mut out = Writer::new(io::stdout().lock());
+    let head = trace.head();
+    out.head(head.format, head.flags, head.base, &head.blocks)?;
+    while let Some(event) = T::next(decoder, names) {
+        out.event(&event, names)?;
+    }
+    let meta = trace.finish(decoder);
+    out.finish(&meta)?;
+    Ok(meta)
+}
+
+/// Writes frames, and answers what is known at the end.
+fn frames<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names) -> io::Result<Meta> {
+    let mut out = frame::Writer::new(io::stdout().lock())?;
+    out.about(&trace.finish(decoder))?;
+    while let Some(event) = T::next(decoder, names) {
+        out.row(&event, names.since(0))?;
+    }
+    let meta = trace.finish(decoder);
+    out.finish(&meta, names.since(0))?;
+    Ok(meta)
 }

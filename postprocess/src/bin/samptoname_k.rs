@@ -23,6 +23,8 @@ struct Args {
     kallsyms: PathBuf,
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
 const EXAMPLES: [&str; 2] = [
@@ -40,7 +42,7 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     let symbols = Symbols::parse(&String::from_utf8_lossy(&text)).context(place)?;
     let (mut spans, place) = spans::read(args.file.as_ref())?;
     let count = sample::name(&mut spans, PC_SAMPLE + 1, |_, pc| symbols.find(pc).map(str::to_string));
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     cli::say(format_args!("samptoname_k: {} samples named, {} not known", count.named, count.unknown));
     Ok(spans::outcome("samptoname_k", &place, &spans.meta))
 }

@@ -11,22 +11,26 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use postprocess::html::{self, Error};
+use postprocess::span::held::Held;
 
 use cli::{spans, Outcome};
 
 /// Make a timeline page from spans.
 ///
-/// Reads JSON from eventtospan and writes one HTML file that needs nothing else, not even a network:
+/// Reads what eventtospan writes and makes one HTML file that needs nothing else, not even a network:
 /// spantohtml t.json > t.html
 #[derive(Parser)]
 #[command(version)]
 struct Options {
-    /// Spans as JSON; standard input if absent or `-`
+    /// Spans as JSON or frames; standard input if absent or `-`
     file: Option<PathBuf>,
     /// Title of the page, instead of the trace's own
     #[arg(long)]
     title: Option<String>,
 }
+
+/// Bytes of memory for spans, at most.
+const MEMORY: usize = 2 << 30;
 
 const EXAMPLES: [&str; 2] =
     ["spantohtml t.json > t.html", "rawtoevent t.trace | eventtospan | spantohtml --title 'before' > before.html"];
@@ -42,7 +46,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> anyhow::Result<Outcome> {
-    let (mut spans, place) = spans::read(options.file.as_ref())?;
+    let (mut spans, place) = spans::read_into(options.file.as_ref(), Held::within(MEMORY))?;
     if let Some(title) = options.title {
         spans.meta.title = title;
     }

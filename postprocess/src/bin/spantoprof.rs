@@ -28,6 +28,8 @@ struct Args {
     all: bool,
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
 const EXAMPLES: [&str; 2] =
@@ -45,6 +47,6 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
         (true, true) => Rows::Groups(1),
     };
     profile(&mut spans, rows);
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     Ok(spans::outcome("spantoprof", &place, &spans.meta))
 }

@@ -26,6 +26,8 @@ struct Args {
     granularity_usec: u32,
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
 const EXAMPLES: [&str; 2] =
@@ -40,6 +42,6 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(step) = NonZeroU32::new(args.granularity_usec * 100) {
         coarsen::coarsen(&mut spans, step);
     }
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     Ok(spans::outcome("spantospan", &place, &spans.meta))
 }

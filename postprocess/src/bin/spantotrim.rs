@@ -29,6 +29,8 @@ struct Args {
     /// The spans as JSON; standard input if absent or `-`
     #[arg(short, long)]
     input: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
 const EXAMPLES: [&str; 2] =
@@ -46,7 +48,7 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     if spans.spans.is_empty() {
         bail!("{place}: no spans there, the trace goes from {:.8} to {:.8}", before.0, before.1);
     }
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     Ok(spans::outcome("spantotrim", &place, &spans.meta))
 }
 

@@ -52,25 +52,21 @@ pub fn put_hex(out: &mut Vec<u8>, value: u32) {
     }
 }
 
-/// Reads a decimal number that fills `text`; `None` for anything else, overflow included.
+/// Reads the decimal number that `text` begins with, and answers what follows it; `None` if there is none, or one of
+/// more than 18 digits.
 #[inline]
-pub fn get(text: &[u8]) -> Option<i64> {
+pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {
     let (digits, negative) = match text {
         [b'-', rest @ ..] => (rest, true),
         _ => (text, false),
     };
-    if digits.is_empty() || digits.len() > 18 {
-        return None;
+    let (mut value, mut length) = (0i64, 0);
+    while let Some(digit) = digits.get(length).map(|c| c.wrapping_sub(b'0')).filter(|&digit| digit < 10) {
+        value = value.wrapping_mul(10).wrapping_add(digit.into());
+        length += 1;
     }
-    let mut value = 0i64;
-    for &c in digits {
-        let digit = c.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value * 10 + i64::from(digit);
-    }
-    Some(if negative { -value } else { value })
+    let read = (1..=18).contains(&length);
+    read.then_some((if negative { -value } else { value }, &digits[length..]))
 }
 
 #[cfg(test)]
@@ -82,14 +78,15 @@ mod tests {
         for value in [0, 7, -1, 10, 99, 100, 101, -999, 4_294_967_295, -123_456_789_012_345_678] {
             let mut text = Vec::new();
             put(&mut text, value);
-            assert_eq!(get(&text), Some(value));
+            text.push(b' ');
+            assert_eq!(split(&text), Some((value, &b" "[..])));
         }
     }
 
     #[test]
     fn what_is_no_number_is_refused() {
-        for text in ["", "-", "+1", "1a", "9999999999999999999"] {
-            assert_eq!(get(text.as_bytes()), None, "{text}");
+        for text in ["", "-", "+1", "a1", "9999999999999999999"] {
+            assert_eq!(split(text.as_bytes()), None, "{text}");
         }
     }
 

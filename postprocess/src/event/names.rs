@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Names, each kept once and spoken of by number.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Every distinct name of a trace. Number 0 is the empty name.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Names {
 
 impl Default for Names {
     fn default() -> Names {
-        let mut names = Names { texts: Vec::new(), ids: HashMap::new() };
+        let mut names = Names { texts: Vec::new(), ids: HashMap::default() };
         names.id("");
         names
     }
@@ -33,6 +33,11 @@ impl Names {
     /// The name with this number; empty for a number never given out.
     pub fn text(&self, id: u32) -> &str {
         self.texts.get(id as usize).map_or("", |t| t)
+    }
+
+    /// The names from this number on.
+    pub fn since(&self, first: usize) -> &[Box<str>] {
+        self.texts.get(first..).unwrap_or_default()
     }
 
     /// All names, by number.

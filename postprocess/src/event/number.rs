@@ -6,7 +6,7 @@
 //!                                          600        700       7ff           a00 e00              bff fff   returns
 //! ```
 //!
-//! Ours: 0x107 says that a thread is inside a system call whose start is not in the trace, 0xbfe is the return from
+//! Ours: 0x220 is the end of a thread, 0x107 says that a thread is inside a system call whose start is not in the trace, 0xbfe is the return from
 //! one whose number is not known, 0x30000 is time of which nothing was recorded. The bit 0x200 tells a return from
 //! its call. The middle digit of a name's number is its length in the original's files; here it is always 0.
 
@@ -14,8 +14,12 @@
 pub const PID_NAME: u32 = 0x002;
 /// Name of an RPC method.
 pub const METHOD_NAME: u32 = 0x003;
+/// Name of an interrupt.
+pub const IRQ_NAME: u32 = 0x005;
 /// Name of a lock.
 pub const LOCK_NAME: u32 = 0x007;
+/// Name of a system call.
+pub const SYSCALL_NAME: u32 = 0x008;
 /// Release and version of the kernel.
 pub const KERNEL_NAME: u32 = 0x102;
 /// Model of the CPUs.
@@ -81,6 +85,8 @@ pub const FREQUENCY_SET: u32 = 0x21c;
 pub const MONITOR_STORE: u32 = 0x21e;
 /// That wait ends.
 pub const MONITOR_EXIT: u32 = 0x21f;
+/// Ours: the thread ends, with the exit code in the argument.
+pub const EXIT: u32 = 0x220;
 /// Last of the points.
 pub const POINT_LAST: u32 = 0x27f;
 /// A sample of a user program counter; `+ 1` of a kernel one.
@@ -108,6 +114,8 @@ pub const SYSCALL: u32 = 0x800;
 pub const UNKNOWN_CALL: u32 = 0x9fe;
 /// Ours: the return from a system call whose number is not known.
 pub const UNKNOWN_RETURN: u32 = 0xbfe;
+/// 32-bit system calls; in the original's traces 64-bit ones from 512 on.
+pub const SYSCALL32: u32 = 0xc00;
 /// The scheduler.
 pub const SCHED: u32 = 0xdff;
 /// The end of the scheduler.
@@ -127,6 +135,8 @@ pub const IDLE_EXIT: u32 = 0x20000;
 pub const LOST: u32 = 0x30000;
 /// Arc from a wakeup to the run it leads to.
 pub const WAKEUP_ARC: i32 = -3;
+/// A note beside a span, by the original's viewer: the argument and the return value are its distance from the span.
+pub const CALLOUT: i32 = -4;
 /// Arc from an interrupt's sender to its arrival.
 pub const IPI_ARC: i32 = -7;
 

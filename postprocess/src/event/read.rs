@@ -5,37 +5,122 @@
 
 use std::io::{self, BufRead};
 
-use super::{digits, number, Event, Events, Interval};
+use super::names::Names;
+use super::source::Source;
+use super::{digits, number, Event, Events, Interval, Meta, CPUS_MAX};
+use crate::batch::{Batch, Renumber};
 
-/// Reads event lines to the end.
+/// Reads all events, from text or frames.
 ///
 /// # Errors
-/// Whatever `input` answers.
-pub fn read(input: &mut impl BufRead) -> io::Result<Events> {
-    let mut reader = Reader::default();
-    reader.all.meta.format = 3;
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if input.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        reader.line(line.trim_ascii());
+/// Whatever `input` answers, or that the frames are of a version not known.
+pub fn read(input: impl BufRead) -> io::Result<Events> {
+    let mut source = Source::open(input)?;
+    let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
+    while let Some(mut batch) = source.batch()? {
+        renumber.receive(&mut batch, &mut names);
+        events.append(&mut batch.rows);
     }
-    Ok(reader.finish())
+    Ok(Events { meta: source.finish(), names, events })
 }
 
-#[derive(Default)]
-struct Reader {
-    all: Events,
+/// Events handed on at a time.
+const BATCH: usize = 1 << 12;
+
+/// Reads event lines.
+///
+/// Text of format 5 or later, said before its first event, is ordered, and is handed on as it is read; a line that is
+/// out of order gets the time of the line before. Any other text is read to its end and ordered first.
+#[derive(Debug)]
+pub struct Text<R> {
+    input: R,
+    line: Vec<u8>,
+    meta: Meta,
+    names: Names,
+    /// Names handed on.
+    sent: usize,
+    events: Vec<Event>,
+    ordered: bool,
+    /// Time of the last event of ordered text, and how many came with an earlier one.
     last: i64,
-    unordered: bool,
+    late: u64,
     unread: u64,
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
     recent: Vec<u32>,
 }
 
-impl Reader {
+impl<R: BufRead> Text<R> {
+    /// A reader of `input`; reads up to the first event, or all if it may not be ordered.
+    ///
+    /// # Errors
+    /// Whatever `input` answers, here and below.
+    pub fn new(input: R) -> io::Result<Text<R>> {
+        let meta = Meta { format: 3, ..Meta::default() };
+        let (line, names, events, recent) = (Vec::new(), Names::default(), Vec::new(), vec![0; 0x1000]);
+        let mut text = Text {
+            input,
+            line,
+            meta,
+            names,
+            sent: 0,
+            events,
+            ordered: false,
+            last: i64::MIN,
+            late: 0,
+            unread: 0,
+            recent,
+        };
+        while text.events.is_empty() && text.next_line()? {}
+        text.ordered = text.meta.format >= 5;
+        if !text.ordered {
+            while text.next_line()? {}
+            if !text.events.is_sorted_by_key(|e| e.ts) {
+                text.events.sort_by_key(|e| e.ts);
+            }
+        }
+        Ok(text)
+    }
+
+    /// What is known about the whole trace so far.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The next events; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Text::new`].
+    pub fn batch(&mut self) -> io::Result<Option<Batch<Event>>> {
+        while self.ordered && self.events.len() < BATCH && self.next_line()? {}
+        let names = self.names.since(self.sent).to_vec();
+        self.sent += names.len();
+        let rows = std::mem::take(&mut self.events);
+        Ok(Some(Batch { names, rows }).filter(|b| !b.rows.is_empty()))
+    }
+
+    /// What is known about the whole trace at the end.
+    pub fn finish(mut self) -> Meta {
+        if self.late > 0 {
+            let n = self.late;
+            self.meta.quality.push(format!("{n} event lines are out of order; their times are held"));
+        }
+        if self.unread > 0 {
+            let n = self.unread;
+            self.meta.quality.push(format!("{n} lines of the event text could not be read"));
+        }
+        self.meta
+    }
+
+    /// Takes a line; false if there is none.
+    fn next_line(&mut self) -> io::Result<bool> {
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        let read = self.input.read_until(b'\n', &mut line)?;
+        self.line(line.trim_ascii());
+        self.line = line;
+        Ok(read > 0)
+    }
+
     fn line(&mut self, line: &[u8]) {
         if line.first() == Some(&b'#') {
             self.comment(&String::from_utf8_lossy(line));
@@ -55,16 +140,19 @@ impl Reader {
             number::Class::Name => self.name(ts, event, &mut fields),
             _ => self.transition(ts, dur, event, &mut fields),
         };
-        let Some(read) = read else { return false };
-        self.unordered |= read.ts < self.last;
+        let Some(mut read) = read else { return false };
+        if self.ordered && read.ts < self.last {
+            read.ts = self.last;
+            self.late += 1;
+        }
         self.last = read.ts;
-        self.all.events.push(read);
+        self.events.push(read);
         true
     }
 
     fn name(&mut self, ts: i64, event: u32, fields: &mut Fields) -> Option<Event> {
         let arg = fields.number()? as u32;
-        let name = self.all.names.id(&String::from_utf8_lossy(fields.rest.trim_ascii()));
+        let name = self.names.id(&String::from_utf8_lossy(fields.rest.trim_ascii()));
         Some(Event { ts, dur: 1, event: event & 0xf0f, arg, name, ..Event::default() })
     }
 
@@ -81,17 +169,14 @@ impl Reader {
 
     fn named(&mut self, event: u32, text: &[u8]) -> u32 {
         let at = (event & 0xfff) as usize;
-        if self.recent.len() <= at {
-            self.recent.resize(0x1000, 0);
-        }
-        if self.all.names.text(self.recent[at]).as_bytes() != text {
-            self.recent[at] = self.all.names.id(&String::from_utf8_lossy(text));
+        if self.names.text(self.recent[at]).as_bytes() != text {
+            self.recent[at] = self.names.id(&String::from_utf8_lossy(text));
         }
         self.recent[at]
     }
 
     fn comment(&mut self, line: &str) {
-        let meta = &mut self.all.meta;
+        let meta = &mut self.meta;
         if let Some(block) = line.strip_prefix("# [1] ") {
             return self.block(block);
         }
@@ -101,8 +186,19 @@ impl Reader {
             "FLAGS" => meta.flags |= value.parse().unwrap_or(0),
             "LOST" => meta.lost = meta.lost.saturating_add(value.parse().unwrap_or(0)),
             "QUALITY" => meta.quality.push(value.to_string()),
-            "CPU" => meta.intervals.extend(interval(value)),
+            "CPU" => match interval(value) {
+                Some(i) => self.traced(i),
+                None => self.unread += 1,
+            },
             _ => {}
+        }
+    }
+
+    /// Takes the interval of a CPU; of two for one CPU, what is between their ends.
+    fn traced(&mut self, i: Interval) {
+        match self.meta.intervals.iter_mut().find(|known| known.cpu == i.cpu) {
+            Some(known) => (known.from, known.to) = (known.from.min(i.from), known.to.max(i.to)),
+            None => self.meta.intervals.push(i),
         }
     }
 
@@ -110,28 +206,18 @@ impl Reader {
     fn block(&mut self, text: &str) {
         let Some(minute) = text.get(..17).filter(|t| t.starts_with(|c: char| c.is_ascii_digit())) else { return };
         let base = format!("{minute}00");
-        let known = &mut self.all.meta.base;
+        let known = &mut self.meta.base;
         if known.is_empty() || base < *known {
             *known = base;
         }
-    }
-
-    fn finish(mut self) -> Events {
-        if self.unordered {
-            self.all.events.sort_by_key(|e| e.ts);
-        }
-        if self.unread > 0 {
-            let n = self.unread;
-            self.all.meta.quality.push(format!("{n} lines of the event text could not be read"));
-        }
-        self.all
     }
 }
 
 fn interval(text: &str) -> Option<Interval> {
     let mut fields = Fields { rest: text.as_bytes() };
-    let cpu = u32::try_from(fields.number()?).ok()?;
-    Some(Interval { cpu, from: fields.number()?, to: fields.number()? })
+    let cpu = u32::try_from(fields.number()?).ok().filter(|&cpu| cpu < CPUS_MAX)?;
+    let (from, to) = (fields.number()?, fields.number()?);
+    (from <= to).then_some(Interval { cpu, from, to })
 }
 
 /// The blank-separated fields of a line.
@@ -151,6 +237,9 @@ impl<'a> Fields<'a> {
 
     #[inline]
     fn number(&mut self) -> Option<i64> {
-        digits::get(self.text()?)
+        let start = self.rest.iter().position(|&c| c != b' ')?;
+        let (value, rest) = digits::split(&self.rest[start..])?;
+        self.rest = rest;
+        rest.first().is_none_or(|&c| c == b' ').then_some(value)
     }
 }

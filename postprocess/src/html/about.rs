@@ -6,13 +6,20 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::columns::Layout;
-use crate::span::{Meta, Spans};
+use crate::event::number::{self, is_execution};
+use crate::span::{Meta, SavedView, Span, Spans};
 
 /// Version of the page's data; a reader takes pages of its own version and below.
 pub const VERSION: u32 = 1;
 
 /// Bytes of data in one script element: as base64 4 MiB, well below what a browser holds in one string.
 pub const CHUNK_BYTES: usize = 3 << 20;
+
+/// Nanoseconds that recording an entry takes: measured for our format (docs/overhead.md), said of the original's.
+const ENTRY_NS: u32 = 16;
+const ORIGINAL_ENTRY_NS: u32 = 20;
+/// The same for reading the counters behind an entry, as said of the original.
+const COUNTERS_NS: u32 = 30;
 
 /// The JSON; `decode.js` names the same fields.
 #[derive(Serialize, Deserialize)]
@@ -30,6 +37,12 @@ pub struct About<'a> {
     randomid: u32,
     lost: u64,
     quality: Cow<'a, [String]>,
+    #[serde(default)]
+    entries: u64,
+    #[serde(default)]
+    entry_ns: u32,
+    #[serde(default)]
+    saved_views: Cow<'a, [SavedView]>,
     pub names: Cow<'a, [String]>,
     pub layout: Cow<'a, Layout>,
 }
@@ -51,6 +64,9 @@ impl<'a> About<'a> {
             randomid: meta.randomid,
             lost: meta.lost,
             quality: meta.quality.as_slice().into(),
+            entries: spans.spans.iter().filter(|s| begins_with_entry(s)).count() as u64,
+            entry_ns: entry_ns(meta.flags),
+            saved_views: meta.saved_views.as_slice().into(),
             names: spans.names.as_slice().into(),
             layout: Cow::Borrowed(layout),
         }
@@ -69,6 +85,19 @@ impl<'a> About<'a> {
             randomid: self.randomid,
             lost: self.lost,
             quality: self.quality.to_vec(),
+            saved_views: self.saved_views.to_vec(),
         }
     }
+}
+
+/// Whether a span begins with an entry of the recorder: execution does, and what happens at a point in time on a CPU.
+fn begins_with_entry(span: &Span) -> bool {
+    let point = (number::SWITCH as i32..=number::POINT_LAST as i32).contains(&span.event);
+    span.cpu >= 0 && (is_execution(span.event) || point)
+}
+
+/// What an entry of a trace with these flags cost.
+fn entry_ns(flags: u32) -> u32 {
+    let entry = if flags & 0xf == 3 { ORIGINAL_ENTRY_NS } else { ENTRY_NS };
+    entry + if flags & 0xa0 == 0 { 0 } else { COUNTERS_NS }
 }

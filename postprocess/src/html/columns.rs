@@ -5,15 +5,13 @@
 //! as an escape there and eight bytes behind the column. CPUs, threads and event numbers are stored as indexes into
 //! sorted lists of their distinct values; starts as differences to the start before.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
 use super::pack;
 use crate::span::Span;
 
 /// Spans in a group; a reader holds one group's compressed bytes at a time.
-pub const GROUP_ROWS: usize = 1 << 20;
+pub const GROUP_ROWS: usize = 1 << 18;
 
 /// One field of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,29 +109,25 @@ pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
     let cpus = Dictionary::new(spans, |s| s.cpu.into());
     let pids = Dictionary::new(spans, |s| s.pid.into());
     let events = Dictionary::new(spans, |s| s.event.into());
-    let value = |field: Field, prior: i64, s: &Span| match field {
-        Field::Start => s.start.wrapping_sub(prior),
-        Field::Dur => s.dur,
-        Field::Cpu => cpus.index(s.cpu.into()),
-        Field::Pid => pids.index(s.pid.into()),
-        Field::Rpc => s.rpc.into(),
-        Field::Event => events.index(s.event.into()),
-        Field::Arg => s.arg,
-        Field::Ret => s.ret,
-        Field::Ipc => s.ipc.into(),
-        Field::Name => s.name.into(),
+    let values = |field: Field, spans: &[Span]| -> Vec<i64> {
+        let mut prior = 0;
+        let since_prior = |s: &Span| s.start.wrapping_sub(std::mem::replace(&mut prior, s.start));
+        match field {
+            Field::Start => spans.iter().map(since_prior).collect(),
+            Field::Dur => spans.iter().map(|s| s.dur).collect(),
+            Field::Cpu => spans.iter().map(|s| cpus.index(s.cpu.into())).collect(),
+            Field::Pid => spans.iter().map(|s| pids.index(s.pid.into())).collect(),
+            Field::Rpc => spans.iter().map(|s| s.rpc.into()).collect(),
+            Field::Event => spans.iter().map(|s| events.index(s.event.into())).collect(),
+            Field::Arg => spans.iter().map(|s| s.arg).collect(),
+            Field::Ret => spans.iter().map(|s| s.ret).collect(),
+            Field::Ipc => spans.iter().map(|s| s.ipc.into()).collect(),
+            Field::Name => spans.iter().map(|s| s.name.into()).collect(),
+        }
     };
     let groups: Vec<&[Span]> = spans.chunks(GROUP_ROWS).collect();
     let jobs: Vec<(usize, Field)> = (0..groups.len()).flat_map(|g| Field::ALL.map(|f| (g, f))).collect();
-    let packed = pack::on_all_cpus(&jobs, |&(group, field)| {
-        let mut prior = 0;
-        let values = groups[group].iter().map(|s| {
-            let v = value(field, prior, s);
-            prior = s.start;
-            v
-        });
-        pack::pack(&values.collect::<Vec<i64>>())
-    });
+    let packed = pack::on_all_cpus(&jobs, |&(group, field)| pack::pack(&values(field, groups[group])));
 
     let mut layout = Layout { rows: spans.len(), ..Layout::default() };
     layout.groups = groups.iter().map(|g| Group { rows: g.len(), parts: Vec::new() }).collect();
@@ -191,29 +185,41 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout) -> Op
     Some(())
 }
 
-/// The distinct values of a field and where each stands among them.
+/// The distinct values of a field, ascending, and where each stands among them.
 struct Dictionary {
     values: Vec<i64>,
-    places: HashMap<i64, i64>,
+    /// By value, from the least on; empty if they lie too far apart for that.
+    places: Vec<u32>,
 }
+
+/// Values further apart than this are looked for among the distinct ones: thread ids end at 2^22.
+const NEAR: i64 = 1 << 23;
 
 impl Dictionary {
     fn new(spans: &[Span], field: impl Fn(&Span) -> i64) -> Self {
-        let mut values: Vec<i64> = Vec::new();
-        let mut seen = HashMap::new();
-        for s in spans {
-            let v = field(s);
-            if values.last() != Some(&v) && seen.insert(v, 0).is_none() {
-                values.push(v);
-            }
+        let (least, most) = spans.iter().map(&field).fold((i64::MAX, i64::MIN), |(l, m), v| (l.min(v), m.max(v)));
+        if spans.is_empty() || most.saturating_sub(least) > NEAR {
+            let mut values: Vec<i64> = spans.iter().map(&field).collect();
+            values.sort_unstable();
+            values.dedup();
+            return Self { values, places: Vec::new() };
         }
-        values.sort_unstable();
-        let places = values.iter().enumerate().map(|(place, &v)| (v, place as i64)).collect();
+        let mut places = vec![0; (most - least) as usize + 1];
+        spans.iter().for_each(|s| places[(field(s) - least) as usize] = 1);
+        let mut values = Vec::new();
+        for (value, place) in (least..).zip(&mut places).filter(|(_, place)| **place > 0) {
+            *place = values.len() as u32;
+            values.push(value);
+        }
         Self { values, places }
     }
 
+    #[inline]
     fn index(&self, value: i64) -> i64 {
-        self.places[&value]
+        match self.places.get((value - self.values[0]) as usize) {
+            Some(&place) => place.into(),
+            None => self.values.partition_point(|&v| v < value) as i64,
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From a page back to the spans it shows.
+//! From a page, ours or the original's, back to the spans it shows.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use base64::Engine;
 
 use super::about::{About, VERSION};
 use super::columns::{self, Damage};
-use crate::span::Spans;
+use crate::span::{json, Spans};
 
 /// Why no spans could be lifted out of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotLifted {
-    /// Not a page that [`super::render`] made.
+    /// Not a page that [`super::render`] or the original's `makeself` made.
     NotAPage,
     /// A page whose data have this version, which is newer than this program.
     Newer(u32),
@@ -26,7 +26,7 @@ pub enum NotLifted {
 impl fmt::Display for NotLifted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAPage => f.write_str("not a page of spantohtml"),
+            Self::NotAPage => f.write_str("not a page of KUtrace"),
             Self::Newer(version) => write!(f, "the page's data have version {version}, newer than this program"),
             Self::Unreadable(None) => f.write_str("the page's description of its data cannot be read"),
             Self::Unreadable(Some(chunk)) => write!(f, "chunk {chunk} of the page's data cannot be read"),
@@ -41,12 +41,17 @@ impl std::error::Error for NotLifted {}
 const ABOUT: &str = "<script type=\"application/json\" id=\"ku-meta\">";
 const CHUNK: &str = "<script type=\"text/plain\" class=\"ku-data\">";
 
+/// Between these comments of a page of the original stands its JSON, in one line between apostrophes; behind it is no
+/// other.
+const ORIGINAL: [&str; 2] = ["<!-- selfcontained1 -->", "<!-- selfcontained2 -->"];
+
 /// Lifts the spans out of a page.
 ///
 /// # Errors
 /// If `page` is no page with whole data.
 pub fn lift(page: &str) -> Result<Spans, NotLifted> {
-    let (about, data) = page.split_once(ABOUT).and_then(|(_, rest)| rest.split_once('<')).ok_or(NotLifted::NotAPage)?;
+    let Some((_, rest)) = page.split_once(ABOUT) else { return of_original(page) };
+    let (about, data) = rest.split_once('<').ok_or(NotLifted::Unreadable(None))?;
     let about: About = serde_json::from_str(about).map_err(|_| NotLifted::Unreadable(None))?;
     if about.version > VERSION {
         return Err(NotLifted::Newer(about.version));
@@ -58,4 +63,17 @@ pub fn lift(page: &str) -> Result<Spans, NotLifted> {
     }
     let spans = columns::decode(&about.layout, &bytes).map_err(NotLifted::Damaged)?;
     Ok(Spans { meta: about.meta(), names: about.names.into_owned(), spans })
+}
+
+fn of_original(page: &str) -> Result<Spans, NotLifted> {
+    let between = page.split_once(ORIGINAL[0]).and_then(|(_, rest)| Some(rest.split_once(ORIGINAL[1])?.0));
+    let quoted = between.ok_or(NotLifted::NotAPage)?.split_once('\'').and_then(|(_, rest)| rest.rsplit_once('\''));
+    let (text, _) = quoted.ok_or(NotLifted::Unreadable(None))?;
+    json::read(&mut lines(text).as_bytes()).map_err(|_| NotLifted::Unreadable(None))
+}
+
+/// The lines of a JSON whose line ends have become blanks: keys are indented by a blank, spans are not.
+fn lines(text: &str) -> String {
+    let text = text.replace(",  \"", ",\n \"").replace(" \"events\" : [ ", "\n\"events\" : [\n");
+    text.replace("{  \"", "{\n \"").replace("], ", "],\n").replace("] ]", "]\n]")
 }

@@ -17,28 +17,50 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 22] = [
+const SCRIPTS: [(&str, &str); 44] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
+    ("part.js", include_str!("viewer/part.js")),
     ("decode.js", include_str!("viewer/decode.js")),
     ("tree.js", include_str!("viewer/tree.js")),
     ("rows.js", include_str!("viewer/rows.js")),
+    ("reach.js", include_str!("viewer/reach.js")),
+    ("groups.js", include_str!("viewer/groups.js")),
+    ("highlight.js", include_str!("viewer/highlight.js")),
     ("view.js", include_str!("viewer/view.js")),
     ("palette.js", include_str!("viewer/palette.js")),
+    ("look.js", include_str!("viewer/look.js")),
     ("axis.js", include_str!("viewer/axis.js")),
     ("compose.js", include_str!("viewer/compose.js")),
+    ("strips.js", include_str!("viewer/strips.js")),
     ("draw.js", include_str!("viewer/draw.js")),
     ("arcs.js", include_str!("viewer/arcs.js")),
+    ("bars.js", include_str!("viewer/bars.js")),
+    ("wire.js", include_str!("viewer/wire.js")),
+    ("curves.js", include_str!("viewer/curves.js")),
+    ("glyphs.js", include_str!("viewer/glyphs.js")),
+    ("layers.js", include_str!("viewer/layers.js")),
     ("overlay.js", include_str!("viewer/overlay.js")),
     ("hit.js", include_str!("viewer/hit.js")),
+    ("seek.js", include_str!("viewer/seek.js")),
     ("search.js", include_str!("viewer/search.js")),
+    ("overview.js", include_str!("viewer/overview.js")),
     ("labels.js", include_str!("viewer/labels.js")),
+    ("legend.js", include_str!("viewer/legend.js")),
     ("chain.js", include_str!("viewer/chain.js")),
+    ("notes.js", include_str!("viewer/notes.js")),
+    ("views.js", include_str!("viewer/views.js")),
+    ("step.js", include_str!("viewer/step.js")),
+    ("svg.js", include_str!("viewer/svg.js")),
+    ("figure.js", include_str!("viewer/figure.js")),
     ("save.js", include_str!("viewer/save.js")),
     ("totals.js", include_str!("viewer/totals.js")),
+    ("list.js", include_str!("viewer/list.js")),
     ("details.js", include_str!("viewer/details.js")),
+    ("original.js", include_str!("viewer/original.js")),
     ("address.js", include_str!("viewer/address.js")),
     ("input.js", include_str!("viewer/input.js")),
+    ("keys.js", include_str!("viewer/keys.js")),
     ("main.js", include_str!("viewer/main.js")),
 ];
 
@@ -54,7 +76,10 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooMany(n) => write!(f, "{n} spans, and a page can hold {MOST_SPANS}"),
+            Self::TooMany(n) => {
+                writeln!(f, "{n} spans, and a page can hold {MOST_SPANS}")?;
+                f.write_str("hint: spantotrim START STOP keeps a range of seconds, spantospan 10 merges what is below 10 \u{b5}s")
+            }
             Self::Write(e) => e.fmt(f),
         }
     }
@@ -67,9 +92,7 @@ impl std::error::Error for Error {}
 /// # Errors
 /// More than [`MOST_SPANS`] spans, or whatever `out` answers.
 pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
-    if spans.spans.len() > MOST_SPANS {
-        return Err(Error::TooMany(spans.spans.len()));
-    }
+    has_room(spans.spans.len())?;
     let (layout, data) = columns::encode(&spans.spans);
     let title = if spans.meta.title.is_empty() { "KUtrace" } else { &spans.meta.title };
     let page = Page {
@@ -80,6 +103,14 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
         scripts: &SCRIPTS,
     };
     page.write_into(out).map_err(Error::Write)
+}
+
+/// Whether a page can hold so many spans.
+fn has_room(spans: usize) -> Result<(), Error> {
+    if spans > MOST_SPANS {
+        return Err(Error::TooMany(spans));
+    }
+    Ok(())
 }
 
 /// The template's holes. Only `title` is escaped by the template; the others are not text of HTML.
@@ -102,6 +133,29 @@ fn escaped_json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_many_spans_are_refused_with_what_to_do_about_it() {
+        assert!(has_room(MOST_SPANS).is_ok());
+        let said = has_room(MOST_SPANS + 1).unwrap_err().to_string();
+        for word in ["20000001 spans", "20000000", "\nhint: ", "spantotrim", "spantospan"] {
+            assert!(said.contains(word), "{said}");
+        }
+    }
+
+    /// All scripts share one scope, and the later of two functions of one name takes the place of the first in silence.
+    #[test]
+    fn no_two_scripts_define_one_name() {
+        let defined = |line: &'static str| {
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let rest = ["function ", "class ", "const ", "let "].iter().find_map(|word| line.strip_prefix(word))?;
+            rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+        };
+        let mut names: Vec<_> = SCRIPTS.iter().flat_map(|(_, text)| text.lines().filter_map(defined)).collect();
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(names.len() > 100 && twice.is_empty(), "{twice:?}");
+    }
 
     #[test]
     fn no_script_or_style_ends_its_own_element() {

@@ -25,9 +25,10 @@ use super::task::{Call, Seen, Tasks};
 use crate::event::names::{clean, Names};
 use crate::event::{number, Event};
 
-/// The system calls that never return.
-const EXIT: u16 = 60;
-const EXIT_GROUP: u16 = 231;
+/// The system calls that never return: exit and exit_group, 64-bit and 32-bit.
+const EXITS: [u16; 4] = [60, 231, TaskState::COMPAT + 1, TaskState::COMPAT + 252];
+/// What lies between the number of a 32-bit system call and that in the text.
+const COMPAT_SHIFT: u16 = event::SYSCALL32 - (event::SYSCALL + TaskState::COMPAT);
 
 /// Turns merged entries into events, one at a time.
 #[derive(Debug)]
@@ -130,12 +131,22 @@ impl<'a> Decoder<'a> {
             event::SWITCH => self.switch(cpu, ts, word, 0, names),
             event::TASK => self.task(cpu, ts, words, names),
             event::NAME => self.name(ts, words, names),
+            event::EXIT => {
+                self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
+                let name = self.event_names.event(text_number, names);
+                self.push(cpu, Event { ts, dur: 1, event: text_number, arg: word, name, ..Event::default() });
+            }
             0x201..=event::SPECIAL_LAST => {
                 let name = match number {
                     event::RUNNABLE => self.woken(word, names),
                     _ => self.event_names.point(text_number, word, names),
                 };
                 self.push(cpu, Event { ts, dur: 1, event: text_number, arg: word, name, ..Event::default() });
+            }
+            event::PC_USER | event::PC_KERNEL => {
+                let pc = LittleEndian::read_u64(words);
+                let (arg, name) = ((pc >> 6) as u32 & 0xffff, names.id(&format!("PC={pc:012x}")));
+                self.push(cpu, Event { ts, event: text_number, arg, name, ..Event::default() });
             }
             event::SOFTIRQ..=0x31f => {
                 let returns = number >= event::SOFTIRQ_RETURN;
@@ -145,6 +156,7 @@ impl<'a> Decoder<'a> {
                 self.push(cpu, Event { ts, event, arg, name, ..Event::default() });
             }
             event::SYSCALL..=0x9ff => self.call(cpu, at, number, word, names),
+            event::SYSCALL32..=event::SYSCALL32_LAST => self.call(cpu, at, number - COMPAT_SHIFT, word, names),
             event::OPEN_RETURN => self.returned(cpu, ts, self.open_call(cpu), word, names),
             event::SYSCALL_RETURN..=0xbfe => {
                 self.returned(cpu, ts, Some(number - event::SYSCALL_RETURN), word, names);
@@ -190,7 +202,7 @@ impl<'a> Decoder<'a> {
     fn returned(&mut self, cpu: usize, ts: i64, call: Option<u16>, value: u32, names: &mut Names) {
         self.tasks.set_call(self.cpus[cpu].task, Call::Out, self.seen(cpu));
         self.counts.unknown_returns += u64::from(call.is_none());
-        let event = call.map_or(number::UNKNOWN_RETURN, |nr| u32::from(event::SYSCALL_RETURN | nr & 0x1ff));
+        let event = call.map_or(number::UNKNOWN_RETURN, |nr| u32::from(event::SYSCALL_RETURN + nr));
         let small = i8::try_from(value as i32).is_ok();
         let ret = if small { value & 0xffff } else { value };
         let name = self.event_names.event(event, names);
@@ -238,12 +250,11 @@ impl<'a> Decoder<'a> {
     /// thread's own entries know better. Only of a thread that was exiting it speaks of another with the same pid.
     fn inside(&mut self, cpu: usize, task: usize, ts: i64, state: TaskState, names: &mut Names) {
         let known = match self.known_call(task) {
-            Call::In(EXIT | EXIT_GROUP) => Call::Unknown,
+            Call::In(nr) if EXITS.contains(&nr) => Call::Unknown,
             known => known,
         };
-        let said = state.open_call().filter(|&nr| u32::from(nr) < event::SYSCALLS);
         self.tasks.set_call(task, known, self.seen(cpu));
-        let (Call::Unknown, Some(nr)) = (known, said) else { return };
+        let (Call::Unknown, Some(nr)) = (known, state.open_call()) else { return };
         self.tasks.set_call(task, Call::In(nr), self.seen(cpu));
         let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
         let name = names.id(&format!("{nr}/{}", names.text(called)));

@@ -34,6 +34,11 @@ impl<S: Iterator<Item: When>> Merge<S> {
     pub fn streams(&self) -> &[S] {
         &self.streams
     }
+
+    /// The streams, as they are now.
+    pub fn into_streams(self) -> Vec<S> {
+        self.streams
+    }
 }
 
 impl<S: Iterator<Item: When>> Iterator for Merge<S> {

@@ -56,6 +56,7 @@ impl EventNames {
                 NameKind::Trap => (number::TRAP, 256),
                 NameKind::Irq => (number::IRQ, 255),
                 NameKind::Syscall => (number::SYSCALL, 0x600),
+                NameKind::Syscall32 => (number::SYSCALL32, 0x1ff),
                 _ => continue,
             };
             if record.number < room {
@@ -126,7 +127,8 @@ impl EventNames {
         }
         match call {
             0x200..=0x21f => POINTS[(call & 0x1f) as usize].to_string(),
-            0x220..=0x2ff => format!("spl#{}", call & 0xff),
+            number::EXIT => "exit".to_string(),
+            0x221..=0x2ff => format!("spl#{}", call & 0xff),
             number::SCHED | number::SCHED_OLD => format!("{slash}-sched-"),
             number::UNKNOWN_CALL => format!("{slash}syscall"),
             0x400..=0x4ff => format!("{slash}trp#{}", call & 0xff),

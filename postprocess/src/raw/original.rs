@@ -177,10 +177,15 @@ impl<'a> Trace for Original<'a> {
             Some(Name { kind: u16::try_from(kind).ok()?, number, second: 0, text })
         };
         let known: Vec<Name> = self.records.iter().filter_map(known).collect();
-        let mut timers =
-            known.iter().rev().filter(|n| n.kind == NameKind::Irq as u16 && n.text.starts_with(b"local_timer"));
-        let timer = timers.next().map_or(TIMER, |n| number::IRQ + (n.number & 0xff));
-        let streams = self.cpus.iter().map(|(&cpu, blocks)| Stream::new(cpu, blocks.clone(), self.clock, timer));
+        let irq = |is_it: fn(&[u8]) -> bool| {
+            let found = known.iter().rfind(|n| n.kind == NameKind::Irq as u16 && is_it(n.text));
+            found.map(|n| number::IRQ + (n.number & 0xff))
+        };
+        let timer = irq(|text| text.starts_with(b"local_timer")).unwrap_or(TIMER);
+        let softirq = irq(|text| text == b"BH").unwrap_or(number::SOFTIRQ);
+        let stream =
+            |(&cpu, blocks): (&u32, &Vec<Block<'a>>)| Stream::new(cpu, blocks.clone(), self.clock, timer, softirq);
+        let streams = self.cpus.iter().map(stream);
         let (event_names, _) = EventNames::new(&known, names);
         Decoder::new(streams.collect(), &self.records, event_names, names)
     }

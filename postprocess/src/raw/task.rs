@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the decoder knows of each thread: its name, and the system call it is in.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::event::names::Names;
 

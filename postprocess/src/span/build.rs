@@ -16,18 +16,20 @@
 //! Invariants: `since` never moves back except to trim a folded call that was rounded up; a piece of no length is
 //! written only if its activity would not be seen at all otherwise.
 
+use std::io::{self, BufRead};
+
 use super::cpu::{Close, Cpu};
+use super::machine::Machine;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
 use super::stack::{Frame, Hooks};
 use super::thread::Threads;
 use super::{json, Meta, Span, Spans, Tally};
+use crate::batch::Renumber;
 use crate::event::names::Names;
 use crate::event::number::{self, Class};
-use crate::event::{self, Event, Events, Interval};
-
-/// CPU numbers are below this; an event of a higher one is counted and skipped.
-const CPUS_MAX: u32 = 8192;
+use crate::event::source::Source;
+use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 
 /// Builds spans from events in order of time.
 #[derive(Debug, Default)]
@@ -37,6 +39,7 @@ pub struct Builder {
     /// What was counted on the way.
     pub tally: Tally,
     pub(super) hooks: Hooks,
+    pub(super) machine: Machine,
     pub(super) cpus: Vec<Cpu>,
     pub(super) threads: Threads,
     pub(super) overlays: Overlays,
@@ -45,6 +48,9 @@ pub struct Builder {
     meta: Meta,
     intervals: Vec<Interval>,
     last: i64,
+    /// Spans answered by [`Builder::take`], and the earliest start among them.
+    taken: usize,
+    earliest: Option<i64>,
 }
 
 /// Builds the spans of all `events`.
@@ -55,6 +61,30 @@ pub fn build(events: Events) -> (Spans, Tally) {
         builder.push(event);
     }
     builder.finish(events.meta)
+}
+
+/// Builds the spans of all events of `source`, and answers what is known about the trace, too. When there are more than
+/// `most`, they are handed to `away`, and only the last are answered.
+///
+/// # Errors
+/// Whatever the source's input answers, or `away`.
+pub fn build_from(
+    mut source: Source<impl BufRead>,
+    most: usize,
+    mut away: impl FnMut(Vec<Span>) -> io::Result<()>,
+) -> io::Result<(Spans, Tally, event::Meta)> {
+    let mut builder = Builder::new(source.meta(), Names::default());
+    let mut renumber = Renumber::default();
+    while let Some(mut batch) = source.batch()? {
+        renumber.receive(&mut batch, &mut builder.names);
+        batch.rows.iter().for_each(|event| builder.push(event));
+        if builder.written().len() > most {
+            away(builder.take())?;
+        }
+    }
+    let meta = source.finish();
+    let (spans, tally) = builder.finish(meta.clone());
+    Ok((spans, tally, meta))
 }
 
 impl Builder {
@@ -69,8 +99,32 @@ impl Builder {
         &self.out
     }
 
+    /// Takes out the spans written so far, but for those that may still change. Only what is told of spans taken out,
+    /// and of those answered at the end, is all; they are not ordered.
+    pub fn take(&mut self) -> Vec<Span> {
+        let now = self.cpus.iter().map(|cpu| cpu.last).max().unwrap_or(i64::MIN);
+        for cpu in self.cpus.iter_mut().filter(|cpu| cpu.since <= now) {
+            cpu.folded = None;
+        }
+        let first = self.cpus.iter().filter_map(|cpu| cpu.folded).min().unwrap_or(self.out.len());
+        for folded in self.cpus.iter_mut().filter_map(|cpu| cpu.folded.as_mut()) {
+            *folded -= first;
+        }
+        let rest = self.out.split_off(first);
+        let taken = std::mem::replace(&mut self.out, rest);
+        self.count(&taken);
+        taken
+    }
+
+    fn count(&mut self, spans: &[Span]) {
+        self.taken += spans.len();
+        self.earliest = spans.iter().map(|s| s.start).chain(self.earliest).min();
+        self.tally.count(spans);
+    }
+
     /// Takes one event.
     pub fn push(&mut self, e: &Event) {
+        let e = &Event { event: self.machine.number(e.event), ..*e };
         match number::class(e.event) {
             Class::Name => self.name(e),
             Class::Other => self.tally.unknown += 1,
@@ -136,8 +190,7 @@ impl Builder {
 
     /// Ends the open piece at `t`; the next begins there.
     pub(super) fn close(&mut self, c: usize, t: i64, how: Close) {
-        let pid = self.running(c) as i32;
-        let rpc = self.threads.list[self.cpus[c].thread].rpc as i32;
+        let (pid, rpc) = self.owner(c);
         let low_name = if self.cpus[c].low { self.names.id("-idlelp-") } else { 0 };
         let cpu = &mut self.cpus[c];
         let (id, low, start) = (cpu.id, cpu.low, cpu.since);
@@ -154,11 +207,17 @@ impl Builder {
             let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
             let ret = i64::from(ret & 0xffff);
             let (event, arg, ipc) = (top.event as i32, arg.into(), ipc & 15);
-            self.out.push(Span { start, dur, cpu: id, pid: cpu.pid, rpc, event, arg, ret, ipc, name });
+            self.out.push(Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
             cpu.folded = None;
         }
         cpu.since = t;
-        cpu.pid = if cpu.is_lost() { -1 } else { pid };
+        cpu.owner = Some(cpu.thread).filter(|_| !cpu.is_lost());
+    }
+
+    /// The thread that a CPU's open piece belongs to, and its RPC.
+    pub(super) fn owner(&self, c: usize) -> (i32, i32) {
+        let owner = self.cpus[c].owner.map(|thread| &self.threads.list[thread]);
+        owner.map_or((-1, 0), |thread| (thread.pid as i32, thread.rpc as i32))
     }
 
     /// The thread on a CPU.
@@ -189,10 +248,12 @@ impl Builder {
                 self.end_overlays(c, to);
             }
         }
+        let out = std::mem::take(&mut self.out);
+        self.count(&out);
+        self.out = out;
         self.label_rows();
         self.describe(meta);
         json::order(&mut self.out);
-        self.tally.count(&self.out);
         self.tally.pending = self.threads.list.iter().filter(|t| t.wakeup.is_some()).count() as u64;
         (Spans { meta: self.meta, names: self.names.into_texts(), spans: self.out }, self.tally)
     }
@@ -200,6 +261,7 @@ impl Builder {
     /// Takes a name line.
     fn name(&mut self, e: &Event) {
         let text = self.names.text(e.name);
+        self.machine.learn(e.event, e.arg, text);
         match e.event {
             number::PID_NAME => self.rename(e),
             number::OPEN_CALL => self.open_call(e),
@@ -230,7 +292,7 @@ impl Builder {
 
     /// A label for every row whose thread had more than one name.
     fn label_rows(&mut self) {
-        let start = self.out.iter().map(|s| s.start).min().unwrap_or_default();
+        let start = self.earliest.unwrap_or_default();
         let renamed = self.threads.list.iter().filter(|t| t.comms.len() > 1);
         let labels: Vec<(u32, String)> = renamed
             .map(|t| {
@@ -238,6 +300,7 @@ impl Builder {
                 (t.pid, format!("{}.{}", comms.join("+"), t.pid))
             })
             .collect();
+        self.taken += labels.len();
         for (pid, label) in labels {
             let (event, name) = (number::ROW_LABEL as i32, self.names.id(&label));
             self.out.push(Span { start, dur: 1, pid: pid as i32, event, name, ..Span::default() });
@@ -245,7 +308,7 @@ impl Builder {
     }
 
     fn describe(&mut self, meta: event::Meta) {
-        let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.out.len().to_le_bytes()].concat();
+        let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.taken.to_le_bytes()].concat();
         self.meta.randomid = crc32fast::hash(&mark) >> 1;
         self.meta.tracebase = meta.base;
         self.meta.flags = meta.flags;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use super::ipc::Mean;
-use super::{json, Span, Spans};
+use super::{order, Span, Spans};
 use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
 
 /// Merges, within steps of `step` units of 10 ns, each CPU's spans of the same activity: the same event, name, thread
@@ -16,21 +16,59 @@ use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
 /// A span that fills a step is left alone. What is not execution stays if it lasts a step; marks and row labels stay.
 /// An argument or return value stays if all merged spans have the same, else it is 0; IPC codes are averaged.
 pub fn coarsen(spans: &mut Spans, step: NonZeroU32) {
-    let step = i64::from(step.get());
-    let mut cpus: BTreeMap<i32, Cpu> = BTreeMap::new();
-    let mut out = Vec::new();
-    for span in &spans.spans {
+    let mut coarse = Coarse::new(step);
+    coarse.take(std::mem::take(&mut spans.spans));
+    spans.spans = coarse.finish();
+}
+
+/// Spans that are coarsened as they come, those of a CPU in order; see [`coarsen`].
+#[derive(Debug)]
+pub struct Coarse {
+    step: NonZeroU32,
+    cpus: BTreeMap<i32, Cpu>,
+    others: Vec<Span>,
+}
+
+impl Coarse {
+    /// None yet.
+    pub fn new(step: NonZeroU32) -> Coarse {
+        Coarse { step, cpus: BTreeMap::new(), others: Vec::new() }
+    }
+
+    /// The step they are coarsened in.
+    pub fn step(&self) -> NonZeroU32 {
+        self.step
+    }
+
+    /// How many there are by now, at most.
+    pub fn count(&self) -> usize {
+        self.others.len() + self.cpus.values().map(|cpu| cpu.done.len() + cpu.open.len()).sum::<usize>()
+    }
+
+    /// Adds spans.
+    pub fn take(&mut self, spans: Vec<Span>) {
+        spans.iter().for_each(|span| self.add(span));
+    }
+
+    fn add(&mut self, span: &Span) {
+        let step = i64::from(self.step.get());
         if is_execution(span.event) && span.cpu >= 0 {
-            cpus.entry(span.cpu).or_default().add(span, step);
+            self.cpus.entry(span.cpu).or_default().add(span, step);
         } else if span.dur >= step || stays(span.event) {
-            out.push(*span);
+            self.others.push(*span);
         }
     }
-    for cpu in cpus.into_values() {
-        out.extend(cpu.finish());
+
+    /// All of them, in order.
+    pub fn finish(self) -> Vec<Span> {
+        let mut out = self.others;
+        for cpu in self.cpus.into_values() {
+            out.extend(cpu.finish());
+        }
+        // Each CPU's are in order already.
+        out.sort_by_key(order::key);
+        out
     }
-    json::order(&mut out);
-    spans.spans = out;
 }
 
 fn stays(event: i32) -> bool {
@@ -38,7 +76,7 @@ fn stays(event: i32) -> bool {
 }
 
 /// The spans of a CPU.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Cpu {
     done: Vec<Span>,
     /// The step being filled, and its activities.
@@ -47,6 +85,7 @@ struct Cpu {
 }
 
 /// The spans of one activity within a step.
+#[derive(Debug)]
 struct Sum {
     span: Span,
     ipc: Mean,

@@ -16,8 +16,9 @@ pub struct Cpu {
     pub since: i64,
     /// When its last event was.
     pub last: i64,
-    /// The thread the open piece belongs to; the scheduler's belongs to the thread that called it.
-    pub pid: i32,
+    /// Index of the thread the open piece belongs to, `None` if that is not known; the scheduler's belongs to the thread
+    /// that called it.
+    pub owner: Option<usize>,
     /// Index of the thread on it.
     pub thread: usize,
     /// What that thread is inside of; never empty once `seen`.
@@ -26,6 +27,8 @@ pub struct Cpu {
     pub ambiguous: Option<usize>,
     /// When it switched, and the index of the thread it switched from, while the scheduler has not returned.
     pub switched: Option<(i64, usize)>,
+    /// When it last switched to idle or from it.
+    pub idle_edge: i64,
     /// The hint it went to a low-power state with, until its next event.
     pub mwait: Option<u32>,
     /// Whether the open piece is in that state.
@@ -74,11 +77,12 @@ impl Cpu {
             seen: false,
             since: 0,
             last: i64::MIN,
-            pid: -1,
+            owner: None,
             thread: 0,
             stack: Vec::new(),
             ambiguous: None,
             switched: None,
+            idle_edge: i64::MIN,
             mwait: None,
             low: false,
             ipis: Vec::new(),

@@ -20,13 +20,13 @@ impl Builder {
             self.cpus[c].stack.push(Frame::call(e.event, e.arg, e.name));
             return;
         }
+        let (pid, rpc) = self.owner(c);
         let cpu = &mut self.cpus[c];
-        let rpc = self.threads.list[cpu.thread].rpc as i32;
         cpu.since = t.saturating_add(e.dur);
         cpu.folded = Some(self.out.len());
         let (event, arg, ret) = (e.event as i32, e.arg.into(), i64::from(e.ret & 0xffff));
         let (start, dur, ipc, name) = (t, e.dur, e.ipc >> 4, e.name);
-        self.out.push(Span { start, dur, cpu: cpu.id, pid: cpu.pid, rpc, event, arg, ret, ipc, name });
+        self.out.push(Span { start, dur, cpu: cpu.id, pid, rpc, event, arg, ret, ipc, name });
         self.born(c, e);
     }
 

@@ -3,8 +3,11 @@
 
 use std::collections::HashMap;
 
+use kutrace_format::abi::event::IDLE_POLL;
+
 use super::build::Builder;
 use super::cpu::Close;
+use super::stack::Hooks;
 use super::Span;
 use crate::event::number;
 use crate::event::Event;
@@ -34,8 +37,12 @@ impl Builder {
         match e.event {
             number::MWAIT if self.running(c) == 0 => {
                 self.close(c, t, Close::Pause { ipc });
-                self.cpus[c].mwait = Some(e.arg);
-                self.cpus[c].low = true;
+                self.cpus[c].low = e.arg != IDLE_POLL;
+                self.cpus[c].mwait = Some(e.arg).filter(|&hint| hint != IDLE_POLL);
+            }
+            number::EXIT => {
+                let thread = self.cpus[c].thread;
+                self.threads.list[thread].exited = true;
             }
             number::MARK_A..=number::MARK_D | number::MONITOR_EXIT => self.close(c, t, Close::Pause { ipc }),
             number::RPC_REQUEST..=number::RPC_MIDDLE => {
@@ -70,13 +77,16 @@ impl Builder {
     }
 
     /// A frequency or program counter sample. A sample stands for the time since the one before it, a new frequency
-    /// for the time up to the next.
+    /// for the time up to the next. No sample of a program counter is taken while a CPU sleeps: what idle and other
+    /// threads were at is said by their own.
     fn sample(&mut self, c: usize, e: &Event, t: i64) {
         let kind = if e.event > number::PC_SAMPLE { number::PC_SAMPLE } else { e.event };
         let before = self.overlays.samples.insert((c, kind), Event { ts: t, ..*e });
         let Some(before) = before else { return };
         let shown = if kind == number::FREQUENCY_SET { before } else { *e };
-        self.overlay(c, &shown, before.ts, t);
+        let counter = kind == number::PC_SAMPLE && self.hooks == Hooks::Complete;
+        let start = if counter { before.ts.max(self.cpus[c].idle_edge) } else { before.ts };
+        self.overlay(c, &shown, start, t);
     }
 
     /// Draws the last known frequency of a CPU to the end.

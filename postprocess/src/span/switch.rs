@@ -8,9 +8,6 @@ use super::wait::Reason;
 use crate::event::number::{self, Level};
 use crate::event::Event;
 
-/// The system calls that never return: exit, exit_group. Who switches away inside one does not wait for anything.
-const EXITS: [u32; 2] = [number::SYSCALL + 60, number::SYSCALL + 231];
-
 impl Builder {
     /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already.
     pub(super) fn switch(&mut self, c: usize, e: &Event, t: i64) {
@@ -39,6 +36,9 @@ impl Builder {
         self.leave_queued(c, t);
         let shown = self.cpus[c].top();
         let old = self.cpus[c].thread;
+        if self.running(c) == 0 || e.arg == 0 {
+            self.cpus[c].idle_edge = t;
+        }
         self.put_away(c);
         self.take_on(c, thread, shown);
         self.cpus[c].switched = Some((t, old));
@@ -52,7 +52,7 @@ impl Builder {
         cpu.ambiguous = None;
         if thread.cpu == Some(c) {
             thread.cpu = None;
-            if thread.pid != 0 {
+            if thread.pid != 0 && !thread.exited {
                 thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
                 thread.stack = stack;
             }
@@ -68,6 +68,7 @@ impl Builder {
         cpu.stack = std::mem::take(&mut new.stack);
         cpu.ambiguous = new.ambiguous.take();
         new.cpu = Some(c);
+        new.exited = false;
         match cpu.stack.first_mut() {
             Some(first) => *first = bottom,
             None => cpu.stack.push(bottom),
@@ -80,12 +81,13 @@ impl Builder {
 
     /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
     /// woke did not sleep: it waited for a CPU, unless its wakeup was lost. One not met before has not run since it was
-    /// woken.
+    /// woken. Who switches away inside a call that never returns does not wait for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         let old = &mut self.threads.list[old];
         old.running = false;
-        old.last_end = Some(t).filter(|_| !old.stack.iter().any(|f| EXITS.contains(&f.event)));
+        let ended = old.exited || old.stack.iter().any(|f| self.machine.is_exit(f.event));
+        old.last_end = Some(t).filter(|_| !ended);
         let new = &mut self.threads.list[self.cpus[c].thread];
         let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
@@ -105,13 +107,14 @@ impl Builder {
         let bottom = self.bottom(thread);
         let new = &mut self.threads.list[thread];
         new.stack.clear();
+        new.exited = false;
         new.ambiguous = None;
         new.cpu = Some(c);
         new.running = true;
         new.last_end.get_or_insert(t);
         let cpu = &mut self.cpus[c];
         cpu.thread = thread;
-        cpu.pid = pid as i32;
+        cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
     }
 
@@ -127,7 +130,7 @@ impl Builder {
     pub(super) fn lose(&mut self, c: usize, e: &Event, t: i64) {
         self.tally.gaps += 1;
         self.forget(c, t);
-        self.cpus[c].pid = -1;
+        self.cpus[c].owner = None;
         self.cpus[c].thread = self.threads.find(0, &mut self.names);
         self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg, e.name)];
     }
@@ -152,7 +155,7 @@ impl Builder {
     pub(super) fn open_call(&mut self, e: &Event) {
         let text = self.names.text(e.name);
         let Some((nr, name)) = text.split_once('/') else { return };
-        let Some(nr) = nr.parse().ok().filter(|&nr: &u32| nr < 0x1fe) else { return };
+        let Some(nr) = nr.parse().ok().filter(|nr| matches!(nr, 0..0x1fe_u32 | 0x400..0x5ff)) else { return };
         let name = name.to_string();
         let frame = Frame::call(number::SYSCALL + nr, 0, self.names.id(&name));
         let thread = self.threads.find(e.arg, &mut self.names);

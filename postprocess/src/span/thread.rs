@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the span builder knows of each thread, whether it runs or not.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::stack::Frame;
 use crate::event::names::Names;
@@ -25,6 +25,8 @@ pub struct Thread {
     /// Whether it runs: from the end of the scheduler that switched to it, or an interrupt before that shows it running
     /// after a wakeup, to the end of the scheduler that switched away.
     pub running: bool,
+    /// Whether it has ended; the next with its pid is another.
+    pub exited: bool,
     /// When it last stopped to run or was woken; `None` before its first run.
     pub last_end: Option<i64>,
     /// The wakeup that has not led to a run yet.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Why a thread waited: read from what the context that woke it was doing, by event number.
+//! Why a thread waited: read from what the context that woke it was doing, and where that does not tell, from what it
+//! blocked in; both by event number.
 
+use super::machine::{Machine, Work};
 use super::stack::Frame;
-use crate::event::number::{self, Level, SYSCALL};
+use crate::event::number::{self, Level};
 
 /// What a thread waited for; the value is the letter of the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +55,19 @@ impl Reason {
     }
 }
 
-/// Why the thread that `waker` woke was waiting. Numbers are those of x86-64.
-pub fn reason(waker: Frame) -> Reason {
+/// Who woke a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waker {
+    /// A thread, in a system call or a fault.
+    Thread,
+    /// A thread of the kernel: no other wakes anyone outside of a call.
+    Worker,
+    /// An interrupt or softirq.
+    Device,
+}
+
+/// Why the thread was waiting that is woken in this context, if the context tells.
+pub fn of_waker(machine: &Machine, waker: Frame) -> Reason {
     match (waker.level(), waker.event) {
         (Level::Softirq, _) => match waker.arg {
             0 | 6 => Reason::Task,
@@ -64,31 +77,46 @@ pub fn reason(waker: Frame) -> Reason {
             7 => Reason::Sched,
             _ => Reason::Unknown,
         },
-        (Level::Irq, LOCAL_TIMER) => Reason::Time,
-        (Level::Trap, PAGE_FAULT) => Reason::Memory,
-        (Level::Syscall, call) => of_call(call.wrapping_sub(SYSCALL)),
+        (Level::Irq, irq) if machine.is_timer(irq) => Reason::Time,
+        (Level::Trap, trap) if machine.is_page_fault(trap) => Reason::Memory,
+        (Level::Syscall, call) => match machine.work(call) {
+            Work::Lock => Reason::Lock,
+            Work::Bytes | Work::Socket => Reason::Pipe,
+            Work::Task => Reason::Task,
+            Work::Memory => Reason::Memory,
+            Work::Sync => Reason::Disk,
+            Work::Poll | Work::Sleep | Work::Files | Work::Other => Reason::Unknown,
+        },
         _ => Reason::Unknown,
     }
 }
 
-/// Whether a wakeup in this interrupt was asked for by the CPU that sent it.
-pub fn is_remote(waker: Frame) -> bool {
-    matches!(waker.event, 0x5f6 | 0x5fb | 0x5fc | 0x5fd)
-}
-
-const LOCAL_TIMER: u32 = number::IRQ + 0xec;
-const PAGE_FAULT: u32 = number::TRAP + 14;
-
-fn of_call(nr: u32) -> Reason {
-    match nr {
-        // futex, futex_wake, futex_requeue
-        202 | 454 | 456 => Reason::Lock,
-        // mmap, mprotect, munmap, madvise
-        9 | 10 | 11 | 28 => Reason::Memory,
-        // fsync, fdatasync, syncfs
-        74 | 75 | 306 => Reason::Disk,
-        // read, write, open, close, readv, writev, sendto, recvfrom, sendmsg, recvmsg, openat, tee, splice, vmsplice
-        0..=3 | 19 | 20 | 44..=47 | 257 | 275 | 276 | 278 => Reason::Pipe,
-        _ => Reason::Unknown,
+/// Why a thread was waiting in what it blocked in, where its waker's context does not tell. A thread of the kernel
+/// blocks in nothing that is known: it waits for another to give it work.
+pub fn of_sleeper(machine: &Machine, sleeper: Option<Frame>, waker: Waker) -> Reason {
+    let Some(sleeper) = sleeper else {
+        return if waker == Waker::Device { Reason::Unknown } else { Reason::Task };
+    };
+    let work = match sleeper.level() {
+        Level::Trap if machine.is_page_fault(sleeper.event) => Work::Memory,
+        Level::Syscall => machine.work(sleeper.event),
+        _ => return Reason::Unknown,
+    };
+    match (work, waker) {
+        (Work::Lock, _) => Reason::Lock,
+        (Work::Sleep, _) => Reason::Time,
+        (Work::Task, _) => Reason::Task,
+        (Work::Sync, _) => Reason::Disk,
+        (Work::Socket | Work::Bytes | Work::Poll, Waker::Thread) => Reason::Pipe,
+        (Work::Socket, _) => Reason::Net,
+        // The rest of a terminal's or a pipe's work is done by a worker.
+        (Work::Bytes | Work::Poll, Waker::Worker) => Reason::Pipe,
+        (Work::Bytes, Waker::Device) => Reason::Disk,
+        // Another thread had the files, or the address space.
+        (Work::Files, Waker::Thread) => Reason::Lock,
+        (Work::Memory, Waker::Thread) => Reason::Memory,
+        (Work::Files | Work::Memory, _) => Reason::Disk,
+        (Work::Other, Waker::Worker) => Reason::Task,
+        (Work::Poll | Work::Other, _) => Reason::Unknown,
     }
 }

@@ -6,9 +6,9 @@ use super::cpu::{Close, Ipi};
 use super::idle::exit_latency;
 use super::stack::Hooks;
 use super::thread::Wakeup;
-use super::wait::{is_remote, reason, Reason};
+use super::wait::{of_sleeper, of_waker, Reason, Waker};
 use super::Span;
-use crate::event::number;
+use crate::event::number::{self, Level};
 use crate::event::Event;
 
 /// Waits and exits shorter than this many units are not drawn: 100 ns.
@@ -18,7 +18,7 @@ impl Builder {
     /// A thread is made runnable. Of two wakeups before it runs the first counts.
     pub(super) fn runnable(&mut self, c: usize, pid: u32, t: i64) {
         let thread = self.threads.find(pid, &mut self.names);
-        let why = self.why(c);
+        let why = self.why_asleep(c, thread);
         let (cpu, waker) = (self.cpus[c].id, self.running(c) as i32);
         self.tally.wakeups += 1;
         let woken = &mut self.threads.list[thread];
@@ -40,15 +40,26 @@ impl Builder {
     fn why(&self, c: usize) -> Reason {
         let cpu = &self.cpus[c];
         let waker = cpu.top();
-        match reason(waker) {
-            Reason::Unknown if is_remote(waker) => cpu.remote.unwrap_or(Reason::Unknown),
-            Reason::Unknown if cpu.stack.len() == 1 && self.is_kworker(cpu.thread) => Reason::Pipe,
+        match of_waker(&self.machine, waker) {
+            Reason::Unknown if self.machine.is_remote(waker.event) => cpu.remote.unwrap_or(Reason::Unknown),
             known => known,
         }
     }
 
-    fn is_kworker(&self, thread: usize) -> bool {
-        self.threads.list[thread].comms.last().is_some_and(|&c| self.names.text(c).starts_with("kworker"))
+    /// What a thread that is woken was waiting for.
+    fn why_asleep(&self, c: usize, sleeper: usize) -> Reason {
+        let waker = match self.cpus[c].top().level() {
+            Level::Irq | Level::Softirq => Waker::Device,
+            Level::User if !self.cpus[c].is_lost() => Waker::Worker,
+            _ => Waker::Thread,
+        };
+        let blocked = self.threads.list[sleeper].stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
+        match self.why(c) {
+            // The call that it blocked in may be among the events that are missing.
+            Reason::Unknown if blocked.is_none() && self.tally.gaps > 0 => Reason::Unknown,
+            Reason::Unknown => of_sleeper(&self.machine, blocked.copied(), waker),
+            known => known,
+        }
     }
 
     /// An interrupt is sent to another CPU, or it is woken by a store to memory that it watches.
@@ -120,10 +131,9 @@ impl Builder {
 
     /// A return from clone or fork in the original's traces stands for the wakeup of the new thread.
     pub(super) fn born(&mut self, c: usize, e: &Event) {
-        const BIRTHS: [u32; 4] = [0x838, 0x839, 0x83a, 0x9b3];
         let child = e.ret;
         let ended = e.dur > 0 || e.event & number::RETURN_BIT != 0;
-        let is_birth = ended && BIRTHS.contains(&(e.event & !number::RETURN_BIT)) && child != 0 && child < 0xff80;
+        let is_birth = ended && self.machine.is_birth(e.event & !number::RETURN_BIT) && child != 0 && child < 0xff80;
         if self.hooks == Hooks::Original && is_birth && self.threads.known(child).is_none_or(|i| self.is_new(i)) {
             let t = self.cpus[c].since;
             let name = self.names.id(&format!("runnable.{child}"));

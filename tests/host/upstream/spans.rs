@@ -9,13 +9,23 @@ use std::collections::{HashMap, HashSet};
 
 use postprocess::event::number::{self, is_execution, IDLE_EXIT, IPI_ARC, RUNNABLE, SCHED_OLD, SOFTIRQ, WAKEUP_ARC};
 use postprocess::event::read::read;
-use postprocess::event::Event;
+use postprocess::event::{Event, Events};
 use postprocess::span::{build, check, json, Spans};
 
 use super::{reference, Differences, STEMS};
 
 const WAIT_CPU: i32 = number::WAIT_A as i32 + 2;
+const WAIT_UNKNOWN: i32 = number::WAIT_Z as i32;
 const RESCHEDULE: i32 = 0x5fd;
+/// Waits shorter than this are not drawn.
+const SHORT: i64 = 10;
+/// Begin of the names of the kernel's threads whose wakeups the original takes for those of a pipe.
+const WORKER: &str = "kworker";
+/// What a waker does by which the original knows what the woken thread waited for, as it spells them.
+const TELLING: &str =
+    " BH:block BH:irq_p syncfs fdatasync BH:hi BH:taskl futex page_fault mmap munmap mprotect madvise \
+    BH:tx BH:rx write writev sendto open openat BH:sched local_timer_vector arch_timer riscv-timer BH:timer BH:hrtim \
+    BH:rcu ";
 
 /// A span with its name; what a rule leaves open is the same in all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,17 +77,23 @@ fn lines(spans: &Spans) -> Vec<Line> {
 struct Facts {
     /// The scheduler is system call 511, as in kernels before 6.
     old_scheduler: bool,
-    /// When which thread got a name, was woken; when which CPU switched.
+    /// When which thread got a name, was woken and on which CPU; when which CPU switched.
     named: HashSet<(i64, u32)>,
-    woken: HashSet<(i64, u32)>,
+    woken: HashMap<(i64, u32), u32>,
     switched: HashSet<(i64, u32)>,
+    /// When which thread was woken before the scheduler that it had called returned on its CPU.
+    woken_in_scheduler: HashSet<(i64, u32)>,
+    /// The names of each thread, with the time from which on it had them.
+    names: HashMap<u32, Vec<(i64, String)>>,
+    /// What each CPU did in the original's spans: since when, and the name.
+    done: HashMap<i32, Vec<(i64, String)>>,
     /// When each CPU was first heard of, and when any was last.
     first: HashMap<u32, i64>,
     last: i64,
 }
 
 impl Facts {
-    fn new(events: &[Event]) -> Facts {
+    fn new(Events { events, names: texts, .. }: &Events, theirs: &[Line]) -> Facts {
         let of = |number: u32, key: fn(&Event) -> u32| -> HashSet<(i64, u32)> {
             events.iter().filter(|e| e.event == number).map(|e| (e.ts, key(e))).collect()
         };
@@ -85,15 +101,72 @@ impl Facts {
         for e in events.iter().filter(|e| e.event >= number::SWITCH) {
             first.entry(e.cpu).or_insert(e.ts);
         }
+        let mut names: HashMap<u32, Vec<(i64, String)>> = HashMap::new();
+        for e in events.iter().filter(|e| e.event == number::PID_NAME) {
+            let text = texts.text(e.name).trim_start_matches("./");
+            names.entry(e.arg).or_default().push((e.ts, format!("{text}.{}", e.arg)));
+        }
+        let mut done: HashMap<i32, Vec<(i64, String)>> = HashMap::new();
+        for l in theirs.iter().filter(|l| l.is_execution()) {
+            done.entry(l.cpu).or_default().push((l.start, l.name.clone()));
+        }
         Facts {
             old_scheduler: events.iter().any(|e| e.event == SCHED_OLD),
             named: of(number::PID_NAME, |e| e.arg),
-            woken: of(RUNNABLE, |e| e.arg),
+            woken: events.iter().filter(|e| e.event == RUNNABLE).map(|e| ((e.ts, e.arg), e.cpu)).collect(),
             switched: of(number::SWITCH, |e| e.cpu),
+            woken_in_scheduler: woken_in_scheduler(events),
+            names,
+            done,
             first,
             last: events.iter().map(|e| e.ts + e.dur).max().unwrap_or_default(),
         }
     }
+
+    /// Whether a span of user code has a name that its thread ever had, or none.
+    fn had_name(&self, l: &Line) -> bool {
+        let had = self.names.get(&(l.pid as u32)).into_iter().flatten().any(|(_, name)| *name == l.name);
+        had || l.name == format!(".{}", l.pid)
+    }
+
+    /// Whether a span of user code has the name that its thread had got last.
+    fn has_newest_name(&self, l: &Line) -> bool {
+        let mut names = self.names.get(&(l.pid as u32)).into_iter().flatten();
+        names.rfind(|n| n.0 <= l.start).is_some_and(|(_, name)| *name == l.name)
+    }
+
+    /// What woke the thread at the end of a wait, by the name that the original's span has.
+    fn waker(&self, l: &Line) -> Option<&str> {
+        let cpu = self.woken.get(&(l.end(), l.pid as u32))?;
+        let done = self.done.get(&(*cpu as i32))?;
+        let next = done.partition_point(|(start, _)| *start <= l.end());
+        Some(&done[next.checked_sub(1)?].1)
+    }
+
+    /// Whether a wait ends in a wakeup of which the original cannot tell what it was waited for.
+    fn is_untold(&self, l: &Line) -> bool {
+        self.waker(l).is_some_and(|waker| !TELLING.contains(&format!(" {waker} ")) && !waker.starts_with(WORKER))
+    }
+}
+
+/// When which thread was woken before the scheduler that it had called returned, or so soon after that no wait is drawn.
+fn woken_in_scheduler(events: &[Event]) -> HashSet<(i64, u32)> {
+    // By CPU: who called its scheduler last, and when that returned.
+    let mut called: HashMap<u32, (u32, i64)> = HashMap::new();
+    let mut woken = HashSet::new();
+    for e in events {
+        match e.event {
+            SCHED_OLD => drop(called.insert(e.cpu, (e.pid, i64::MAX))),
+            RUNNABLE if called.values().any(|&(pid, until)| pid == e.arg && e.ts < until.saturating_add(SHORT)) => {
+                woken.insert((e.ts, e.arg));
+            }
+            event if event == SCHED_OLD | number::RETURN_BIT => {
+                called.entry(e.cpu).and_modify(|(_, until)| *until = e.ts);
+            }
+            _ => {}
+        }
+    }
+    woken
 }
 
 /// Spans that have no equal on the other side yet.
@@ -174,9 +247,13 @@ impl Unequal {
             |l: &Line| (l.event > number::USER as i32).then(|| Line { ret: 0, name: String::new(), ..l.clone() });
         let cut = |l: &Line| l.name.starts_with("kutrace_contro.").then(|| user(l)).flatten();
         self.pair("name of the control program", cut, user);
-        self.pair("name of a thread", user, user);
-        let ended = |l: &Line| user(l).map(|l| Line { start: 0, dur: l.end(), ..l });
-        self.pair("name of a thread", ended, |l| ended(l).filter(|_| facts.named.contains(&(l.start, l.pid as u32))));
+        // Ours has the newest name that the events tell, the original's span an older one of the same thread.
+        let newest = |l: &Line| user(l).filter(|_| facts.has_newest_name(l));
+        let older = |l: &Line| user(l).filter(|_| facts.had_name(l));
+        self.pair("name of a thread", older, newest);
+        let ended = |l: Line| Line { start: 0, dur: l.end(), ..l };
+        let from_name = |l: &Line| newest(l).map(ended).filter(|_| facts.named.contains(&(l.start, l.pid as u32)));
+        self.pair("name of a thread", |l| older(l).map(ended), from_name);
         self.only_ours("name of a thread", |l| user(l).is_some() && facts.named.contains(&(l.end(), l.pid as u32)));
     }
 
@@ -217,7 +294,7 @@ impl Unequal {
         let unnamed = |l: &Line| (l.event == RUNNABLE as i32).then(|| Line { name: String::new(), ..l.clone() });
         self.pair("wakeup from the value that `clone` returns", unnamed, unnamed);
         self.only_theirs("wakeup from the value that `clone` returns", |l| {
-            l.event == RUNNABLE as i32 && l.name == "runnable" && !facts.woken.contains(&(l.start, l.arg as u32))
+            l.event == RUNNABLE as i32 && l.name == "runnable" && !facts.woken.contains_key(&(l.start, l.arg as u32))
         });
         let wakeup = |l: &Line| l.event == WAKEUP_ARC;
         let ended = |l: &Line| wakeup(l).then(|| Line { start: 0, dur: l.end(), ..l.clone() });
@@ -245,12 +322,20 @@ impl Unequal {
         let begun = |l: &Line| wait(l).filter(|l| l.event == WAIT_CPU).map(|l| Line { dur: 0, ..l });
         let late = |l: &Line| begun(l).map(|l| Line { start: l.start - 2, ..l }).filter(|_| facts.old_scheduler);
         self.pair("scheduler before Linux 6", late, begun);
-        let woken_in_it =
-            |l: &Line| l.is_wait() && facts.old_scheduler && facts.woken.contains(&(l.end(), l.pid as u32));
-        self.only_theirs("scheduler before Linux 6", woken_in_it);
-        self.only_ours("reason of a wait", |l| {
-            l.is_wait() && l.event != WAIT_CPU && facts.woken.contains(&(l.end(), l.pid as u32))
+        let from_worker = |l: &Line| facts.waker(l).is_some_and(|waker| waker.starts_with(WORKER));
+        let unsaid = |l: &Line| ended(l).map(|l| Line { event: 0, name: String::new(), ..l });
+        self.pair(
+            "wakeup by a thread of the kernel",
+            |l| unsaid(l).filter(|_| l.name == "wait_pipe" && from_worker(l)),
+            |l| unsaid(l).filter(|_| l.event != WAIT_CPU && from_worker(l)),
+        );
+        self.only_theirs("scheduler before Linux 6", |l| {
+            l.is_wait() && facts.woken_in_scheduler.contains(&(l.end(), l.pid as u32))
         });
+        // The original knows of such a rest only when it ends.
+        self.only_ours("interrupt inside a softirq", |l| l.is_wait() && facts.waker(l) == Some("BH:hi"));
+        self.only_ours("reason not known", |l| l.event == WAIT_UNKNOWN && facts.is_untold(l));
+        self.only_ours("reason of a wait", |l| l.is_wait() && l.event != WAIT_CPU && facts.is_untold(l));
     }
 }
 
@@ -261,10 +346,10 @@ fn spans_of_the_originals_events_are_the_originals_spans() {
         let (Some(events), Some(theirs)) = (events, theirs) else { continue };
         let events = read(&mut &events[..]).unwrap();
         assert_eq!(events.meta.quality, [""; 0]);
-        let facts = Facts::new(&events.events);
+        let theirs = json::read(&mut &theirs[..]).unwrap();
+        let facts = Facts::new(&events, &lines(&theirs));
         let (ours, tally) = build(events);
         assert_eq!((check(&ours, &[], &tally), tally.late), (Vec::new(), 0));
-        let theirs = json::read(&mut &theirs[..]).unwrap();
         assert_eq!(theirs.meta.quality, [""; 0]);
         let all = theirs.spans.len();
         let mut unequal = Unequal::new(lines(&theirs), lines(&ours));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask bench`: what tracing costs, as the tables of docs/overhead.md.
+//! `cargo xtask bench`: what tracing, the stages and the page cost, as the tables of docs/overhead.md.
 
 mod instructions;
 mod native;
 mod traces;
 mod content;
+mod stages;
+mod page;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -19,18 +21,56 @@ use crate::{place, progress};
 /// Transitions per second and core for which the share of CPU and memory is computed.
 const BUSY: f64 = 200_000.0;
 
-/// Measures everything and prints the tables.
-pub fn run() -> Result<()> {
+/// What to measure.
+#[derive(clap::Args)]
+pub struct BenchArgs {
+    /// One part only
+    part: Option<Part>,
+    /// The raw trace whose blocks the stages and the page get [default: the longest that earlier commands have left]
+    #[arg(long, value_name = "FILE")]
+    raw: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Part {
+    /// From raw file to page; needs no VM
+    Stages,
+    /// The page in a browser; needs no VM
+    Page,
+}
+
+/// Measures everything, or one part, and prints the tables.
+pub fn run(args: &BenchArgs) -> Result<()> {
     let dir = place::made(place::target().join("bench"))?;
-    let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
-    let instructions = instructions::measure(&costs, &dir)?;
-    let native = native::measure()?;
-    let traces = traces::record(&costs, &dir)?;
-    let date = progress::output(Command::new("date").args(["--utc", "+%F"]))?;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{date}, {}\n", machine()?)?;
-    write!(out, "{instructions}\n{native}\n{traces}\n{}", share(&native, &traces))?;
+    if args.part.is_none() {
+        tracing(&dir)?;
+    }
+    if !matches!(args.part, Some(Part::Page)) {
+        let stages = stages::measure(args.raw.as_deref(), &dir)?;
+        write!(std::io::stdout().lock(), "{}\n{stages}\n", title()?)?;
+    }
+    if !matches!(args.part, Some(Part::Stages)) {
+        let pages = page::measure(args.raw.as_deref(), &dir)?;
+        write!(std::io::stdout().lock(), "{}\n{pages}", title()?)?;
+    }
     Ok(())
+}
+
+/// What tracing costs.
+fn tracing(dir: &Path) -> Result<()> {
+    let costs = compile(&place::checkout().join("tests/vm/costs.c"), dir)?;
+    let instructions = instructions::measure(&costs, dir)?;
+    let native = native::measure()?;
+    let traces = traces::record(&costs, dir)?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}\n{instructions}\n{native}\n{traces}\n{}", title()?, share(&native, &traces))?;
+    Ok(())
+}
+
+/// Date and machine.
+fn title() -> Result<String> {
+    let date = progress::output(Command::new("date").args(["--utc", "+%F"]))?;
+    Ok(format!("{date}, {}\n", machine()?))
 }
 
 /// What [`BUSY`] transitions per second take of a core and of memory.

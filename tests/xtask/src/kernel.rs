@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use clap::ValueEnum;
 
+pub use source::git;
+
 use crate::place::{self, Key};
 use crate::progress;
 use crate::toolchain::Toolchain;
@@ -162,7 +164,7 @@ impl Kernel {
 }
 
 /// The files of a folder whose names end in `suffix`, in the order of their names.
-fn files_in(dir: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
+pub fn files_in(dir: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(dir).with_context(|| format!("{}", dir.display()))?;
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     files.retain(|path| path.to_string_lossy().ends_with(suffix));

@@ -16,9 +16,11 @@ mod guest;
 mod vm;
 mod demo;
 mod test;
+mod port;
 mod bench;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -44,10 +46,25 @@ enum Task {
     Test,
     /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too: 1 h
     Soak,
-    /// Print what tracing costs: instructions, nanoseconds, bytes
-    Bench,
+    /// Work on the kernel patches
+    #[command(subcommand)]
+    Patches(Patches),
+    /// Print what tracing costs, instructions, nanoseconds, bytes; how fast a page is made, and how fast it is
+    Bench(bench::BenchArgs),
     /// Write manual pages and completions below target/share, for packages
     Man,
+}
+
+#[derive(Subcommand)]
+enum Patches {
+    /// Apply the series to another kernel's source: 0 if all fits, 3 if some of it needs a hand
+    Port {
+        /// The source; it is not changed
+        tree: PathBuf,
+        /// New folder for the series that comes out, and for hunks that do not fit
+        #[arg(long, default_value = "target/ported")]
+        out: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -56,7 +73,8 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::run(&args),
         Task::Test => test::run(),
         Task::Soak => test::soak(),
-        Task::Bench => bench::run().map(|()| 0),
+        Task::Patches(Patches::Port { tree, out }) => port::run(&tree, &out),
+        Task::Bench(args) => bench::run(&args).map(|()| 0),
         Task::Man => man::run().map(|share| {
             eprintln!("xtask: man: {}", share.display());
             0

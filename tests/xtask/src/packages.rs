@@ -26,6 +26,7 @@ const KERNEL: &[&str] = &[
     "rsync",
     "make",
     "git",
+    "patch",
     "gcc",
     "libc6-dev",
 ];

@@ -24,6 +24,8 @@ pub const RUNNABLE: u16 = 0x206;
 pub const IPI: u16 = 0x207;
 /// The idle loop enters a low-power state: the mwait hint, or one of the `IDLE_*` values.
 pub const MWAIT: u16 = 0x208;
+/// The CPU's frequency since the tick before, MHz.
+pub const FREQUENCY: u16 = 0x209;
 /// First 32-bit user mark, text in base 40; `MARK_A + 1`, `+ 2` are marks b and c.
 pub const MARK_A: u16 = 0x20a;
 /// User mark with a number.
@@ -31,6 +33,23 @@ pub const MARK_D: u16 = 0x20d;
 /// Last of the point events with one argument word.
 pub const SPECIAL_LAST: u16 = 0x27f;
 
+/// A packet that the filter takes is received: its [`crate::abi::packet::hash`].
+pub const RX_PACKET: u16 = 0x214;
+/// And sent.
+pub const TX_PACKET: u16 = 0x215;
+/// A store wakes the idle CPU in the argument, which watches that word.
+pub const MONITOR_STORE: u16 = 0x21e;
+/// Such a wait, by polling, ends.
+pub const MONITOR_EXIT: u16 = 0x21f;
+/// The running task ends: its exit code, as `wait` reports it.
+pub const EXIT: u16 = 0x220;
+/// A tick interrupted a program at this address: two words, low half first.
+pub const PC_USER: u16 = 0x280;
+/// The same of the kernel.
+pub const PC_KERNEL: u16 = 0x281;
+
+/// [`MWAIT`] argument of an idle CPU that does not sleep: it polls for work.
+pub const IDLE_POLL: u32 = 253;
 /// [`MWAIT`] argument of the `hlt` instruction.
 pub const IDLE_HLT: u32 = 254;
 /// [`MWAIT`] argument of idling through an I/O port.
@@ -54,14 +73,19 @@ pub const IRQ_RETURN: u16 = 0x700;
 pub const SYSCALL: u16 = 0x800;
 /// Return from system call n with the low 32 bits of its value: `SYSCALL_RETURN + n`.
 pub const SYSCALL_RETURN: u16 = 0xa00;
-/// Return from the task's open system call, whose number the kernel has forgotten (`rt_sigreturn`), with the low 32
-/// bits of its value.
+/// Return from the task's open system call, with the low 32 bits of its value: of `rt_sigreturn`, whose number the
+/// kernel has forgotten, and of 32-bit calls.
 pub const OPEN_RETURN: u16 = 0xbff;
 /// Return of a value v in -128..=127 from the task's open system call, no word: `SMALL_RETURN + 128 + v`.
 pub const SMALL_RETURN: u16 = 0xc00;
 
 /// The scheduler is entered.
 pub const SCHED: u16 = 0xdff;
+/// 32-bit system call n below 511, with one [`crate::abi::word::Call`] word: `SYSCALL32 + n`. Its return is
+/// [`OPEN_RETURN`] or [`SMALL_RETURN`].
+pub const SYSCALL32: u16 = 0xe00;
+/// Last of the 32-bit system calls.
+pub const SYSCALL32_LAST: u16 = 0xffe;
 /// The scheduler is left.
 pub const SCHED_RETURN: u16 = 0xfff;
 
@@ -85,12 +109,14 @@ pub struct TaskState(pub u32);
 impl TaskState {
     /// Low half when the task is in no system call, or the kernel cannot tell.
     pub const NO_CALL: u16 = 0xffff;
+    /// What is added to the number of a 32-bit system call.
+    pub const COMPAT: u16 = 0x400;
 
-    /// The number of the system call the task is in, if any.
+    /// The number of the system call the task is in, if any; of a 32-bit one plus [`TaskState::COMPAT`].
     pub const fn open_call(self) -> Option<u16> {
         match self.0 as u16 {
-            Self::NO_CALL => None,
-            nr => Some(nr),
+            nr @ (0..0x200 | Self::COMPAT..0x5ff) => Some(nr),
+            _ => None,
         }
     }
 }
@@ -104,10 +130,12 @@ pub const fn argument_words(event: u16) -> Option<usize> {
         TASK => Some(TASK_WORDS),
         NAME => Some(NAME_WORDS),
         SPECIAL..=SPECIAL_LAST => Some(1),
+        PC_USER | PC_KERNEL => Some(2),
         SOFTIRQ..=0x31f => Some(0),
         TRAP..=0x7ff => Some(0),
         SYSCALL..=0xbff => Some(1),
         SMALL_RETURN..=0xcff => Some(0),
+        SYSCALL32..=SYSCALL32_LAST => Some(1),
         SCHED | SCHED_RETURN => Some(0),
         _ => None,
     }

@@ -8,4 +8,5 @@ pub mod event;
 pub mod block;
 pub mod counter;
 pub mod command;
+pub mod packet;
 pub mod user;

@@ -33,6 +33,8 @@ struct Args {
     root: PathBuf,
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    form: spans::Form,
 }
 
 const EXAMPLES: [&str; 2] =
@@ -55,7 +57,7 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (path, offset) = maps.find(thread, pc)?;
         Some(programs.function(path, offset))
     });
-    spans::write(&spans)?;
+    spans::write(&spans, args.form)?;
     for unread in &programs.unread {
         cli::say(format_args!("samptoname_u: {unread}"));
     }

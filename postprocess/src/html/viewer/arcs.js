@@ -13,6 +13,25 @@ class Arcs {
     this.context = context;
     /** Those drawn, from end to end. @type {Spot[]} */
     this.drawn = [];
+    this.reaches = new Map([app.wakeups, app.ipis].map((lane) => [lane, new Reach(app.store, lane)]));
+  }
+
+  /**
+   * The longest arcs that reach into the view, at most ARC_MOST.
+   * @param {Lane} lane
+   */
+  longest(lane) {
+    const { store, view } = this.app;
+    const { dur } = store;
+    const end = seekStart(store.start, lane.ids, 0, lane.ids.length, view.t1);
+    /** @type {number[]} */
+    let found = [];
+    for (let least = view.width; found.length < ARC_MOST && least > ARC_LEAST / 2; least /= 2) {
+      const wide = Math.max(least, ARC_LEAST) / view.scale;
+      found = this.reaches.get(lane)?.find(0, end, view.t0, wide).map((k) => lane.ids[k]) ?? [];
+    }
+    if (found.length > ARC_MOST) found.sort((a, b) => dur[b] - dur[a]).length = ARC_MOST;
+    return found;
   }
 
   /**
@@ -24,21 +43,15 @@ class Arcs {
    */
   draw(lane, groups, color, dashed) {
     const { context: c } = this;
-    const { store, view } = this.app;
-    const found = [];
-    for (let k = firstInLane(lane, 0, view.t0); k < lane.ids.length; k++) {
-      const i = lane.ids[k];
-      if (store.start[i] >= view.t1) break;
-      if (store.dur[i] * view.scale >= ARC_LEAST && store.start[i] + store.dur[i] > view.t0) found.push(i);
-    }
-    if (found.length > ARC_MOST) found.sort((a, b) => store.dur[b] - store.dur[a]).length = ARC_MOST;
-    c.fillStyle = color;
+    const { view, focus, palette } = this.app;
+    const found = this.longest(lane);
     for (const group of groups) {
       const items = view.itemsOf.get(group);
       if (!items) continue;
       for (const i of found) {
         const from = items[group.rowOf(i)];
         const to = items[group.targetRow(i)];
+        c.fillStyle = focus.shows(i) ? color : palette.css.grey;
         if (to) this.arc(i, from ?? to, to, dashed);
       }
     }
@@ -52,10 +65,10 @@ class Arcs {
     const { context: c } = this;
     const { store, view, groups, palette } = this.app;
     c.fillStyle = c.strokeStyle = palette.css.chain;
-    for (const items of groups.map((group) => view.itemsOf.get(group))) {
+    for (const group of groups) {
+      const items = view.itemsOf.get(group);
+      if (!items) continue;
       chain.forEach(({ arc }, step) => {
-        const group = items?.[0]?.group;
-        if (!group) return;
         const from = items[group.rowOf(arc)];
         const to = items[group.targetRow(arc)];
         if (to) this.arc(arc, from ?? to, to, false);
@@ -64,8 +77,8 @@ class Arcs {
         if (!from || !ran) return;
         c.lineWidth = 3;
         c.beginPath();
-        c.moveTo(view.x(store.start[before] + store.dur[before]), view.top(ran) + ran.h / 2);
-        c.lineTo(view.x(store.start[arc]), view.top(from) + from.h / 2);
+        c.moveTo(view.x(store.start[before] + store.dur[before]), view.middle(ran));
+        c.lineTo(view.x(store.start[arc]), view.middle(from));
         c.stroke();
       });
     }
@@ -77,8 +90,8 @@ class Arcs {
     const { store, view } = this.app;
     const x0 = view.x(store.start[i]);
     const x1 = view.x(store.start[i] + store.dur[i]);
-    const y0 = view.top(from) + from.h / 2;
-    const y1 = view.top(to) + to.h / 2;
+    const y0 = view.middle(from);
+    const y1 = view.middle(to);
     const same = y0 === y1;
     const cx = same ? (x0 + x1) / 2 : x1;
     const cy = same ? y0 - from.h * 0.9 : y0;
@@ -87,8 +100,10 @@ class Arcs {
     c.quadraticCurveTo(cx, cy, x1, y1);
     c.setLineDash([]);
     c.strokeStyle = this.app.palette.css.back;
-    c.lineWidth = 3.5;
+    c.lineWidth = 3;
+    c.globalAlpha = 0.75;
     c.stroke();
+    c.globalAlpha = 1;
     c.setLineDash(dashed ? [4, 3] : []);
     c.strokeStyle = c.fillStyle;
     c.lineWidth = 1.5;

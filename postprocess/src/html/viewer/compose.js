@@ -4,13 +4,22 @@
 // A row looks the same on all lines of pixels in a zone, so it is composed as one line for each. From the edge of a
 // row to its middle: `outer` is reached by kernel execution only, `inner` also by user execution, `core` also by waits,
 // `line` by idling. A span of one pixel and more is drawn as it is. Shorter spans are gathered pixel by pixel: each
-// zone gets as much colour as there is time in it, and a dot below the row says so.
+// zone gets as much colour as there is time in it, and a dot below the row says so. What a line of pixels cannot
+// show, names and curves, is listed on the way for the overlay.
 "use strict";
 
 /** The least colour, of 256, that a pixel shows for the shortest moment of activity. */
 const LEAST_COLOR = 28;
 /** Dashes of low power in CSS pixels. */
 const DASH = 5;
+/** Spans at least so wide in CSS pixels are listed for their names, and for their curves. */
+const NAME_ROOM = 22;
+const CURVE_ROOM = 8;
+/** A dot of Morse code in CSS pixels, and how many letters stand at the end of a wait. */
+const MORSE_DOT = 2;
+const MORSE_LETTERS = 3;
+
+/** A span drawn on a row, in CSS pixels. @typedef {{i: number, x: number, w: number, item: Item}} Drawn */
 
 class RowLines {
   /** Device pixels in a line, and in a CSS pixel. */
@@ -26,8 +35,18 @@ class RowLines {
   constructor(app) {
     this.app = app;
     this.summary = new Summary();
-    /** Spans with room for text, found on the way. @type {{i: number, x: number, w: number, item: Item}[]} */
+    /** Spans with room for text. @type {Drawn[]} */
     this.roomy = [];
+    /** Spans that are curves or hatched. @type {Drawn[]} */
+    this.curves = [];
+    /** Whether only what is searched or highlighted keeps its colour. */
+    this.greys = false;
+  }
+
+  /** Begins a picture. */
+  begin() {
+    this.roomy.length = 0;
+    this.curves.length = 0;
   }
 
   /** @param {number} w @param {number} ratio */
@@ -38,21 +57,27 @@ class RowLines {
   }
 
   /**
-   * Composes a row; while something is looked for, all in grey and then what matches in colour.
+   * Composes a row; while something is looked for or highlighted, all in grey and then that in colour.
    * @param {Item} item
    * @param {Uint32Array} empty
    */
   compose(item, empty) {
-    const { search } = this.app;
+    const { focus } = this.app;
     for (const line of [this.outer, this.inner, this.core, this.line, this.dots]) line.set(empty);
+    this.greys = !focus.showsRow(item.group, item.row);
     this.composeWaits(item);
     this.composeExecution(item);
-    if (search.active) this.composeFound(item);
+    if (this.greys) this.composeFound(item);
+  }
+
+  /** Whether a span keeps its colour. @param {number} i */
+  colors(i) {
+    return !this.greys || this.app.focus.shows(i);
   }
 
   /** @param {Item} item */
   composeExecution(item) {
-    const { store, view, palette, search } = this.app;
+    const { store, view, palette } = this.app;
     const { start, dur } = store;
     const { group, row } = item;
     const { ids, first } = group.exec;
@@ -66,7 +91,7 @@ class RowLines {
       const x = (start[i] - t0) * scale;
       const w = dur[i] * scale;
       if (w >= 1) {
-        this.exact(i, Math.round(x), Math.round(x + w), search.shows(i), item);
+        this.exact(i, Math.round(x), Math.round(x + w), item);
         k++;
         continue;
       }
@@ -76,7 +101,7 @@ class RowLines {
       if (next - 1 > k && dur[ids[next - 1]] * scale >= 1) next--;
       next = SummaryTree.roundedEnd(k, next);
       group.tree.query(k, next, this.summary);
-      this.gathered(px, scale, search.active, palette);
+      this.gathered(px, scale, palette);
       k = next;
     }
   }
@@ -86,16 +111,20 @@ class RowLines {
    * @param {number} i
    * @param {number} from
    * @param {number} to
-   * @param {boolean} colored
    * @param {Item} item
    */
-  exact(i, from, to, colored, item) {
+  exact(i, from, to, item) {
     const { store, palette } = this.app;
     const kind = store.kind[i];
     const a = Math.max(from, 0);
     const b = Math.min(to, this.w);
     if (b <= a) return;
-    const color = colored ? palette.pixelOf(store, i) : palette.grey;
+    const drawn = { i, x: a / this.ratio, w: (b - a) / this.ratio, item };
+    if ((kind === Kind.C_EXIT || kind === Kind.LOST) && drawn.w >= CURVE_ROOM) {
+      this.curves.push(drawn);
+      return;
+    }
+    const color = this.colors(i) ? palette.pixelOf(store, i) : palette.grey;
     if (kind === Kind.LOW_POWER) this.dash(a, b, from, color);
     else this.line.fill(color, a, b);
     if (kind <= Kind.LOW_POWER) return;
@@ -103,7 +132,7 @@ class RowLines {
     this.inner.fill(color, a, b);
     if (isKernel(kind)) this.outer.fill(color, a, b);
     if (to - from >= 4 * this.ratio && from >= 0) this.edge(from, kind, color);
-    if (b - a >= 22 * this.ratio) this.roomy.push({ i, x: a / this.ratio, w: (b - a) / this.ratio, item });
+    if (drawn.w >= NAME_ROOM) this.roomy.push(drawn);
   }
 
   /** A darker first pixel, so that neighbours can be told apart. @param {number} x @param {number} kind @param {number} color */
@@ -126,11 +155,11 @@ class RowLines {
    * Draws what this.summary says into one pixel.
    * @param {number} px
    * @param {number} scale device pixels per unit of time
-   * @param {boolean} grey
    * @param {Palette} palette
    */
-  gathered(px, scale, grey, palette) {
+  gathered(px, scale, palette) {
     if (px >= this.w) return;
+    const grey = this.greys;
     const { store } = this.app;
     const { idle, user, kernel, userSpan, kernelSpan } = this.summary;
     if (idle > 0) this.line[px] = grey ? palette.grey : palette.pixels[Kind.IDLE][0];
@@ -155,7 +184,7 @@ class RowLines {
 
   /** @param {Item} item */
   composeWaits(item) {
-    const { store, view, palette, search } = this.app;
+    const { store, view, palette } = this.app;
     const { start, dur } = store;
     const { waits } = item.group;
     const { t0, t1 } = view;
@@ -172,17 +201,41 @@ class RowLines {
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
       if (b <= a) continue;
-      const color = search.shows(i) ? palette.waitPixel(store, i) : palette.grey;
-      this.core.fill(color, a, b);
-      this.line.fill(color, a, b);
+      this.wait(i, from, to, this.colors(i) ? palette.waitPixel(store, i) : palette.grey);
+    }
+  }
+
+  /**
+   * A wait between two device pixels: a line that ends in the letter of its reason, in Morse code; bold throughout if
+   * there is no room for the letter.
+   * @param {number} i
+   * @param {number} from
+   * @param {number} to
+   * @param {number} color
+   */
+  wait(i, from, to, color) {
+    const { store } = this.app;
+    const dot = Math.max(Math.round(MORSE_DOT * this.ratio), 1);
+    const code = MORSE[store.events[store.event[i]] - WAIT_A];
+    const strokes = morseStrokes(code);
+    const letter = strokes.at(-1)?.end ?? 0;
+    const letters = Math.min(Math.floor((to - from) / ((letter + 3) * dot)), MORSE_LETTERS);
+    const fill = (/** @type {Uint32Array} */ zone, /** @type {number} */ a, /** @type {number} */ b) => {
+      if (b > 0 && a < this.w) zone.fill(color, Math.max(a, 0), Math.min(b, this.w));
+    };
+    fill(this.line, from, to);
+    if (letters === 0) fill(this.core, from, to);
+    for (let k = 1; k <= letters; k++) {
+      const at = to - k * (letter + 3) * dot;
+      for (const stroke of strokes) fill(this.core, at + stroke.begin * dot, at + stroke.end * dot);
     }
   }
 
   /** Matches, each at least one CSS pixel wide. @param {Item} item */
   composeFound(item) {
-    const { store, view, palette, search } = this.app;
+    const { store, view, palette, focus } = this.app;
     const { start, dur, kind } = store;
-    const lane = search.laneOf(item.group);
+    const lane = focus.laneOf(item.group);
     const { t0, t1 } = view;
     const scale = view.scale * this.ratio;
     const least = Math.max(Math.round(this.ratio), 1);
@@ -194,11 +247,11 @@ class RowLines {
       const to = Math.max(Math.round((start[i] + dur[i] - t0) * scale), from + least);
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
-      if (b > a) {
-        const color = kind[i] === Kind.WAIT ? palette.waitPixel(store, i) : palette.pixelOf(store, i);
+      if (b > a && kind[i] === Kind.WAIT) this.wait(i, from, to, palette.waitPixel(store, i));
+      else if (b > a) {
+        const color = palette.pixelOf(store, i);
         this.line.fill(color, a, b);
-        if (kind[i] === Kind.WAIT) this.core.fill(color, a, b);
-        else if (kind[i] > Kind.LOW_POWER) {
+        if (kind[i] > Kind.LOW_POWER) {
           this.core.fill(color, a, b);
           this.inner.fill(color, a, b);
         }
@@ -212,4 +265,22 @@ class RowLines {
       k = next;
     }
   }
+}
+
+/** Strokes of each code, in dots from its begin. @type {Map<string, {begin: number, end: number}[]>} */
+const MORSE_STROKES = new Map();
+
+/** @param {string} code dots and dashes */
+function morseStrokes(code) {
+  let strokes = MORSE_STROKES.get(code);
+  if (!strokes) {
+    let at = 0;
+    strokes = [...code].map((sign) => {
+      const begin = at;
+      at += sign === "-" ? 4 : 2;
+      return { begin, end: at - 1 };
+    });
+    MORSE_STROKES.set(code, strokes);
+  }
+  return strokes;
 }

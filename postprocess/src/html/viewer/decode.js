@@ -14,15 +14,16 @@ const PAGE_VERSION = 1;
  * @typedef {{rows: number, cpus: number[], pids: number[], events: number[], groups: PartGroup[]}} Layout
  * @typedef {{version: number, chunkBytes: number, title: string, tracebase: string, cpuModel: string, host: string,
  *   kernel: string, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
- *   names: string[], layout: Layout}} Meta
- * @typedef {Uint8Array | Uint16Array | Uint32Array | Float64Array} Column
+ *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
+ *   layout: Layout}} Meta
+ * @typedef {Uint8Array | Uint16Array | Uint32Array | Int16Array | Int32Array | Float64Array} Column
  */
 
 /**
  * All spans, ordered by start, then longest first. Times count 10 ns from the base minute; `cpu`, `pid` and `event`
- * are indexes into `cpus`, `pids` and `events`.
+ * are indexes into `cpus`, `pids` and `events`; `kinds` are those that any span has.
  * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
- *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, names: string[], cpus: number[],
+ *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
  *   pids: number[], events: number[], threads: Map<number, string>, meta: Meta}} Store
  */
 
@@ -47,18 +48,28 @@ async function readStore(page) {
   for (const field of ["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]) {
     columns[field] = emptyColumn(layout, field);
   }
+  const unpackers = new Unpackers();
+  const started = (/** @type {PartGroup | undefined} */ group) => group?.parts.map((part) => unpackers.unpack({
+    pieces: slices(chunks, meta.chunkBytes, part.offset, part.bytes), width: part.width, wide: part.wide, rows: group.rows,
+  })) ?? [];
   let first = 0;
-  for (const group of layout.groups) {
-    const parts = group.parts.map((part) => inflate(slices(chunks, meta.chunkBytes, part.offset, part.bytes)));
+  let next = started(layout.groups[0]);
+  for (const [g, group] of layout.groups.entries()) {
+    const now = next;
+    next = started(layout.groups[g + 1]);
     for (const [k, part] of group.parts.entries()) {
-      unpack(await parts[k], part, columns[part.field].subarray(first, first + group.rows));
+      const values = await now[k];
+      if (!values) throw new Error(`column ${part.field} is damaged`);
+      const rows = () => columns[part.field].subarray(first, first + group.rows);
+      while (!fill(rows(), values, part)) columns[part.field] = widened(columns[part.field]);
     }
     addUp(/** @type {Float64Array} */ (columns.start).subarray(first, first + group.rows));
     first += group.rows;
   }
+  unpackers.end();
   const store = /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
-    kind: new Uint8Array(layout.rows), threads: new Map(),
+    kind: new Uint8Array(layout.rows), kinds: new Set(), threads: new Map(),
   }));
   classify(store);
   nameThreads(store);
@@ -76,17 +87,26 @@ function bytesOfBase64(text) {
 }
 
 /**
- * The smallest array that holds a column: starts and wide values need doubles.
+ * The smallest array that may hold a column: sums of differences need doubles, RPCs can be negative; values too wide for
+ * their part mostly fit into 32 bits.
  * @param {Layout} layout
  * @param {string} field
  * @returns {Column}
  */
 function emptyColumn(layout, field) {
   const parts = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field));
-  if (field === "start" || parts.some((part) => part.wide > 0)) return new Float64Array(layout.rows);
-  const width = Math.max(1, ...parts.map((part) => part.width));
+  const wide = parts.some((part) => part.wide > 0);
+  const small = parts.every((part) => part.width === 1);
+  if (field === "rpc" && wide) return small ? new Int16Array(layout.rows) : new Int32Array(layout.rows);
+  if (field === "start") return new Float64Array(layout.rows);
+  const width = wide ? 4 : Math.max(1, ...parts.map((part) => part.width));
   return width === 1 ? new Uint8Array(layout.rows) : width === 2 ? new Uint16Array(layout.rows)
     : new Uint32Array(layout.rows);
+}
+
+/** The same values where wider ones have room. @param {Column} column @returns {Column} */
+function widened(column) {
+  return column instanceof Int16Array ? Int32Array.from(column) : Float64Array.from(column);
 }
 
 /**
@@ -107,37 +127,23 @@ function slices(chunks, chunkBytes, offset, bytes) {
   return pieces;
 }
 
-/** @param {Uint8Array[]} pieces */
-async function inflate(pieces) {
-  const stream = new Blob(/** @type {BlobPart[]} */ (pieces)).stream();
-  const plain = stream.pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(plain).arrayBuffer());
-}
-
 /**
- * Puts byte planes together.
- * @param {Uint8Array} bytes
- * @param {Part} part
+ * Puts the values of a part into a column; false if one of them does not fit there.
  * @param {Column} out
+ * @param {Values} values
+ * @param {Part} part
  */
-function unpack(bytes, part, out) {
-  const n = out.length;
-  if (bytes.length !== n * part.width + part.wide * 8) throw new Error(`column ${part.field} is damaged`);
-  if (part.width === 1) out.set(bytes.subarray(0, n));
-  else if (part.width === 2) for (let i = 0; i < n; i++) out[i] = bytes[i] | (bytes[n + i] << 8);
-  else {
-    for (let i = 0; i < n; i++) {
-      out[i] = (bytes[i] | (bytes[n + i] << 8) | (bytes[2 * n + i] << 16) | (bytes[3 * n + i] << 24)) >>> 0;
-    }
-  }
-  if (part.wide === 0) return;
+function fill(out, { narrow, wide }, part) {
+  out.set(narrow);
   const escape = 2 ** (8 * part.width) - 1;
-  const wide = new DataView(bytes.buffer, bytes.byteOffset + n * part.width);
-  for (let i = 0, at = 0; i < n; i++) {
-    if (out[i] !== escape) continue;
-    out[i] = wide.getInt32(at + 4, true) * 2 ** 32 + wide.getUint32(at, true);
-    at += 8;
+  let i = -1;
+  for (const value of wide) {
+    i = narrow.indexOf(escape, i + 1);
+    if (i < 0) throw new Error(`column ${part.field} is damaged`);
+    out[i] = value;
+    if (out[i] !== value) return false;
   }
+  return true;
 }
 
 /** Turns differences into sums. @param {Float64Array} values */
@@ -148,12 +154,17 @@ function addUp(values) {
 
 /** @param {Store} store */
 function classify(store) {
-  const { n, kind, event, pid, arg, events, pids } = store;
+  const { n, kind, event, cpu, pid, arg, events, cpus, pids } = store;
   const byEvent = Uint8Array.from(events, kindOfEvent);
+  const present = new Uint8Array(KIND_NAMES.length);
   for (let i = 0; i < n; i++) {
     const k = byEvent[event[i]];
-    kind[i] = k === Kind.USER ? kindOfSpan(k, events[event[i]], pids[pid[i]], arg[i]) : k;
+    if (k === Kind.USER) kind[i] = kindOfUser(events[event[i]], pids[pid[i]], arg[i]);
+    // Time in a queue lies on no CPU; the event of entering one does.
+    else kind[i] = k === Kind.QUEUE && cpus[cpu[i]] >= 0 ? Kind.POINT : k;
+    present[kind[i]] = 1;
   }
+  for (const [k, is] of present.entries()) if (is === 1) store.kinds.add(k);
 }
 
 /**

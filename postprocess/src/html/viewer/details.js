@@ -2,6 +2,9 @@
 // Text beside the picture: the selected span in full, the legend, the banner, the help sheet.
 "use strict";
 
+/** Flag of a trace whose beginning was overwritten. */
+const FLAG_WRAPPED = 0x40;
+
 /**
  * An element with text in it. All text from a trace passes through here or is set as textContent.
  * @param {string} tag
@@ -56,14 +59,18 @@ function tableOf(heads, lines) {
 }
 
 /**
- * Shows everything about the selected span, else what the measured range holds; hides the panel if there is neither.
+ * Shows the selected note, else the selected span, else the table of what is in sight, else what the measured range
+ * holds; hides the panel if there is nothing of these.
  * @param {App} app
  * @param {HTMLElement} panel
  */
 function showDetails(app, panel) {
-  const { selected, measured } = app;
-  panel.hidden = selected < 0 && !measured;
-  if (selected >= 0) showSpan(app, panel);
+  const { selected, measured, listing } = app;
+  const note = app.notes.selected;
+  panel.hidden = selected < 0 && !measured && !note && !listing;
+  if (note) showNote(app, panel, note);
+  else if (selected >= 0) showSpan(app, panel);
+  else if (listing) showList(app, panel);
   else if (measured) showTotals(app, panel, measured.from, measured.to);
 }
 
@@ -80,6 +87,8 @@ function showSpan(app, panel) {
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
     actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
     actionButton("All like this (H)", "Search this name", () => app.searchName(store.name[selected])),
+    actionButton("Note (M)", "Put a note on this span", () => annotate(app)),
+    actionButton("Measure (R)", "Sum up the time of this span", () => measureSelected(app, false)),
   );
 }
 
@@ -115,72 +124,83 @@ function detailsOf(store, i) {
   return lines;
 }
 
-/** @param {App} app @param {HTMLElement} element */
-function showLegend(app, element) {
-  const { css } = app.palette;
-  /** @type {[string, string, string][]} */
-  const kinds = [
-    ["line", css.idle, "idle"], ["dashes", css.lowPower, "low power"], ["half", css.cexit, "leaving idle"],
-    ["half", css.users[0], "user, by thread"], ["full", css.syscall[0], "system call"], ["full", css.trap[0], "fault"],
-    ["full", css.irq[0], "interrupt"], ["full", css.bh[0], "bottom half"], ["full", css.sched[0], "scheduler"],
-    ["dashes", css.wakeup, "wakeup"],
-  ];
-  const used = new Set();
-  for (const [e, event] of app.store.events.entries()) {
-    if (kindOfEvent(event) === Kind.WAIT) used.add(waitLetter(app.store.events[e]));
-  }
-  const waits = WAITS.filter(([letter]) => used.has(letter));
-  element.replaceChildren(
-    ...kinds.map(([shape, color, text]) => legendEntry(shape, color, text)),
-    ...waits.map(([letter, word]) => legendEntry("wait", app.palette.wait(letter), `${letter}: waits for ${word}`)),
-  );
-}
-
-/** @param {string} shape @param {string} color @param {string} text */
-function legendEntry(shape, color, text) {
-  const entry = document.createElement("span");
-  const swatch = textElement("i", "", shape);
-  swatch.style.setProperty("--color", color);
-  entry.append(swatch, text);
-  return entry;
-}
-
 /** Says above the picture what is missing from it. @param {Store} store @param {HTMLElement} banner */
-function showBanner(store, banner) {
-  const sentences = store.meta.quality.map(shownName);
-  if (store.meta.lost > 0) sentences.unshift(`${store.meta.lost.toLocaleString("en")} events were lost while recording`);
+function showBanner({ meta }, banner) {
+  const missing = meta.quality.map(shownName);
+  if (meta.lost > 0) missing.unshift(`${meta.lost.toLocaleString("en")} events were lost while recording`);
+  const sentences = missing.length > 0 ? [`This trace is not complete: ${missing.join("; ")}.`] : [];
+  if ((meta.flags & FLAG_WRAPPED) !== 0) sentences.push("This is the end of a longer recording: what came before was overwritten.");
   banner.hidden = sentences.length === 0;
-  banner.textContent = `This trace is not complete: ${sentences.join("; ")}.`;
+  banner.textContent = sentences.join(" ");
 }
 
+/** Keys and gestures by what they are for. @type {readonly [string, readonly [string, string][]][]} */
 const HELP = Object.freeze([
-  ["Wheel", "zoom at the pointer"],
-  ["Drag, Shift-wheel, A and D, \u2190 \u2192", "move in time; with Shift, A and D by a page"],
-  ["W and S, + and \u2212", "zoom"],
-  ["0", "whole trace"],
-  ["Alt-wheel, wheel over the labels, \u2191 \u2193", "scroll rows"],
-  ["Click a group", "open or close its rows"],
-  ["Point at a span", "its text below"],
-  ["Click a span", "its details; F zooms to it"],
-  ["B", "why the selected span ran only now: its wakeups, back in time"],
-  ["H", "search the name of the selected span"],
-  ["Shift-drag", "measure a range: its totals, its longest spans; F zooms to it"],
-  ["/", "search; ! for what does not match, min and max for durations; Enter and Shift-Enter go to the next and previous match"],
-  ["U, I", "wakeup arcs, interprocessor interrupts on and off"],
-  ["L", "legend on and off"],
-  ["Esc", "clear what is selected, measured, searched"],
-  ["Dotted below a row", "spans shorter than a pixel, summed up"],
+  ["Move", [
+    ["Wheel, W and S, + and \u2212", "zoom, at the pointer"],
+    ["Drag, Shift-wheel, A and D, \u2190 \u2192", "move in time; A and D with Shift by a page"],
+    ["Drag on the strip above", "move what is in sight over the whole trace"],
+    ["0", "whole trace"],
+    ["Alt-wheel, wheel over the names, \u2191 \u2193, Page Up and Down", "scroll rows"],
+    ["Ctrl-wheel over the names", "higher and lower rows"],
+    ["Home, End", "first and last row"],
+    ["Backspace", "back to where the last jump began"],
+    ["Click a group", "open or close its rows, or show only those that are highlighted"],
+    ["Click a row\u2019s name", "highlight the row, all else turns grey; with the right button all rows named alike; \u2191 \u2193 there go from name to name"],
+  ]],
+  ["Select", [
+    ["Point at a span", "its text below"],
+    ["Click a span", "its details"],
+    [". and ,", "next and previous span on the row"],
+    ["[ and ]", "the span on the row above and below, at the same time"],
+    ["F", "zoom to what is selected or measured"],
+    ["B", "why it ran only now: its wakeups, back in time"],
+    ["H, Shift-right-click", "keep the colour of all spans of its name only, with their total; a second name joins the first"],
+    ["V", "table of what is in sight"],
+    ["Tab, Enter", "through the page's controls, and use one"],
+    ["Esc", "clear what is selected, measured, searched, highlighted"],
+  ]],
+  ["Measure and note", [
+    ["Shift-drag", "measure a range: its totals, its longest spans"],
+    ["R, Shift-R", "measure the selected span; stretch what is measured to it"],
+    ["Shift-click, M", "note on a span, or on what is measured; M again edits its text"],
+    ["Drag a note, or its tip", "move it, or put it on another span"],
+    ["N, Shift-N", "next and previous note"],
+    ["Ctrl and an arrow, Delete", "move the selected note, remove it"],
+  ]],
+  ["Search", [
+    ["/, Ctrl-F", "search a name, or with = or \\( in it, a call: read\\(3\\)=E"],
+    ["!, Aa, min, max", "what does not match; ignore case; bounds of the duration"],
+    ["Enter, Shift-Enter", "next and previous match"],
+    ["41.25, 11:56:41.25", "go to that second, or that time of day; a trailing + or \u2212 shows more or less around it"],
+    ["@@", "the time in sight, to be typed again"],
+  ]],
+  ["Look and keep", [
+    ["1 \u2026 9, with Shift", "show a saved view; save the view"],
+    ["T, C, X", "theme, colour-blind palette, fade the picture"],
+    ["> and <, K", "larger and smaller text, shape of the picture"],
+    ["Marks, Locks, Freq \u2026", "what is drawn; Shift-click goes back"],
+    ["L, U, I", "legend, wakeup arcs, interprocessor interrupts on and off"],
+    ["P, Shift-P", "save a figure as PNG, as SVG"],
+    ["Ctrl-S", "save a copy of this page with its notes and views"],
+    ["?", "this sheet"],
+    ["Dotted below a row", "spans shorter than a pixel, summed up"],
+  ]],
 ]);
 
 /** @param {HTMLDialogElement} dialog */
 function fillHelp(dialog) {
-  const table = document.createElement("table");
-  for (const [key, action] of HELP) {
-    const line = document.createElement("tr");
-    line.append(textElement("th", key), textElement("td", action));
-    table.append(line);
-  }
+  const parts = HELP.flatMap(([what, lines]) => {
+    const table = document.createElement("table");
+    for (const [key, action] of lines) {
+      const line = table.insertRow();
+      line.append(textElement("th", key), textElement("td", action));
+    }
+    const part = document.createElement("section");
+    part.append(textElement("h3", what), table);
+    return [part];
+  });
   const close = textElement("button", "Close");
   close.addEventListener("click", () => dialog.close());
-  dialog.replaceChildren(textElement("h2", "Keys and gestures"), table, close);
+  dialog.replaceChildren(textElement("h2", "Keys and gestures"), ...parts, close);
 }

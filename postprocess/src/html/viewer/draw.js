@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The picture: the composed lines of every row in sight, copied to the pixels they fill.
+// The picture: the composed lines of every row in sight, copied to the pixels they fill. A row's execution stands
+// around the middle of its body; above that lies what was sampled, below it the frequency.
 "use strict";
 
 /** Parts of a row's height, from its middle, that the zones reach. */
 const OUTER_PART = 0.42;
 const INNER_PART = 0.27;
 /** Half heights in CSS pixels. */
-const CORE_HALF = 1.5;
-const LINE_HALF = 0.5;
+const CORE_HALF = 2;
+const LINE_HALF = 1;
 
 class Picture {
   /** Device pixels per CSS pixel. */
@@ -26,6 +27,7 @@ class Picture {
     this.canvas = canvas;
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { alpha: false }));
     this.lines = new RowLines(app);
+    this.strips = new Strips(app);
   }
 
   /**
@@ -44,18 +46,21 @@ class Picture {
     this.backLine = new Uint32Array(this.w);
     this.rowLine = new Uint32Array(this.w);
     this.lines.resize(this.w, ratio);
+    this.strips.resize(this.w, ratio);
   }
 
   draw() {
     const { view, axis } = this.app;
-    this.lines.roomy.length = 0;
+    this.lines.begin();
+    this.strips.begin();
     this.startLines(axis);
     for (let y = 0; y < this.h; y++) this.pixels.set(this.backLine, y * this.w);
     for (const item of view.seen()) {
       if (item.row < 0) continue;
-      const empty = item.row % 2 === 0 ? this.rowLine : this.backLine;
+      const empty = item.even ? this.rowLine : this.backLine;
       this.lines.compose(item, empty);
       this.copyZones(item, empty);
+      this.strips.copy(item, empty, this.pixels, this.h);
     }
     this.context.putImageData(this.image, 0, 0);
   }
@@ -79,13 +84,14 @@ class Picture {
   copyZones(item, empty) {
     const { view } = this.app;
     const { ratio, lines } = this;
-    const h = item.h * ratio;
+    const h = view.bodyHeight(item) * ratio;
+    const middle = Math.round(view.middle(item) * ratio);
     const y0 = view.top(item) * ratio;
     const from = Math.max(Math.round(y0), Math.round(MARKS_HEIGHT * ratio));
-    const to = Math.min(Math.round(y0 + h), Math.round((MARKS_HEIGHT + view.rowsSeen) * ratio));
-    const last = Math.round(y0 + h) - Math.max(Math.round(ratio), 1);
+    const to = Math.min(Math.round(y0 + item.h * ratio), Math.round((MARKS_HEIGHT + view.rowsSeen) * ratio));
+    const last = Math.round(y0 + item.h * ratio) - Math.max(Math.round(ratio), 1);
     for (let y = from; y < to; y++) {
-      const away = Math.abs(y + 0.5 - y0 - h / 2);
+      const away = Math.abs(y + 0.5 - middle);
       const line = away <= LINE_HALF * ratio ? lines.line
         : away <= CORE_HALF * ratio ? lines.core
         : away <= INNER_PART * h ? lines.inner

@@ -126,6 +126,9 @@ function callText(store, i) {
   const name = shownName(store.names[store.name[i]]);
   const kind = store.kind[i];
   if (kind === Kind.SYSCALL) return `${name}(${store.arg[i]})=${returnText(store.ret[i])}`;
+  if (kind === Kind.FREQ) return `${name} ${store.arg[i]} MHz`;
+  if (kind === Kind.MESSAGE) return `${name} ${store.arg[i].toLocaleString("en")} bytes`;
+  if (kind === Kind.LOST && store.arg[i] > 0) return `${name} ${store.arg[i].toLocaleString("en")} events`;
   if (kind === Kind.TRAP || kind === Kind.IRQ || kind === Kind.BH || kind === Kind.POINT) {
     return store.arg[i] === 0 ? name : `${name}(${store.arg[i]})`;
   }

@@ -8,7 +8,8 @@
  */
 
 /**
- * The span under a point in CSS pixels: marks and events first, then execution, arcs, waits.
+ * The span under a point in CSS pixels: what is drawn above the picture first, then samples and frequency, execution,
+ * arcs, waits.
  * @param {App} app
  * @param {number} x
  * @param {number} y
@@ -20,6 +21,8 @@ function hitAt(app, x, y) {
   const spot = overlay.spots.findLast((s) => x >= s.x0 && x <= s.x1 && y >= s.y0 && y <= s.y1);
   if (spot) return { i: spot.i, item, others: 0 };
   const row = item !== null && item.row >= 0 ? item : null;
+  const strip = row ? stripAt(app, row, x, y) : null;
+  if (strip) return strip;
   const executed = row ? executionAt(app, row, x) : null;
   if (executed && !isIdle(app.store.kind[executed.i])) return executed;
   const arc = overlay.arcs.drawn.find((a) => nearArc(a, x, y));
@@ -68,4 +71,16 @@ function waitAt(app, item, x) {
     if (store.start[i] + store.dur[i] > from) return { i, item, others: 0 };
   }
   return null;
+}
+
+/** The sample above execution or the frequency below it. @param {App} app @param {Item} item @param {number} x @param {number} y @returns {Hit | null} */
+function stripAt(app, item, x, y) {
+  const { view, store } = app;
+  const above = y < view.bodyTop(item);
+  const below = y >= view.bodyTop(item) + view.bodyHeight(item);
+  if (!above && !below) return null;
+  const lane = above ? item.group.samples : item.group.freq;
+  const k = firstInLane(lane, item.row, view.time(x));
+  if (k === lane.first[item.row + 1] || store.start[lane.ids[k]] > view.time(x)) return null;
+  return { i: lane.ids[k], item, others: 0 };
 }

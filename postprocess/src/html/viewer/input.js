@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pointer, wheel and keyboard: what each does to the view.
+// Pointer, wheel and search box: what each does to the view.
 "use strict";
 
 /** Pixels a pointer may move between press and release of a click. */
 const CLICK_SLACK = 4;
-/** Factor of a zoom by key. */
-const KEY_ZOOM = 1.5;
-/** Part of the width that a key moves. */
-const KEY_PAN = 0.15;
+/** Pixels within which measuring holds on to the edge of a span. */
+const SNAP = 6;
 
 /** Pixels a wheel event stands for. @param {WheelEvent} e @param {number} page */
 function wheelPixels(e, page) {
   const unit = e.deltaMode === 1 ? 16 : e.deltaMode === 2 ? page : 1;
   return { x: e.deltaX * unit, y: e.deltaY * unit };
+}
+
+/** Where on a canvas something happened, in the canvas's own pixels however large the text is. @param {MouseEvent} e @param {HTMLElement} canvas */
+function pointOf(e, canvas) {
+  const box = canvas.getBoundingClientRect();
+  const zoom = box.width / canvas.clientWidth || 1;
+  return { x: (e.clientX - box.left) / zoom, y: (e.clientY - box.top) / zoom };
 }
 
 /** @param {App} app @param {HTMLCanvasElement} canvas @param {HTMLElement} labels */
@@ -24,50 +29,60 @@ function listenToWheel(app, canvas, labels) {
     if (e.altKey) view.scrollRows(y);
     else if (e.shiftKey) view.pan(x + y);
     else if (Math.abs(x) > Math.abs(y)) view.pan(x);
-    else view.zoom(Math.exp(-y * (e.ctrlKey ? 0.01 : 0.0025)), e.offsetX);
+    else view.zoom(Math.exp(-y * (e.ctrlKey ? 0.01 : 0.0025)), pointOf(e, canvas).x);
     app.viewChanged();
   }, { passive: false });
   labels.addEventListener("wheel", (e) => {
     e.preventDefault();
-    view.scrollRows(wheelPixels(e, view.height).y);
+    const { y } = wheelPixels(e, view.height);
+    if (e.ctrlKey) view.zoomRows(Math.exp(-y * 0.0025), pointOf(e, canvas).y, app.groups);
+    else view.scrollRows(y);
     app.viewChanged();
   }, { passive: false });
 }
 
+/** The time at a point, or the edge of the span there if that is near. @param {App} app @param {number} x @param {number} y */
+function snappedTime(app, x, y) {
+  const { store, view } = app;
+  const hit = hitAt(app, x, y);
+  const edges = hit ? [store.start[hit.i], store.start[hit.i] + store.dur[hit.i]] : [];
+  const away = (/** @type {number} */ time) => Math.abs(view.x(time) - x);
+  const [nearest] = edges.sort((a, b) => away(a) - away(b));
+  return nearest !== undefined && away(nearest) <= SNAP ? nearest : view.time(x);
+}
+
+/**
+ * What a press of the pointer became: `note` is a note taken, `from` the time where measuring began.
+ * @typedef {{x: number, y: number, lastX: number, lastY: number, shift: boolean, moved: boolean, from: number,
+ *   note: ReturnType<Notes["at"]>}} Press
+ */
+
 /** @param {App} app @param {HTMLCanvasElement} canvas */
 function listenToPointer(app, canvas) {
-  const { view } = app;
-  /** @type {{x: number, y: number, lastX: number, lastY: number, measures: boolean, moved: boolean} | null} */
+  const { view, notes } = app;
+  /** @type {Press | null} */
   let press = null;
   canvas.addEventListener("pointerdown", (e) => {
     if (e.button !== 0) return;
     canvas.setPointerCapture(e.pointerId);
     canvas.focus({ preventScroll: true });
-    press = { x: e.offsetX, y: e.offsetY, lastX: e.offsetX, lastY: e.offsetY, measures: e.shiftKey, moved: false };
+    const { x, y } = pointOf(e, canvas);
+    press = { x, y, lastX: x, lastY: y, shift: e.shiftKey, moved: false, from: snappedTime(app, x, y), note: notes.at(x, y) };
   });
   canvas.addEventListener("pointermove", (e) => {
-    app.pointer = e.offsetX;
+    const { x, y } = pointOf(e, canvas);
+    app.pointer = x;
     if (!press) {
-      app.hover(e.offsetX, e.offsetY);
+      app.hover(x, y);
+      canvas.style.cursor = notes.at(x, y) ? "move" : "";
       return;
     }
-    press.moved ||= Math.hypot(e.offsetX - press.x, e.offsetY - press.y) > CLICK_SLACK;
-    if (!press.moved) return;
-    if (press.measures) {
-      const [from, to] = [press.x, e.offsetX].sort((a, b) => a - b);
-      app.measured = { from: view.time(from), to: view.time(to) };
-      app.overlayChanged();
-    } else {
-      view.pan(press.lastX - e.offsetX);
-      view.scrollRows(press.lastY - e.offsetY);
-      app.viewChanged();
-    }
-    press.lastX = e.offsetX;
-    press.lastY = e.offsetY;
+    press.moved ||= Math.hypot(x - press.x, y - press.y) > CLICK_SLACK;
+    if (press.moved) drag(app, press, x, y);
   });
-  canvas.addEventListener("pointerup", (e) => {
-    if (press?.moved && press.measures) app.measure(app.measured);
-    else if (press && !press.moved) app.select(hitAt(app, e.offsetX, e.offsetY)?.i ?? -1);
+  canvas.addEventListener("pointerup", () => {
+    if (press?.moved) dragged(app, press);
+    else if (press) clicked(app, press, press.x, press.y);
     press = null;
   });
   canvas.addEventListener("pointercancel", () => (press = null));
@@ -75,59 +90,51 @@ function listenToPointer(app, canvas) {
     app.pointer = view.width / 2;
     app.hover(-1, -1);
   });
+  canvas.addEventListener("contextmenu", (e) => {
+    if (!e.shiftKey) return;
+    e.preventDefault();
+    const { x, y } = pointOf(e, canvas);
+    const hit = hitAt(app, x, y);
+    if (hit) app.searchName(app.store.name[hit.i]);
+  });
 }
 
-/** What each key does, by physical key. @type {Record<string, (app: App, shift: boolean) => void>} */
-const KEYS = {
-  KeyW: (app) => app.view.zoom(KEY_ZOOM, app.pointer),
-  KeyS: (app) => app.view.zoom(1 / KEY_ZOOM, app.pointer),
-  KeyA: (app, shift) => app.view.pan(-app.view.width * (shift ? 1 : KEY_PAN)),
-  KeyD: (app, shift) => app.view.pan(app.view.width * (shift ? 1 : KEY_PAN)),
-  ArrowLeft: (app) => app.view.pan(-app.view.width * KEY_PAN),
-  ArrowRight: (app) => app.view.pan(app.view.width * KEY_PAN),
-  ArrowUp: (app) => app.view.scrollRows(-3 * ROW_LEAST),
-  ArrowDown: (app) => app.view.scrollRows(3 * ROW_LEAST),
-  PageUp: (app) => app.view.scrollRows(-app.view.rowsSeen),
-  PageDown: (app) => app.view.scrollRows(app.view.rowsSeen),
-  KeyF: (app) => app.fitSelection(),
-  KeyB: (app) => app.askWhy(),
-  KeyH: (app) => app.selected >= 0 && app.searchName(app.store.name[app.selected]),
-  KeyU: (app) => app.toggleArcs(),
-  KeyI: (app) => app.toggleIpis(),
-  KeyL: (app) => app.toggleLegend(),
-};
-
-/** The same by the character typed, wherever a layout has it. @type {Record<string, (app: App) => void>} */
-const CHARACTERS = {
-  "+": (app) => app.view.zoom(KEY_ZOOM, app.pointer),
-  "=": (app) => app.view.zoom(KEY_ZOOM, app.pointer),
-  "-": (app) => app.view.zoom(1 / KEY_ZOOM, app.pointer),
-  "0": (app) => app.view.showWhole(),
-  "/": (app) => app.startSearch(),
-  "?": (app) => app.showHelp(),
-  Enter: (app) => app.stepMatch(1),
-  Escape: (app) => app.clear(),
-};
-
-/** @param {App} app */
-function listenToKeys(app) {
-  document.addEventListener("keydown", (e) => {
-    if (e.target instanceof HTMLInputElement || e.target instanceof HTMLButtonElement && e.key === "Enter") return;
-    if (e.altKey || app.help.open) return;
-    if (e.ctrlKey || e.metaKey) {
-      if (e.code !== "KeyF") return;
-      app.startSearch();
-      e.preventDefault();
-      return;
-    }
-    /** @type {((app: App, shift: boolean) => void) | undefined} */
-    const byCharacter = e.key === "Enter" && e.shiftKey ? () => app.stepMatch(-1) : CHARACTERS[e.key];
-    const action = byCharacter ?? KEYS[e.code];
-    if (!action) return;
-    e.preventDefault();
-    action(app, e.shiftKey);
+/** @param {App} app @param {Press} press @param {number} x @param {number} y */
+function drag(app, press, x, y) {
+  const { view } = app;
+  const [byX, byY] = [x - press.lastX, y - press.lastY];
+  if (press.note) {
+    app.notes.move(press.note, byX, byY, { x, y });
+  } else if (press.shift) {
+    const to = snappedTime(app, x, y);
+    app.measured = { from: Math.min(press.from, to), to: Math.max(press.from, to) };
+    app.overlayChanged();
+  } else {
+    view.pan(-byX);
+    view.scrollRows(-byY);
     app.viewChanged();
-  });
+  }
+  press.lastX = x;
+  press.lastY = y;
+}
+
+/** The end of a drag. @param {App} app @param {Press} press */
+function dragged(app, press) {
+  if (press.note) app.notes.select(press.note.note);
+  else if (press.shift) app.measure(app.measured);
+  app.noteAddress();
+}
+
+/** A press and release in one place. @param {App} app @param {Press} press @param {number} x @param {number} y */
+function clicked(app, press, x, y) {
+  if (press.note) {
+    app.notes.select(press.note.note);
+    return;
+  }
+  const hit = hitAt(app, x, y);
+  if (!press.shift) app.select(hit?.i ?? -1);
+  else if (hit) app.notes.addSpan(hit.i, app.view.time(x), hit.item && hit.item.row >= 0 ? hit.item.group : undefined);
+  app.noteAddress();
 }
 
 /** The text fields of the search, named as the parts of a query. */
@@ -136,7 +143,7 @@ const FIELDS = /** @type {const} */ (["pattern", "least", "most"]);
 /** @param {App} app */
 function listenToSearch(app) {
   const find = () => app.find({
-    pattern: byId("pattern").value, least: byId("least").value, most: byId("most").value,
+    pattern: typedPattern(app), least: byId("least").value, most: byId("most").value,
     invert: byId("invert").ariaPressed === "true", ignoreCase: byId("ignore-case").ariaPressed === "true",
   });
   for (const id of FIELDS) {
@@ -154,9 +161,26 @@ function listenToSearch(app) {
   }
 }
 
+/** The pattern that was typed, `@@` made into the time in sight. @param {App} app */
+function typedPattern(app) {
+  const { value } = byId("pattern");
+  return value === "@@" ? timeOfRange(app.view) : value;
+}
+
 /** Shows in the controls what is searched. @param {Query} query */
 function showQuery(query) {
   for (const part of FIELDS) byId(part).value = query[part];
   byId("invert").ariaPressed = String(query.invert);
   byId("ignore-case").ariaPressed = String(query.ignoreCase);
+}
+
+/** The buttons of the header and of its menus. @param {App} app */
+function listenToTools(app) {
+  /** @type {Record<string, () => unknown>} */
+  const actions = {
+    whole: () => showWhole(app), back: () => app.views.back(), "save-view": () => app.views.save(),
+    list: () => toggleList(app), "save-copy": () => saveCopy(app), "save-svg": () => saveSvg(app),
+    "save-png": () => savePng(app), "toggle-legend": () => app.toggleLegend(),
+  };
+  for (const [id, action] of Object.entries(actions)) byId(id).addEventListener("click", action);
 }

@@ -5,42 +5,50 @@
 // modules from other files, and errors then name the script they happened in. `main.js` is the only one that acts.
 "use strict";
 
-/** Sorts of spans. Those up to SCHED are execution: on one CPU they never overlap. */
+/** Sorts of spans. Those up to SCHED are execution: on one CPU they never overlap. LOST is time without a record. */
 const Kind = Object.freeze({
   IDLE: 0,
   LOW_POWER: 1,
   C_EXIT: 2,
   USER: 3,
-  SYSCALL: 4,
-  TRAP: 5,
-  IRQ: 6,
-  BH: 7,
-  SCHED: 8,
-  WAIT: 9,
-  WAKEUP: 10,
-  IPI: 11,
-  MARK: 12,
-  POINT: 13,
-  SAMPLE: 14,
-  FREQ: 15,
-  LOCK: 16,
-  RPC: 17,
-  PACKET: 18,
-  QUEUE: 19,
-  LABEL: 20,
-  OTHER: 21,
+  LOST: 4,
+  SYSCALL: 5,
+  TRAP: 6,
+  IRQ: 7,
+  BH: 8,
+  SCHED: 9,
+  WAIT: 10,
+  WAKEUP: 11,
+  IPI: 12,
+  MARK: 13,
+  POINT: 14,
+  SAMPLE: 15,
+  FREQ: 16,
+  LOCK: 17,
+  RPC: 18,
+  PACKET: 19,
+  MESSAGE: 20,
+  QUEUE: 21,
+  LABEL: 22,
+  CALLOUT: 23,
+  OTHER: 24,
 });
 
 /** What each kind is called, for people. */
 const KIND_NAMES = Object.freeze([
-  "idle", "idle, low power", "leaving idle", "user", "system call", "fault", "interrupt", "bottom half", "scheduler",
-  "wait", "wakeup", "IPI", "mark", "event", "PC sample", "frequency", "lock", "RPC", "packet", "queue", "row label",
-  "annotation",
+  "idle", "idle, low power", "leaving idle", "user", "lost", "system call", "fault", "interrupt", "bottom half",
+  "scheduler", "wait", "wakeup", "IPI", "mark", "event", "PC sample", "frequency", "lock", "RPC", "packet", "message",
+  "queue", "row label", "callout", "annotation",
 ]);
 
 /** Events of 0x10000 and above are user execution, of the thread in the low bits. */
 const USER_EVENTS = 0x10000;
 const C_EXIT_EVENT = 0x20000;
+const LOST_EVENT = 0x30000;
+const MARK_A = 0x20a;
+const LOCK_HELD = 0x282;
+const RESOURCE_EVENT = 0x219;
+const RX_EVENTS = Object.freeze([0x204, 0x214, 0x216]);
 const WAIT_A = 0x300;
 const WAIT_Z = 0x319;
 
@@ -52,6 +60,7 @@ const WAIT_Z = 0x319;
 function kindOfEvent(event) {
   if (event === -3) return Kind.WAKEUP;
   if (event === -7) return Kind.IPI;
+  if (event === -4) return Kind.CALLOUT;
   if (event < 0x200) return Kind.OTHER;
   if (event >= USER_EVENTS) return Kind.USER;
   if (event >= 0x800) return event === 0x9ff || event === 0xdff ? Kind.SCHED : Kind.SYSCALL;
@@ -64,7 +73,7 @@ function kindOfEvent(event) {
 }
 
 const SPECIAL_KINDS = new Map([
-  [0x201, Kind.RPC], [0x202, Kind.RPC], [0x203, Kind.RPC], [0x204, Kind.PACKET], [0x205, Kind.PACKET],
+  [0x201, Kind.RPC], [0x202, Kind.RPC], [0x203, Kind.RPC], [0x204, Kind.MESSAGE], [0x205, Kind.MESSAGE],
   [0x209, Kind.FREQ], [0x21c, Kind.FREQ],
   [0x20a, Kind.MARK], [0x20b, Kind.MARK], [0x20c, Kind.MARK], [0x20d, Kind.MARK],
   [0x20e, Kind.LABEL], [0x20f, Kind.LABEL],
@@ -74,17 +83,16 @@ const SPECIAL_KINDS = new Map([
 ]);
 
 /**
- * The kind of one span.
- * @param {number} byEvent what kindOfEvent says
+ * The kind of one span of user execution.
  * @param {number} event
  * @param {number} pid
  * @param {number} arg
  * @returns {number}
  */
-function kindOfSpan(byEvent, event, pid, arg) {
-  if (byEvent !== Kind.USER || pid > 0) return byEvent;
+function kindOfUser(event, pid, arg) {
+  if (pid > 0) return Kind.USER;
   if (event === USER_EVENTS) return arg === 1 ? Kind.LOW_POWER : Kind.IDLE;
-  return event === C_EXIT_EVENT ? Kind.C_EXIT : Kind.USER;
+  return event === C_EXIT_EVENT ? Kind.C_EXIT : event === LOST_EVENT ? Kind.LOST : Kind.USER;
 }
 
 /** @param {number} kind */
@@ -99,6 +107,11 @@ const WAITS = Object.freeze([
   ["c", "CPU"], ["d", "disk"], ["k", "task"], ["l", "lock"], ["m", "memory"], ["n", "network"], ["p", "pipe"],
   ["r", "RCU"], ["s", "scheduler"], ["t", "time"], ["z", "unknown"],
 ]);
+
+/** The letters in Morse code, by which a wait can be told without its colour. */
+const MORSE = Object.freeze((
+  ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
+).split(" "));
 
 /**
  * The letter of a wait event.

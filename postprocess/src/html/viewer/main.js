@@ -17,11 +17,18 @@ class App {
     this.marks = laneOfKind(store, kinds, Kind.MARK);
     this.view = new View(store);
     this.search = new Search(store);
+    this.highlight = new LitRows(this.groups);
+    this.focus = new Focus(store, this.search, this.highlight);
+    this.layers = new Layers(this);
     this.picture = new Picture(this, byId("base"));
     this.overlay = new Overlay(this, byId("overlay"));
     this.labels = new Labels(byId("labels"));
     this.help = /** @type {HTMLDialogElement} */ (byId("help"));
-    this.palette = new Palette(false);
+    this.look = new Look();
+    this.palette = this.look.palette;
+    this.notes = new Notes(this);
+    this.views = new Views(this);
+    this.overview = new Overview(this, byId("overview"));
     this.axis = axisOf(store.meta.tracebase, this.view.t0, this.view.t1, 8);
     /** The selected span, -1 for none. */
     this.selected = -1;
@@ -29,6 +36,8 @@ class App {
     this.chain = [];
     /** A range of time, from its earlier end. @type {{from: number, to: number} | null} */
     this.measured = null;
+    /** Whether the panel lists what is in sight. */
+    this.listing = false;
     this.showArcs = true;
     this.showIpis = false;
     /** Where zooming by key happens. */
@@ -46,14 +55,17 @@ class App {
     const { meta, n } = this.store;
     byId("title").textContent = shownName(meta.title);
     const about = [meta.host, meta.kernel, meta.cpuModel, `${n.toLocaleString("en")} spans`];
-    byId("about").textContent = about.filter((text) => text !== "").map(shownName).join("  \u00b7  ");
+    about.push(overheadText(this.store, this.view));
+    byId("about").textContent = byId("about").title = about.filter((text) => text !== "").map(shownName).join("  \u00b7  ");
     showBanner(this.store, byId("banner"));
     byId("empty").hidden = n > 0;
     fillHelp(this.help);
+    this.layers.fill(byId("layers"));
     this.listen();
-    this.takeTheme();
+    lookChanged(this);
     this.takeSize();
     this.noteAddress = followAddress(this);
+    byId("busy").textContent = `${trimmed(this.overview.busy * 100, 1)}% busy`;
     this.drawNow();
   }
 
@@ -61,29 +73,19 @@ class App {
     const overlay = byId("overlay");
     listenToWheel(this, overlay, byId("labels"));
     listenToPointer(this, overlay);
+    listenToOverview(this, byId("overview"));
     listenToKeys(this);
+    listenToLook(this);
+    listenToTools(this);
     listenToSearch(this);
     byId("next-match").addEventListener("click", () => this.stepMatch(1));
     byId("previous-match").addEventListener("click", () => this.stepMatch(-1));
-    byId("whole").addEventListener("click", () => {
-      this.view.showWhole();
-      this.viewChanged();
-    });
     byId("arcs").addEventListener("click", () => this.toggleArcs());
     byId("ipis").addEventListener("click", () => this.toggleIpis());
     byId("help-open").addEventListener("click", () => this.showHelp());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      this.takeTheme();
-      this.viewChanged();
-    });
     new ResizeObserver(() => {
       if (this.takeSize()) this.drawNow();
     }).observe(byId("plot"));
-  }
-
-  takeTheme() {
-    this.palette = new Palette(matchMedia("(prefers-color-scheme: dark)").matches);
-    showLegend(this, byId("legend"));
   }
 
   /** Takes the size of the plot; false if it is as before. */
@@ -91,13 +93,14 @@ class App {
     const { view } = this;
     const { clientWidth: width, clientHeight: height } = byId("plot");
     if (width === 0 || height === 0) return false;
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = (window.devicePixelRatio || 1) * this.look.zoom;
     if (width === view.width && height === view.height && ratio === this.picture.ratio) return false;
     view.width = width;
     view.height = height;
     this.pointer = Math.min(this.pointer || width / 2, width);
     this.picture.resize(width, height, ratio);
     this.overlay.resize(width, height, ratio);
+    this.overview.resize(byId("overview").clientWidth, ratio);
     view.layOut(this.groups);
     return true;
   }
@@ -122,7 +125,7 @@ class App {
       if (this.stale.view) {
         this.drawNow();
         this.noteAddress();
-      } else if (this.stale.overlay) this.overlay.draw();
+      } else if (this.stale.overlay) this.drawOverlay();
       this.stale.overlay = false;
     });
   }
@@ -131,15 +134,30 @@ class App {
     const began = performance.now();
     const { view } = this;
     this.stale.view = this.stale.overlay = false;
+    view.freshen(this.groups);
     this.axis = axisOf(this.store.meta.tracebase, view.t0, view.t1, view.width / 95);
     this.picture.draw();
-    this.overlay.draw();
+    this.drawOverlay();
+    this.overview.draw();
     this.labels.draw(this);
     byId("basetime").textContent = `${this.axis.baseText} +`;
     byId("matches").textContent = byId("matches").title = this.search.text(view);
     byId("range").textContent = durationText(view.t1 - view.t0);
     this.draws++;
     this.lastDraw = performance.now() - began;
+  }
+
+  /** What lies on the picture. */
+  drawOverlay() {
+    this.overlay.draw();
+    this.notes.draw(this.overlay.context);
+  }
+
+  /** The view has rested for a while. */
+  rested() {
+    const { view } = this;
+    byId("overlay").ariaLabel = `Timeline: ${durationText(view.t1 - view.t0)} from ${secondsText(Math.round(view.t0))} s`;
+    if (this.listing && this.selected < 0) showDetails(this, byId("details"));
   }
 
   /** @param {number} x @param {number} y */
@@ -152,6 +170,7 @@ class App {
   /** @param {number} i */
   select(i) {
     this.selected = i;
+    this.notes.selected = null;
     this.chain = [];
     showDetails(this, byId("details"));
     this.overlayChanged();
@@ -166,6 +185,7 @@ class App {
   /** Zooms to the selected span, else to the measured range. */
   fitSelection() {
     const { store, selected, measured, view } = this;
+    this.views.remember();
     if (selected >= 0) {
       const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
       view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
@@ -177,7 +197,9 @@ class App {
 
   /** @param {Query} query */
   find(query) {
-    this.search.find(query);
+    const range = rangeOfTime(this.view, this.store.meta.tracebase, query.pattern);
+    this.search.find(range ? NOTHING : query);
+    if (range) this.view.show(range.from, range.to);
     showQuery(query);
     showDetails(this, byId("details"));
     this.viewChanged();
@@ -185,7 +207,7 @@ class App {
 
   /** Searches all spans of one name. @param {number} name its index */
   searchName(name) {
-    this.find({ ...NOTHING, pattern: exactly(this.store.names[name]) });
+    this.find({ ...NOTHING, pattern: patternWith(this.search.query.pattern, exactly(this.store.names[name])) });
   }
 
   /** @param {number} direction */
@@ -214,6 +236,7 @@ class App {
     const { store, view } = this;
     const middle = store.start[i] + store.dur[i] / 2;
     const dur = Math.max(store.dur[i], 1);
+    this.views.remember();
     const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / 6);
     view.show(middle - span / 2, middle + span / 2);
     this.revealRow(i);
@@ -226,13 +249,22 @@ class App {
     const group = having.find((g) => !g.collapsed) ?? having[0];
     if (!group) return;
     if (group.collapsed) this.toggleGroup(group);
+    this.view.freshen(this.groups);
     const item = this.view.itemsOf.get(group)?.[group.rowOf(i)];
     if (item) this.view.reveal(item);
   }
 
   /** @param {Group} group */
   toggleGroup(group) {
-    group.collapsed = !group.collapsed;
+    turnGroup(group);
+    this.view.layOut(this.groups);
+    this.viewChanged();
+  }
+
+  /** Highlights a row or stops it; with it all rows named alike, if asked. @param {Group} group @param {number} row @param {boolean} alike */
+  highlightRow(group, row, alike) {
+    if (alike) this.highlight.toggleAlike(group, row);
+    else this.highlight.toggle(group, row);
     this.view.layOut(this.groups);
     this.viewChanged();
   }
@@ -265,6 +297,8 @@ class App {
   /** Forgets what is selected, measured and searched. */
   clear() {
     if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
+    this.listing = false;
+    this.highlight.clear();
     this.find({ ...NOTHING, ignoreCase: this.search.query.ignoreCase });
     this.measure(null);
   }
@@ -302,15 +336,23 @@ function handle(app) {
     }),
     selected: () => (app.selected >= 0 ? describe(app.selected) : null),
     measured: () => app.measured,
+    notes: () => app.notes.all.map((note) => ({ ...note })),
+    bubbles: () => app.notes.bubbles.map(({ note, ...place }) => ({ ...place, text: note.text })),
+    views: () => app.views.list(),
+    look: () => ({ ...app.look.parts, used: app.look.theme }),
     chain: () => app.chain.map(({ arc, cause, wait }) => ({
       arc: describe(arc), cause: cause < 0 ? null : describe(cause), wait: wait < 0 ? null : describe(wait),
     })),
+    layers: () => Object.fromEntries(app.layers.list.map(({ id, states, state }) => [id, states[state]])),
+    turn: (/** @type {string} */ id) => app.layers.turn(id, 1),
+    drawn: () => drawnBy(app.picture, app.overlay),
     draws: () => app.draws,
     lastDraw: () => app.lastDraw,
   };
 }
 
 async function main() {
+  keepPristine();
   const app = new App(await readStore(document));
   app.start();
   Object.assign(/** @type {any} */ (window).__ku, handle(app), { ready: true, readyAt: performance.now() });

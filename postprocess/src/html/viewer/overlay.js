@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What lies above the picture: names inside spans, wait letters, marks, arcs, the axis, the selection, a measured range.
+// What lies above the picture: names inside spans and what the files around this one draw, the axis, the selection, a
+// measured range.
 "use strict";
 
 const FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
@@ -24,6 +25,10 @@ class Overlay {
     /** Marks and points drawn. @type {Spot[]} */
     this.spots = [];
     this.arcs = new Arcs(app, this.context);
+    this.bars = new Bars(app, this.context, this.spots);
+    this.wire = new Wire(app, this.context, this.spots);
+    this.curves = new Curves(app, this.context);
+    this.glyphs = new Glyphs(app, this.context);
   }
 
   /** @param {number} width in CSS pixels @param {number} height @param {number} ratio */
@@ -47,7 +52,10 @@ class Overlay {
     c.rect(0, MARKS_HEIGHT, view.width, view.rowsSeen);
     c.clip();
     this.headers();
+    this.curves.draw();
     this.names();
+    this.glyphs.draw(app.picture.lines.roomy);
+    this.samples();
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
     if (app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
     if (app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
@@ -72,21 +80,20 @@ class Overlay {
   /** Names of the spans that have room for them. */
   names() {
     const { context: c } = this;
-    const { store, view, palette, search, picture } = this.app;
+    const { store, view, palette, focus, picture } = this.app;
     for (const { i, x, w, item } of picture.lines.roomy) {
       const kind = store.kind[i];
-      if (kind === Kind.C_EXIT) continue;
-      const size = Math.min(12, Math.floor(item.h * 2 * (isKernel(kind) ? OUTER_PART : INNER_PART)));
+      const size = Math.min(12, Math.floor(view.bodyHeight(item) * 2 * (isKernel(kind) ? OUTER_PART : INNER_PART)));
       if (size < 9) continue;
       c.font = `${size}px ${FONT}`;
       const full = kind === Kind.SYSCALL ? callText(store, i) : shownName(store.names[store.name[i]]);
       const text = this.fit(full, w - 6, size);
       if (text === "") continue;
-      const grey = !search.shows(i);
+      const grey = !focus.shows(i);
       const color = grey ? palette.css.grey : palette.color(store, i);
       c.fillStyle = isLight(color) ? "#15191e" : "#ffffff";
       if (grey) c.fillStyle = palette.css.dim;
-      c.fillText(text, x + 4, view.top(item) + item.h / 2 + 0.5);
+      c.fillText(text, x + 4, view.middle(item) + 0.5);
     }
   }
 
@@ -115,20 +122,37 @@ class Overlay {
     return width;
   }
 
-  /** Wait letters and points of one row. @param {Item} item */
-  rowDetails(item) {
-    this.waitLetters(item);
-    this.points(item);
+  /** Names of the functions sampled. */
+  samples() {
+    const { context: c } = this;
+    const { store, view, focus, palette, picture } = this.app;
+    c.font = `10px ${FONT}`;
+    for (const { i, x, w, item } of picture.strips.roomy) {
+      const y = view.top(item) + item.above / 2 + 0.5;
+      this.spots.push({ i, x0: x, x1: x + w, y0: view.top(item) + 2, y1: view.top(item) + item.above - 1 });
+      const text = this.fit(shownName(store.names[store.name[i]]), w - 6, 10);
+      if (text === "") continue;
+      c.fillStyle = focus.shows(i) ? "#0d1117" : palette.css.dim;
+      c.fillText(text, x + 3, y);
+    }
   }
 
-  /** A letter wherever a wait has room for it. @param {Item} item */
-  waitLetters(item) {
+  /** What else lies on one row. @param {Item} item */
+  rowDetails(item) {
+    this.waitTexts(item);
+    this.points(item);
+    this.bars.draw(item);
+    this.wire.draw(item);
+  }
+
+  /** The reason of a wait in words, or as a letter, wherever there is room beside its code. @param {Item} item */
+  waitTexts(item) {
     const { context: c } = this;
-    const { store, view, palette, search } = this.app;
+    const { store, view, palette, focus } = this.app;
     const { waits } = item.group;
     const end = waits.first[item.row + 1];
-    const y = view.top(item) + item.h / 2;
-    const size = Math.min(11, item.h - 8);
+    const y = view.middle(item);
+    const size = Math.min(11, view.bodyHeight(item) - 8);
     if (size < 8) return;
     c.font = `bold ${size}px ${FONT}`;
     for (let k = firstInLane(waits, item.row, view.t0), next = k; k < end; k = next) {
@@ -142,31 +166,30 @@ class Overlay {
       const b = Math.min(view.x(store.start[i] + store.dur[i]), view.width);
       if (b - a < 24) continue;
       const letter = waitLetter(store.events[store.event[i]]);
-      const word = b - a > 90 ? shownName(store.names[store.name[i]]) : letter;
+      const word = b - a > 180 ? shownName(store.names[store.name[i]]) : letter;
       const width = this.widthOf(word, size + 100);
-      const x = (a + b) / 2;
-      c.fillStyle = palette.css[item.row % 2 === 0 ? "row" : "back"];
-      c.fillRect(x - width / 2 - 3, y - 4, width + 6, 8);
-      const grey = !search.shows(i);
-      c.fillStyle = grey ? palette.css.dim : palette.wait(letter);
-      c.fillText(word, x - width / 2, y + 0.5);
+      const x = a + (b - a - width) / (b - a > 180 ? 3 : 2);
+      c.fillStyle = palette.css[item.even ? "row" : "back"];
+      c.fillRect(x - 3, y - 4, width + 6, 8);
+      c.fillStyle = focus.shows(i) ? palette.wait(letter) : palette.css.dim;
+      c.fillText(word, x, y + 0.5);
     }
   }
 
   /** Small triangles for events without duration, when there is room. @param {Item} item */
   points(item) {
     const { context: c } = this;
-    const { store, view, palette, search } = this.app;
+    const { store, view, palette, focus } = this.app;
     const lane = item.group.points;
     const from = firstInLane(lane, item.row, view.t0);
     const to = seekStart(store.start, lane.ids, from, lane.first[item.row + 1], view.t1);
     if ((to - from) * POINT_ROOM > view.width || view.scale * POINT_SCALE < 1) return;
-    const bottom = view.top(item) + item.h;
+    const bottom = view.top(item) + item.h - item.below;
     for (let k = from; k < to; k++) {
       const i = lane.ids[k];
       const x = view.x(store.start[i]);
-      const grey = !search.shows(i);
-      c.fillStyle = grey ? palette.css.grey : palette.css.dim;
+      const color = store.kind[i] === Kind.RPC ? palette.css.mark : palette.css.dim;
+      c.fillStyle = focus.shows(i) ? color : palette.css.grey;
       c.beginPath();
       c.moveTo(x, bottom - 7);
       c.lineTo(x - 3.5, bottom - 1);
@@ -176,30 +199,30 @@ class Overlay {
     }
   }
 
-  /** Marks: a flag above the rows, a line down to the row it belongs to. */
+  /** Marks: a flag above the rows, a line down to the row it belongs to; of those in one pixel the first. */
   marks() {
     const { context: c } = this;
-    const { store, view, palette, marks, groups, search } = this.app;
+    const { store, view, palette, marks, groups, focus, layers } = this.app;
+    let free = -Infinity;
+    c.font = `11px ${FONT}`;
     const from = firstInLane(marks, 0, view.t0);
     const to = seekStart(store.start, marks.ids, from, marks.ids.length, view.t1);
-    let free = -Infinity;
-    let lastX = -Infinity;
-    c.font = `11px ${FONT}`;
-    for (let k = from; k < to; k++) {
+    for (let k = from; k < to;) {
       const i = marks.ids[k];
+      const letter = String.fromCharCode(97 + store.events[store.event[i]] - MARK_A);
+      k++;
+      if (!layers.showsMark(letter)) continue;
+      k = seekStart(store.start, marks.ids, k, to, store.start[i] + 0.5 / view.scale);
       const x = view.x(store.start[i]);
-      if (x - lastX < 0.5 && x < free) continue;
-      lastX = x;
       const item = groups.map((g) => view.itemsOf.get(g)?.[g.rowOf(i)]).find((it) => it !== undefined);
-      const down = item ? Math.min(Math.max(view.top(item), MARKS_HEIGHT) + item.h / 2, view.height - AXIS_HEIGHT) : MARKS_HEIGHT;
-      const grey = !search.shows(i);
-      c.fillStyle = grey ? palette.css.grey : palette.css.mark;
+      const down = item ? Math.min(Math.max(view.middle(item), MARKS_HEIGHT), view.height - AXIS_HEIGHT) : MARKS_HEIGHT;
+      c.fillStyle = focus.shows(i) ? palette.css.mark : palette.css.grey;
       c.globalAlpha = 0.6;
       c.fillRect(Math.round(x), MARKS_HEIGHT - 4, 1, down - MARKS_HEIGHT + 4);
       c.globalAlpha = 1;
       this.spots.push({ i, x0: x - 3, x1: x + 3, y0: 0, y1: MARKS_HEIGHT });
       if (x < free) continue;
-      const text = shownName(store.names[store.name[i]]).replace(/^mark_([a-d])=/, (_, letter) => (letter === "d" ? "#" : ""));
+      const text = shownName(store.names[store.name[i]]).replace(/^mark_([a-d])=/, (_, which) => (which === "d" ? "#" : ""));
       c.fillText(text, x + 3, MARKS_HEIGHT / 2 + 1);
       free = x + this.widthOf(text, 211) + 8;
       this.spots.push({ i, x0: x, x1: free - 6, y0: 0, y1: MARKS_HEIGHT });
@@ -219,9 +242,9 @@ class Overlay {
       const item = view.itemsOf.get(group)?.[group.rowOf(selected)];
       if (!item) continue;
       const part = isKernel(store.kind[selected]) ? OUTER_PART : INNER_PART;
-      const y = view.top(item) + item.h / 2;
+      const reach = view.bodyHeight(item) * part + 1;
       const left = Math.max(x0, -5);
-      c.strokeRect(left - 1, y - item.h * part - 1, Math.min(x1, view.width + 5) - left + 2, 2 * item.h * part + 2);
+      c.strokeRect(left - 1, view.middle(item) - reach, Math.min(x1, view.width + 5) - left + 2, 2 * reach);
     }
   }
 
@@ -278,4 +301,12 @@ class Overlay {
     c.fillRect(view.width - 5, MARKS_HEIGHT + view.scroll * part, 4, Math.max(view.rowsSeen * part, 12));
     c.globalAlpha = 1;
   }
+}
+
+/** How much of each sort was drawn last. @param {Picture} picture @param {Overlay} overlay */
+function drawnBy({ lines, strips }, { arcs, curves, glyphs, spots }) {
+  return {
+    names: lines.roomy.length, curves: lines.curves.length, samples: strips.roomy.length, arcs: arcs.drawn.length,
+    overheads: curves.overheads, dials: glyphs.count, spots: spots.map((spot) => ({ ...spot })),
+  };
 }

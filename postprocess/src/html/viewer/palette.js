@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Colours, for light and dark; as CSS text for the overlay and as pixels for the picture below it.
+// Colours, for each theme; as CSS text for the overlay and as pixels for the picture below it.
 "use strict";
 
 const LIGHT = Object.freeze({
@@ -22,16 +22,49 @@ const DARK = Object.freeze({
   wakeup: "#7fb2ff", ipi: "#9aa4b0", mark: "#cf9bff", chain: "#ff922b", match: "#ffffff",
 });
 
-/** Colours of waits by letter, good on both grounds. */
+/** Black ground, strong colours, nothing faint. */
+const CONTRAST = Object.freeze({
+  ...DARK,
+  back: "#000000", row: "#101010", grid: "#4d4d4d", text: "#ffffff", dim: "#d6d6d6", grey: "#5c5c5c", dots: "#b8b8b8",
+  idle: "#ffffff", lowPower: "#c8c8c8", cexit: "#ff4040", measure: "#5cc8ff",
+  syscall: ["#2fe070", "#5cf090", "#16c958"], trap: ["#ff6fc0", "#ff94d1", "#ff4dae"],
+  irq: ["#6aa8ff", "#8ebdff", "#4a92ff"], bh: ["#40dcff", "#7ae7ff", "#1ccaf0"], sched: ["#bcc4cc"],
+  wakeup: "#8fc1ff", ipi: "#d0d0d0", mark: "#e0b0ff", chain: "#ffa94d",
+});
+
+/**
+ * Colours that people who confuse red and green tell apart (after Okabe and Ito, jfly.uni-koeln.de/color): kinds differ
+ * in hue and lightness, threads in lightness alone.
+ */
+const SAFE = Object.freeze({
+  syscall: ["#009e73", "#26b38c", "#00875f"], trap: ["#cc79a7", "#d995ba", "#b96292"],
+  irq: ["#0072b2", "#2a8ac4", "#00609a"], bh: ["#56b4e9", "#7cc5ef", "#3aa3dd"], cexit: "#d55e00",
+  users: ["#e69f00", "#f0e442", "#b87d00", "#f3c14d", "#d9cf2e", "#8f6200", "#f7d991", "#c9a52a", "#fff08a", "#a67c1a"],
+  wakeup: "#0072b2", chain: "#d55e00", measure: "#0072b2",
+});
+/** The same on dark grounds, where lines in the darker ones would be lost. */
+const SAFE_DARK = Object.freeze({ ...SAFE, wakeup: "#56b4e9", measure: "#56b4e9", irq: ["#2a8ac4", "#4da3d6", "#0072b2"] });
+
+/** @typedef {{[Use in keyof typeof LIGHT]: (typeof LIGHT)[Use] extends string ? string : string[]}} Colors */
+/** Colours by theme. @type {Record<string, Colors>} */
+const THEMES = Object.freeze({ light: LIGHT, dark: DARK, contrast: CONTRAST });
+
+/** Colours of waits by letter, good on all grounds. */
 const WAIT_COLORS = Object.freeze({
   c: "#f28c1c", d: "#3f9f45", k: "#b07aa1", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#87909b", r: "#c2a633",
   s: "#6d6fd0", t: "#98a2ad", z: "#c77db0",
 });
+const SAFE_WAITS = Object.freeze({
+  c: "#e69f00", d: "#009e73", k: "#cc79a7", l: "#d55e00", m: "#a67c1a", n: "#0072b2", p: "#87909b", r: "#d9cf2e",
+  s: "#56b4e9", t: "#98a2ad", z: "#cc79a7",
+});
 
 class Palette {
-  /** @param {boolean} dark */
-  constructor(dark) {
-    this.css = dark ? DARK : LIGHT;
+  /** @param {string} theme light, dark or contrast @param {boolean} safe for people who confuse colours */
+  constructor(theme, safe) {
+    /** @type {Colors} */
+    this.css = safe ? { ...THEMES[theme], ...(theme === "light" ? SAFE : SAFE_DARK) } : THEMES[theme];
+    this.waits = safe ? SAFE_WAITS : WAIT_COLORS;
     const { css } = this;
     this.back = pixel(css.back);
     this.row = pixel(css.row);
@@ -44,6 +77,7 @@ class Palette {
     this.shades[Kind.LOW_POWER] = [css.lowPower];
     this.shades[Kind.C_EXIT] = [css.cexit];
     this.shades[Kind.USER] = css.users;
+    this.shades[Kind.LOST] = [css.grey];
     this.shades[Kind.SYSCALL] = css.syscall;
     this.shades[Kind.TRAP] = css.trap;
     this.shades[Kind.IRQ] = css.irq;
@@ -55,7 +89,7 @@ class Palette {
 
   /** @param {string} letter */
   wait(letter) {
-    return /** @type {Record<string, string>} */ (WAIT_COLORS)[letter] ?? "#b07aa1";
+    return /** @type {Record<string, string>} */ (this.waits)[letter] ?? "#b07aa1";
   }
 
   /**

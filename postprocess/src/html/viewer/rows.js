@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which spans lie on which row: lists by row, made by one counting sort each.
+// Lists of spans by row, made by one counting sort each, and how to find a time in them.
 "use strict";
 
 /**
@@ -8,15 +8,10 @@
  */
 
 /**
- * An index of spans that may overlap; maxEnd[k] is the latest end among the spans of the row up to ids[k].
+ * An index of spans that may overlap; maxEnd[k] is the latest end among the spans of the row up to ids[k]. A row of
+ * execution has none where spans do not overlap.
  * @typedef {Index & {maxEnd: Float64Array}} Lane
- */
-
-/**
- * A group of rows of one sort. `exec` holds execution, `waits` what threads wait for, `points` events.
- * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOfKey: Map<number, number>,
- *   rowOf: (i: number) => number, targetRow: (arc: number) => number, exec: Index, tree: SummaryTree, waits: Lane,
- *   points: Lane, collapsed: boolean}} Group
+ * @typedef {Index & {maxEnd: Float64Array | null}} Exec
  */
 
 /**
@@ -100,13 +95,14 @@ function seekStart(start, ids, from, to, time) {
 }
 
 /**
- * The first position of a row of execution that ends after `time`.
+ * The first position of a row of execution that can end after `time`.
  * @param {Store} store
- * @param {Index} index
+ * @param {Exec} index
  * @param {number} row
  * @param {number} time
  */
 function firstInRow(store, index, row, time) {
+  if (index.maxEnd) return firstInLane(/** @type {Lane} */ (index), row, time);
   const k = seekStart(store.start, index.ids, index.first[row], index.first[row + 1], time);
   if (k === index.first[row]) return k;
   const before = index.ids[k - 1];
@@ -152,63 +148,4 @@ function indexByKind(store) {
 function laneOfKind(store, kinds, kind) {
   const ids = kinds.ids.subarray(kinds.first[kind], kinds.first[kind + 1]);
   return laneOf(store, { first: Uint32Array.of(0, ids.length), ids });
-}
-
-/**
- * The groups of a trace: CPUs and threads.
- * @param {Store} store
- * @param {Index} kinds
- * @returns {Group[]}
- */
-function buildGroups(store, kinds) {
-  const { cpus, pids, cpu, pid, arg, ret } = store;
-  const ofCpu = { name: "CPU", title: "CPUs", column: cpu, values: cpus, target: arg, collapsed: false };
-  const ofPid = { name: "PID", title: "Threads", column: pid, values: pids, target: ret, collapsed: true };
-  return [
-    buildGroup(store, kinds, ofCpu, (n) => n >= 0, (n) => `CPU ${n}`),
-    buildGroup(store, kinds, ofPid, (n) => n > 0, (n) => threadText(store, n)),
-  ];
-}
-
-/**
- * A group with a row for each value that has execution or waits; `column` says which a span belongs to, `target` where
- * an arc ends.
- * @param {Store} store
- * @param {Index} kinds
- * @param {{name: string, title: string, column: Column, values: number[], target: Column, collapsed: boolean}} sort
- * @param {(key: number) => boolean} hasRow
- * @param {(key: number) => string} labelOf
- * @returns {Group}
- */
-function buildGroup(store, kinds, sort, hasRow, labelOf) {
-  const { n, kind } = store;
-  const { column, values, target } = sort;
-  const waits = kinds.ids.subarray(kinds.first[Kind.WAIT], kinds.first[Kind.WAIT + 1]);
-  const points = kinds.ids.subarray(kinds.first[Kind.POINT], kinds.first[Kind.POINT + 1]);
-  const used = new Uint8Array(values.length);
-  for (let i = 0; i < n; i++) if (kind[i] <= Kind.SCHED) used[column[i]] = 1;
-  for (const i of waits) used[column[i]] = 1;
-
-  /** @type {number[]} */
-  const keys = [];
-  const rowOfValue = Int32Array.from(values, (key, v) => (used[v] === 1 && hasRow(key) ? keys.push(key) - 1 : -1));
-  const rowOfKey = new Map(keys.map((key, row) => [key, row]));
-  const rowOf = new Int32Array(n);
-  for (let i = 0; i < n; i++) rowOf[i] = kind[i] <= Kind.SCHED ? rowOfValue[column[i]] : -1;
-  const exec = indexByRow(keys.length, rowOf);
-  putInstantsFirst(store, exec);
-  const lane = (/** @type {Uint32Array} */ ids) => {
-    const rows = new Int32Array(ids.length);
-    for (let k = 0; k < ids.length; k++) rows[k] = rowOfValue[column[ids[k]]];
-    return laneOf(store, indexByRow(keys.length, rows, ids));
-  };
-  return {
-    name: sort.name, title: sort.title, collapsed: sort.collapsed, keys, labels: keys.map(labelOf), rowOfKey,
-    rowOf: (i) => rowOfValue[column[i]],
-    targetRow: (arc) => rowOfKey.get(target[arc]) ?? -1,
-    exec,
-    tree: new SummaryTree(store, exec.ids),
-    waits: lane(waits),
-    points: lane(points),
-  };
 }

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files the page gives away: a table of spans.
+// Files the page gives away: a table of spans, a figure, a copy of itself with all that was added to it.
 "use strict";
+
+/** The page as it came. */
+let pristine = document.documentElement;
+
+/** Keeps the page as it is, before anything is read or drawn: the texts are shared, so this costs next to nothing. */
+function keepPristine() {
+  pristine = /** @type {HTMLElement} */ (document.documentElement.cloneNode(true));
+}
 
 /** Lines of a table made into one string. */
 const CSV_LINES = 20000;
@@ -13,6 +21,53 @@ function offer(name, blob) {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+/** A name for a file, after the title of the trace. @param {App} app @param {string} ending */
+function fileName(app, ending) {
+  const words = app.store.meta.title.normalize("NFKD").replace(/[^a-zA-Z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60);
+  return `${words || "kutrace"}.${ending}`;
+}
+
+/** What was added to the page and is in no address. @param {App} app */
+const addedTo = (app) => ({ views: app.views.list(), notes: app.notes.all });
+
+/** Takes over what a copy of the page, or this page before it was loaded anew, had been given. @param {App} app @param {any} added */
+function takeAdded(app, added) {
+  app.views.load(added?.views);
+  app.notes.load(added?.notes);
+}
+
+/** What a saved copy brought along. @returns {any} */
+function broughtAlong() {
+  try {
+    return JSON.parse(pristine.querySelector("#ku-added")?.textContent || "{}");
+  } catch {
+    return {};
+  }
+}
+
+/** The page with its notes, its views and what is in sight: it opens, and can be saved, as this one. @param {App} app */
+function copyOf(app) {
+  const added = /** @type {HTMLElement} */ (pristine.querySelector("#ku-added"));
+  const json = JSON.stringify({ address: addressOf(app), ...addedTo(app) });
+  added.textContent = json.replaceAll("<", "\\u003c");
+  return new Blob(["<!doctype html>\n", pristine.outerHTML, "\n"], { type: "text/html" });
+}
+
+/** @param {App} app */
+async function savePng(app) {
+  offer(fileName(app, "png"), await pngOf(app));
+}
+
+/** @param {App} app */
+function saveSvg(app) {
+  offer(fileName(app, "svg"), svgOf(app));
+}
+
+/** @param {App} app */
+function saveCopy(app) {
+  offer(fileName(app, "html"), copyOf(app));
 }
 
 /**

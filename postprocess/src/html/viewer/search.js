@@ -2,7 +2,8 @@
 // Search: which spans have a name and a duration that match, their number and time, and the way from one to the next.
 //
 // The pattern is tried on every distinct name once and only on its beginning, so the number of spans costs one quick
-// pass. As in the original viewer, names that begin with a dash match only patterns that do.
+// pass. A pattern with `=` or `\\(` in it is also tried on calls as they are shown, `read(3)=EAGAIN`, each distinct one
+// once. As in the original viewer, names that begin with a dash match only patterns that do.
 "use strict";
 
 /** Longest beginning of a name that is tried. */
@@ -10,8 +11,21 @@ const NAME_MOST = 128;
 /** Kinds that are not looked for: names of rows. */
 const NEVER_FOUND = Kind.LABEL;
 
+/** Whether a pattern asks for more than a name: for arguments, returned values, counters. @param {string} pattern */
+const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
+
+/** Names that are highlighted together. */
+const JOINED_MOST = 2;
+
 /** The pattern that matches one name and no other. @param {string} name */
 const exactly = (name) => `^${name.slice(0, NAME_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+
+/** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
+function patternWith(before, one) {
+  if (!/^\^.*\$$/.test(before) || before === one) return one;
+  const parts = before.split(/(?<=\$)\|(?=\^)/);
+  return parts.includes(one) ? one : [...parts, one].slice(-JOINED_MOST).join("|");
+}
 
 /**
  * What is looked for: a regular expression, empty for any name; `least` and `most` are durations as typed, empty for
@@ -36,6 +50,8 @@ class Search {
     this.error = "";
     /** By name: 1 if it matches. */
     this.hits = new Uint8Array(store.names.length);
+    /** By span, if calls are looked for: 1 if it matches. @type {Uint8Array | null} */
+    this.calls = null;
     this.ids = new Uint32Array(0);
     this.total = 0;
     this.shortest = 0;
@@ -58,6 +74,7 @@ class Search {
     this.error = "";
     this.active = false;
     this.current = -1;
+    this.calls = null;
     this.lanes.clear();
     this.ids = new Uint32Array(0);
     if (pattern === "" && least === "" && most === "") return;
@@ -76,10 +93,39 @@ class Search {
     }
     this.active = true;
     const dashed = pattern.replace(/^[\^(]+/, "").startsWith("-");
-    this.hits = Uint8Array.from(this.store.names, (name) => {
-      return (dashed || !name.startsWith("-")) && regex.test(name.slice(0, NAME_MOST)) !== invert ? 1 : 0;
-    });
+    const allowed = (/** @type {string} */ name) => dashed || !name.startsWith("-");
+    const { names } = this.store;
+    if (asksForCalls(pattern)) this.calls = this.matchCalls(regex, invert, names.map(allowed));
+    else this.hits = Uint8Array.from(names, (name) => (allowed(name) && regex.test(name.slice(0, NAME_MOST)) !== invert ? 1 : 0));
     this.collect();
+  }
+
+  /**
+   * Tries a pattern on names and on whole calls; what a call is made of says whether it was tried before.
+   * @param {RegExp} regex
+   * @param {boolean} invert
+   * @param {boolean[]} allowed by name
+   */
+  matchCalls(regex, invert, allowed) {
+    const { store } = this;
+    const { n, name, names, arg, ret, ipc } = store;
+    const counters = /ipc=|llc=/i.test(regex.source);
+    const byName = names.map((text) => regex.test(text.slice(0, NAME_MOST)));
+    /** @type {Map<number, boolean>[]} */
+    const tried = names.map(() => new Map());
+    const calls = new Uint8Array(n);
+    for (let i = 0; i < n; i++) {
+      if (!allowed[name[i]]) continue;
+      let hit = byName[name[i]];
+      if (!hit) {
+        const key = (arg[i] * 0x20000 + (ret[i] & 0x1ffff)) * 16 + (counters ? ipc[i] & 15 : 0);
+        const before = tried[name[i]].get(key);
+        hit = before ?? regex.test(searchedText(store, i, counters));
+        if (before === undefined) tried[name[i]].set(key, hit);
+      }
+      calls[i] = hit !== invert ? 1 : 0;
+    }
+    return calls;
   }
 
   collect() {
@@ -105,7 +151,7 @@ class Search {
   /** @param {number} i */
   matches(i) {
     const { name, dur } = this.store;
-    return this.hits[name[i]] === 1 && dur[i] >= this.least && dur[i] <= this.most;
+    return (this.calls ? this.calls[i] : this.hits[name[i]]) === 1 && dur[i] >= this.least && dur[i] <= this.most;
   }
 
   /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */
@@ -162,4 +208,11 @@ class Search {
       : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.sums[to] - this.sums[from])}`;
     return `${count}${at}, total ${durationText(this.total)} [${range}]${seen}`;
   }
+}
+
+/** A span as a pattern for calls sees it. @param {Store} store @param {number} i @param {boolean} counters */
+function searchedText(store, i, counters) {
+  const call = callText(store, i).slice(0, NAME_MOST);
+  if (!counters || !isExecution(store.kind[i])) return call;
+  return `${call} ${counterTexts(store, i).map(([what, value]) => `${what.slice(0, 3).toLowerCase()}=${value}`).join(" ")}`;
 }

@@ -110,9 +110,19 @@ function showTotals(app, panel, from, to) {
     closeButton(() => app.measure(null)),
     textElement("h2", `${durationText(to - from)}${app.search.active ? ", of what is searched" : ""}`),
     actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
-    actionButton("CSV", "Save the spans of this range as a table", () => offer("kutrace.csv", csvOf(app, from, to))),
+    actionButton("Keep (M)", "Keep this length as a note on the picture", () => annotate(app)),
+    actionButton("CSV", "Save the spans of this range as a table", () => offer(fileName(app, "csv"), csvOf(app, from, to))),
     tableOf(["CPU", "user", "kernel", "idle"], cpus), tableOf(["Name", "spans", "time"], byName(totals.names)),
     tableOf(["Thread", "user", "kernel", "waits"], threads), tableOf(["Wait", "spans", "time"], byName(totals.waits)),
     tableOf(["Longest", "", ""], spans(totals.longest)), tableOf(["Longest wait", "", ""], spans(totals.longestWaits)),
   );
+}
+
+/** Measures the selected span, or stretches what is measured to it. @param {App} app @param {boolean} stretch */
+function measureSelected(app, stretch) {
+  const { store, selected, measured } = app;
+  if (selected < 0) return;
+  const [start, end] = [store.start[selected], store.start[selected] + store.dur[selected]];
+  const before = stretch && measured ? measured : { from: start, to: end };
+  app.measure({ from: Math.min(before.from, start), to: Math.max(before.to, end) });
 }

@@ -2,7 +2,8 @@
 // A summary of any run of execution spans, from sums over blocks of 8, 64, 512 ... of them.
 //
 // One tree covers the lists of all rows of a group, end to end. Blocks that reach over the border between two rows
-// do no harm: a run lies in one row, and only blocks inside the run are used.
+// do no harm: a run lies in one row, and only blocks inside the run are used. The sums of blocks are kept with 24 bits,
+// far more than a pixel can show; exact totals are taken from the spans (totals.js).
 "use strict";
 
 /** Spans in a block of the lowest level, and blocks in a block of the next. */
@@ -54,13 +55,13 @@ class SummaryTree {
   constructor(store, ids) {
     this.store = store;
     this.ids = ids;
-    /** @type {{idle: Float64Array, user: Float64Array, kernel: Float64Array, userSpan: Int32Array,
+    /** @type {{idle: Float32Array, user: Float32Array, kernel: Float32Array, userSpan: Int32Array,
      *   kernelSpan: Int32Array}[]} */
     this.levels = [];
     const summary = new Summary();
     for (let count = Math.floor(ids.length / FAN); count > 0; count = Math.floor(count / FAN)) {
       const level = {
-        idle: new Float64Array(count), user: new Float64Array(count), kernel: new Float64Array(count),
+        idle: new Float32Array(count), user: new Float32Array(count), kernel: new Float32Array(count),
         userSpan: new Int32Array(count), kernelSpan: new Int32Array(count),
       };
       const below = this.levels.length;
@@ -122,7 +123,7 @@ class SummaryTree {
     const kind = this.store.kind[i];
     const dur = this.store.dur[i];
     if (isIdle(kind)) out.idle += dur;
-    else if (kind === Kind.USER) out.addUser(dur, i);
+    else if (kind <= Kind.LOST) out.addUser(dur, i);
     else out.addKernel(dur, i);
   }
 

@@ -12,10 +12,16 @@ const HEADER_HEIGHT = 22;
 const CPU_WEIGHT = 1.7;
 const ROW_LEAST = 18;
 const ROW_MOST = 90;
+/** Limits of the factor by which rows are made higher. */
+const ROW_ZOOM_LEAST = 0.5;
+const ROW_ZOOM_MOST = 6;
+/** What is left of a row for execution, at least; if there is less, nothing is kept free. */
+const BODY_LEAST = 16;
 
 /**
- * A row as it stands in the picture; `row` is -1 for the header of its group.
- * @typedef {{group: Group, row: number, y: number, h: number}} Item
+ * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
+ * execution; `even` rows have another ground.
+ * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean}} Item
  */
 
 class View {
@@ -32,8 +38,14 @@ class View {
     this.rowsHeight = 0;
     /** @type {Item[]} */
     this.items = [];
-    /** @type {Map<Group, Item[]>} */
+    /** By row, of rows that are not hidden. @type {Map<Group, Item[]>} */
     this.itemsOf = new Map();
+    /** The rows that are not hidden. @type {Map<Group, number[]>} */
+    this.rowsOf = new Map();
+    /** Whether rows stay where nothing of them is in sight. */
+    this.keepsRows = false;
+    /** Factor of the height of rows. */
+    this.rowZoom = 1;
     this.showWhole();
   }
 
@@ -101,30 +113,82 @@ class View {
   }
 
   /**
-   * Gives every row its place: rows share the height there is, within limits.
+   * Rows of a group that are to be seen: none of a collapsed group, of a group with highlighted rows perhaps only
+   * those, and else those with something in sight.
+   * @param {Group} group
+   */
+  wantedRows(group) {
+    const { lit, from, to } = group;
+    if (group.collapsed) return [];
+    const wanted = group.onlyLit ? (/** @type {number} */ r) => lit[r] === 1
+      : this.keepsRows || !group.hides ? () => true
+      : (/** @type {number} */ r) => lit[r] === 1 || (from[r] <= this.t1 && to[r] >= this.t0);
+    const rows = [];
+    for (let r = 0; r < group.keys.length; r++) if (wanted(r)) rows.push(r);
+    return rows;
+  }
+
+  /** Lays out anew if other rows are to be seen than before. @param {Group[]} groups */
+  freshen(groups) {
+    const same = groups.every((group) => {
+      const now = this.wantedRows(group);
+      const was = this.rowsOf.get(group) ?? [];
+      return now.length === was.length && now.every((row, k) => row === was[k]);
+    });
+    if (!same) this.layOut(groups);
+  }
+
+  /**
+   * Gives every row its place: rows share the height there is, within limits. What is first in sight stays there.
    * @param {Group[]} groups
    */
   layOut(groups) {
+    const anchor = this.scroll > 0 ? this.seen().find((item) => item.row >= 0) : undefined;
     const shown = groups.filter((g) => g.keys.length > 0);
+    for (const group of shown) this.rowsOf.set(group, this.wantedRows(group));
+    const rowsOf = (/** @type {Group} */ g) => this.rowsOf.get(g) ?? [];
     const weight = (/** @type {Group} */ g) => (g.name === "CPU" ? CPU_WEIGHT : 1);
-    const rows = shown.reduce((sum, g) => sum + (g.collapsed ? 0 : g.keys.length * weight(g)), 0);
+    const rows = shown.reduce((sum, g) => sum + rowsOf(g).length * weight(g), 0);
     const room = this.rowsSeen - shown.length * HEADER_HEIGHT;
     const unit = Math.max(room / Math.max(rows, 1), ROW_LEAST);
     this.items = [];
     this.itemsOf.clear();
     let y = 0;
     for (const group of shown) {
-      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT });
+      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
-      const h = Math.floor(Math.min(unit * weight(group), ROW_MOST));
-      const items = group.keys.map((_, row) => ({ group, row, y: y + row * h, h }));
+      const h = Math.max(Math.floor(Math.min(unit * weight(group), ROW_MOST) * this.rowZoom), ROW_LEAST / 2);
+      /** @type {Item[]} */
+      const items = [];
+      for (const [k, row] of rowsOf(group).entries()) {
+        const [above, below] = [group.roomAbove(row), group.roomBelow];
+        const fits = h - above - below >= BODY_LEAST;
+        const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even: k % 2 === 0 };
+        items[row] = item;
+        this.items.push(item);
+        y += h;
+      }
       this.itemsOf.set(group, items);
-      this.items.push(...items);
-      y += items.length * h;
     }
     this.rowsHeight = y;
-    this.scrollRows(0);
+    const kept = anchor && this.itemsOf.get(anchor.group)?.[anchor.row];
+    this.scrollRows(kept ? kept.y - anchor.y : 0);
+  }
+
+  /**
+   * Makes rows higher or lower; the one at a height stays there.
+   * @param {number} factor above 1 for higher rows
+   * @param {number} y
+   * @param {Group[]} groups
+   */
+  zoomRows(factor, y, groups) {
+    const fixed = this.itemAt(y);
+    const part = fixed ? (y - this.top(fixed)) / fixed.h : 0;
+    this.rowZoom = Math.min(Math.max(this.rowZoom * factor, ROW_ZOOM_LEAST), ROW_ZOOM_MOST);
+    this.layOut(groups);
+    const now = fixed && this.items.find((item) => item.group === fixed.group && item.row === fixed.row);
+    if (now) this.scrollRows(this.top(now) + part * now.h - y);
   }
 
   /** Upper edge of an item in the picture. @param {Item} item */
@@ -132,10 +196,29 @@ class View {
     return MARKS_HEIGHT + item.y - this.scroll;
   }
 
+  /** Upper edge of the part of an item that execution is drawn in. @param {Item} item */
+  bodyTop(item) {
+    return this.top(item) + item.above;
+  }
+
+  /** @param {Item} item */
+  bodyHeight(item) {
+    return item.h - item.above - item.below;
+  }
+
+  /** The line that execution is drawn around. @param {Item} item */
+  middle(item) {
+    return this.bodyTop(item) + this.bodyHeight(item) / 2;
+  }
+
   /** Items that are in sight. */
   seen() {
+    const first = this.items.findIndex((item) => item.y + item.h > this.scroll);
+    if (first < 0) return [];
     const below = this.scroll + this.rowsSeen;
-    return this.items.filter((item) => item.y + item.h > this.scroll && item.y < below);
+    let last = first;
+    while (last < this.items.length && this.items[last].y < below) last++;
+    return this.items.slice(first, last);
   }
 
   /**

@@ -81,6 +81,8 @@ pub struct Stream<'a> {
     clock: Clock,
     /// Event number of the interrupt that takes samples.
     timer: u32,
+    /// Event number of softirqs.
+    softirq: u32,
     blocks: std::vec::IntoIter<Block<'a>>,
     /// Read and not answered, by time.
     window: VecDeque<Timed<'a>>,
@@ -111,12 +113,25 @@ impl<'a> Iterator for Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// The stream of `cpu` from its blocks, ordered by begin. `timer` is the interrupt that takes samples.
-    pub fn new(cpu: u32, blocks: Vec<Block<'a>>, clock: Clock, timer: u32) -> Stream<'a> {
+    /// The stream of `cpu` from its blocks, ordered by begin. `timer` is the interrupt that takes samples,
+    /// `softirq` the number that softirqs have.
+    pub fn new(cpu: u32, blocks: Vec<Block<'a>>, clock: Clock, timer: u32, softirq: u32) -> Stream<'a> {
         let blocks = blocks.into_iter();
         let (damage, window) = (Vec::new(), VecDeque::new());
-        let mut new =
-            Stream { cpu, damage, clock, timer, blocks, window, latest: 0, pid: 0, tick: None, at: None, from: 0 };
+        let mut new = Stream {
+            cpu,
+            damage,
+            clock,
+            timer,
+            softirq,
+            blocks,
+            window,
+            latest: 0,
+            pid: 0,
+            tick: None,
+            at: None,
+            from: 0,
+        };
         if let Some(first) = new.blocks.next() {
             new.load(first);
             new.from = new.window.front().map_or(0, |t| t.ts);
@@ -182,6 +197,10 @@ impl<'a> Stream<'a> {
     }
 
     fn event(&mut self, at: u64, ts: i64, event: u32, e: Entry<'a>) {
+        let event = match event & !number::RETURN_BIT == self.softirq {
+            true => number::SOFTIRQ | event & number::RETURN_BIT,
+            false => event,
+        };
         if event == self.timer {
             self.tick = Some(ts);
         }

@@ -83,7 +83,7 @@ fn succeed(command: &mut Command) -> Result<()> {
 }
 
 /// git in `tree`, free of the caller's settings and fast with a big first commit.
-fn git(tree: &Path) -> Command {
+pub fn git(tree: &Path) -> Command {
     let mut command = tied("git");
     command.arg("-C").arg(tree);
     let settings = ["core.compression=0", "core.looseCompression=0", "gc.auto=0", "core.autocrlf=false"];

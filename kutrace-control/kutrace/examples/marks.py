@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a program can put into a trace; LD_LIBRARY_PATH says where libkutrace.so is.
+
+kutrace_control go; ./marks.py; kutrace_control stop t.trace
+"""
+
+import contextlib
+import ctypes
+import time
+
+kutrace = ctypes.CDLL("libkutrace.so")
+kutrace.kutrace_span_begin.restype = ctypes.c_uint64
+kutrace.kutrace_span_end.argtypes = [ctypes.c_uint64]
+kutrace.kutrace_rpc_request.argtypes = [ctypes.c_char_p, ctypes.c_uint16, ctypes.c_uint64]
+
+
+@contextlib.contextmanager
+def span(name):
+    """This thread is in a part of the program that has a name."""
+    begun = kutrace.kutrace_span_begin(name.encode())
+    try:
+        yield
+    finally:
+        kutrace.kutrace_span_end(begun)
+
+
+kutrace.kutrace_mark_a(b"python")
+with span("python outer"):
+    time.sleep(0.001)
+    with span("python inner"):
+        time.sleep(0.001)
+kutrace.kutrace_rpc_request(b"python_get", 79, 1000)
+time.sleep(0.001)
+kutrace.kutrace_rpc_end()
+kutrace.kutrace_mark_d(123)

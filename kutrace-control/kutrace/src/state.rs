@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Whether anything is traced.
+//!
+//! The kernel keeps a word in a page that every program may read: 0 while nothing is traced, else the number of the
+//! trace. The first call maps it. Where there is no such page a word of ours takes its place: one that is always 0 if the
+//! kernel has no hooks, and one that never is if it has (the original's), so that each call asks it.
+//!
+//! Invariant: a word that [`WORD`] ever pointed to is readable until the program ends.
+
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use kutrace_format::abi::user::{TEST, VERSION};
+use rustix::io::Errno;
+
+use crate::sys;
+
+/// The word, before anybody looked for it.
+static UNKNOWN: AtomicU32 = AtomicU32::new(1);
+/// The word where only the recorder can tell.
+static ASK: AtomicU32 = AtomicU32::new(1);
+/// The word where nothing is ever traced.
+static NEVER: AtomicU32 = AtomicU32::new(0);
+
+static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::from_ref(&UNKNOWN).cast_mut());
+
+/// Whether anything is traced now. A load and a branch while nothing is.
+///
+/// A mark asks this itself; it is for what a program would compute for a mark only.
+#[inline]
+pub fn is_on() -> bool {
+    word().load(Ordering::Relaxed) != 0 && is_on_indeed()
+}
+
+/// Asks the recorder whether it is tracing, by a system call.
+///
+/// # Errors
+/// ENOSYS where no recorder is loaded.
+pub fn test() -> io::Result<bool> {
+    answer(sys::call(TEST, 0)).map(|on| on != 0)
+}
+
+/// Asks the recorder for the version of its system call: 4.
+///
+/// # Errors
+/// ENOSYS where no recorder is loaded.
+pub fn version() -> io::Result<u32> {
+    answer(sys::call(VERSION, 0)).map(|version| version as u32)
+}
+
+/// What the recorder answered, as a result.
+pub fn answer(answer: i64) -> io::Result<u64> {
+    u64::try_from(answer).map_err(|_| io::Error::from_raw_os_error(-answer as i32))
+}
+
+/// The number of the trace that is recorded now, 0 for none. Not 0 where only the recorder can tell.
+#[inline]
+pub fn trace() -> u32 {
+    match word().load(Ordering::Relaxed) {
+        0 => 0,
+        seen => look(seen),
+    }
+}
+
+#[inline]
+fn word() -> &'static AtomicU32 {
+    deref(WORD.load(Ordering::Acquire))
+}
+
+#[allow(unsafe_code)]
+#[inline]
+fn deref(word: *mut AtomicU32) -> &'static AtomicU32 {
+    // SAFETY: by the invariant.
+    unsafe { &*word }
+}
+
+/// What the word says, after looking for it if it was not known.
+fn look(seen: u32) -> u32 {
+    if !ptr::eq(word(), &UNKNOWN) {
+        return seen;
+    }
+    find();
+    word().load(Ordering::Relaxed)
+}
+
+#[cold]
+fn is_on_indeed() -> bool {
+    let trace = trace();
+    if ptr::eq(word(), &ASK) {
+        return test().unwrap_or(false);
+    }
+    trace != 0
+}
+
+/// Looks for the word. Several threads, or a signal handler meanwhile, may do the same; the first has its way.
+#[cold]
+fn find() {
+    let (found, page) = match sys::map_page() {
+        Ok(page) => (page, Some(page)),
+        Err(_) if sys::call(TEST, 0) == -i64::from(Errno::NOSYS.raw_os_error()) => (&NEVER, None),
+        Err(_) => (&ASK, None),
+    };
+    let (unknown, found) = (ptr::from_ref(&UNKNOWN).cast_mut(), ptr::from_ref(found).cast_mut());
+    let late = WORD.compare_exchange(unknown, found, Ordering::AcqRel, Ordering::Acquire).is_err();
+    if let Some(page) = page.filter(|_| late) {
+        sys::unmap_page(page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_hooks_is_asked_once() {
+        assert_eq!(is_on(), test().unwrap_or(false));
+        let hooks = sys::map_page().is_ok() || test().is_ok();
+        assert_eq!(ptr::eq(word(), &NEVER), !hooks);
+    }
+}

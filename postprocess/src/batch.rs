@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Events or spans on their way from one place to another, some at a time, with the names that are new with them.
+
+use crate::event::names::Names;
+use crate::event::{self, Event};
+use crate::span::{self, Span};
+
+/// Columns of a row.
+pub const COLUMNS: usize = 10;
+
+/// What batches and frames carry: a row of ten numbers, of which the first hardly changes from row to row and the last
+/// is a name.
+pub trait Row: Copy {
+    /// First bytes of its frames; the last is their version.
+    const MAGIC: [u8; 8];
+    /// What is known about all of them.
+    type About: Default + serde::Serialize + serde::de::DeserializeOwned;
+
+    /// The row as numbers.
+    fn columns(&self) -> [i64; COLUMNS];
+
+    /// The row of these numbers; `None` if one is out of its range.
+    fn of(columns: [i64; COLUMNS]) -> Option<Self>;
+
+    /// The number of its name.
+    fn name(&mut self) -> &mut u32;
+
+    /// Where sentences about damage belong.
+    fn quality(about: &mut Self::About) -> &mut Vec<String>;
+}
+
+/// Some rows, and the names that are new with them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch<T> {
+    /// Names, the first numbered behind all those of the batches before.
+    pub names: Vec<Box<str>>,
+    /// Rows.
+    pub rows: Vec<T>,
+}
+
+/// The sender's names, by the receiver's numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Renumber {
+    ids: Vec<u32>,
+}
+
+impl Renumber {
+    /// Gives the rows of a batch the numbers that their names have in `names`.
+    pub fn receive<T: Row>(&mut self, batch: &mut Batch<T>, names: &mut Names) {
+        self.ids.extend(batch.names.iter().map(|name| names.id(name)));
+        for name in batch.rows.iter_mut().map(Row::name) {
+            *name = self.ids.get(*name as usize).copied().unwrap_or_default();
+        }
+    }
+}
+
+impl Row for Event {
+    const MAGIC: [u8; 8] = *b"KUevent1";
+    type About = event::Meta;
+
+    #[inline]
+    fn columns(&self) -> [i64; COLUMNS] {
+        let e = self;
+        let [event, cpu, pid, rpc, arg, ret, name] =
+            [e.event, e.cpu, e.pid, e.rpc, e.arg, e.ret, e.name].map(i64::from);
+        [e.ts, e.dur, event, cpu, pid, rpc, arg, ret, e.ipc.into(), name]
+    }
+
+    #[inline]
+    fn of([ts, dur, event, cpu, pid, rpc, arg, ret, ipc, name]: [i64; COLUMNS]) -> Option<Event> {
+        let word = |column: i64| u32::try_from(column).ok();
+        Some(Event {
+            ts,
+            dur,
+            event: word(event)?,
+            cpu: word(cpu)?,
+            pid: word(pid)?,
+            rpc: word(rpc)?,
+            arg: word(arg)?,
+            ret: word(ret)?,
+            ipc: u8::try_from(ipc).ok()?,
+            name: word(name)?,
+        })
+    }
+
+    fn name(&mut self) -> &mut u32 {
+        &mut self.name
+    }
+
+    fn quality(about: &mut event::Meta) -> &mut Vec<String> {
+        &mut about.quality
+    }
+}
+
+impl Row for Span {
+    const MAGIC: [u8; 8] = *b"KUspans1";
+    type About = span::Meta;
+
+    #[inline]
+    fn columns(&self) -> [i64; COLUMNS] {
+        let s = self;
+        let [cpu, pid, rpc, event] = [s.cpu, s.pid, s.rpc, s.event].map(i64::from);
+        [s.start, s.dur, cpu, pid, rpc, event, s.arg, s.ret, s.ipc.into(), s.name.into()]
+    }
+
+    #[inline]
+    fn of([start, dur, cpu, pid, rpc, event, arg, ret, ipc, name]: [i64; COLUMNS]) -> Option<Span> {
+        let number = |column: i64| i32::try_from(column).ok();
+        Some(Span {
+            start,
+            dur,
+            cpu: number(cpu)?,
+            pid: number(pid)?,
+            rpc: number(rpc)?,
+            event: number(event)?,
+            arg,
+            ret,
+            ipc: u8::try_from(ipc).ok()?,
+            name: u32::try_from(name).ok()?,
+        })
+    }
+
+    fn name(&mut self) -> &mut u32 {
+        &mut self.name
+    }
+
+    fn quality(about: &mut span::Meta) -> &mut Vec<String> {
+        &mut about.quality
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! From a raw trace straight to spans, or to a page: no text and no JSON between the stages, which work at once.
+//!
+//! Invariant: memory is bounded. Beside the raw bytes there are a few batches of events, and no more spans than asked
+//! for; what is done about more, [`Held`] tells.
+
+use std::fmt;
+use std::io::Write;
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::thread;
+
+use crate::batch::{Batch, Renumber};
+use crate::event::names::Names;
+use crate::event::{Event, Meta};
+use crate::html;
+use crate::raw::damage::NotATrace;
+use crate::raw::{self, original, Trace};
+use crate::span::build::Builder;
+use crate::span::held::Held;
+use crate::span::{Spans, Tally};
+
+/// Events that are handed over at a time.
+const BATCH: usize = 1 << 13;
+/// Batches that wait for the builder at most.
+const WAITING: usize = 8;
+/// Bytes of memory for raw bytes and spans, which leaves 128 MiB of 2 GiB for all else.
+const MEMORY: usize = (2 << 30) - (128 << 20);
+/// Bytes of memory for spans, however long the raw trace is.
+const LEAST: usize = 1 << 29;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub enum Error {
+    /// Not a raw trace.
+    NotATrace(NotATrace),
+    /// The spans make no page.
+    Page(html::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotATrace(e) => e.fmt(f),
+            Self::Page(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Page(html::Error::Write(e)) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+/// Writes the page of a raw trace of any format, with this title, or its own if that is empty; answers what is known
+/// about the trace.
+///
+/// # Errors
+/// If `bytes` are no raw trace, or whatever `out` answers.
+pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(crate::span::Meta, Tally), Error> {
+    let (mut spans, tally) = spans_for_page(bytes).map_err(Error::NotATrace)?;
+    if !title.is_empty() {
+        spans.meta.title = title.to_string();
+    }
+    html::render(&spans, out).map_err(Error::Page)?;
+    Ok((spans.meta, tally))
+}
+
+/// Decodes a raw trace of any format and builds its spans, as many as a page has room for.
+///
+/// Memory: 2 GiB, the raw bytes and what the page takes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they are.
+///
+/// # Errors
+/// If `bytes` are no raw trace.
+pub fn spans_for_page(bytes: &[u8]) -> Result<(Spans, Tally), NotATrace> {
+    spans_of_raw(bytes, Held::within(MEMORY.saturating_sub(bytes.len()).max(LEAST)))
+}
+
+/// Decodes a raw trace of any format and builds its spans, as many as `held` holds.
+///
+/// # Errors
+/// If `bytes` are no raw trace.
+pub fn spans_of_raw(bytes: &[u8], held: Held) -> Result<(Spans, Tally), NotATrace> {
+    match raw::parse(bytes) {
+        Err(NotATrace::Original) => Ok(spans_of(&original::parse(bytes)?, held)),
+        ours => Ok(spans_of(&ours?, held)),
+    }
+}
+
+fn spans_of<T: Trace<Decoder: Send> + Sync>(trace: &T, mut held: Held) -> (Spans, Tally) {
+    let mut names = Names::default();
+    let decoder = trace.decoder(&mut names);
+    let begun = trace.finish(&decoder);
+    let (batches, received) = sync_channel(WAITING);
+    thread::scope(|scope| {
+        let decoding = scope.spawn(move || send::<T>(trace, decoder, names, &batches));
+        let mut builder = Builder::new(&begun, Names::default());
+        receive(&received, &mut builder, &mut held);
+        match decoding.join() {
+            Ok(meta) => {
+                let (spans, tally) = builder.finish(meta);
+                (held.finish(spans), tally)
+            }
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Sends all events of a trace, and answers what is known about it at the end.
+fn send<T: Trace>(trace: &T, mut decoder: T::Decoder, mut names: Names, batches: &SyncSender<Batch<Event>>) -> Meta {
+    let mut sent = 0;
+    loop {
+        let rows: Vec<Event> = std::iter::from_fn(|| T::next(&mut decoder, &mut names)).take(BATCH).collect();
+        let new = names.since(sent).to_vec();
+        sent += new.len();
+        // The receiver goes away only if it panics, and then there is nobody to tell.
+        if rows.is_empty() || batches.send(Batch { names: new, rows }).is_err() {
+            return trace.finish(&decoder);
+        }
+    }
+}
+
+fn receive(batches: &Receiver<Batch<Event>>, builder: &mut Builder, held: &mut Held) {
+    let mut renumber = Renumber::default();
+    for mut batch in batches {
+        renumber.receive(&mut batch, &mut builder.names);
+        batch.rows.iter().for_each(|event| builder.push(event));
+        if builder.written().len() > held.room() {
+            held.add(builder.take());
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The spans in sight as a table: for screen readers, and for whoever would rather read than look.
+"use strict";
+
+/** Lines of the table. */
+const LIST_MOST = 200;
+
+/**
+ * The longest spans on the rows in sight, in order of time, and how many there are in all; those that are searched, if
+ * something is.
+ * @param {App} app
+ */
+function spansInSight(app) {
+  const { store, view, search } = app;
+  const { start, dur } = store;
+  /** @type {number[]} */
+  let longest = [];
+  let count = 0;
+  const shorten = () => {
+    longest.sort((a, b) => dur[b] - dur[a]);
+    longest.length = Math.min(longest.length, LIST_MOST);
+  };
+  for (const { group, row } of view.seen()) {
+    if (row < 0) continue;
+    /** @type {[Index, number][]} */
+    const indexes = [[group.exec, firstInRow(store, group.exec, row, view.t0)], [group.waits, firstInLane(group.waits, row, view.t0)]];
+    for (const [{ first, ids }, from] of indexes) {
+      for (let k = from; k < first[row + 1] && start[ids[k]] < view.t1; k++) {
+        const i = ids[k];
+        if (start[i] + dur[i] <= view.t0 || !search.shows(i)) continue;
+        count++;
+        longest.push(i);
+        if (longest.length === 20 * LIST_MOST) shorten();
+      }
+    }
+  }
+  longest = [...new Set(longest)];
+  shorten();
+  return { count, spans: longest.sort((a, b) => start[a] - start[b]) };
+}
+
+/** Where something happened, in words. @param {Store} store @param {number} i */
+function placeText(store, i) {
+  const cpu = store.cpus[store.cpu[i]];
+  const pid = store.pids[store.pid[i]];
+  return [cpu >= 0 ? `CPU ${cpu}` : "", pid > 0 ? threadText(store, pid) : ""].filter((text) => text !== "").join(", ");
+}
+
+/** @param {App} app @param {HTMLElement} panel */
+function showList(app, panel) {
+  const { store, view } = app;
+  const { count, spans } = spansInSight(app);
+  const lines = spans.map((i) => [
+    actionButton(callText(store, i), KIND_NAMES[store.kind[i]], () => app.select(i)), placeText(store, i),
+    durationText(store.start[i] - view.t0), durationText(store.dur[i]),
+  ]);
+  const table = tableOf(["What", "where", "from the left edge", "time"], lines);
+  table.classList.add("list");
+  table.createCaption().textContent = `${durationText(view.t1 - view.t0)} from ${secondsText(Math.round(view.t0))} s: ${
+    count.toLocaleString("en")} spans on the rows in sight${count > spans.length ? `; the ${spans.length} longest` : ""}`;
+  panel.replaceChildren(closeButton(() => toggleList(app)), textElement("h2", "What is in sight"), table);
+}
+
+/** @param {App} app */
+function toggleList(app) {
+  app.listing = !app.listing;
+  app.notes.selected = null;
+  if (app.listing) app.select(-1);
+  else showDetails(app, byId("details"));
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! No more spans than fit: what is too many is coarsened, in steps that double until it is few enough.
+//!
+//! Invariant: what was coarsened is said in the trace's [`super::Meta::quality`].
+
+use std::num::NonZeroU32;
+
+use super::coarsen::Coarse;
+use super::{Span, Spans};
+
+/// The shortest step in units: 1 us.
+const FIRST_STEP: u32 = 100;
+/// The longest: 42 s.
+const LAST_STEP: u32 = FIRST_STEP << 25;
+/// Spans that are taken at a time once they are coarsened.
+const TAKEN: usize = 1 << 16;
+
+/// Spans beyond a limit, coarsened. Those of a CPU come in order.
+#[derive(Debug)]
+pub struct Held {
+    most: usize,
+    coarse: Option<Coarse>,
+}
+
+impl Held {
+    /// Lets `most` spans be.
+    pub fn new(most: usize) -> Held {
+        Held { most, coarse: None }
+    }
+
+    /// Lets as many spans be as need so many bytes of memory; coarsening them takes as much again as they do.
+    pub fn within(bytes: usize) -> Held {
+        Held::new(bytes / (2 * size_of::<Span>()))
+    }
+
+    /// Spans to gather before they are added: up to the limit there is no need to.
+    pub fn room(&self) -> usize {
+        match self.coarse {
+            Some(_) => TAKEN.min(self.most),
+            None => self.most,
+        }
+    }
+
+    /// Takes spans, and coarsens them.
+    pub fn add(&mut self, spans: Vec<Span>) {
+        let coarse = self.coarse.get_or_insert_with(|| Coarse::new(first_step(&spans, self.most)));
+        coarse.take(spans);
+        while coarse.count() > self.most && coarse.step().get() < LAST_STEP {
+            let twice = Coarse::new(coarse.step().saturating_add(coarse.step().get()));
+            let finer = std::mem::replace(coarse, twice);
+            coarse.take(finer.finish());
+        }
+    }
+
+    /// Puts what was added before the spans of `all`, in order; if it is few enough, that is all there is to do.
+    pub fn finish(mut self, mut all: Spans) -> Spans {
+        if self.coarse.is_some() || all.spans.len() > self.most {
+            self.add(std::mem::take(&mut all.spans));
+        }
+        let Some(coarse) = self.coarse else { return all };
+        let (most, us) = (self.most, coarse.step().get() / 100);
+        all.meta.quality.push(format!(
+            "there were more than {most} spans: what each CPU did is added up in steps of {us} us, what else is shorter \
+             is left out"
+        ));
+        all.spans = coarse.finish();
+        all
+    }
+}
+
+/// A step in which each CPU can do four things, and there is room for all of them.
+fn first_step(spans: &[Span], most: usize) -> NonZeroU32 {
+    let extent =
+        |(first, last, cpus): (i64, i64, i32), s: &Span| (first.min(s.start), last.max(s.start), cpus.max(s.cpu));
+    let (first, last, cpu) = spans.iter().fold((i64::MAX, i64::MIN, 0), extent);
+    let cpus = u64::from(cpu.unsigned_abs()) + 1;
+    let step = last.abs_diff(first).saturating_mul(4 * cpus) / most.max(1) as u64;
+    let mut fits = FIRST_STEP;
+    while u64::from(fits) < step && fits < LAST_STEP {
+        fits *= 2;
+    }
+    NonZeroU32::new(fits).unwrap_or(NonZeroU32::MIN)
+}

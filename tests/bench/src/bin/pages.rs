@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The page at the sizes of its budget, in a headless Chromium.
+//!
+//! `pages FROM DIR SPANS...` makes of the recorded trace FROM a page of so many spans in DIR for each SPANS, opens and
+//! uses it, and prints a line `SPANS WHAT VALUE` for each thing measured. A round of the trace is later than the one
+//! before, and its threads are others, with numbers and names of their own.
+
+#![forbid(unsafe_code)]
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{bail, Context, Result};
+use kutrace_tests::chromium;
+use postprocess::span::{json, Span, Spans};
+use postprocess::{html, raw, span};
+
+/// Thread numbers of one round; those of a recorded guest lie below.
+const PIDS: i32 = 100_000;
+/// Events from here on are user execution, of the thread in the low bits; idle is that of thread 0.
+const USER: i32 = 0x10000;
+const WAKEUP: i32 = -3;
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [from, dir, sizes @ ..] = args.as_slice() else { bail!("pages FROM DIR SPANS...") };
+    let bytes = fs::read(from).with_context(|| from.clone())?;
+    let (recorded, _) = span::build(raw::decode(&bytes).with_context(|| from.clone())?);
+    let empty = Path::new(dir).join("empty.html");
+    html::render(&Spans::default(), &mut File::create(&empty).with_context(|| empty.display().to_string())?)?;
+    let bare = &chromium::run("bare", &empty, &serde_json::json!({}))["bytes"];
+    let bare = bare.as_f64().context("the bytes of a page without spans")?;
+    let mut out = io::stdout().lock();
+    for size in sizes {
+        let spans = repeat(&recorded, size.parse().with_context(|| size.clone())?)?;
+        let count = spans.spans.len();
+        let page = Path::new(dir).join(format!("{size}.html"));
+        let mut file = BufWriter::new(File::create(&page).with_context(|| page.display().to_string())?);
+        html::render(&spans, &mut file).and_then(|()| file.flush().map_err(html::Error::Write))?;
+        drop((spans, file));
+        let file_bytes = fs::metadata(&page)?.len();
+        writeln!(out, "{size} spans {count}\n{size} bytes {:.2}", file_bytes as f64 / count as f64)?;
+        let answer = chromium::run("budget", &page, &serde_json::json!({ "spans": count }));
+        for (what, value) in answer.as_object().context("the scenario answers an object")? {
+            writeln!(out, "{size} {what} {value}")?;
+        }
+        let memory = answer["memory"].as_f64().context("the bytes of the page")? - bare;
+        writeln!(out, "{size} bytesPerSpan {:.1}", memory / count as f64)?;
+    }
+    Ok(())
+}
+
+/// The recorded spans again and again, until there are `most` of them.
+fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
+    let begin = recorded.spans.iter().filter(|s| s.event >= 0x400).map(|s| s.start).min().context("no spans")?;
+    let end = recorded.spans.iter().filter(|s| s.event >= 0x400).map(|s| s.start + s.dur).max().context("no spans")?;
+    let mut all = Spans { meta: recorded.meta.clone(), names: Vec::new(), spans: Vec::with_capacity(most) };
+    for round in 0.. {
+        let names = all.names.len() as u32;
+        all.names.extend(recorded.names.iter().map(|name| renamed(name, round)));
+        let later = i64::from(round) * (end - begin);
+        let room = most - all.spans.len();
+        all.spans
+            .extend(recorded.spans.iter().take(room).map(|s| Span { name: s.name + names, ..moved(*s, round, later) }));
+        if all.spans.len() == most {
+            break;
+        }
+    }
+    json::order(&mut all.spans);
+    Ok(all)
+}
+
+/// A span in another round.
+fn moved(s: Span, round: i32, later: i64) -> Span {
+    let other = |pid: i32| if pid > 0 { pid + round * PIDS } else { pid };
+    let event = if s.event > USER && s.pid > 0 { USER + other(s.event - USER) } else { s.event };
+    let ret = if s.event == WAKEUP { i64::from(other(s.ret as i32)) } else { s.ret };
+    Span { start: s.start + later, pid: other(s.pid), event, ret, ..s }
+}
+
+/// `name.pid` with the number that the thread has in another round; other names say the round.
+fn renamed(name: &str, round: i32) -> String {
+    let thread = name.rsplit_once('.').and_then(|(comm, pid)| Some((comm, pid.parse::<i32>().ok()?)));
+    match thread {
+        Some((comm, pid)) if pid > 0 => format!("{comm}.{}", pid + round * PIDS),
+        _ if round == 0 || name.starts_with('-') => name.to_string(),
+        _ => format!("{name}~{round}"),
+    }
+}

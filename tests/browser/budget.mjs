@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a page costs at its size: opening it, moving in it, searching it, its memory. Times in ms, medians or 95 of 100.
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+
+const ask = (page, question, argument) => page.evaluate(question, argument);
+const rounded = (value) => Math.round(value * 10) / 10;
+const p95 = (list) => rounded(list.sort((a, b) => a - b)[Math.floor(list.length * 0.95)]);
+const median = (list) => rounded(list.sort((a, b) => a - b)[list.length >> 1]);
+
+/** Bytes that each process of this browser's pages has for itself. */
+function rendererBytes() {
+  const parents = new Map();
+  const renderers = [];
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      parents.set(Number(pid), Number(readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1).split(" ")[1]));
+      if (readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("--type=renderer")) renderers.push(Number(pid));
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  const ours = (pid) => pid === process.pid || (parents.has(pid) && ours(parents.get(pid)));
+  const bytes = (pid) => /RssAnon:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1] * 1024;
+  return renderers.filter(ours).map(bytes);
+}
+
+/** Bytes that the page's process holds, once what is not needed is gone. */
+async function bytesOf(page) {
+  const session = await page.context().newCDPSession(page);
+  for (let i = 0; i < 3; i++) {
+    await session.send("HeapProfiler.collectGarbage");
+    await page.waitForTimeout(500);
+  }
+  // A browser may keep a process in reserve, smaller than that of a page.
+  return Math.max(...rendererBytes());
+}
+
+/** Times of drawing a list of ranges, each until its pixels are there. */
+const redraws = (page, sort) => ask(page, async (sort) => {
+  const { begin, end } = __ku.view();
+  const whole = end - begin;
+  const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const times = [];
+  for (let i = 0; i < 60; i++) {
+    const spread = (i * 0.618) % 1;
+    let from = begin;
+    let span = whole;
+    if (sort === "pan") {
+      span = whole / 10 ** (1 + Math.floor(i / 12));
+      from = begin + (whole - span) * 0.4 + (span * (i % 12)) / 8;
+    } else if (sort === "zoom") {
+      span = whole / 1.3 ** i / 10;
+      from = begin + (whole - span) * (0.3 + spread * 1e-9);
+    }
+    const began = performance.now();
+    __ku.show(from, from + span);
+    for (const id of ["base", "overlay", "overview"]) probe.drawImage(document.getElementById(id), 0, 0);
+    probe.getImageData(0, 0, 1, 1);
+    times.push(performance.now() - began);
+    await new Promise((done) => requestAnimationFrame(done));
+  }
+  return times;
+}, sort);
+
+export const budget = {
+  /** What a page without spans takes. */
+  async bare(page) {
+    return { bytes: await bytesOf(page) };
+  },
+
+  async budget(page, { spans }) {
+    assert.equal(await ask(page, () => __ku.counts.spans), spans);
+    const openings = [await ask(page, () => window.__painted)];
+    const bytes = await bytesOf(page);
+    const answer = { openMs: 0, memory: bytes };
+    for (const sort of ["pan", "zoom", "whole"]) answer[`${sort}Ms`] = p95(await redraws(page, sort));
+    await ask(page, () => __ku.toggle("PID"));
+    answer.threadsMs = p95(await redraws(page, "whole"));
+    const searches = await ask(page, () => {
+      const { search } = __ku.app;
+      const times = { name: [], bounds: [], call: [] };
+      const queries = { name: { pattern: "page_fault|read" }, bounds: { pattern: "", least: "20", most: "1ms" }, call: { pattern: "=E(AGAIN|NOENT)" } };
+      for (let i = 0; i < 5; i++) {
+        for (const [sort, query] of Object.entries(queries)) {
+          const began = performance.now();
+          search.find({ ...NOTHING, ...query });
+          times[sort].push(performance.now() - began);
+        }
+      }
+      search.find(NOTHING);
+      return times;
+    });
+    for (const [sort, times] of Object.entries(searches)) answer[`${sort}SearchMs`] = median(times);
+    for (let i = 0; i < 4; i++) {
+      await page.reload();
+      await page.waitForFunction(() => window.__painted > 0, null, { timeout: 60000 });
+      openings.push(await ask(page, () => window.__painted));
+    }
+    answer.openMs = median(openings);
+    return answer;
+  },
+};

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scenarios about what is drawn on the rows; `drive.mjs` runs them.
+import assert from "node:assert/strict";
+
+const ask = (page, question, argument) => page.evaluate(question, argument);
+const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+const rowsOf = async (page, group) => (await ask(page, () => __ku.rows())).filter((r) => r.group === group && r.row >= 0);
+/** Spans of one event number, by start. */
+const spansOf = (page, event, name) => ask(page, ([wanted, called]) => {
+  const spans = Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i));
+  return spans.filter((s) => s.event === wanted && (!called || s.name === called));
+}, [event, name]);
+/** Shows a span with as much room on both sides as it is long. */
+const showSpan = (page, { start, dur }) => ask(page, ([t0, t1]) => __ku.show(t0, t1), [start - dur, start + 2 * dur]);
+/** What lies under the middle of a span at a part of a row's height. */
+const hitOn = (page, { start, dur }, row, part) => ask(page, ([time, y]) => {
+  const { t0, t1, width } = __ku.view();
+  return __ku.hit(((time - t0) / (t1 - t0)) * width, y);
+}, [start + dur / 2, row.y + row.h * part]);
+/** Colours, as #rrggbb, of the device pixels of a canvas in a column of CSS pixels, from y0 to y1. */
+const column = (page, canvas, x, y0, y1) => ask(page, ([id, at, from, to]) => {
+  const source = document.getElementById(id);
+  const ratio = __ku.app.picture.ratio;
+  const copy = new OffscreenCanvas(1, Math.max(Math.round((to - from) * ratio), 1)).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(source, -Math.floor(at * ratio), -Math.round(from * ratio));
+  const { data } = copy.getImageData(0, 0, 1, copy.canvas.height);
+  return Array.from({ length: data.length / 4 }, (_, k) =>
+    data[4 * k + 3] === 0 ? "" : `#${[0, 1, 2].map((c) => data[4 * k + c].toString(16).padStart(2, "0")).join("")}`);
+}, [canvas, x, y0, y1]);
+const xOf = (page, time) => ask(page, (t) => __ku.app.view.x(t), time);
+
+export const drawn = {
+  async layers(page, { dials }) {
+    const drawnNow = () => ask(page, () => __ku.drawn());
+    const click = async (id, shift) => {
+      await page.locator(`#layer-${id}`).click(shift ? { modifiers: ["Shift"] } : {});
+      await settle(page);
+      return drawnNow();
+    };
+    const whole = await drawnNow();
+    assert.ok(whole.samples > 0, "no samples");
+    const [sample] = (await spansOf(page, 0x280)).filter((s) => s.pid > 0);
+    const [row] = await rowsOf(page, "CPU");
+    assert.equal((await hitOn(page, sample, row, 0.08))?.event, 0x280, "no sample above the row");
+    const [freq] = (await spansOf(page, 0x209)).filter((s) => s.cpu === 0 && s.arg === 3600);
+    assert.equal((await hitOn(page, freq, row, 0.97))?.event, 0x209, "no frequency below the row");
+    const colors = await column(page, "base", await xOf(page, freq.start + freq.dur / 2), row.y + row.h - 8, row.y + row.h - 1);
+    assert.ok(colors.slice(1).every((color) => color === "#3da35d"), `the highest frequency looks like ${colors}`);
+    assert.equal((await click("samples")).samples > 0, true, "samples of idle are not drawn");
+    const idle = await ask(page, () => __ku.app.picture.strips.roomy.map(({ i }) => __ku.span(i).pid));
+    assert.ok(idle.every((pid) => pid === 0), idle.join());
+    assert.equal((await click("samples")).samples, 0);
+    assert.notEqual((await hitOn(page, sample, row, 0.08))?.event, 0x280);
+    await click("samples", true);
+    assert.equal((await ask(page, () => __ku.layers())).samples, "idle");
+    await click("freq");
+    assert.notEqual((await hitOn(page, freq, row, 0.97))?.event, 0x209, "the frequency stays");
+    const marks = (state) => state.spots.filter((s) => s.y0 === 0).length;
+    const text = await click("marks");
+    assert.ok(marks(text) > 0 && marks(text) < marks(whole), "numbers are not left out");
+    await click("marks");
+    assert.equal(marks(await click("marks")), 0, "marks stay");
+    assert.equal(await page.locator("#layer-counters").count(), dials ? 1 : 0);
+    if (!dials) return {};
+    const [call] = await spansOf(page, 0x800, "read");
+    await showSpan(page, call);
+    const all = (await drawnNow()).dials;
+    assert.ok(all > 0, "no dials");
+    const kernel = (await click("counters")).dials;
+    const user = (await click("counters")).dials;
+    assert.ok(kernel > 0 && user > 0 && kernel + user === all, `${kernel} and ${user} of ${all}`);
+    assert.equal((await click("counters")).dials, 0);
+    return { all, kernel, user };
+  },
+
+  async resources(page) {
+    const groups = [...new Set((await ask(page, () => __ku.rows())).map((r) => r.group))];
+    assert.deepEqual(groups, ["CPU", "PID", "RPC", "RES", "NET"]);
+    for (const group of ["PID", "RPC", "RES"]) await ask(page, (name) => __ku.toggle(name), group);
+    await settle(page);
+    assert.deepEqual((await rowsOf(page, "RPC")).map((r) => r.label), ["lookup.7"]);
+    assert.deepEqual((await rowsOf(page, "RES")).map((r) => r.label), ["lock table", "queue work", "resource disk"]);
+    const named = async (group, text) => (await rowsOf(page, group)).find((r) => r.label.includes(text));
+    const spotsOf = async (i) => (await ask(page, () => __ku.drawn())).spots.filter((s) => s.i === i);
+    /** A span is found where it is drawn, on the rows that it belongs to and on no other. */
+    const onRows = async (span, rows) => {
+      await showSpan(page, span);
+      await settle(page);
+      const spots = await spotsOf(span.i);
+      const under = [];
+      for (const spot of spots) {
+        const [x, y] = [(Math.max(spot.x0, 0) + spot.x1) / 2, (spot.y0 + spot.y1) / 2];
+        under.push((await ask(page, () => __ku.rows())).find((r) => y >= r.y && y < r.y + r.h).label);
+        assert.equal((await ask(page, (at) => __ku.hit(...at), [x, y]))?.i, span.i, `${span.name} is not found at ${x}, ${y}`);
+      }
+      assert.deepEqual(under.sort(), rows.sort(), span.name);
+    };
+    const [held] = await spansOf(page, 0x282);
+    const [tried] = await spansOf(page, 0x283, "~table");
+    assert.equal(held.name, "=table");
+    await onRows(held, ["worker.51", "lock table"]);
+    await onRows((await spansOf(page, 0x283)).find((s) => s.pid === 50), ["server.50", "lock table"]);
+    assert.ok(tried);
+    const [queued] = (await spansOf(page, 0x21a)).filter((s) => s.cpu < 0);
+    await onRows(queued, ["lookup.7", "queue work"]);
+    await onRows((await spansOf(page, 0x204))[0], ["lookup.7", "messages"]);
+    await onRows((await spansOf(page, 0x205))[0], ["lookup.7", "messages"]);
+    await onRows((await spansOf(page, 0x214))[0], ["messages"]);
+    // What comes in slopes down, what goes out slopes up.
+    for (const [event, slopes] of [[0x204, 1], [0x205, -1]]) {
+      const [message] = await spansOf(page, event);
+      await showSpan(page, message);
+      await settle(page);
+      const row = await named("NET", "messages");
+      const lit = async (part) => {
+        const x = await xOf(page, message.start + message.dur * part);
+        const colors = await column(page, "overlay", x, row.y, row.y + row.h);
+        return colors.findIndex((color) => color !== "");
+      };
+      assert.equal(Math.sign((await lit(0.7)) - (await lit(0.2))), slopes, `slope of ${event}`);
+    }
+    const [execution] = (await spansOf(page, 0x801, "write"));
+    await showSpan(page, execution);
+    assert.equal((await hitOn(page, execution, await named("RPC", "lookup"), 0.5))?.name, "write");
+    await ask(page, () => __ku.turn("locks"));
+    await showSpan(page, held);
+    await settle(page);
+    assert.equal((await spotsOf(held.i)).length, 1, "switched off, locks stay on the rows of threads");
+    return {};
+  },
+
+  async curves(page) {
+    const [exit] = (await spansOf(page, 0x20000)).filter((s) => s.cpu === 0);
+    await showSpan(page, exit);
+    await settle(page);
+    const [row] = await rowsOf(page, "CPU");
+    const { above, below } = await ask(page, () => __ku.app.view.items.find((item) => item.row === 0));
+    const middle = row.y + above + (row.h - above - below) / 2;
+    let crests = 0;
+    const from = await xOf(page, exit.start);
+    const to = await xOf(page, exit.start + exit.dur);
+    for (let x = from + 1; x < to; x++) {
+      const at = (await column(page, "overlay", x, middle - 8, middle + 8)).flatMap((color, y) => (color ? [y - 8] : []));
+      if (at.some((y) => y <= -4)) crests++;
+    }
+    assert.ok(crests > 10 && crests < (to - from) * 0.7, `${crests} of ${to - from} columns reach the crest of a wave`);
+    const lost = (await spansOf(page, 0x30000)).at(-1);
+    await showSpan(page, lost);
+    assert.equal((await hitOn(page, lost, (await rowsOf(page, "CPU"))[1], 0.5))?.name, "-lost-");
+    assert.equal((await ask(page, () => __ku.drawn())).overheads, 0, `recording is drawn from afar: ${JSON.stringify([lost, await ask(page, () => __ku.view())])}`);
+    const [call] = await spansOf(page, 0x827);
+    await ask(page, (t) => __ku.show(t - 20, t + 20), call.start);
+    await settle(page);
+    const near = await ask(page, () => __ku.drawn());
+    assert.ok(near.overheads >= 3, `${near.overheads} entries`);
+    const about = await page.locator("#about").textContent();
+    assert.match(about, /recording took about 0?\.?\d/);
+    return { crests, overheads: near.overheads };
+  },
+
+  async highlight(page) {
+    await ask(page, () => __ku.toggle("PID"));
+    await settle(page);
+    const label = (text) => page.locator("#labels .row", { hasText: text });
+    const header = (text) => page.locator("#labels .group", { hasText: text });
+    const click = async (locator, options) => {
+      await locator.click(options);
+      await settle(page);
+    };
+    /** The part of a row's pixels that is neither ground nor grey. */
+    const colored = (group, row) => ask(page, ([name, wanted]) => {
+      const { picture, palette, view, axis } = __ku.app;
+      const item = view.items.find((it) => it.group.name === name && it.row === wanted);
+      if (!item) return null;
+      const y = Math.round((view.top(item) + item.h * 0.4) * picture.ratio);
+      const line = picture.pixels.subarray(y * picture.w, (y + 1) * picture.w);
+      const dull = (p) => {
+        const rgb = [p & 255, (p >> 8) & 255, (p >> 16) & 255];
+        return Math.max(...rgb) - Math.min(...rgb) < 24;
+      };
+      return line.filter((p) => !dull(p)).length / (picture.w - axis.ticks.length) + 0 * palette.back;
+    }, [group, row]);
+    const all = [await colored("CPU", 0), await colored("CPU", 1), await colored("PID", 0)];
+    assert.ok(all.every((part) => part > 0.4), all.join());
+    await click(label("worker.1001"));
+    assert.equal(await label("worker.1001").getAttribute("aria-pressed"), "true");
+    assert.ok((await colored("PID", 1)) > 0.4 && (await colored("CPU", 1)) > 0.4, "the highlighted thread loses its colour");
+    assert.equal(await colored("PID", 0), 0, "other threads keep their colour");
+    assert.equal(await colored("CPU", 0), 0, "other CPUs keep their colour");
+    await click(header("Threads"));
+    assert.deepEqual((await rowsOf(page, "PID")).map((r) => r.label), ["worker.1001"]);
+    assert.ok((await header("Threads").textContent()).includes("1 of 4, highlighted"));
+    await click(header("Threads"));
+    assert.equal((await rowsOf(page, "PID")).length, 0);
+    assert.equal(await header("Threads").getAttribute("aria-expanded"), "false");
+    await click(header("Threads"));
+    assert.equal((await rowsOf(page, "PID")).length, 4);
+    await click(label("worker.1001"), { button: "right" });
+    assert.equal(await page.locator("#labels .lit").count(), 0, "rows named alike stay highlighted");
+    await click(label("CPU 2"), { button: "right" });
+    assert.equal(await page.locator("#labels .lit").count(), 4, "not all rows named alike are highlighted");
+    await label("CPU 2").press("Enter");
+    await settle(page);
+    assert.equal(await page.locator("#labels .lit").count(), 3, "the keyboard does not highlight");
+    assert.equal(await colored("CPU", 2), 0);
+    await page.keyboard.press("ArrowDown");
+    assert.equal(await ask(page, () => document.activeElement.textContent), "CPU 3", "the arrow keys do not move");
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.equal(await page.locator("#labels .lit").count(), 0);
+    assert.ok((await colored("CPU", 2)) > 0.4);
+    // While something is searched, only that keeps its colour on a highlighted row.
+    await click(label("worker.1001"));
+    await page.fill("#pattern", "^page_fault$");
+    await settle(page);
+    const both = await colored("CPU", 1);
+    assert.ok(both > 0 && both < all[1], `${both} of ${all[1]}`);
+    assert.equal(await colored("CPU", 0), 0);
+    return { all, both };
+  },
+
+  async hiding(page) {
+    await ask(page, () => __ku.toggle("PID"));
+    await settle(page);
+    assert.equal((await rowsOf(page, "PID")).length, 120);
+    await ask(page, () => __ku.show(105_000, 125_000));
+    const labels = async () => (await rowsOf(page, "PID")).map((r) => r.label);
+    assert.deepEqual(await labels(), ["short-lived.110", "short.111", "short-lived.112"]);
+    await settle(page);
+    assert.ok((await page.locator("#labels .group").last().textContent()).includes("3 of 120"));
+    await page.locator("#labels .row", { hasText: "short.111" }).click();
+    await ask(page, () => __ku.show(305_000, 315_000));
+    assert.deepEqual(await labels(), ["short.111", "short-lived.130", "short.131"], "a highlighted row hides");
+    await page.locator("#layer-rows").click();
+    await settle(page);
+    assert.equal((await labels()).length, 120);
+    assert.equal((await rowsOf(page, "CPU")).length, 1);
+    // A row in sight stays where it is while others above it hide.
+    await page.locator("#layer-rows").click();
+    await ask(page, () => {
+      __ku.show(100_000, 900_000);
+      __ku.app.view.scrollRows(1e9);
+      __ku.app.drawNow();
+    });
+    const last = async () => (await rowsOf(page, "PID")).find((r) => r.label === "short.189").y;
+    const was = await last();
+    const scrolled = await ask(page, () => __ku.app.view.scroll);
+    assert.ok(scrolled > 100, "the rows do not scroll");
+    await ask(page, () => __ku.show(115_000, 905_000));
+    assert.ok(Math.abs((await last()) - was) <= 20, `the row moved from ${was} to ${await last()}`);
+    // Ctrl and the wheel over the names make rows higher, around the one under the pointer.
+    const rowAt = () => page.locator("#labels .row", { hasText: "short.183" }).boundingBox();
+    const before = await rowAt();
+    await page.mouse.move(before.x + 20, before.y + before.height / 2);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up("Control");
+    await settle(page);
+    const after = await rowAt();
+    assert.ok(after.height > before.height * 1.5, `a row of ${before.height} pixels is ${after.height} high`);
+    const apart = after.y + after.height / 2 - before.y - before.height / 2;
+    assert.ok(Math.abs(apart) <= 2, `the row under the pointer moves by ${apart}`);
+    return {};
+  },
+
+  async morse(page) {
+    await ask(page, () => __ku.toggle("PID"));
+    await settle(page);
+    const seen = await ask(page, () => {
+      const { picture, view, palette } = __ku.app;
+      const dot = MORSE_DOT * picture.ratio;
+      return view.seen().filter((item) => item.group.name === "PID" && item.row >= 0).map((item) => {
+        const y = Math.round(view.middle(item) * picture.ratio) + 1;
+        const line = picture.pixels.subarray(y * picture.w, (y + 1) * picture.w);
+        const i = item.group.waits.ids[item.group.waits.first[item.row]];
+        const color = palette.waitPixel(__ku.app.store, i);
+        const end = Math.round(view.x(1_000_100 - 100_000) * picture.ratio);
+        let text = "";
+        for (let x = end - 140; x < end; x++) text += line[x] === color ? "#" : " ";
+        const codes = text.trim().split(/ {5,}/).map((code) =>
+          code.split(/ +/).map((stroke) => (stroke.length === dot ? "." : stroke.length === 3 * dot ? "-" : "?")).join(""));
+        return { name: __ku.span(i).name, codes };
+      });
+    });
+    const morse = { c: "-.-.", d: "-..", k: "-.-", l: ".-..", m: "--", n: "-.", p: ".--.", s: "...", t: "-", z: "--.." };
+    assert.ok(seen.length >= 20, `${seen.length} rows`);
+    for (const { name, codes } of seen) {
+      const code = morse[name.at(-1)];
+      if (code) assert.deepEqual(codes, [code, code, code], name);
+      assert.equal(codes.length, 3, name);
+    }
+    return { rows: seen.length };
+  },
+
+  async dots(page) {
+    const dotted = () => ask(page, () => {
+      const { picture, palette, view } = __ku.app;
+      const item = view.items.find((it) => it.row === 0);
+      const y = Math.round((view.top(item) + item.h) * picture.ratio) - 1;
+      return picture.pixels.subarray(y * picture.w, (y + 1) * picture.w).filter((p) => p === palette.dots).length / picture.w;
+    });
+    const far = await dotted();
+    assert.ok(far > 0.2 && far < 0.5, `${far} of the pixels below a row`);
+    const { begin } = await ask(page, () => __ku.view());
+    await ask(page, (t) => __ku.show(t, t + 900), begin);
+    assert.equal(await dotted(), 0, "dots where nothing is hidden");
+    return { far };
+  },
+
+  async reach(page) {
+    return ask(page, () => {
+      let seed = 1;
+      const random = (most) => (seed = (seed * 16807) % 2147483647) % most;
+      let found = 0;
+      for (let round = 0; round < 60; round++) {
+        const n = random(700);
+        const store = { start: new Float64Array(n), dur: new Float64Array(n) };
+        for (let i = 0, at = 0; i < n; i++) {
+          store.start[i] = at += random(5);
+          store.dur[i] = random(20) === 0 ? random(3000) : random(9);
+        }
+        const ids = Uint32Array.from({ length: n }, (_, i) => i);
+        const reach = new Reach(store, { first: Uint32Array.of(0, n), ids, maxEnd: new Float64Array(n) });
+        for (let k = 0; k < 20; k++) {
+          const from = random(n + 1);
+          const to = from + random(n - from + 1);
+          const [time, least] = [random(2 * n + 1), random(2) * random(600)];
+          const wanted = [...ids].filter((i) => i >= from && i < to && store.dur[i] >= least && store.start[i] + store.dur[i] > time);
+          const got = reach.find(from, to, time, least);
+          if (got.join() !== wanted.join()) throw new Error(`${from}..${to} after ${time}, ${least} and more: ${got}, not ${wanted}`);
+          found += got.length;
+        }
+      }
+      return { found };
+    });
+  },
+
+  async exported(page) {
+    const { savedViews, tracebase } = await ask(page, () => __ku.app.store.meta);
+    assert.equal(tracebase, "2021-10-28_14:01:00");
+    assert.deepEqual(savedViews.map(([name, { xleft_ts }]) => [name, xleft_ts]), [["&#x21d0;", undefined], ["&#x2780;", 49.418952]]);
+    const [callout] = await spansOf(page, -4);
+    assert.deepEqual([callout.name, callout.arg, callout.ret], ["look here", 60, -2]);
+    const [note] = await ask(page, () => __ku.app.notes.all);
+    assert.deepEqual([note.text, note.from, note.dx < 100 && note.dy < 0], ["look here", callout.start, true]);
+    assert.ok(await ask(page, () => __ku.app.notes.tipOf(__ku.app.notes.all[0])), "the callout stands nowhere");
+    await page.keyboard.press("1");
+    await settle(page);
+    const { t0, t1 } = await ask(page, () => __ku.view());
+    assert.deepEqual([t0, t1].map(Math.round), [4941895200, 4941896000]);
+    assert.equal(await page.locator("#view-list input").first().inputValue(), "\u2780");
+    return {};
+  },
+
+  async remembered(page) {
+    const said = () => ask(page, () => ({
+      lit: __ku.app.groups.flatMap((g) => g.labels.filter((_, row) => g.lit[row])), layers: __ku.layers(),
+      rows: __ku.rows().map((r) => r.label),
+    }));
+    await ask(page, () => __ku.toggle("PID"));
+    await settle(page);
+    await page.locator("#labels .row", { hasText: "worker.51" }).click();
+    await page.locator("#labels .group", { hasText: "Threads" }).click();
+    await page.locator("#layer-counters").click();
+    await page.locator("#layer-marks").click();
+    await page.waitForFunction(() => ["lit=", "only=", "draw=", "counters", "marks"].every((part) => location.hash.includes(part)));
+    const was = await said();
+    assert.deepEqual(was.lit, ["worker.51"]);
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    assert.deepEqual(await said(), was);
+    assert.equal(await page.locator("#layer-counters").textContent(), "IPC: kernel");
+    await ask(page, () => (location.hash = "#lit=CPU.7-NO.1-PID.x&only=PID&draw=marks.9-no.1-freq"));
+    await page.waitForFunction(() => !__ku.app.highlight.active);
+    assert.equal((await said()).layers.marks, "all");
+    return {};
+  },
+};

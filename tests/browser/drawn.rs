@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What is drawn beside execution: from event text through the stages to a page, looked at in a browser.
+
+use postprocess::event::read::read;
+use postprocess::span::{build, json, Meta, Span, Spans};
+use serde_json::json;
+
+use crate::drive::run_on;
+use crate::made::{workload, Made};
+
+/// Event text, written in any order; times in units of 10 ns.
+struct Text(Vec<(i64, String)>);
+
+/// Where the trace begins.
+const BEGIN: i64 = 500_000_000;
+/// A microsecond.
+const US: i64 = 100;
+
+impl Text {
+    /// An event at `us` microseconds after the begin.
+    fn at(&mut self, us: i64, event: u32, cpu: u32, pid: u32, arg: u32, name: &str) {
+        self.call(us, 0, event, cpu, pid, arg, name);
+    }
+
+    /// An event that lasts `dur` units.
+    #[allow(clippy::too_many_arguments)]
+    fn call(&mut self, us: i64, dur: i64, event: u32, cpu: u32, pid: u32, arg: u32, name: &str) {
+        let ts = BEGIN + us * US;
+        let dur = if (0x201..=0x27f).contains(&event) { 1 } else { dur };
+        let ipc = us.unsigned_abs() % 16 * 17;
+        self.0.push((ts, format!("{ts} {dur} {event} {cpu}  {pid} 0  {arg} 0 {ipc} {name} ({event:x})")));
+    }
+
+    fn spans(mut self, flags: u32) -> Spans {
+        self.0.sort_by_key(|(ts, _)| *ts);
+        let head = format!("# ## VERSION: 3\n# ## FORMAT: 5\n# [1] 2026-01-02_03:04:05.0 cpu 00 flags {flags:02x} block 0\n# ## FLAGS: {flags}\n");
+        let body: Vec<String> = self.0.into_iter().map(|(_, line)| line).collect();
+        let mut spans = build(read(&mut (head + &body.join("\n")).as_bytes()).unwrap()).0;
+        spans.meta.flags = flags;
+        spans
+    }
+}
+
+/// A server that takes a request from the network, waits for a lock and queues the request; a worker that takes it out
+/// of the queue and answers. Timers sample where they are and how fast their CPUs run. At last CPU 1 loses events.
+fn everything(flags: u32) -> Spans {
+    let mut t = Text(Vec::new());
+    for (pid, name) in [(50, "server"), (51, "worker")] {
+        t.0.push((-1, format!("-1 1 34 {pid} {name}")));
+    }
+    let message = 110 << 16 | 7;
+    t.call(0, 1, 0x200, 0, 50, 50, "server.50");
+    t.call(0, 1, 0x200, 1, 51, 51, "worker.51");
+    t.at(5, 0x20a, 0, 50, 1, "mark_a=start");
+    t.at(6, 0x20d, 0, 50, 42, "mark_d=42");
+    t.at(8, 0x210, 1, 51, 5, "try_table");
+    t.at(9, 0x211, 1, 51, 5, "acq_table");
+    t.call(12, 500, 0x800, 1, 51, 3, "read");
+    t.at(20, 0x219, 1, 51, 4, "disk");
+    t.at(30, 0x214, 0, 50, 0xabc, "rx.0ABC");
+    t.at(40, 0x216, 0, 50, 0xabc, "urx.0ABC");
+    t.at(41, 0x201, 0, 50, message, "lookup.7");
+    t.at(50, 0x210, 0, 50, 5, "try_table");
+    t.at(59, 0x212, 1, 51, 5, "rel_table");
+    t.at(60, 0x211, 0, 50, 5, "acq_table");
+    t.at(90, 0x212, 0, 50, 5, "rel_table");
+    t.at(95, 0x21a, 0, 50, 3, "enq_work");
+    t.at(96, 0x201, 0, 50, 0, "-rpc-");
+    t.at(120, 0x21b, 1, 51, 3, "deq_work");
+    t.at(121, 0x201, 1, 51, 7, "lookup.7");
+    t.at(150, 0x202, 1, 51, message, "lookup.7");
+    t.at(155, 0x217, 1, 51, 0xdef, "utx.0DEF");
+    t.call(158, 800, 0x801, 1, 51, 4, "write");
+    t.at(160, 0x215, 1, 51, 0xdef, "tx.0DEF");
+    t.at(180, 0x202, 1, 51, 0, "-rpc-");
+    for (cpu, pid, sleeps) in [(0, 50, 210), (1, 51, 190)] {
+        t.at(sleeps, 0xdff, cpu, pid, 0, "-sched-");
+        t.at(sleeps + 2, 0x200, cpu, 0, 0, "-idle-");
+        t.at(sleeps + 3, 0xfff, cpu, 0, 0, "/-sched-");
+        t.at(sleeps + 5, 0x208, cpu, 0, 32, "mwait");
+    }
+    for k in 1..20 {
+        for cpu in 0..2 {
+            let us = 100 * k + i64::from(cpu);
+            if cpu == 1 && (1500..1760).contains(&us) {
+                continue;
+            }
+            let pid = if (200..=1800).contains(&us) { 0 } else { 50 + cpu };
+            t.at(us, 0x209, cpu, pid, [800, 1600, 3600][(k % 3) as usize], "-freq-");
+            t.at(us, 0x280 + cpu, cpu, pid, 77, ["hash_find", "copy_page"][(k % 2) as usize]);
+            t.call(us, 150, 0x5ec, cpu, pid, 0, "local_timer_vector");
+            if pid == 0 {
+                t.at(us + 4, 0x208, cpu, 0, 32, "mwait");
+            }
+        }
+    }
+    t.call(1750, 100, 0x50b, 0, 0, 0, "eth0");
+    t.at(1752, 0x206, 0, 0, 50, "runnable.50");
+    t.at(1760, 0xdff, 0, 0, 0, "-sched-");
+    t.at(1762, 0x200, 0, 50, 50, "server.50");
+    t.at(1764, 0xfff, 0, 50, 0, "/-sched-");
+    t.at(1500, 0x30000, 1, 0, 9, "-lost-");
+    t.call(1760, 1, 0x200, 1, 51, 51, "worker.51");
+    t.at(1990, 0x20b, 0, 50, 2, "mark_b=end");
+    t.call(1995, 10, 0x827, 0, 50, 0, "getpid");
+    t.call(1995, 10, 0x827, 1, 51, 0, "getpid");
+    t.spans(flags)
+}
+
+#[test]
+fn the_stages_number_spans_as_the_page_expects() {
+    let spans = everything(0x85).spans;
+    for (event, cpu, dur) in [
+        (0x204, 0, 1638),     // message received
+        (0x205, 0, 1638),     // message sent
+        (0x209, 0, 10_000),   // frequency
+        (0x21a, -1, 2500),    // in a queue
+        (0x280, 0, 10_000),   // sample
+        (0x282, -1, 5000),    // lock held
+        (0x283, -1, 1000),    // lock tried
+        (0x20000, 0, 1330),   // leaving low power
+        (0x30000, 1, 26_000), // lost
+    ] {
+        let mut of_event = spans.iter().filter(|s| s.event == event && s.cpu == cpu);
+        assert!(of_event.any(|s| s.dur == dur), "no {event:#x} on CPU {cpu} that lasts {dur}: {spans:#?}");
+    }
+}
+
+#[test]
+fn what_was_sampled_counted_and_marked_is_drawn_and_can_be_switched_off() {
+    run_on("layers", &everything(0x85), &json!({ "dials": true }));
+    run_on("layers", &everything(0x25), &json!({ "dials": true }));
+    run_on("layers", &everything(0xa5), &json!({ "dials": true }));
+    run_on("layers", &everything(0x05), &json!({ "dials": false }));
+}
+
+#[test]
+fn locks_queues_and_messages_lie_on_the_rows_of_who_had_them() {
+    run_on("resources", &everything(0x85), &json!({}));
+}
+
+#[test]
+fn a_wave_leaves_low_power_and_recording_itself_is_drawn_from_near() {
+    run_on("curves", &everything(0x85), &json!({}));
+}
+
+#[test]
+fn a_group_shows_all_its_rows_those_highlighted_or_none() {
+    run_on("highlight", &workload(300), &json!({}));
+}
+
+#[test]
+fn rows_of_which_nothing_is_in_sight_hide() {
+    let mut made = Made::default();
+    for k in 0..120i32 {
+        let (pid, start) = (100 + k, i64::from(k) * 10_000);
+        let span = Span { pid, event: 0x10000 + pid, start, dur: 10_000, ..Span::default() };
+        made.add(span, &format!("short{}.{pid}", if k % 2 == 0 { "-lived" } else { "" }));
+    }
+    run_on("hiding", &made.done(), &json!({}));
+}
+
+#[test]
+fn a_wait_ends_in_the_letter_of_its_reason_in_morse_code() {
+    let mut made = Made::default();
+    made.add(Span { event: 0x10000, dur: 1_000_000, ..Span::default() }, "-idle-");
+    for (k, letter) in ('a'..='z').enumerate() {
+        let pid = 100 + k as i32;
+        let span = Span { cpu: -1, pid, event: 0x300 + k as i32, start: 100, dur: 900_000, ..Span::default() };
+        made.add(span, &format!("wait_{letter}"));
+    }
+    run_on("morse", &made.done(), &json!({}));
+}
+
+#[test]
+fn dots_say_where_a_pixel_hides_several_spans() {
+    run_on("dots", &workload(3000), &json!({}));
+}
+
+#[test]
+fn long_spans_are_found_among_many_that_overlap() {
+    run_on("reach", &workload(300), &json!({}));
+}
+
+#[test]
+fn a_recording_that_wrapped_says_so_above_the_picture() {
+    let mut spans = workload(3);
+    spans.meta.flags = 0x45;
+    run_on("open", &spans, &json!({ "spans": spans.spans.len(), "banner": ["end of a longer recording"] }));
+}
+
+#[test]
+fn a_page_is_made_of_what_the_original_exports() {
+    let text = concat!(
+        "  {  \"Comment\" : \"V2 with IPC field\",  \"flags\" : 131,  \"title\" : \"exported\",  ",
+        "\"tracebase\" : \"2021-10-28_14:01:00\",  \"version\" : 3, \"events\" : [ ",
+        "[ 49.41895135, 0.00000545, 0, 8287, 0, 73823, 0, 0, 4, \"kutrace_control.8287\"],\n",
+        "[ 49.41895680, 0.00001508, 0, 8287, 0, 2049, 1, 9, 0, \"write\"],\n[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]\n],\n",
+        "\"extra\" : [\n[ 49.41895680, 0.00001508, 0, 8287, 0, -4, 60, -2, 0, \"look here\"]\n],\n",
+        "\"savedview\" : [\n  [\"&#x21d0;\", {}],\n  [\"&#x2780;\", {\"xleft_ts\":49.418952,\"xright_ts\":49.41896,\"groupcompress\":[2,0,0,0]}]\n]}\n\n",
+    );
+    let spans = json::read(&mut text.as_bytes()).unwrap();
+    assert_eq!(spans.meta.quality, Vec::<String>::new());
+    run_on("exported", &spans, &json!({}));
+}
+
+#[test]
+fn highlighted_rows_and_what_is_drawn_are_in_the_address() {
+    run_on("remembered", &everything(0x85), &json!({}));
+}
+
+#[test]
+fn a_figure_has_all_that_is_drawn_beside_execution() {
+    run_on("figure", &everything(0x85), &json!({ "title": "KUtrace" }));
+}
+
+#[test]
+fn a_trace_of_nothing_but_resources_has_their_rows() {
+    let mut made = Made::default();
+    made.0.meta = Meta::default();
+    made.add(Span { cpu: -1, pid: 5, rpc: -1, event: 0x282, start: 10, dur: 500, arg: 9, ..Span::default() }, "=table");
+    run_on("open", &made.done(), &json!({ "spans": 1 }));
+}

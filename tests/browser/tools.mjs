@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scenarios about what stands around the picture: look, notes, views, strip, table, search by call and time, figures.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** Colours may differ by so much, of 255, and so many of a thousand pixels by more than that: fonts are not the same everywhere. */
+const COLOR_SLACK = 40;
+const PIXEL_SLACK = 12;
+
+const ask = (page, question, argument) => page.evaluate(question, argument);
+const view = (page) => ask(page, () => __ku.view());
+const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+const plot = (page) => page.locator("#overlay").boundingBox();
+const ready = (page) => page.waitForFunction(() => window.__ku?.ready === true);
+
+/** Waits until the address has followed the view. */
+const rest = (page) => page.waitForTimeout(400);
+
+/** Presses a key that gives a file away, and answers the file's path and name. */
+async function given(page, key, as) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press(key)]);
+  if (as) await download.saveAs(as);
+  return { path: as ?? (await download.path()), name: download.suggestedFilename() };
+}
+
+/** Shows the middle of the trace so that single spans are wide, and answers where a wide span of a row lies in the window. */
+async function wideSpan(page, row = 0) {
+  const box = await plot(page);
+  const at = await ask(page, (row) => {
+    const { begin, end } = __ku.view();
+    __ku.show((begin + end) / 2, (begin + end) / 2 + 3000);
+    const { t0, t1, width } = __ku.view();
+    const place = __ku.rows().filter((r) => r.row >= 0)[row];
+    for (let x = 50; x < width - 400; x += 3) {
+      const hit = __ku.hit(x, place.y + place.h / 2);
+      if (hit && hit.event >= 0x400 && hit.dur * (width / (t1 - t0)) > 30 && hit.start > t0) {
+        const middle = ((hit.start + hit.dur / 2 - t0) / (t1 - t0)) * width;
+        return { x: middle, y: place.y + place.h / 2, hit: __ku.hit(middle, place.y + place.h / 2) };
+      }
+    }
+    return null;
+  }, row);
+  assert.ok(at?.hit, "no wide span in the middle of the trace");
+  return { ...at, windowX: box.x + at.x, windowY: box.y + at.y };
+}
+
+async function shiftClick(page, x, y) {
+  await page.keyboard.down("Shift");
+  await page.mouse.click(x, y);
+  await page.keyboard.up("Shift");
+  await settle(page);
+}
+
+async function dragFromTo(page, [x0, y0], [x1, y1]) {
+  await page.mouse.move(x0, y0);
+  await page.mouse.down();
+  await page.mouse.move((x0 + x1) / 2, (y0 + y1) / 2);
+  await page.mouse.move(x1, y1);
+  await page.mouse.up();
+  await settle(page);
+}
+
+/** Luminance of a colour as CSS says it, 0 to 1. */
+const luminance = (css) => {
+  const [r, g, b] = css.match(/[\d.]+/g).map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+
+export const tools = {
+  async look(page) {
+    const look = () => ask(page, () => __ku.look());
+    const ground = () => ask(page, () => {
+      const { picture } = __ku.app;
+      return [getComputedStyle(document.body).backgroundColor, cssOf(picture.pixels[picture.pixels.length - 1])];
+    });
+    const hex = (css) => `#${css.match(/\d+/g).map((v) => Number(v).toString(16).padStart(2, "0")).join("")}`;
+    const seen = new Set();
+    for (const [scheme, theme] of [["dark", "dark"], ["light", "light"]]) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await settle(page);
+      assert.equal((await look()).used, theme, "the system's theme is not followed");
+    }
+    for (let i = 0; i < 4; i++) {
+      await page.keyboard.press("t");
+      await settle(page);
+      const [css, drawn] = await ground();
+      assert.equal(hex(css), drawn, "page and picture differ in their ground");
+      const texts = await ask(page, () => ["#title", "#about", "#range", "#basetime", "#legend", ".group"].map((s) => getComputedStyle(document.querySelector(s)).color));
+      const wanted = (await look()).used === "contrast" ? 7 : 4.5;
+      for (const color of texts) {
+        const [low, high] = [luminance(color), luminance(css)].sort((a, b) => a - b);
+        const contrast = (high + 0.05) / (low + 0.05);
+        assert.ok(contrast >= wanted, `${(await look()).used}: ${color} on ${css} has contrast ${contrast}`);
+      }
+      seen.add(drawn);
+    }
+    assert.equal(seen.size, 3, "light, dark and high contrast have three grounds");
+    assert.equal((await look()).theme, "auto");
+    const shades = () => ask(page, () => __ku.app.palette.pixels.flat().length + String(__ku.app.palette.pixels[Kind.TRAP]));
+    const usual = await shades();
+    await page.keyboard.press("c");
+    assert.notEqual(await shades(), usual, "C does not change the colours");
+    const before = await plot(page);
+    await page.keyboard.press(">");
+    await settle(page);
+    const size = () => ask(page, () => document.querySelector("#title").getBoundingClientRect().height);
+    const larger = await size();
+    await page.keyboard.press("<");
+    await settle(page);
+    assert.ok(larger > (await size()) * 1.1, "> does not enlarge the text");
+    assert.deepEqual(await plot(page), before);
+    await page.locator("nav").getByText("Look").click();
+    await page.selectOption("#look-aspect", "2:1");
+    await settle(page);
+    const shaped = await plot(page);
+    assert.ok(Math.abs(shaped.width / shaped.height - 2) < 0.02, JSON.stringify(shaped));
+    const rows = await ask(page, () => [__ku.view().width, __ku.view().height]);
+    assert.ok(Math.abs(rows[0] - shaped.width) <= 1 && Math.abs(rows[1] - shaped.height) <= 1, "the picture has another shape");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("x");
+    assert.equal(await ask(page, () => getComputedStyle(document.querySelector("#base")).opacity), "0.3");
+    await rest(page);
+    await page.reload();
+    await ready(page);
+    assert.deepEqual(await look(), { theme: "auto", colors: "safe", text: "100", aspect: "2:1", fade: "yes", used: "light" });
+    // Pointing still finds what is drawn when everything is larger.
+    for (let i = 0; i < 4; i++) await page.keyboard.press(">");
+    await page.keyboard.press("k");
+    await settle(page);
+    const zoom = await ask(page, () => __ku.app.look.zoom);
+    assert.ok(zoom > 1.5);
+    const box = await plot(page);
+    const place = await ask(page, () => {
+      const { begin, end, width } = __ku.view();
+      __ku.show((begin + end) / 2, (begin + end) / 2 + 1200);
+      const row = __ku.rows().find((r) => r.row === 0);
+      return { x: width / 2, y: row.y + row.h / 2, hit: __ku.hit(width / 2, row.y + row.h / 2) };
+    });
+    await page.mouse.move(box.x + place.x * zoom, box.y + place.y * zoom);
+    assert.equal((await page.locator("#hover").textContent()).split("   (")[0], place.hit.text);
+    return {};
+  },
+
+  async notes(page) {
+    const notes = () => ask(page, () => __ku.notes());
+    const bubbles = () => ask(page, () => __ku.bubbles());
+    const box = await plot(page);
+    const span = await wideSpan(page);
+    await shiftClick(page, span.windowX, span.windowY);
+    let [note] = await notes();
+    assert.deepEqual([note.i, note.group], [span.hit.i, "CPU"]);
+    assert.ok(note.text.includes(span.hit.name), note.text);
+    let [bubble] = await bubbles();
+    // The panel has taken some of the plot's width.
+    const { t0, t1, width } = await view(page);
+    const tip = ((note.from - t0) / (t1 - t0)) * width;
+    assert.ok(Math.abs(bubble.tipX - tip) < 1 && Math.abs(bubble.tipY - span.y) < 1, JSON.stringify([bubble, span]));
+    // Is there ink in the bubble's edge?
+    const inked = await ask(page, ({ x, y, w }) => {
+      const copy = new OffscreenCanvas(w, 6).getContext("2d");
+      copy.drawImage(__ku.app.overlay.canvas, -x, -y + 3);
+      return copy.getImageData(0, 0, w, 6).data.some((v, k) => k % 4 === 3 && v > 200);
+    }, { x: Math.round(bubble.x), y: Math.round(bubble.y), w: Math.round(bubble.w) });
+    assert.ok(inked, "the note is not drawn");
+    // The bubble follows a drag, its tip stays.
+    const hold = [box.x + bubble.x + 10, box.y + bubble.y + 8];
+    const range = await view(page);
+    await dragFromTo(page, hold, [hold[0] + 80, hold[1] + 150]);
+    const [moved] = await bubbles();
+    assert.ok(Math.abs(moved.x - bubble.x - 80) < 2 && Math.abs(moved.y - bubble.y - 150) < 2, JSON.stringify([bubble, moved]));
+    assert.equal(moved.tipX, bubble.tipX);
+    assert.deepEqual(await view(page), range, "dragging a note moves the view");
+    // The tip goes over to another span.
+    const other = await wideSpan(page, 1);
+    await ask(page, ([t0, t1]) => __ku.show(t0, t1), [range.t0, range.t1]);
+    await settle(page);
+    const [{ tipX, tipY }] = await bubbles();
+    await dragFromTo(page, [box.x + tipX, box.y + tipY], [other.windowX, other.windowY]);
+    [note] = await notes();
+    assert.equal(note.i, (await ask(page, ([x, y]) => __ku.hit(x, y), [other.x, other.y])).i, "the tip does not go to the other span");
+    // Text by keyboard: as text, whatever it is.
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("m");
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type("</script><img src=x onerror=window.broken=1>\nwhy here?");
+    await page.keyboard.press("Escape");
+    assert.equal((await notes())[0].text, "</script><img src=x onerror=window.broken=1>\nwhy here?");
+    [bubble] = await bubbles();
+    await page.keyboard.press("Control+ArrowRight");
+    await settle(page);
+    assert.ok(Math.abs((await bubbles())[0].x - bubble.x - 8) < 0.01, "Ctrl and an arrow do not move the note");
+    // A length is measured on the edges of spans, and kept.
+    const edges = await wideSpan(page);
+    await page.keyboard.down("Shift");
+    const half = (edges.hit.dur * range.width) / (range.t1 - range.t0) / 2;
+    await dragFromTo(page, [edges.windowX - half + 3, edges.windowY], [edges.windowX + half - 3, edges.windowY]);
+    await page.keyboard.up("Shift");
+    const measured = await ask(page, () => __ku.measured());
+    assert.deepEqual([measured.from, measured.to], [edges.hit.start, edges.hit.start + edges.hit.dur], "measuring misses the edges");
+    await page.keyboard.press("m");
+    const lengths = (await notes()).filter((n) => n.to > n.from);
+    assert.deepEqual(lengths.map((n) => [n.from, n.to]), [[measured.from, measured.to]]);
+    // All of it outlives loading the page anew; then one goes.
+    const all = await notes();
+    await rest(page);
+    await page.reload();
+    await ready(page);
+    assert.deepEqual(await notes(), all);
+    await page.keyboard.press("n");
+    await page.keyboard.press("Delete");
+    assert.equal((await notes()).length, 1);
+    assert.equal(await ask(page, () => window.broken), undefined);
+    return { notes: all.length };
+  },
+
+  async copy(page, { folder, name }) {
+    const state = () => ask(page, () => [__ku.view(), __ku.notes(), __ku.views(), __ku.look(), __ku.search().pattern]);
+    const span = await wideSpan(page);
+    await shiftClick(page, span.windowX, span.windowY);
+    await page.keyboard.press("m");
+    await page.keyboard.type("</script><!-- <b>");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Shift+Digit3");
+    await page.keyboard.press("s");
+    await page.keyboard.press("t");
+    await page.fill("#pattern", "page_fault");
+    await rest(page);
+    const wanted = await state();
+    const files = [];
+    for (let round = 0; round < 2; round++) {
+      const file = join(folder, `copy${round}.html`);
+      const { name: suggested } = await given(page, "Control+s", file);
+      assert.equal(suggested, name);
+      await page.goto(pathToFileURL(file).href);
+      await ready(page);
+      const is = await state();
+      for (const v of [wanted[0], is[0]]) for (const edge of ["t0", "t1"]) v[edge] = Math.round(v[edge]);
+      assert.deepEqual(is, wanted);
+      files.push(readFileSync(file, "utf8"));
+    }
+    assert.equal(files[0], files[1], "a copy of a copy is another page");
+    await page.keyboard.press("Escape");
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("0");
+    await page.keyboard.press("3");
+    await settle(page);
+    const { t0, t1 } = await view(page);
+    assert.ok(t0 < span.hit.start && t1 > span.hit.start && t1 - t0 < 4000, "a saved view is lost in the copy");
+    return { bytes: files[0].length };
+  },
+
+  async views(page) {
+    const width = (v) => v.t1 - v.t0;
+    const press = async (...keys) => {
+      for (const key of keys) await page.keyboard.press(key);
+      await settle(page);
+      return view(page);
+    };
+    const whole = await view(page);
+    const first = await press("w", "w", "d", "Shift+Digit1");
+    await press("w", "w", "w", "Shift+Digit2");
+    const shown = await press("1");
+    assert.ok(Math.abs(shown.t0 - first.t0) <= 1 && Math.abs(shown.t1 - first.t1) <= 1, "1 does not show the first view");
+    const second = await press("2");
+    assert.ok(width(second) < width(first) / 2);
+    assert.ok(Math.abs(width(await press("Backspace")) - width(first)) <= 2, "Backspace does not go back");
+    await press("0");
+    await page.click("#back");
+    assert.ok(Math.abs(width(await view(page)) - width(first)) <= 2, "the button does not go back from the whole");
+    await page.locator("nav").getByText("Views").click();
+    await page.getByLabel("Name of view 2").fill("the <i>slow</i> one");
+    await page.click("#save-view");
+    await page.getByTitle("Forget view 1").click();
+    assert.deepEqual((await ask(page, () => __ku.views())).map((v) => v.number), [2, 3]);
+    await rest(page);
+    await page.reload();
+    await ready(page);
+    assert.deepEqual((await ask(page, () => __ku.views())).map((v) => v.number), [2, 3]);
+    assert.equal((await ask(page, () => __ku.views()))[0].name, "the <i>slow</i> one");
+    assert.ok(width(whole) > 0);
+    return {};
+  },
+
+  async strip(page) {
+    const box = await page.locator("#overview").boundingBox();
+    // The bars come to as much as the CPUs' spans do.
+    const [busy, wanted] = await ask(page, () => {
+      const { begin, end } = __ku.view();
+      let busy = 0;
+      for (let i = 0; i < __ku.counts.spans; i++) {
+        const { event, pid, dur } = __ku.span(i);
+        if (event >= 0x400 && !(event >= 0x10000 && pid === 0)) busy += dur;
+      }
+      return [__ku.app.overview.busy, busy / ((end - begin) * __ku.counts.cpus)];
+    });
+    assert.ok(Math.abs(busy - wanted) < 1e-3, `${busy} busy, ${wanted} by its spans`);
+    for (let i = 0; i < 6; i++) await page.keyboard.press("w");
+    await page.mouse.click(box.x + box.width * 0.75, box.y + 10);
+    await settle(page);
+    const middle = (v) => ((v.t0 + v.t1) / 2 - v.begin) / (v.end - v.begin);
+    assert.ok(Math.abs(middle(await view(page)) - 0.75) < 0.01, "a click does not move the view");
+    await dragFromTo(page, [box.x + box.width * 0.75, box.y + 10], [box.x + box.width * 0.25, box.y + 10]);
+    assert.ok(Math.abs(middle(await view(page)) - 0.25) < 0.01, "a drag does not move the view");
+    // Ticks lie where matches begin, and nowhere else.
+    await page.fill("#pattern", "^mark_");
+    await settle(page);
+    const ticks = await ask(page, () => {
+      const { overview, search, store, view, palette } = __ku.app;
+      const copy = new OffscreenCanvas(overview.canvas.width, 1).getContext("2d");
+      copy.drawImage(overview.canvas, 0, -33);
+      const seen = new Uint32Array(copy.getImageData(0, 0, overview.canvas.width, 1).data.buffer);
+      const color = pixel(palette.css.measure);
+      const wanted = new Set([...search.ids].map((i) => Math.floor(((store.start[i] - view.begin) / (view.end - view.begin)) * overview.width)));
+      return { drawn: [...seen].flatMap((c, x) => (c === color ? [x] : [])), wanted: [...wanted] };
+    });
+    assert.ok(ticks.wanted.length > 3);
+    assert.deepEqual(ticks.drawn, ticks.wanted.sort((a, b) => a - b));
+    return { ticks: ticks.drawn.length };
+  },
+
+  async list(page) {
+    await wideSpan(page);
+    await page.keyboard.press("v");
+    const wanted = await ask(page, () => {
+      const { t0, t1 } = __ku.view();
+      let count = 0;
+      for (let i = 0; i < __ku.counts.spans; i++) {
+        const { start, dur, event, cpu } = __ku.span(i);
+        if (cpu >= 0 && event >= 0x400 && start < t1 && start + dur > t0) count++;
+      }
+      return count;
+    });
+    const caption = await page.locator("#details caption").textContent();
+    assert.ok(caption.includes(`${wanted} spans`), `${caption}: not ${wanted}`);
+    assert.equal(await page.locator("#details tbody tr").count(), wanted);
+    await page.locator("#details tbody button").nth(2).click();
+    assert.ok(await ask(page, () => __ku.selected()));
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("Escape");
+    assert.ok(await page.locator("#details").isHidden());
+    await page.keyboard.press("0");
+    await page.keyboard.press("v");
+    assert.equal(await page.locator("#details tbody tr").count(), 200, "the longest are not chosen");
+    await page.keyboard.press("w");
+    await rest(page);
+    assert.notEqual(await page.locator("#details caption").textContent(), caption, "the table does not follow the view");
+    return { wanted };
+  },
+
+  async calls(page, { calls, tracebase }) {
+    for (const [pattern, count] of calls) {
+      await page.fill("#pattern", pattern);
+      await settle(page);
+      const found = await ask(page, () => __ku.search());
+      assert.deepEqual([pattern, found.count, found.active], [pattern, count, true]);
+    }
+    await page.click("#invert");
+    const [pattern, count] = calls.at(-1);
+    const inverted = (await ask(page, () => __ku.search())).count;
+    assert.equal(inverted + count, calls[0][1], `not ${pattern}`);
+    await page.click("#invert");
+    // Times: seconds from the base minute, and the clock of the traced machine.
+    const { begin, end } = await view(page);
+    const middle = Math.round((begin + end) / 2 / 1e6) / 100;
+    const around = async (text, half) => {
+      await page.fill("#pattern", text);
+      await settle(page);
+      const { t0, t1 } = await view(page);
+      assert.ok(Math.abs((t0 + t1) / 2 - middle * 1e8) < 1, `${text}: ${t0}..${t1}`);
+      assert.ok(Math.abs(t1 - t0 - 2 * half * 1e8) < 2, `${text}: ${t0}..${t1}`);
+      assert.equal((await ask(page, () => __ku.search())).active, false, "a time is searched as a name");
+    };
+    const ss = middle.toFixed(4);
+    await around(ss, 0.0005);
+    await around(`${ss}+`, 0.001);
+    await around(`${ss}++`, 0.002);
+    await around(`${ss}-`, 0.0002);
+    const clock = new Date(Date.parse(`${tracebase.replace("_", "T")}Z`) + middle * 1000).toISOString();
+    await around(`${clock.slice(14, 23)}0`, 0.0005);
+    await around(`${clock.slice(11, 23)}0`, 0.0005);
+    await page.fill("#pattern", "@@");
+    await settle(page);
+    assert.match(await page.locator("#pattern").inputValue(), /^\d+\.\d+$/);
+    return { middle };
+  },
+
+  async kinds(page) {
+    const span = await wideSpan(page);
+    const pattern = async () => (await ask(page, () => __ku.search())).pattern;
+    await page.keyboard.down("Shift");
+    await page.mouse.click(span.windowX, span.windowY, { button: "right" });
+    assert.equal(await pattern(), `^${span.hit.name.replace(/[.-]/g, (c) => (c === "." ? "\\." : c))}$`);
+    const one = await ask(page, () => __ku.search().count);
+    const other = await ask(page, (name) => {
+      const { t0, t1, width } = __ku.view();
+      const row = __ku.rows().find((r) => r.row === 0);
+      for (let x = 5; x < width; x += 2) {
+        const hit = __ku.hit(x, row.y + row.h / 2);
+        if (hit && hit.name !== name && hit.event >= 0x400 && hit.event < 0x800) return { x, y: row.y + row.h / 2, t0, t1 };
+      }
+      return null;
+    }, span.hit.name);
+    const box = await plot(page);
+    await page.mouse.click(box.x + other.x, box.y + other.y, { button: "right" });
+    await page.keyboard.up("Shift");
+    assert.match(await pattern(), /^\^.*\$\|\^.*\$$/, "the second does not join the first");
+    const both = await ask(page, () => __ku.search());
+    assert.ok(both.count > one && both.text.includes("total"), both.text);
+    return { both: both.count };
+  },
+
+  async figure(page, { title }) {
+    await ask(page, () => __ku.toggle("PID"));
+    const span = await wideSpan(page);
+    await shiftClick(page, span.windowX, span.windowY);
+    await page.keyboard.press("i");
+    const png = readFileSync((await given(page, "p")).path);
+    assert.equal(png.subarray(1, 4).toString(), "PNG");
+    const { path } = await given(page, "Shift+P");
+    const svg = readFileSync(path, "utf8");
+    const size = await ask(page, () => figureSize(__ku.app));
+    assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [2 * size.width, 2 * size.height]);
+    // Both show the same: drawn at one size they hardly differ.
+    const { texts, error, apart } = await ask(page, async ([svg, png]) => {
+      const parsed = new DOMParser().parseFromString(svg, "image/svg+xml");
+      const { width, height } = figureSize(__ku.app);
+      const drawn = async (url) => {
+        const image = new Image();
+        image.src = url;
+        await image.decode();
+        const c = new OffscreenCanvas(2 * width, 2 * height).getContext("2d");
+        c.drawImage(image, 0, 0, 2 * width, 2 * height);
+        return c.getImageData(0, 0, 2 * width, 2 * height).data;
+      };
+      const one = await drawn(`data:image/svg+xml,${encodeURIComponent(svg)}`);
+      const other = await drawn(`data:image/png;base64,${png}`);
+      let apart = 0;
+      for (let k = 0; k < one.length; k += 4) if (Math.abs(one[k] - other[k]) + Math.abs(one[k + 1] - other[k + 1]) > 120) apart++;
+      return {
+        texts: [...parsed.querySelectorAll("text")].map((t) => t.textContent), error: parsed.querySelector("parsererror")?.textContent,
+        apart: apart / (4 * width * height),
+      };
+    }, [svg, png.toString("base64")]);
+    assert.equal(error, undefined);
+    assert.ok(texts.includes(title) && texts.includes("CPU 0") && texts.some((t) => t.includes("\u00b5s")), texts.join("|"));
+    assert.ok(apart < 0.01, `${apart} of the pixels differ`);
+    assert.ok(!/NaN|undefined/.test(svg), "the figure holds numbers that are none");
+    return { png: png.length, svg: svg.length, apart };
+  },
+
+  async keyboard(page) {
+    const settled = async (...keys) => {
+      for (const key of keys) await page.keyboard.press(key);
+      await settle(page);
+    };
+    const selected = () => ask(page, () => __ku.selected());
+    const help = await ask(page, () => Object.keys(KEYS).concat(Object.keys(CHARACTERS), Object.keys(WITH_CONTROL)));
+    await settled("?");
+    const sheet = await page.locator("#help").textContent();
+    const named = { BracketLeft: "[", BracketRight: "]", Escape: "Esc", ArrowLeft: "\u2190", ArrowRight: "\u2192",
+      ArrowUp: "\u2191", ArrowDown: "\u2193", PageUp: "Page Up", PageDown: "Down", "-": "\u2212", "=": "+" };
+    for (const key of help) {
+      const shown = named[key] ?? key.replace(/^Key/, "").replace(/^Digit[1-9]$/, "1 \u2026 9");
+      assert.ok(sheet.includes(shown), `${key} is not on the sheet`);
+    }
+    await settled("Escape", "w", "w", "w", "w", ".");
+    const first = await selected();
+    assert.ok(first, "nothing is selected by .");
+    await settled(".", ".");
+    const third = await selected();
+    assert.ok(third.start >= first.start + first.dur && third.cpu === first.cpu);
+    await settled(",");
+    assert.ok((await selected()).start < third.start);
+    await settled("]");
+    const below = await selected();
+    assert.equal(below.cpu, first.cpu + 1, "] does not go to the row below");
+    assert.ok((await page.locator("#hover").textContent()).includes(below.name), "what is selected is not said");
+    await settled("[", "r", "]", "Shift+R");
+    const measured = await ask(page, () => __ku.measured());
+    assert.ok(measured.to - measured.from > 0);
+    await settled("m", "n", "Delete", ".", "m");
+    assert.equal((await ask(page, () => __ku.notes())).length, 1);
+    // Every control can be reached with Tab (names of rows with arrow keys from their group), is at least 20 pixels high, and says what it is.
+    const controls = await ask(page, () => [...document.querySelectorAll("header :is(button, input), #labels .group, aside button")]
+      .filter((e) => e.offsetParent && !e.disabled)
+      .map((e) => ({ name: e.ariaLabel || e.title || e.textContent, height: e.getBoundingClientRect().height, tab: e.tabIndex })));
+    for (const { name, height, tab } of controls) {
+      assert.ok(name.trim() !== "" && tab === 0, name);
+      assert.ok(height >= 20, `${name} is ${height} high`);
+    }
+    await ask(page, () => document.activeElement.blur());
+    const reached = new Set();
+    for (let i = 0; i < 60; i++) {
+      await page.keyboard.press("Tab");
+      reached.add(await ask(page, () => document.activeElement.id || document.activeElement.textContent));
+    }
+    for (const id of ["overlay", "pattern", "whole", "help-open", "invert"]) assert.ok(reached.has(id), `Tab does not reach ${id}`);
+    await page.locator('[popovertarget="look"]').focus();
+    await settled("Enter");
+    assert.ok(await page.locator("#look").isVisible());
+    const notes = (await ask(page, () => __ku.notes())).length;
+    await settled("Escape");
+    assert.ok(!(await page.locator("#look").isVisible()));
+    assert.equal((await ask(page, () => __ku.notes())).length, notes);
+    return { keys: help.length };
+  },
+
+  async screenshots(page, { folder, bless, views }) {
+    await page.setViewportSize({ width: 1200, height: 640 });
+    await settle(page);
+    const answers = {};
+    for (const [name, { address, notes = [] }] of Object.entries(views)) {
+      await ask(page, ([hash, notes]) => {
+        const { app } = __ku;
+        app.notes.all = [];
+        showAddress(app, hash);
+        const { t0, t1 } = __ku.view();
+        for (const [wanted, group, dx, dy, text] of notes) {
+          const spans = Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i));
+          const seen = spans.filter((s) => s.name === wanted && s.start > t0 && s.start + s.dur < t1);
+          const { i, start, dur } = seen.reduce((longest, s) => (s.dur > longest.dur ? s : longest));
+          const from = start + dur * 0.4;
+          app.notes.all.push({ i, group, from, to: from, dx, dy, text });
+        }
+        app.drawNow();
+      }, [address, notes]);
+      await page.mouse.move(3, 3);
+      await page.waitForTimeout(50);
+      const png = await page.screenshot();
+      const file = join(folder, `${name}.png`);
+      if (bless) writeFileSync(file, png);
+      answers[name] = await ask(page, async ([is, was, slack]) => {
+        const pixels = async (text) => {
+          const image = new Image();
+          image.src = `data:image/png;base64,${text}`;
+          await image.decode();
+          const c = new OffscreenCanvas(image.width, image.height).getContext("2d");
+          c.drawImage(image, 0, 0);
+          return c.getImageData(0, 0, image.width, image.height).data;
+        };
+        const [one, other] = [await pixels(is), await pixels(was)];
+        if (one.length !== other.length) return 1000;
+        let apart = 0;
+        for (let k = 0; k < one.length; k += 4) {
+          if ([0, 1, 2].some((c) => Math.abs(one[k + c] - other[k + c]) > slack)) apart++;
+        }
+        return (4000 * apart) / one.length;
+      }, [png.toString("base64"), readFileSync(file).toString("base64"), COLOR_SLACK]);
+      if (answers[name] > PIXEL_SLACK) {
+        writeFileSync(join(folder, `../../../target/view-${name}.png`), png);
+        assert.fail(`${name}: ${answers[name]} of 1000 pixels differ from ${file}; what was drawn is target/view-${name}.png`);
+      }
+    }
+    return answers;
+  },
+};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What stands around the picture: look, notes, views, strip, table, search by call and time, figures, the keyboard.
+
+use std::fs;
+use std::path::Path;
+
+use kutrace_tests::chromium::{run, source};
+use postprocess::html;
+use postprocess::raw;
+use postprocess::span::build;
+use serde_json::json;
+
+use crate::drive::run_on;
+use crate::made::workload;
+
+#[test]
+fn every_theme_is_legible_and_the_look_outlives_the_page() {
+    run_on("look", &workload(300), &json!({}));
+}
+
+#[test]
+fn notes_stand_on_spans_and_are_moved_written_and_removed() {
+    run_on("notes", &workload(300), &json!({}));
+}
+
+#[test]
+fn a_saved_copy_opens_as_it_was_is_itself_savable_and_holds_the_same_spans() {
+    let spans = workload(300);
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("t.html");
+    html::render(&spans, &mut fs::File::create(&page).unwrap()).unwrap();
+    run("copy", &page, &json!({ "folder": folder.path(), "name": "workload.html" }));
+    let copy = fs::read_to_string(folder.path().join("copy1.html")).unwrap();
+    assert_eq!(html::lift(&copy).unwrap(), spans);
+}
+
+#[test]
+fn views_are_saved_named_restored_and_left_again() {
+    run_on("views", &workload(300), &json!({}));
+}
+
+#[test]
+fn the_strip_shows_how_busy_the_trace_is_and_where_matches_are() {
+    run_on("strip", &workload(300), &json!({}));
+}
+
+#[test]
+fn what_is_in_sight_is_a_table_too() {
+    run_on("list", &workload(300), &json!({}));
+}
+
+#[test]
+fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
+    let spans = workload(3000);
+    let tame = spans.spans.iter().filter(|s| !spans.names[s.name as usize].starts_with('-')).count();
+    let reads = spans.spans.iter().filter(|s| s.event == 0x800);
+    let failed = reads.clone().filter(|s| s.ret == 65_534).count();
+    let calls = json!([
+        ["=|.", tame],
+        ["=ENOENT", failed],
+        [r"read\(3\)=5$", reads.clone().count() - failed],
+        [r"read\(4\)", 0],
+        [r"^page_fault\(3\)$", reads.clone().count()],
+        [
+            "ipc=5/8",
+            spans.spans.iter().filter(|s| s.event >= 0x400 && !spans.names[s.name as usize].starts_with('-')).count()
+        ],
+        ["^mark_a=hello$", spans.spans.iter().filter(|s| s.event == 0x20a).count()],
+    ]);
+    run_on("calls", &spans, &json!({ "calls": calls, "tracebase": spans.meta.tracebase }));
+}
+
+#[test]
+fn spans_of_one_name_or_two_are_highlighted_with_their_total() {
+    run_on("kinds", &workload(300), &json!({}));
+}
+
+#[test]
+fn a_view_becomes_a_figure_alike_as_png_and_as_svg() {
+    run_on("figure", &workload(300), &json!({ "title": "workload" }));
+}
+
+#[test]
+fn everything_can_be_done_by_keyboard_and_the_sheet_says_how() {
+    run_on("keyboard", &workload(300), &json!({}));
+}
+
+/// Six views of a sample, compared with the pictures in `views/`; with KUTRACE_BLESS set, those are made anew.
+#[test]
+fn six_views_of_a_sample_look_as_they_did() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
+    let (spans, _) = build(raw::decode(&fs::read(sample).unwrap()).unwrap());
+    let views = json!({
+        "whole": { "address": "#t=0..1000&open=CPU" },
+        "close": { "address": "#t=57.4950..57.4985&open=CPU,PID", "notes": [
+            ["openat", "CPU", -250, -78, "system call: the kernel, full height"],
+            ["tail.90", "CPU", 10, -78, "user code: middle height"],
+            ["page_fault", "CPU", 40, 38, "page fault, between two stretches of it"],
+            ["virtio0", "CPU", 60, -34, "interrupt of the disk"],
+            ["wait_cpu", "PID", 90, -46, "woken, and waits for a CPU"],
+        ] },
+        "threads": { "address": "#t=57.44..57.50&open=CPU,PID" },
+        "dark": { "address": "#t=57.45..57.46&open=CPU,PID&theme=dark" },
+        "contrast": { "address": "#t=57.45..57.46&open=CPU&theme=contrast&colors=safe&text=130" },
+        "search": { "address": "#t=0..1000&open=CPU&find=page_fault&min=1" },
+    });
+    let bless = std::env::var_os("KUTRACE_BLESS").is_some();
+    run_on("screenshots", &spans, &json!({ "folder": source().join("views"), "bless": bless, "views": views }));
+}

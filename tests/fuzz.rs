@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What must hold of any input of the readers, and inputs to begin with.
+//!
+//! `tests/fuzz` searches for an input that breaks it, for as long as one likes; `tests/host/fuzz.rs` repeats a short
+//! search, and every input that once broke it.
+//!
+//! Blocks are long, and a checksum keeps almost every change of one from being read. So a raw file to be searched is
+//! packed: blocks without the zeros at their ends, sizes and checksums put right when it is unpacked.
+
+use std::num::NonZeroU32;
+
+use kutrace_format::abi::block::{self, HEADER_WORDS};
+use kutrace_format::file::{self, Section};
+use postprocess::event::number::SWITCH;
+use postprocess::event::read::read;
+use postprocess::event::write::Writer;
+use postprocess::event::{Event, Events};
+use postprocess::raw;
+use postprocess::span::coarsen::coarsen;
+use postprocess::span::profile::{profile, Rows};
+use postprocess::span::trim::{trim, Range};
+use postprocess::span::{build, check, json, Span, Spans};
+
+use crate::original::{self, rich};
+use crate::{busy, sign, Trace};
+
+/// A reader: its name, what must hold of any input, inputs to begin with.
+pub type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
+
+/// All readers.
+pub const TARGETS: [Target; 4] = [
+    ("raw", |packed| raw_file(&unpacked(packed)), || raw_files().iter().map(|f| self::packed(f)).collect()),
+    ("original", |packed| raw_file(&unpacked_original(packed)), original_files),
+    ("text", text, || raw_files().iter().map(|f| written(&decoded(f))).collect()),
+    ("json", spans, || raw_files().iter().map(|f| as_json(f)).collect()),
+];
+
+/// The reader of this name.
+///
+/// # Panics
+/// If there is none.
+pub fn target(name: &str) -> Target {
+    TARGETS.into_iter().find(|t| t.0 == name).expect("one of the targets")
+}
+
+/// Blocks of a file that is unpacked, at most.
+const BLOCKS_MAX: usize = 8;
+/// What stands between the blocks of a packed file of the original.
+const SEPARATOR: &[u8] = b"|BLOCK|";
+/// Bytes of a block of the original, and of its counters.
+const ORIGINAL: (usize, usize) = (65536, 8192);
+
+/// A raw file is read to sound spans, in memory that its size bounds, and its events survive the text.
+pub fn raw_file(bytes: &[u8]) {
+    let Ok(events) = raw::decode(bytes) else { return };
+    let blocks = bytes.len().div_ceil(block::BYTES);
+    // An entry has four bytes or more, and is at most four events: a task's name and call, a switch, a loss.
+    assert!(events.events.len() <= bytes.len() + 8 * blocks, "{} events", events.events.len());
+    assert!(events.meta.quality.len() <= 4 * blocks + 16, "{:?}", events.meta.quality);
+    let again = read(&mut &written(&events)[..]).expect("memory can be read");
+    assert_eq!(again.meta.quality, events.meta.quality);
+    assert_eq!(again.meta.intervals, events.meta.intervals);
+    assert_eq!(again.events.len(), events.events.len());
+    for (again, event) in again.events.iter().zip(&events.events) {
+        // Names have no duration, the text gives them one.
+        let dur = if event.event < SWITCH { again.dur } else { event.dur };
+        assert_eq!(Event { name: event.name, ..*again }, Event { dur, ..*event });
+    }
+    let texts = |all: &Events| all.events.iter().map(|e| all.names.text(e.name).to_string()).collect::<Vec<_>>();
+    let (texts, again) = (texts(&events), texts(&again));
+    assert_eq!(again.iter().zip(&texts).find(|(a, b)| a != b), None);
+    sound(events);
+}
+
+/// Text is read to sound spans, in memory that its size bounds.
+pub fn text(bytes: &[u8]) {
+    let events = read(&mut &bytes[..]).expect("memory can be read");
+    let lines = bytes.iter().filter(|&&c| c == b'\n').count() + 1;
+    assert!(events.events.len() <= lines && events.meta.quality.len() <= lines + 1);
+    sound(events);
+}
+
+/// JSON is read to spans that come back from JSON, and that every companion can take.
+pub fn spans(bytes: &[u8]) {
+    let spans = json::read(&mut &bytes[..]).expect("memory can be read");
+    let lines = bytes.iter().filter(|&&c| c == b'\n').count() + 1;
+    assert!(spans.spans.len() <= lines && spans.names.len() <= lines);
+    assert!(spans.spans.is_sorted_by_key(|s| s.start));
+    let again = json::read(&mut &json_of(&spans)[..]).expect("memory can be read");
+    assert_eq!(again.spans.len(), spans.spans.len());
+    for (again_span, span) in again.spans.iter().zip(&spans.spans) {
+        assert_eq!(Span { name: span.name, ..*again_span }, *span);
+        assert_eq!(again.names[again_span.name as usize], spans.names[span.name as usize]);
+    }
+    let middle = spans.spans.get(spans.spans.len() / 2).map_or(0, |s| s.start);
+    trim(&mut spans.clone(), Range { from: middle, to: middle.saturating_add(1_000) });
+    coarsen(&mut spans.clone(), NonZeroU32::MIN.saturating_add(999));
+    profile(&mut spans.clone(), Rows::Each);
+    profile(&mut spans.clone(), Rows::Groups(2));
+}
+
+/// Builds spans and checks them.
+fn sound(events: Events) {
+    let (count, intervals) = (events.events.len(), events.meta.intervals.clone());
+    let (spans, tally) = build(events);
+    assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
+    assert!(spans.spans.len() <= 32 * (count + intervals.len() + 1), "{} spans", spans.spans.len());
+}
+
+/// The text of `events`.
+fn written(events: &Events) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut out = Writer::new(&mut text);
+    let done = out.head(events.meta.format, events.meta.flags, 0, &[]);
+    let done = events.events.iter().fold(done, |done, e| done.and(out.event(e, &events.names)));
+    done.and(out.finish(&events.meta)).expect("memory can be written");
+    text
+}
+
+fn json_of(spans: &Spans) -> Vec<u8> {
+    let mut text = Vec::new();
+    json::write(spans, &mut text).expect("memory can be written");
+    text
+}
+
+fn decoded(raw: &[u8]) -> Events {
+    raw::decode(raw).expect("a raw file of ours")
+}
+
+fn as_json(raw: &[u8]) -> Vec<u8> {
+    json_of(&build(decoded(raw)).0)
+}
+
+/// Small raw files of format 5, with most that can be in one.
+fn raw_files() -> Vec<Vec<u8>> {
+    let mut counted = busy(1, 60, 5);
+    counted.header.flags = file::FLAG_IPC | file::FLAG_WRAP | file::FLAG_WRAPPED;
+    let mut lossy = Trace::new(2, 5_000_000);
+    lossy.name_on(1, 0x21, "eth0");
+    let cpu = lossy.cpu(0).small_blocks(60).running(4_194_303, "a", Some(202)).small_return(5, 0).call(9, 1, 4);
+    cpu.task(20, 9, "b", Some(59)).switch(30, 9, "b").lose(3).skip(1, 9).entry(4_000_000, 0x5ec, &[]);
+    lossy.cpu(1).name(8, 7, 3, "mutex").entry(10, 0x210, &[3]).entry(20, 0x211, &[3]).entry(40, 0x212, &[3]);
+    vec![busy(2, 150, 3).bytes(), counted.bytes(), lossy.bytes()]
+}
+
+fn original_files() -> Vec<Vec<u8>> {
+    let mut small = original::File::new(3);
+    small.block(0, 0, 7, "a").entry(5, 0x801, 0).entry(500_000, 0x21d, 499_995).entry(500_000, 0x802, 0);
+    [rich(300), small].iter().map(|f| packed_original(&f.bytes(), f.flags & 0xa0 != 0)).collect()
+}
+
+/// Leaves out the zeros at the ends of blocks. The first byte says what is to be put right: bit 0 the checksums,
+/// bit 1 the sizes.
+fn packed(file: &[u8]) -> Vec<u8> {
+    let head = file.windows(4).position(|w| w == file::BLOCKS).unwrap_or(0) + file::SECTION_BYTES;
+    let mut out = vec![3];
+    out.extend(&file[..head]);
+    file[head..].chunks(block::BYTES).for_each(|b| out.extend(without_zeros(b)));
+    out
+}
+
+/// The file of [`packed`]: a block begins where its magic number is.
+pub fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let Some((&control, bytes)) = packed.split_first() else { return Vec::new() };
+    let mut starts: Vec<usize> = bytes.windows(4).enumerate().filter(|(_, w)| *w == MAGIC).map(|(at, _)| at).collect();
+    starts.truncate(BLOCKS_MAX);
+    let head = starts.first().copied().unwrap_or(bytes.len());
+    let mut out = bytes[..head].to_vec();
+    if control & 2 != 0 {
+        resize(&mut out, starts.len() as u64);
+    }
+    if control & 1 != 0 {
+        sign_head(&mut out);
+    }
+    for (n, &start) in starts.iter().enumerate() {
+        let end = starts.get(n + 1).copied().unwrap_or(bytes.len());
+        let words = ((end - start) / 4).clamp(HEADER_WORDS, block::WORDS);
+        let mut one = bytes[start..end].to_vec();
+        one.resize(block::BYTES, 0);
+        if control & 2 != 0 {
+            one[CONTENT_BITS..CONTENT_BITS + 8].copy_from_slice(&(words as u64 * 32).to_le_bytes());
+        }
+        if control & 1 != 0 {
+            sign(&mut one);
+        }
+        out.extend(one);
+    }
+    out
+}
+
+const MAGIC: [u8; 4] = block::MAGIC.to_le_bytes();
+/// Byte offset of the content size in a block header.
+const CONTENT_BITS: usize = 40;
+/// Byte offset of the number of blocks in the file header.
+const BLOCKS_AT: usize = 40;
+
+/// Puts the number of blocks into the header and into the last section's.
+fn resize(head: &mut [u8], blocks: u64) {
+    let last = head.len().saturating_sub(file::SECTION_BYTES);
+    if last < file::HEADER_BYTES {
+        return;
+    }
+    head[BLOCKS_AT..BLOCKS_AT + 8].copy_from_slice(&blocks.to_le_bytes());
+    let section = Section { tag: file::BLOCKS, crc32: 0, bytes: blocks * block::BYTES as u64, items: blocks };
+    head[last..].copy_from_slice(&section.to_bytes());
+}
+
+/// Puts the checksums of the header and of the names behind it right.
+fn sign_head(head: &mut [u8]) {
+    let names = file::HEADER_BYTES + file::SECTION_BYTES;
+    if let Some(header) = head.get(file::HEADER_BYTES..names).and_then(|h| h.first_chunk()) {
+        let bytes = usize::try_from(Section::from_bytes(header).bytes).unwrap_or(usize::MAX);
+        if let Some(payload) = head.get(names..names.saturating_add(bytes)) {
+            let crc = crc32fast::hash(payload);
+            head[file::HEADER_BYTES + 4..file::HEADER_BYTES + 8].copy_from_slice(&crc.to_le_bytes());
+        }
+    }
+    if let Some(header) = head.get_mut(..file::HEADER_BYTES) {
+        header[file::CRC_AT..file::CRC_AT + 4].fill(0);
+        let crc = crc32fast::hash(header);
+        header[file::CRC_AT..file::CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// Leaves out the counters and the zeros at the ends of blocks.
+fn packed_original(file: &[u8], counted: bool) -> Vec<u8> {
+    let stride = ORIGINAL.0 + if counted { ORIGINAL.1 } else { 0 };
+    file.chunks(stride).map(|b| without_zeros(&b[..ORIGINAL.0])).collect::<Vec<_>>().join(SEPARATOR)
+}
+
+/// The file of [`packed_original`]. Counters, where the first block says that there are any, are all the same.
+fn unpacked_original(packed: &[u8]) -> Vec<u8> {
+    let counted = packed.get(15).is_some_and(|flags| flags & 0xa0 != 0);
+    let (mut out, mut rest) = (Vec::new(), Some(packed));
+    while let Some(bytes) = rest.filter(|_| out.len() < BLOCKS_MAX * ORIGINAL.0) {
+        let at = bytes.windows(SEPARATOR.len()).position(|w| w == SEPARATOR);
+        rest = at.map(|at| &bytes[at + SEPARATOR.len()..]);
+        let one = &bytes[..at.unwrap_or(bytes.len()).min(ORIGINAL.0)];
+        out.extend(one);
+        out.resize(out.len() + ORIGINAL.0 - one.len(), 0);
+        out.resize(out.len() + if counted { ORIGINAL.1 } else { 0 }, 0x35);
+    }
+    out
+}
+
+fn without_zeros(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|&b| b != 0).map_or(0, |at| at + 1);
+    &bytes[..end]
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The library for programs: what they record in Rust, C, Python and through the original's interface is in the trace.
+
+use std::path::Path;
+
+use postprocess::event::number::{
+    is_execution, ENQUEUE, LOCK_HELD, LOCK_WAITED, MARK_A, MARK_D, RPC_MIDDLE, RPC_REQUEST, RPC_RESPONSE,
+};
+
+use crate::guest;
+use crate::trace::Trace;
+
+/// Where the library and the examples are that xtask built, and the command that compiles a program against it.
+const BUILD: &str = "
+    cd /tmp
+    TOOLS=$(dirname $(command -v kutrace_control))
+    LIBRARY=$VM/../../kutrace-control/kutrace
+    cp $TOOLS/libkutrace.so .
+    export LD_LIBRARY_PATH=/tmp
+    build() { gcc -O2 -Wall -Werror -pthread -I$LIBRARY/include $1 -L. -lkutrace -o $(basename $1 .c); }
+    ";
+
+/// What programs recorded, in order, as `name argument`.
+fn recorded(trace: &Trace, program: &str) -> Vec<String> {
+    let pids = trace.pids_of(program);
+    let inserted = trace.events.events.iter().filter(|e| pids.contains(&(e.pid as i32)));
+    let of_programs =
+        inserted.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_MIDDLE | MARK_A..=MARK_D | 0x210..=0x21b));
+    of_programs.map(|e| format!("{} {}", trace.event_name(e), e.arg)).collect()
+}
+
+/// The names of the spans that are none of execution, with what they are.
+fn has_span(trace: &Trace, event: u32, name: &str) -> bool {
+    trace.spans.spans.iter().any(|s| s.event == event as i32 && trace.span_name(s) == name)
+}
+
+/// The number that the library gives to a name, as the trace tells it.
+fn number(lines: &[String], name: &str) -> u32 {
+    let with_number = |line: &String| line.split_once(' ')?.0.strip_prefix(name)?.strip_prefix('.')?.parse().ok();
+    lines.iter().find_map(with_number).unwrap_or_else(|| panic!("no {name} in {lines:#?}"))
+}
+
+/// The part of a program that works on an RPC, with a queue and a lock, has left what the trace should show of it.
+fn has_rpc(trace: &Trace, lines: &[String], language: &str, id: u32) {
+    let step = |name: &str, arg: u32| format!("{language}_{name} {arg}");
+    let get = format!("get.{id}");
+    let first =
+        lines.iter().position(|line| *line == step(&get, 100 << 16 | id)).unwrap_or_else(|| panic!("{lines:#?}"));
+    let names: Vec<&str> = lines[first..].iter().map(|line| line.split(' ').next().unwrap()).collect();
+    let queue = |what: &str| format!("{what}_{language}_queue");
+    let lock = |what: &str| format!("{what}_{language}_lock");
+    let get = format!("{language}_{get}");
+    let expected = [
+        &get,
+        &queue("enq"),
+        "rpcreq.0",
+        &queue("deq"),
+        &get,
+        &lock("try"),
+        &lock("acq"),
+        &lock("rel"),
+        &get,
+        "rpcreq.0",
+    ];
+    assert_eq!(names[..expected.len()], expected);
+    assert!(lines.contains(&format!("{get} {}", 49 << 16 | id)), "{lines:#?}");
+    assert!(has_span(trace, LOCK_WAITED, &format!("~{language}_lock")));
+    assert!(has_span(trace, LOCK_HELD, &format!("={language}_lock")));
+    let queued = trace.spans.spans.iter().find(|s| s.event == ENQUEUE as i32 && s.rpc == id as i32 && s.dur > 1);
+    assert_eq!(queued.map(|s| trace.span_name(s)), Some(format!("{language}_queue").as_str()));
+}
+
+/// A named part of a program, with another inside.
+fn has_parts(trace: &Trace, lines: &[String], language: &str) {
+    let (outer, inner) = (format!("{language}_outer"), format!("{language}_inner"));
+    let (outer_id, inner_id) = (number(lines, &outer), number(lines, &inner));
+    let (outer, inner) = (format!("{outer}.{outer_id} {outer_id}"), format!("{inner}.{inner_id} {inner_id}"));
+    let first = lines.iter().position(|line| *line == outer).unwrap();
+    assert_eq!(lines[first..first + 4], [&outer, &inner, &outer, "rpcreq.0 0"]);
+    for id in [outer_id, inner_id] {
+        let shown = trace.spans.spans.iter().filter(|s| is_execution(s.event) && s.rpc == id as i32 && s.dur > 0);
+        assert!(shown.count() > 0, "{id}");
+    }
+}
+
+#[test]
+fn what_programs_record_is_in_the_trace() {
+    let run = guest::succeed(
+        &[],
+        &format!(
+            "{BUILD}
+            build $LIBRARY/examples/marks.c
+            clang-19 -I$LIBRARY/original -x c++ $VM/original.cc $LIBRARY/original/kutrace_lib.cc -L. -lkutrace -o original
+            kutrace_control go
+            $TOOLS/examples/marks
+            ./marks
+            python3 $LIBRARY/examples/marks.py
+            kutrace_control stop $SHARE/t.raw
+            ./original $SHARE/original.raw
+            ./original $SHARE/original.raw"
+        ),
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let lines = recorded(&trace, "marks");
+    for mark in ["mark_a=rust 1311258", "mark_b=two", "mark_c=three", "mark_d 123456", "mark_a=/rust"] {
+        assert!(lines.iter().any(|line| line.starts_with(mark)), "{mark}: {lines:#?}");
+    }
+    for mark in ["mark_a=c 3", "mark_b=alarm ", "mark_a=/c "] {
+        assert!(lines.iter().any(|line| line.starts_with(mark)), "{mark}: {lines:#?}");
+    }
+    has_parts(&trace, &lines, "rust");
+    has_parts(&trace, &lines, "c");
+    has_rpc(&trace, &lines, "rust", 77);
+    has_rpc(&trace, &lines, "c", 78);
+
+    let python = recorded(&trace, "python3");
+    has_parts(&trace, &python, "python");
+    for line in ["mark_a=python ", "python_get.79 ", "mark_d 123"] {
+        assert!(python.iter().any(|said| said.starts_with(line)), "{line}: {python:#?}");
+    }
+    original(&run.file("original.raw"));
+}
+
+fn original(path: &Path) {
+    let trace = Trace::read_whole(path);
+    let lines = recorded(&trace, "original");
+    let lock = |what: &str| format!("{what}_mutex 99");
+    let expected = [
+        "mark_a=book 728602",
+        "mark_b=two 24940",
+        "mark_c=c.c 6323",
+        "mark_d 7",
+        "get.4253 4264093",
+        "rpcreq.0 0",
+        &lock("try"),
+        &lock("acq"),
+        &lock("rel"),
+        "mark_a=/hello 1567496359",
+    ];
+    assert_eq!(lines, expected);
+    assert!(has_span(&trace, LOCK_WAITED, "~mutex") && has_span(&trace, LOCK_HELD, "=mutex"));
+    assert!(trace.of(RPC_RESPONSE).next().is_none());
+}
+
+#[test]
+fn each_call_answers_as_described_with_and_without_module_and_trace() {
+    let run = guest::succeed(
+        &["--no-load"],
+        &format!(
+            "{BUILD}
+            build $LIBRARY/tests/api.c
+            ./api >$SHARE/none
+            insmod $KUTRACE_MODULE
+            ./api >$SHARE/off
+            kutrace_control go
+            ./api >$SHARE/on
+            kutrace_control stop $SHARE/t.raw
+            ./api $SHARE/own.raw >$SHARE/own
+            # As an ordinary user, who may not open the device.
+            kutrace_control go
+            setpriv --reuid 65534 --regid 65534 --clear-groups ./api >$SHARE/user
+            rmmod kutrace"
+        ),
+    );
+    let said = |name: &str| std::fs::read_to_string(run.file(name)).unwrap();
+    assert_eq!(said("none"), answers([0, -38, -38, 0, 0, 0]).repeat(3));
+    assert_eq!(said("off"), answers([0, 0, 4, 0, 0, 0]).repeat(3));
+    let on = answers([1, 1, 4, 1, 2, -22]).repeat(3);
+    assert_eq!(said("on"), on);
+    assert_eq!(said("user"), on);
+    assert_eq!(said("own"), said("off") + "go 0\ncontrol 0\nstop 0\n");
+    Trace::read_whole(&run.file("own.raw"));
+
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let lines = recorded(&trace, "api");
+    let part = "a_part_with_a_name_that_is_longer_than_what_fits_into_th";
+    let id = number(&lines, part);
+    assert_eq!(lines.iter().filter(|line| **line == format!("{part}.{id} {id}")).count(), 6);
+}
+
+/// The lines of api.c: `is_on test version`, an event, a name, and what is refused.
+fn answers([on, test, version, event, name, refused]: [i32; 6]) -> String {
+    let events =
+        "mark_a mark_b mark_c mark_d span rpc_request enqueue rpc_end dequeue rpc_resume rpc_response lock_try \
+                  lock_acquired lock_released addevent";
+    let events = events.split(' ').filter(|what| !what.is_empty()).map(|what| format!("{what} {event}\n"));
+    let first = format!("is_on {on}\ntest {test}\nversion {version}\n");
+    let last = format!("addname {name}\nno_name 0\na_switch {refused}\na_pids_name {refused}\n");
+    first + &events.collect::<String>() + &last
+}
+
+#[test]
+fn a_running_program_notices_at_once_that_a_trace_starts_and_keeps_no_module() {
+    let run = guest::succeed(
+        &["--no-load"],
+        &format!(
+            "{BUILD}
+            build $VM/later.c
+            coproc later {{ ./later; }}
+            mark() {{ echo >&${{later[1]}}; read answer <&${{later[0]}}; echo $1 $answer; }}
+            mark none
+            insmod $KUTRACE_MODULE
+            mark off
+            for n in 1 2 3; do
+                kutrace_control go
+                mark on
+                kutrace_control stop $SHARE/$n.raw
+                mark off
+            done
+            kutrace_control go
+            rmmod kutrace
+            mark gone
+            insmod $KUTRACE_MODULE
+            kutrace_control go
+            mark on"
+        ),
+    );
+    assert_eq!(run.out, "none 0\noff 0\non 1\noff 0\non 1\noff 0\non 1\noff 0\ngone 0\non 1\n");
+}

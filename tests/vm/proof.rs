@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Nothing is missing: over a traced interval our counts equal the kernel's own.
+//!
+//! proof.c reads each of the kernel's files between two marks, before and after a load. What happened between the
+//! second mark and the third was counted; what was counted happened between the first and the fourth. So the count
+//! lies between two numbers from the trace, which differ by what happened during the readings. Beyond that, a CPU
+//! that was inside a hooked place at an edge may have counted already and recorded later, or the other way round: one
+//! for each CPU and edge.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::ops::Range;
+
+use postprocess::event::number::{self, is_execution, IPI, IRQ, RUNNABLE, SOFTIRQ, SYSCALL, SYSCALL32, TRAP};
+use postprocess::event::Event;
+
+use crate::guest::{self, Run};
+use crate::trace::Trace;
+
+const CPUS: usize = 4;
+/// The marks: calls of sched_get_priority_max.
+const MARK: u32 = SYSCALL + 146;
+/// The marks before the reading of the first file, before and after the load, and before the program's own work.
+const BEFORE: u32 = 20_000;
+const AFTER: u32 = 20_100;
+const OWN: u32 = 20_200;
+/// Units of 10 ns in a tick of 250 Hz.
+const TICK: i64 = 400_000;
+
+/// The time between two readings of a counter, each of them between two marks.
+struct Window {
+    inner: Range<i64>,
+    outer: Range<i64>,
+}
+
+impl Window {
+    /// Between the readings that follow these marks.
+    fn new(trace: &Trace, before: u32, after: u32) -> Window {
+        let at = |mark| {
+            let found: Vec<_> = trace.of(MARK).filter(|e| e.arg == mark).collect();
+            assert_eq!(found.len(), 1, "mark {mark}");
+            found[0].ts
+        };
+        Window { inner: at(before + 1)..at(after), outer: at(before)..at(after + 1) + 1 }
+    }
+
+    /// Compares with `events`, of which `in_flight` may have been under way at the edges.
+    fn assert<'a>(&self, what: &str, counted: u64, events: impl Iterator<Item = &'a Event>, in_flight: u64) {
+        let (mut inner, mut outer) = (0, 0);
+        for event in events {
+            inner += u64::from(self.inner.contains(&event.ts));
+            outer += u64::from(self.outer.contains(&event.ts));
+        }
+        eprintln!("{what}: the kernel counted {counted}, the trace {inner} to {outer}");
+        assert!((inner.saturating_sub(in_flight)..=outer + in_flight).contains(&counted), "{what}");
+    }
+}
+
+/// How much the columns of the line `key` grew from the file `name.before` to `name.after`.
+fn growth(run: &Run, name: &str, key: &str) -> Vec<u64> {
+    let read = |when: &str| {
+        let text = fs::read_to_string(run.file(&format!("{name}.{when}"))).unwrap();
+        let line = text.lines().find_map(|l| l.trim_start().strip_prefix(key)).unwrap_or_else(|| panic!("no {key}"));
+        line.split_whitespace().map_while(|n| n.parse::<u64>().ok()).collect::<Vec<_>>()
+    };
+    read("after").iter().zip(read("before")).map(|(after, before)| after - before).collect()
+}
+
+/// How many interrupts of devices each CPU took.
+fn devices(run: &Run) -> [u64; CPUS] {
+    let text = fs::read_to_string(run.file("interrupts.after")).unwrap();
+    let mut sums = [0; CPUS];
+    for key in text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim())) {
+        if key.parse::<u32>().is_ok() {
+            let growth = growth(run, "interrupts", &format!("{key}:"));
+            sums.iter_mut().zip(growth).for_each(|(sum, n)| *sum += n);
+        }
+    }
+    sums
+}
+
+#[test]
+fn the_trace_has_what_the_kernel_counted() {
+    let run = guest::succeed(
+        &["--cpus", "4"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o proof $VM/proof.c
+        cat >load <<'LOAD'
+        for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.1; done &
+        for n in $(seq 20); do cat /usr/bin/perl >/mnt/share/copy; done &
+        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 3
+        wait
+LOAD
+        dmesg --console-level 1
+        kutrace_control go
+        ./proof $SHARE bash load
+        kutrace_control stop $SHARE/t.raw
+        rm $SHARE/copy
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    interrupts(&run, &trace);
+    softirqs(&run, &trace);
+    totals(&run, &trace);
+    own(&run, &trace);
+    every_ipi_was_sent(&trace);
+}
+
+fn interrupts(run: &Run, trace: &Trace) {
+    let window = Window::new(trace, BEFORE, AFTER);
+    let of = |cpu: usize, numbers: &[u32]| {
+        let numbers = numbers.to_vec();
+        trace.events.events.iter().filter(move |e| e.cpu as usize == cpu && numbers.contains(&e.event))
+    };
+    let system: [(&str, &[u32]); 5] = [
+        ("NMI:", &[TRAP + 2]),
+        ("LOC:", &[IRQ + 0xec]),
+        ("IWI:", &[IRQ + 0xf6]),
+        ("RES:", &[IRQ + 0xfd]),
+        ("CAL:", &[IRQ + 0xfb, IRQ + 0xfc]),
+    ];
+    for (key, numbers) in system {
+        for (cpu, counted) in growth(run, "interrupts", key).into_iter().enumerate() {
+            window.assert(&format!("{key} cpu {cpu}"), counted, of(cpu, numbers), 2);
+        }
+    }
+    let vectors: Vec<u32> = (IRQ + 0x20..IRQ + 0xeb).collect();
+    for (cpu, counted) in devices(run).into_iter().enumerate() {
+        window.assert(&format!("devices, cpu {cpu}"), counted, of(cpu, &vectors), 2);
+    }
+    for key in ["NMI:", "LOC:", "RES:", "CAL:"] {
+        assert!(growth(run, "interrupts", key).iter().sum::<u64>() > 20, "{key} too few");
+    }
+    assert!(devices(run).iter().sum::<u64>() > 20, "too few interrupts of devices");
+}
+
+fn softirqs(run: &Run, trace: &Trace) {
+    let window = Window::new(trace, BEFORE + 2, AFTER + 2);
+    let names = ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+    for (nr, name) in (0..).zip(names) {
+        for (cpu, counted) in growth(run, "softirqs", &format!("{name}:")).into_iter().take(CPUS).enumerate() {
+            let events = trace.of(SOFTIRQ).filter(|e| e.arg == nr && e.cpu as usize == cpu);
+            window.assert(&format!("softirq {name}, cpu {cpu}"), counted, events, 2);
+        }
+    }
+}
+
+fn totals(run: &Run, trace: &Trace) {
+    let of_all_cpus = 2 * CPUS as u64;
+    let window = Window::new(trace, BEFORE + 4, AFTER + 4);
+    window.assert("context switches", growth(run, "stat", "ctxt ")[0], trace.switches(), of_all_cpus);
+    window.assert("new tasks", growth(run, "stat", "processes ")[0], births(trace).into_iter(), of_all_cpus);
+}
+
+/// The first wakeup of each thread that was not there when tracing began.
+fn births(trace: &Trace) -> Vec<&Event> {
+    let events = &trace.events.events;
+    let there = events.iter().filter(|e| e.ts < 0 && e.event == number::PID_NAME).map(|e| e.arg);
+    let mut known: BTreeSet<u32> = there.collect();
+    events.iter().filter(|e| e.event == RUNNABLE && known.insert(e.arg)).collect()
+}
+
+/// What the kernel counted for the program's own work.
+fn own(run: &Run, trace: &Trace) {
+    let window = Window::new(trace, OWN, OWN + 2);
+    let pid = trace.of(MARK).find(|e| e.arg == OWN).unwrap().pid;
+    let of = |number| trace.of(number).filter(move |e| e.pid == pid);
+    window.assert("own page faults", run.number("faults"), of(TRAP + 14), 0);
+    window.assert("own switches", run.number("switches"), trace.switches().filter(|e| e.arg == pid), 0);
+    window.assert("own 64-bit getppid", run.number("calls"), of(SYSCALL + 110), 0);
+    window.assert("own 32-bit getpid", run.number("calls"), of(SYSCALL32 + 20), 0);
+    let counted = run.number("ns") as i64 / 10;
+    let spans = trace.spans.spans.iter().filter(|s| s.pid == pid as i32 && s.cpu >= 0 && is_execution(s.event));
+    let clipped = spans.map(|s| (s.start + s.dur).min(window.inner.end) - s.start.max(window.inner.start));
+    let traced: i64 = clipped.filter(|&units| units > 0).sum();
+    eprintln!("own CPU time: the kernel counted {counted} units of 10 ns, the trace {traced}");
+    assert!((counted - traced).abs() <= TICK, "{counted} {traced}");
+}
+
+/// Interrupts between CPUs merge, but none arrives that was not sent to its CPU.
+fn every_ipi_was_sent(trace: &Trace) {
+    let mut open: BTreeMap<u32, i64> = BTreeMap::new();
+    let (mut sent, mut arrived, mut early) = (0, 0, 0);
+    for event in &trace.events.events {
+        match event.event {
+            IPI => {
+                sent += 1;
+                *open.entry(event.arg).or_default() += 1;
+            }
+            0x5fb..=0x5fd | 0x5f6 => {
+                arrived += 1;
+                let left = open.entry(event.cpu).or_default();
+                *left -= 1;
+                early += i64::from(*left < 0);
+            }
+            _ => {}
+        }
+    }
+    eprintln!("interrupts between CPUs: {sent} sent, {arrived} arrived, {early} of them sent before the trace");
+    assert!(arrived > 100 && early <= 2 * CPUS as i64, "{sent} {arrived} {early}");
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The page at the sizes of its budget: file, opening, redraw, search and memory, in a headless Chromium from file://.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::number;
+use crate::place;
+use crate::progress::{output, tied};
+
+/// Spans of the pages.
+const SIZES: [u64; 2] = [1_000_000, 10_000_000];
+
+/// What is measured: its name in the answers, in the table, and the budget at each size.
+const ROWS: [(&str, &str, [&str; 2]); 10] = [
+    ("bytes", "file, bytes per span", ["6", "6"]),
+    ("openMs", "open to first full picture, ms", ["600", "2000"]),
+    ("panMs", "redraw while panning, p95, ms", ["16", "16"]),
+    ("zoomMs", "redraw while zooming, p95, ms", ["16", "16"]),
+    ("wholeMs", "redraw of the whole range, p95, ms", ["33", "33"]),
+    ("threadsMs", "the same with the threads open, ms", ["", ""]),
+    ("nameSearchMs", "search of a name, ms", ["", "60"]),
+    ("boundsSearchMs", "search of a duration, ms", ["", "60"]),
+    ("callSearchMs", "search of a returned value, ms", ["", ""]),
+    ("bytesPerSpan", "memory, bytes per span", ["60", "60"]),
+];
+
+/// By row and size.
+pub struct Pages {
+    from: PathBuf,
+    values: Vec<[f64; 2]>,
+}
+
+/// Makes the pages of `from`, or of a recorded trace that is at hand, and uses them.
+pub fn measure(from: Option<&Path>, dir: &Path) -> Result<Pages> {
+    let from = from.map_or_else(recorded, |given| Ok(given.to_path_buf()))?;
+    let mut cargo = tied("cargo");
+    cargo.args(["run", "--release", "--locked", "--quiet", "--package", "kutrace-bench", "--bin", "pages", "--"]);
+    cargo.arg(&from).arg(dir).args(SIZES.map(|size| size.to_string()));
+    let text = output(cargo.current_dir(place::checkout()))?;
+    let value = |what: &str, size: u64| number(&text, &format!("{size} {what}"));
+    let values = ROWS.iter().map(|(what, ..)| Ok([value(what, SIZES[0])?, value(what, SIZES[1])?]));
+    Ok(Pages { from, values: values.collect::<Result<_>>()? })
+}
+
+/// A recorded trace that earlier commands have left.
+fn recorded() -> Result<PathBuf> {
+    let known = [place::target().join("demo/t.raw"), place::target().join("bench/redis.raw")];
+    known.into_iter().find(|path| path.exists()).context("bench: no raw trace at hand\nhint: cargo xtask demo")
+}
+
+impl fmt::Display for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let name = self.from.strip_prefix(place::checkout()).unwrap_or(&self.from);
+        writeln!(f, "Page of {}, repeated\n", name.display())?;
+        writeln!(f, "| page | budget | 1 M spans | budget | 10 M spans |\n|---|---|---|---|---|")?;
+        for ((_, what, budget), values) in ROWS.iter().zip(&self.values) {
+            let digits = usize::from(values[0] < 100.0);
+            let [one, ten] = values.map(|value| format!("{value:.digits$}"));
+            writeln!(f, "| {what} | {} | {one} | {} | {ten} |", budget[0], budget[1])?;
+        }
+        Ok(())
+    }
+}

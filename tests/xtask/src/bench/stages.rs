@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The stages: how many entries a second go from a raw file to a page, and how much memory that takes.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure, Context, Result};
+
+use super::number;
+use crate::progress::{output, tied};
+use crate::{place, tools};
+
+/// Entries of the long traces.
+const LENGTHS: [u64; 2] = [1_500_000, 20_000_000];
+/// Bytes of the longest.
+const LONGEST: u64 = 1 << 30;
+/// Runs below this many entries are repeated, and the fastest counts.
+const SHORT: u64 = 2_000_000;
+const RUNS: usize = 5;
+/// How often the memory of the processes is looked at; the kernel keeps the peak of each until it ends.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A way from a raw file to a page.
+struct Way {
+    name: &'static str,
+    /// One program a process; `RAW` and `PAGE` in their place.
+    processes: &'static [&'static [&'static str]],
+}
+
+const ONE: Way = Way { name: "one process", processes: &[&["stages", "page", "RAW", "PAGE"]] };
+const TEXT: Way = Way { name: "three, text", processes: &[&["rawtoevent", "RAW"], &["eventtospan"], &["spantohtml"]] };
+const FRAMES: Way = Way {
+    name: "three, `--binary`",
+    processes: &[&["rawtoevent", "--binary", "RAW"], &["eventtospan", "--binary"], &["spantohtml"]],
+};
+
+/// What one way took.
+struct Row {
+    trace: String,
+    way: &'static str,
+    entries: u64,
+    seconds: f64,
+    /// Peak KiB of each process.
+    peaks: Vec<u64>,
+    page: u64,
+}
+
+/// All rows.
+pub struct Stages {
+    from: PathBuf,
+    rows: Vec<Row>,
+}
+
+/// Makes long traces of `from`, or of a recorded one that is at hand, and takes each through the stages.
+pub fn measure(from: Option<&Path>, dir: &Path) -> Result<Stages> {
+    let from = from.map_or_else(recorded, |given| Ok(given.to_path_buf()))?;
+    let programs = tools::ensure()?;
+    let mut cargo = tied("cargo");
+    cargo.args(["build", "--release", "--locked", "--quiet", "--package", "kutrace-bench", "--bin", "stages"]);
+    output(cargo.current_dir(place::checkout()))?;
+    let bench = Bench { programs, dir: dir.to_path_buf() };
+    let mut rows = Vec::new();
+    for entries in LENGTHS {
+        let (raw, entries) = bench.repeat(&from, entries)?;
+        for way in [ONE, TEXT, FRAMES] {
+            rows.push(bench.best(&raw, entries, way)?);
+        }
+        fs::remove_file(raw)?;
+    }
+    let bytes = fs::metadata(&from).with_context(|| from.display().to_string())?.len();
+    let (once, of_one) = bench.repeat(&from, 1)?;
+    fs::remove_file(once)?;
+    let (raw, entries) = bench.repeat(&from, (LONGEST * of_one).div_ceil(bytes))?;
+    for way in [ONE, FRAMES] {
+        rows.push(bench.best(&raw, entries, way)?);
+    }
+    fs::remove_file(raw)?;
+    Ok(Stages { from, rows })
+}
+
+/// The longest recorded trace that earlier commands have left.
+fn recorded() -> Result<PathBuf> {
+    let target = place::target();
+    let known =
+        [target.join("bench/redis.raw"), target.join("demo/t.raw"), place::checkout().join("samples/pipeline.raw")];
+    known.into_iter().find(|path| path.exists()).context("bench: no raw trace at hand\nhint: cargo xtask demo")
+}
+
+struct Bench {
+    programs: PathBuf,
+    dir: PathBuf,
+}
+
+impl Bench {
+    /// Writes a trace of `entries` entries or a few more.
+    fn repeat(&self, from: &Path, entries: u64) -> Result<(PathBuf, u64)> {
+        let to = self.dir.join(format!("{entries}.raw"));
+        let mut stages = tied(&self.program("stages"));
+        let text = output(stages.arg("repeat").arg(from).arg(entries.to_string()).arg(&to))?;
+        Ok((to, number(&text, "entries")?))
+    }
+
+    fn program(&self, name: &str) -> String {
+        self.programs.join(name).display().to_string()
+    }
+
+    /// The fastest of a few runs.
+    fn best(&self, raw: &Path, entries: u64, way: Way) -> Result<Row> {
+        let runs = if entries < SHORT { RUNS } else { 1 };
+        let rows = (0..runs).map(|_| self.run(raw, entries, &way)).collect::<Result<Vec<Row>>>()?;
+        let best = rows.into_iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        best.context("bench: there is a run")
+    }
+
+    fn run(&self, raw: &Path, entries: u64, way: &Way) -> Result<Row> {
+        let page = self.dir.join("stages.html");
+        let began = Instant::now();
+        let children = self.start(raw, &page, way)?;
+        let peaks = wait(children, way.name)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let bytes = fs::metadata(raw)?.len();
+        let trace = format!("{:.1} M entries, {:.0} MB", entries as f64 / 1e6, bytes as f64 / 1e6);
+        let made = fs::metadata(&page).context("bench: no page")?.len();
+        fs::remove_file(page)?;
+        ensure!(made > 100_000, "bench: {}: a page of {made} bytes", way.name);
+        Ok(Row { trace, way: way.name, entries, seconds, peaks, page: made })
+    }
+
+    /// Starts the processes of a way, each reading what the one before writes; the last writes the page, unless it is
+    /// told where.
+    fn start(&self, raw: &Path, page: &Path, way: &Way) -> Result<Vec<Child>> {
+        let mut children: Vec<Child> = Vec::new();
+        for (number, words) in way.processes.iter().enumerate() {
+            let mut command = tied(&self.program(words[0]));
+            command.args(words[1..].iter().map(|&word| match word {
+                "RAW" => raw.as_os_str(),
+                "PAGE" => page.as_os_str(),
+                word => word.as_ref(),
+            }));
+            if let Some(before) = children.last_mut().and_then(|child| child.stdout.take()) {
+                command.stdin(before);
+            }
+            let last = number + 1 == way.processes.len();
+            let piped = if last { page_or_nothing(words, page)? } else { Stdio::piped() };
+            let child = command.stdout(piped).stderr(Stdio::null()).spawn();
+            children.push(child.with_context(|| format!("bench: {}", words[0]))?);
+        }
+        Ok(children)
+    }
+}
+
+fn page_or_nothing(words: &[&str], page: &Path) -> Result<Stdio> {
+    match words.contains(&"PAGE") {
+        true => Ok(Stdio::null()),
+        false => Ok(File::create(page)?.into()),
+    }
+}
+
+/// Waits for the end of all, and answers the peak of each one's memory in KiB.
+fn wait(mut children: Vec<Child>, way: &str) -> Result<Vec<u64>> {
+    let mut peaks = vec![0; children.len()];
+    let mut running = children.len();
+    while running > 0 {
+        running = 0;
+        for (child, peak) in children.iter_mut().zip(&mut peaks) {
+            *peak = peak_of(child).unwrap_or(*peak);
+            match child.try_wait()? {
+                None => running += 1,
+                // 3: the trace was coarsened to fit, or a stage before said so.
+                Some(status) if matches!(status.code(), Some(0 | 3)) => {}
+                Some(status) => bail!("bench: {way}: {status}"),
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(peaks)
+}
+
+fn peak_of(child: &Child) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
+}
+
+impl fmt::Display for Stages {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let from = self.from.file_name().unwrap_or_default().display();
+        writeln!(f, "| raw to HTML, blocks of {from} | way | s | M entries/s | peak MB of each process | page MB |")?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        for row in &self.rows {
+            let rate = row.entries as f64 / 1e6 / row.seconds;
+            let peaks: Vec<String> = row.peaks.iter().map(|kib| format!("{:.0}", *kib as f64 * 1024.0 / 1e6)).collect();
+            let (seconds, peaks, page) = (row.seconds, peaks.join(", "), row.page as f64 / 1e6);
+            writeln!(f, "| {} | {} | {seconds:.2} | {rate:.2} | {peaks} | {page:.1} |", row.trace, row.way)?;
+        }
+        Ok(())
+    }
+}
