@@ -18,7 +18,7 @@ use crate::{demo, place};
 
 /// The tiers in their order, by what they need: nothing, the guest, the demo's artifacts.
 const TIERS: &[(&str, &[&str])] = &[
-    ("host and golden", &["test", "--workspace", "--locked"]),
+    ("host and golden", &["test", "--workspace", "--locked", "--no-fail-fast"]),
     ("vm", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "vm"]),
     ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"]),
 ];

@@ -28,7 +28,7 @@ use program::Programs;
 struct Args {
     /// The maps of the traced threads, each behind a line `==== /proc/PID/maps`
     maps: PathBuf,
-    /// Where the files of the traced machine are found
+    /// Where the traced machine's files are
     #[arg(long, default_value = "/")]
     root: PathBuf,
     /// The spans as JSON; standard input if absent or `-`
