@@ -245,7 +245,8 @@ const scenarios = {
     await page.keyboard.up("Shift");
     const measured = await ask(page, () => __ku.measured());
     const length = (200 * (moved.t1 - moved.t0)) / moved.width;
-    assert.ok(Math.abs(measured.to - measured.from - length) < length / 100, "Shift-drag does not measure");
+    // Each end may snap to the edge of a span.
+    assert.ok(Math.abs(measured.to - measured.from - length) < length / 10, "Shift-drag does not measure");
     await page.mouse.click(box.x + 500, box.y + 60);
     if (await ask(page, () => __ku.selected())) assert.ok(await page.locator("#details").isVisible());
     const rows = () => ask(page, () => __ku.rows().length);
