@@ -41,6 +41,9 @@ const GUEST: &[&str] = &[
     "sqlite3",
     "stress-ng",
     "python3",
+    "g++",
+    "perl",
+    "procps",
     "ca-certificates",
 ];
 /// To read traces as others do.
