@@ -59,11 +59,12 @@ pub fn run(args: &BenchArgs) -> Result<()> {
 /// What tracing costs.
 fn tracing(dir: &Path) -> Result<()> {
     let costs = compile(&place::checkout().join("tests/vm/costs.c"), dir)?;
-    let instructions = instructions::measure(&costs, dir)?;
-    let native = native::measure()?;
-    let traces = traces::record(&costs, dir)?;
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}\n{instructions}\n{native}\n{traces}\n{}", title()?, share(&native, &traces))?;
+    writeln!(out, "{}\n{}", title()?, instructions::measure(&costs, dir)?)?;
+    let native = native::measure()?;
+    writeln!(out, "{native}")?;
+    let traces = traces::record(&costs, dir)?;
+    writeln!(out, "{traces}\n{}", share(&native, &traces))?;
     Ok(())
 }
 

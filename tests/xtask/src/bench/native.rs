@@ -30,7 +30,7 @@ pub struct Costs {
 /// Builds and runs the program.
 pub fn measure() -> Result<Costs> {
     let mut cargo = tied("cargo");
-    cargo.args(["run", "--release", "--locked", "--quiet", "--package", "kutrace-bench"]);
+    cargo.args(["run", "--release", "--locked", "--quiet", "--package", "kutrace-bench", "--bin", "kutrace-bench"]);
     let text = output(cargo.current_dir(place::checkout()))?;
     Ok(Costs { back_to_back: Medians::read(&text, "")?, apart: Medians::read(&text, "_apart")? })
 }
