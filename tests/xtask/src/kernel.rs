@@ -7,16 +7,14 @@
 //! The kernels with the hooks and without them share one tree, because from one series to another, or from y to n, only
 //! a few files are compiled anew. The debug kernel has a tree of its own, because its checks are in every file.
 
-mod config;
-mod source;
+pub mod config;
+pub mod source;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
 use clap::ValueEnum;
-
-pub use source::git;
 
 use crate::place::{self, Key};
 use crate::progress;

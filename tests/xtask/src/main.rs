@@ -17,6 +17,7 @@ mod vm;
 mod demo;
 mod test;
 mod port;
+mod check;
 mod bench;
 
 use std::ffi::OsString;
@@ -57,6 +58,12 @@ enum Task {
 
 #[derive(Subcommand)]
 enum Patches {
+    /// Check each patch: style, builds with gcc and clang, with hooks and without, and the same instructions without
+    Check {
+        /// Number of the first patch to check
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        from: usize,
+    },
     /// Apply the series to another kernel's source: 0 if all fits, 3 if some of it needs a hand
     Port {
         /// The source; it is not changed
@@ -73,6 +80,7 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::run(&args),
         Task::Test => test::run(),
         Task::Soak => test::soak(),
+        Task::Patches(Patches::Check { from }) => check::run(from).map(|()| 0),
         Task::Patches(Patches::Port { tree, out }) => port::run(&tree, &out),
         Task::Bench(args) => bench::run(&args).map(|()| 0),
         Task::Man => man::run().map(|share| {

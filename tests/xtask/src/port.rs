@@ -12,7 +12,8 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
-use crate::kernel::{files_in, git};
+use crate::kernel::files_in;
+use crate::kernel::source::git;
 use crate::place;
 use crate::progress;
 

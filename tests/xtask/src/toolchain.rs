@@ -12,8 +12,28 @@ use crate::progress::{self, tied};
 /// Debian 12's own bindgen is too old for 6.12, which asks for 0.65.1.
 const BINDGEN: &str = "0.71.1";
 
+/// Compiles C and links.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Compiler {
+    /// Clang and LLVM's linker, which a kernel with Rust needs.
+    Clang,
+    /// gcc and GNU's linker.
+    Gcc,
+}
+
+impl Compiler {
+    /// As its command is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compiler::Clang => "clang",
+            Compiler::Gcc => "gcc",
+        }
+    }
+}
+
 /// What compiles kernels and modules.
 pub struct Toolchain {
+    compiler: Compiler,
     /// Where `bindgen` is.
     bindgen: PathBuf,
     /// What each compiler calls itself.
@@ -22,7 +42,7 @@ pub struct Toolchain {
 
 impl Toolchain {
     /// Installs bindgen into the cache unless it is there.
-    pub fn ensure() -> Result<Self> {
+    pub fn ensure(compiler: Compiler) -> Result<Self> {
         let root = place::cache()?.join(format!("bindgen-{BINDGEN}"));
         let bindgen = root.join("bin");
         if !bindgen.join("bindgen").is_file() {
@@ -33,7 +53,7 @@ impl Toolchain {
             install.env_remove("CARGO_TARGET_DIR");
             progress::run("bindgen: building", &mut install, &place::cache()?.join("bindgen.log"))?;
         }
-        let mut toolchain = Self { bindgen, versions: String::new() };
+        let mut toolchain = Self { compiler, bindgen, versions: String::new() };
         for compiler in ["rustc", "clang-19", "ld.lld-19", "bindgen"] {
             let version = progress::output(toolchain.command(compiler).arg("--version")).context("toolchain")?;
             toolchain.versions.push_str(&version);
@@ -56,7 +76,10 @@ impl Toolchain {
     pub fn make(&self) -> Command {
         let mut command = self.command("make");
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        command.args(["LLVM=-19", "LOCALVERSION=", &format!("-j{jobs}")]);
+        command.args(["LOCALVERSION=", &format!("-j{jobs}")]);
+        if self.compiler == Compiler::Clang {
+            command.arg("LLVM=-19");
+        }
         command
     }
 

@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::guest::{self, Accelerator, Guest};
 use crate::kernel::{Kernel, Variant};
-use crate::toolchain::Toolchain;
+use crate::toolchain::{Compiler, Toolchain};
 use crate::{module, packages, tools};
 
 #[derive(Args, Clone)]
@@ -68,7 +68,7 @@ impl VmArgs {
 /// Runs the command and returns its status.
 pub fn run(args: &VmArgs) -> Result<u8> {
     packages::ensure()?;
-    let toolchain = Toolchain::ensure()?;
+    let toolchain = Toolchain::ensure(Compiler::Clang)?;
     let kernel = Kernel::new(args.kernel, &toolchain)?;
     let image = kernel.image(&toolchain)?;
     let module = match args.kernel {

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `cargo xtask patches check`: what each patch of the series has to keep, tried on the source it is made for.
+//!
+//! After each patch the kernel builds without a warning: with gcc and with clang, without the hooks and with them. At
+//! the end, the kernels without hooks consist of the same instructions as those without the series.
+//! All are built from one source, each in a folder of its own, so that a patch costs only what it changes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{stdout, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+
+use crate::kernel::{config, files_in, source};
+use crate::toolchain::{Compiler, Toolchain};
+use crate::{packages, place, progress};
+
+/// Checks the series from the patch with this number on.
+pub fn run(from: usize) -> Result<()> {
+    packages::ensure()?;
+    let dir = place::checkout().join("patches/v6.12");
+    let patches = files_in(&dir, ".patch")?;
+    if !(1..=patches.len()).contains(&from) {
+        bail!("check: {from}: the series has the patches 1 to {}", patches.len());
+    }
+    let home = place::made(place::cache()?.join("check"))?;
+    let _lock = place::lock(&home)?;
+    source::ensure(&home)?;
+    let tree = source::tree(&home);
+    source::apply(&tree, &[])?;
+    for patch in &patches[from - 1..] {
+        check_style(&tree, patch, &home.join("style.log"))?;
+    }
+
+    let config = dir.join("check.config");
+    let mut without = Vec::new();
+    let mut with = Vec::new();
+    for compiler in [Compiler::Clang, Compiler::Gcc] {
+        let build = Build::new(compiler, "without", &home, vec![config.clone()])?;
+        build.configure(&tree)?;
+        build.make("no patch")?;
+        without.push((functions(&build.image())?, build));
+        with.push(Build::new(compiler, "with", &home, vec![config.clone(), dir.join("kutrace.config")])?);
+    }
+    for count in from..=patches.len() {
+        source::apply(&tree, &patches[..count])?;
+        let name = name_of(&patches[count - 1]);
+        for ((_, without), with) in without.iter().zip(&with) {
+            without.make(&name)?;
+            if count == from {
+                with.begin_as(without)?;
+                with.configure(&tree)?;
+            }
+            with.make(&name)?;
+        }
+        writeln!(stdout(), "{name}: style and 4 builds: nothing to say")?;
+    }
+    for (before, build) in &without {
+        compare(&build.name, before, &functions(&build.image())?)?;
+    }
+    Ok(())
+}
+
+fn check_style(tree: &Path, patch: &Path, log: &Path) -> Result<()> {
+    let mut command = Command::new("perl");
+    // It asks of every new file whether MAINTAINERS needs a line: its folder has one.
+    command.args(["scripts/checkpatch.pl", "--strict", "--quiet", "--ignore", "FILE_PATH_CHANGES"]);
+    command.arg(patch).current_dir(tree);
+    progress::run(&format!("{}: style", name_of(patch)), &mut command, log)
+}
+
+/// One of the four kernels.
+struct Build {
+    /// Its compiler, and whether it has hooks.
+    name: String,
+    toolchain: Toolchain,
+    fragments: Vec<PathBuf>,
+    out: PathBuf,
+    log: PathBuf,
+}
+
+impl Build {
+    fn new(compiler: Compiler, hooks: &str, home: &Path, fragments: Vec<PathBuf>) -> Result<Self> {
+        let name = format!("{} {hooks} hooks", compiler.name());
+        let out = home.join(format!("{}-{hooks}", compiler.name()));
+        let log = out.with_extension("log");
+        Ok(Self { name, toolchain: Toolchain::ensure(compiler)?, fragments, out, log })
+    }
+
+    /// Begins with what another one has built, most of which is the same.
+    fn begin_as(&self, other: &Self) -> Result<()> {
+        if self.out.exists() {
+            return Ok(());
+        }
+        // Renamed into place: a folder that exists is whole.
+        let partial = self.out.with_extension("partial");
+        let mut copy = progress::tied("cp");
+        copy.args(["--archive", "--no-target-directory"]).arg(&other.out).arg(&partial);
+        progress::run(&format!("{}: copying", self.name), &mut copy, &self.log)?;
+        fs::rename(&partial, &self.out).with_context(|| format!("{}", self.out.display()))
+    }
+
+    fn configure(&self, tree: &Path) -> Result<()> {
+        let out = place::made(self.out.clone())?;
+        let mut make = self.toolchain.make();
+        make.arg(format!("O={}", out.display())).arg("outputmakefile").current_dir(tree);
+        progress::run(&format!("{}: configuring", self.name), &mut make, &self.log)?;
+        config::write(&self.name, &out, &self.fragments, &self.toolchain, &self.log)
+    }
+
+    /// Builds with the source as it is; fails on any warning.
+    fn make(&self, patch: &str) -> Result<()> {
+        let step = format!("{patch}: {}", self.name);
+        let mut make = self.toolchain.make();
+        // A patch may bring options.
+        make.args(["olddefconfig", "vmlinux"]).current_dir(&self.out);
+        progress::run(&step, &mut make, &self.log)?;
+        let said = fs::read(&self.log).with_context(|| format!("{}", self.log.display()))?;
+        match warnings(&String::from_utf8_lossy(&said))[..] {
+            [] => Ok(()),
+            ref warnings => bail!("{step}: {}", warnings.join("\n")),
+        }
+    }
+
+    /// The whole kernel before its addresses are decided, so that what moves stays the same.
+    fn image(&self) -> PathBuf {
+        self.out.join("vmlinux.o")
+    }
+}
+
+/// The warnings of compilers, linkers, objtool and modpost.
+fn warnings(log: &str) -> Vec<&str> {
+    log.lines().filter(|line| line.to_ascii_lowercase().contains("warning:")).collect()
+}
+
+/// Name and instructions of every function, without addresses.
+fn functions(image: &Path) -> Result<BTreeSet<String>> {
+    let mut objdump = progress::tied("objdump");
+    objdump.args(["--disassemble", "--reloc", "--no-addresses", "--no-show-raw-insn"]).arg(image);
+    Ok(progress::output(&mut objdump)?.split("\n\n").filter(|text| text.starts_with('<')).map(str::to_owned).collect())
+}
+
+/// Fails with the names of functions that differ.
+fn compare(name: &str, before: &BTreeSet<String>, after: &BTreeSet<String>) -> Result<()> {
+    let differing: BTreeSet<&str> = before.symmetric_difference(after).filter_map(|text| text.lines().next()).collect();
+    if !differing.is_empty() {
+        let names: Vec<&str> = differing.into_iter().collect();
+        bail!("{name}: other instructions than without the series: {}", names.join(" "));
+    }
+    writeln!(stdout(), "{name}: {} functions: the same instructions as without the series", after.len())?;
+    Ok(())
+}
+
+fn name_of(patch: &Path) -> String {
+    patch.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_found_whoever_gives_them() {
+        let log =
+            "  CC a.o\na.c:1:2: warning: unused\nvmlinux.o: warning: objtool: f()+0x1: call\nWARNING: modpost: x\n";
+        assert_eq!(warnings(log).len(), 3);
+        assert!(warnings("  CC kernel/warning.o\n").is_empty());
+    }
+
+    #[test]
+    fn a_function_that_differs_is_named() {
+        let kernel = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<String>>();
+        let before = kernel(&["<f>:\nnop", "<g>:\nret"]);
+        compare("gcc", &before, &before.clone()).unwrap();
+        let error = compare("gcc", &before, &kernel(&["<f>:\nnop", "<g>:\nint3"])).unwrap_err();
+        assert!(error.to_string().ends_with("series: <g>:"), "{error}");
+    }
+}
