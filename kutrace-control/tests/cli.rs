@@ -165,3 +165,18 @@ fn waiting_and_unknown_words_need_no_recorder() {
     assert_eq!(status, 2);
     assert!(err.starts_with("kutrace_control: not a word: 'start'; words: go[ipc][llc][wrap], stop [NAME]"), "{err}");
 }
+
+#[test]
+fn colour_is_for_terminals_and_not_against_no_color() {
+    let folder = folder();
+    let at_terminal = |no_color: &str| {
+        let command = format!("{} start", env!("CARGO_BIN_EXE_kutrace_control"));
+        let mut script = Command::new("script");
+        script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).current_dir(folder.path());
+        let (status, out, _) = ended(script.env("TERM", "xterm").env("NO_COLOR", no_color).output().unwrap());
+        assert_eq!(status, 2);
+        assert!(out.contains("unrecognized subcommand"), "{out}");
+        out.contains('\u{1b}')
+    };
+    assert!(at_terminal("") && !at_terminal("1"));
+}
