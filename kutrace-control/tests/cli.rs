@@ -180,3 +180,25 @@ fn colour_is_for_terminals_and_not_against_no_color() {
     };
     assert!(at_terminal("") && !at_terminal("1"));
 }
+
+#[test]
+fn every_command_has_a_manual_and_the_program_completions() {
+    let folder = folder();
+    assert_eq!(run(folder.path(), &["--generate", "share"]).0, 0);
+    let share = folder.path().join("share");
+    let commands =
+        ["record", "go", "stop", "snapshot", "status", "reset", "mark", "summary", "html", "check", "completions"];
+    for name in [""].into_iter().chain(commands) {
+        let page = ["kutrace_control", name].join("-");
+        let page = share.join(format!("man/man1/{}.1", page.trim_end_matches('-')));
+        let text = fs::read_to_string(&page).unwrap();
+        for section in ["NAME", "SYNOPSIS", "\"EXIT STATUS\"", "EXAMPLES", "\"SEE ALSO\""] {
+            assert!(text.contains(&format!("\n.SH {section}\n")), "{}: no {section}", page.display());
+        }
+    }
+    assert_eq!(fs::read_dir(share.join("man/man1")).unwrap().count(), 1 + commands.len());
+    for path in ["bash-completion/completions/kutrace_control", "zsh/site-functions/_kutrace_control"] {
+        assert!(share.join(path).is_file(), "{path}");
+    }
+    assert!(share.join("fish/vendor_completions.d/kutrace_control.fish").is_file());
+}
