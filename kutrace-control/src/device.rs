@@ -140,9 +140,13 @@ fn refusal(errno: Errno) -> Failure {
         Errno::NOENT | Errno::NXIO | Errno::NODEV => {
             Failure::new("not there: is the module loaded?", "as root: insmod kutrace.ko")
         }
-        Errno::ACCESS | Errno::PERM => {
+        Errno::ACCESS => {
+            let fact = "no permission: root, or membership in the device's group, is needed";
+            Failure::new(fact, "sudo kutrace_control ..., or see PERMISSIONS in: man 7 kutrace")
+        }
+        Errno::PERM => {
             let fact = "no permission: root, or CAP_PERFMON or CAP_SYS_ADMIN, is needed";
-            Failure::new(fact, "sudo kutrace_control ...; a user also needs access to the device file")
+            Failure::new(fact, "sudo kutrace_control ..., or see PERMISSIONS in: man 7 kutrace")
         }
         Errno::BUSY => Failure::new("in use", "another kutrace_control was faster: see `kutrace_control status`"),
         Errno::IO => Failure::new(
@@ -182,7 +186,16 @@ mod tests {
 
     #[test]
     fn each_refusal_is_one_line() {
-        let known = [Errno::NOENT, Errno::PERM, Errno::BUSY, Errno::IO, Errno::OPNOTSUPP, Errno::NOSPC, Errno::NOTTY];
+        let known = [
+            Errno::NOENT,
+            Errno::ACCESS,
+            Errno::PERM,
+            Errno::BUSY,
+            Errno::IO,
+            Errno::OPNOTSUPP,
+            Errno::NOSPC,
+            Errno::NOTTY,
+        ];
         for errno in known.into_iter().chain([Errno::NOMEM, Errno::MFILE]) {
             assert!(!refusal(errno).to_string().contains('\n'));
         }

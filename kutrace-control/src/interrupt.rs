@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Ctrl-C, a lost terminal, a request to end: deadly as usual, except while a file or a recording must be ended first.
+//!
+//! A terminal is not missed by who started this program with `nohup`.
 
 use std::fmt;
 use std::io::Read;
@@ -11,6 +13,8 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
+
+use crate::sys;
 
 struct Signals {
     /// Nobody holds them back: a signal does what it does by default.
@@ -88,6 +92,9 @@ fn install() -> std::io::Result<Signals> {
     noted.set_nonblocking(true)?;
     let deadly = Arc::new(AtomicBool::new(true));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
+        if signal == SIGHUP && sys::ignores(signal) {
+            continue;
+        }
         flag::register_conditional_default(signal, Arc::clone(&deadly))?;
         pipe::register(signal, write.try_clone()?)?;
     }

@@ -5,8 +5,8 @@
 
 use std::process::ExitCode;
 
-use kutrace_control::command::{self, Arguments};
-use kutrace_control::report;
+use kutrace_control::arguments::Arguments;
+use kutrace_control::{command, report};
 
 fn main() -> ExitCode {
     report::exit(command::run(Arguments::of_process()))

@@ -40,6 +40,16 @@ pub enum Existing {
     Replace,
 }
 
+impl Existing {
+    /// What `--force`, given or not, asks for.
+    pub fn of(force: bool) -> Existing {
+        match force {
+            true => Existing::Replace,
+            false => Existing::Keep,
+        }
+    }
+}
+
 impl Target {
     /// The named file, standard output for `-`, or the default name of a trace in the working directory.
     pub fn new(name: Option<PathBuf>, existing: Existing) -> Target {

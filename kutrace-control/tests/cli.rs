@@ -165,3 +165,40 @@ fn waiting_and_unknown_words_need_no_recorder() {
     assert_eq!(status, 2);
     assert!(err.starts_with("kutrace_control: not a word: 'start'; words: go[ipc][llc][wrap], stop [NAME]"), "{err}");
 }
+
+#[test]
+fn colour_is_for_terminals_and_not_against_no_color() {
+    let folder = folder();
+    let at_terminal = |no_color: &str| {
+        let command = format!("{} start", env!("CARGO_BIN_EXE_kutrace_control"));
+        let mut script = Command::new("script");
+        script.args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).current_dir(folder.path());
+        let (status, out, _) = ended(script.env("TERM", "xterm").env("NO_COLOR", no_color).output().unwrap());
+        assert_eq!(status, 2);
+        assert!(out.contains("unrecognized subcommand"), "{out}");
+        out.contains('\u{1b}')
+    };
+    assert!(at_terminal("") && !at_terminal("1"));
+}
+
+#[test]
+fn every_command_has_a_manual_and_the_program_completions() {
+    let folder = folder();
+    assert_eq!(run(folder.path(), &["--generate", "share"]).0, 0);
+    let share = folder.path().join("share");
+    let commands =
+        ["record", "go", "stop", "snapshot", "status", "reset", "mark", "summary", "html", "check", "completions"];
+    for name in [""].into_iter().chain(commands) {
+        let page = ["kutrace_control", name].join("-");
+        let page = share.join(format!("man/man1/{}.1", page.trim_end_matches('-')));
+        let text = fs::read_to_string(&page).unwrap();
+        for section in ["NAME", "SYNOPSIS", "\"EXIT STATUS\"", "EXAMPLES", "\"SEE ALSO\""] {
+            assert!(text.contains(&format!("\n.SH {section}\n")), "{}: no {section}", page.display());
+        }
+    }
+    assert_eq!(fs::read_dir(share.join("man/man1")).unwrap().count(), 1 + commands.len());
+    for path in ["bash-completion/completions/kutrace_control", "zsh/site-functions/_kutrace_control"] {
+        assert!(share.join(path).is_file(), "{path}");
+    }
+    assert!(share.join("fish/vendor_completions.d/kutrace_control.fish").is_file());
+}

@@ -15,6 +15,7 @@ mod recorder;
 mod word;
 mod packet;
 mod user;
+mod command;
 mod header;
 mod decode;
 mod counter;

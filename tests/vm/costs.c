@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints what four ways into the kernel cost, in ticks of the time stamp counter: instructions, where the guest counts
-// them (xtask vm --icount). Of a system call, a page fault and a context switch the fewest of many rounds: the others
-// were interrupted. Of an interrupt the median. With a number it calls getppid that often instead.
+// Prints what four ways into the kernel cost, and a mark of a program, in ticks of the time stamp counter: instructions,
+// where the guest counts them (xtask vm --icount). Of a system call, a page fault, a context switch and a mark the fewest
+// of many rounds: the others were interrupted. Of an interrupt the median. With a number it calls getppid that often instead.
 
 #define _GNU_SOURCE
 #include <err.h>
+#include <kutrace.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -42,6 +43,12 @@ static void print(const char *what, uint64_t ticks, uint64_t times) {
 static void call(void) {
     for (int n = 0; n < CALLS; n++) {
         syscall(SYS_getppid);
+    }
+}
+
+static void mark(void) {
+    for (int n = 0; n < CALLS; n++) {
+        kutrace_mark_d(n);
     }
 }
 
@@ -131,5 +138,6 @@ int main(int argc, char **argv) {
     print("fault", fault(), PAGES);
     print("switch", switching(), CALLS);
     print("interrupt", interrupt(), 1);
+    print("mark", fewest(nothing, mark), CALLS);
     return 0;
 }

@@ -11,6 +11,11 @@ use tempfile::TempDir;
 /// Whether tests take their long form: `cargo xtask soak`.
 pub const SOAK: bool = cfg!(feature = "soak");
 
+/// A script ends at the first command that fails, and says which.
+const STRICT: &str = r#"set -e
+trap 'echo "job.sh: line $LINENO: $BASH_COMMAND" >&2' ERR
+"#;
+
 /// What a script left.
 pub struct Run {
     /// The folder that was /mnt/share.
@@ -45,7 +50,7 @@ pub fn folder() -> PathBuf {
 pub fn run(options: &[&str], script: &str) -> Run {
     let xtask = env::var_os("KUTRACE_XTASK").expect("KUTRACE_XTASK: run this tier by `cargo xtask test`");
     let share = tempfile::tempdir().unwrap();
-    let head = format!("set -e\nVM='{}'\nSHARE=/mnt/share\n", folder().display());
+    let head = format!("{STRICT}VM='{}'\nSHARE=/mnt/share\n", folder().display());
     fs::write(share.path().join("job.sh"), head + script).unwrap();
     let mut command = Command::new(xtask);
     command.arg("vm").args(options).arg("--share").arg(share.path()).args(["--", "bash", "/mnt/share/job.sh"]);

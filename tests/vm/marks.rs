@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The library for programs: what they record in Rust, C, Python and through the original's interface is in the trace.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use postprocess::event::number::{
@@ -9,6 +10,9 @@ use postprocess::event::number::{
 
 use crate::guest;
 use crate::trace::Trace;
+
+/// Marks of the second sort.
+const MARK_B: u32 = MARK_A + 1;
 
 /// Where the library and the examples are that xtask built, and the command that compiles a program against it.
 const BUILD: &str = "
@@ -216,4 +220,57 @@ fn a_running_program_notices_at_once_that_a_trace_starts_and_keeps_no_module() {
         ),
     );
     assert_eq!(run.out, "none 0\noff 0\non 1\noff 0\non 1\noff 0\non 1\noff 0\ngone 0\non 1\n");
+}
+
+#[test]
+fn threads_and_the_signal_handlers_that_interrupt_them_record_all_they_mean_to() {
+    let run = guest::succeed(
+        &["--no-load"],
+        &format!(
+            "{BUILD}
+            insmod $KUTRACE_MODULE tracemb=256
+            build $VM/storm.c
+            kutrace_control go
+            ./storm
+            kutrace_control stop $SHARE/t.raw"
+        ),
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let lines = recorded(&trace, "storm");
+    let handler = number(&lines, "handler");
+    let workers = [0, 1, 2, 3].map(|n| number(&lines, &format!("worker{n}")));
+    let known: BTreeSet<String> = ["mark_d".into(), "mark_b=signal".into(), "rpcreq.0".into()]
+        .into_iter()
+        .chain([format!("handler.{handler}")])
+        .chain((0..).zip(workers).map(|(n, id)| format!("worker{n}.{id}")))
+        .collect();
+    let names: BTreeSet<String> = lines.iter().map(|line| line.split(' ').next().unwrap().into()).collect();
+    assert_eq!(names, known);
+
+    let mut threads = BTreeSet::new();
+    for pid in trace.pids_of("storm") {
+        // What the thread works on, where the handler interrupted it too; its marks, and its handler's.
+        let (mut id, mut marks, mut signals) = (0, Vec::new(), 0);
+        for e in trace.events.events.iter().filter(|e| e.pid as i32 == pid) {
+            match e.event {
+                RPC_REQUEST..=RPC_MIDDLE => id = e.arg & 0xffff,
+                MARK_D => marks.push((e.arg, id)),
+                MARK_B => {
+                    assert_eq!(id, handler, "{e:?}");
+                    signals += 1;
+                }
+                _ => (),
+            }
+        }
+        assert_eq!(id, 0, "{pid} works on something still");
+        let Some(thread) = marks.first().map(|(first, _)| first >> 24) else { continue };
+        let of_worker = |(mark, n): (&(u32, u32), u32)| *mark == (thread << 24 | n, workers[thread as usize]);
+        assert!(marks.iter().zip(0..).all(of_worker), "{thread}");
+        assert_eq!(marks.len() as u64, run.number(&format!("marks{thread}")));
+        assert_eq!(signals, run.number(&format!("signals{thread}")));
+        assert!(signals >= 500 && marks.len() > 100, "{signals} signals, {} marks", marks.len());
+        threads.insert(thread);
+    }
+    assert_eq!(threads.len(), 4);
+    eprintln!("marks: {}", run.out.replace('\n', " "));
 }

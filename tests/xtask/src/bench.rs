@@ -5,6 +5,7 @@ mod instructions;
 mod native;
 mod traces;
 mod content;
+mod dump;
 mod stages;
 mod page;
 
@@ -16,7 +17,7 @@ use std::process::Command;
 use anyhow::{bail, Context, Result};
 
 use crate::vm::{self, VmArgs};
-use crate::{place, progress};
+use crate::{place, progress, tools};
 
 /// Transitions per second and core for which the share of CPU and memory is computed.
 const BUSY: f64 = 200_000.0;
@@ -65,7 +66,7 @@ fn tracing(dir: &Path) -> Result<()> {
     writeln!(out, "{native}")?;
     let traces = traces::record(&costs, dir)?;
     writeln!(out, "{traces}\n{}", share(&native, &traces))?;
-    Ok(())
+    Ok(writeln!(out, "{}", dump::measure(dir)?)?)
 }
 
 /// Date and machine.
@@ -92,14 +93,16 @@ fn machine() -> Result<String> {
     Ok(format!("{model}, {cores} cores"))
 }
 
+/// Compiles a program with the library of marks.
 fn compile(source: &Path, dir: &Path) -> Result<PathBuf> {
     let program = dir.join(source.file_stem().context("a source has a name")?);
     let mut gcc = Command::new("gcc");
+    gcc.arg("-I").arg(place::checkout().join("kutrace-control/kutrace/include"));
     gcc.args(["-O2", "-static", "-Wall", "-Werror", "-o"]).arg(&program).arg(source);
-    match gcc.status().context("bench: gcc: cannot be started")?.success() {
-        true => Ok(program),
-        false => bail!("bench: {}: does not compile", source.display()),
-    }
+    gcc.arg(tools::ensure()?.join("libkutrace.a"));
+    // The linker warns of what else is in there; the log takes that.
+    progress::run("bench: compiling", &mut gcc, &dir.join("gcc.log"))?;
+    Ok(program)
 }
 
 /// Runs a script in the guest, where `dir` is /mnt/share and `$1` is `program`; it must succeed.

@@ -55,6 +55,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_on_concepts_gives_rights_by_the_commands_of_the_guide() {
+        let read = |path: &str| fs::read_to_string(place::checkout().join(path)).unwrap();
+        let (guide, page) = (read("docs/guide.md"), read("docs/man/kutrace.7").replace('\\', ""));
+        let section = guide.split("## Without root\n").nth(1).unwrap();
+        let commands = section.split("```\n").nth(1).unwrap();
+        assert_eq!(commands.lines().count(), 4);
+        assert!(page.contains(&format!(".EX\n{commands}.EE\n")), "{commands}");
+    }
+
+    #[test]
     fn the_page_on_concepts_refers_to_every_tool() {
         let page = fs::read_to_string(place::checkout().join("docs/man/kutrace.7")).unwrap();
         let names = names().unwrap();

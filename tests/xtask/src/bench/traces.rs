@@ -26,7 +26,7 @@ redis-benchmark -p 6399 -t set,get -q >/tmp/redis-benchmark.log
 kutrace_control stop --force /mnt/share/redis.raw
 redis-cli -p 6399 shutdown nosave
 kutrace_control go
-for n in $(seq 3); do gcc -O2 -c -o /tmp/costs.o "$2"; done
+for n in $(seq 3); do gcc -O2 -I "$3" -c -o /tmp/costs.o "$2"; done
 kutrace_control stop --force /mnt/share/gcc.raw
 "#;
 
@@ -40,7 +40,8 @@ pub struct Traces {
 /// Records the traces, in one guest.
 pub fn record(program: &Path, dir: &Path) -> Result<Traces> {
     let source = place::checkout().join("tests/vm/costs.c");
-    let script = format!("set -- \"$1\" '{}'\n{SCRIPT}", source.display());
+    let include = place::checkout().join("kutrace-control/kutrace/include");
+    let script = format!("set -- \"$1\" '{}' '{}'\n{SCRIPT}", source.display(), include.display());
     in_guest(&script, program, dir, VmArgs { no_load: true, ..VmArgs::new(Vec::new()) })?;
     let read = |name: &str| {
         let bytes = std::fs::read(dir.join(name)).with_context(|| format!("bench: {name}"))?;

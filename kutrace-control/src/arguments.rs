@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the command line can be: commands, options, help.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use kutrace_format::abi::command::{IPC, LLC, WRAP};
+
+use crate::mark::Mark;
+use crate::quantity::{blocks, duration};
+use crate::record::Plan;
+use crate::session::Mode;
+use crate::target::{Existing, Target};
+
+const AFTER: &str = "\
+Without a command, words are read from standard input, as the original does.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but events lost, 130 Ctrl-C
+
+Examples:
+  kutrace_control record -o t.trace -- make -j4; kutrace_control html t.trace
+  kutrace_control gowrap; sleep 60; kutrace_control snapshot t.trace";
+
+/// Without `--help` and `--version`, so that it fits a screen.
+const TEMPLATE: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Commands:
+{subcommands}{after-help}";
+
+const AFTER_RECORD: &str = "\
+The exit status is that of COMMAND. Nothing stays in the recorder.
+
+Examples:
+  kutrace_control record -d 500ms -b 256M -o t.trace
+  kutrace_control record --wrap -o t.trace -- ./server --port 80";
+
+const AFTER_GO: &str = "\
+Examples:
+  kutrace_control go; sleep 5; kutrace_control stop t.trace
+  kutrace_control gowrap; sleep 60; kutrace_control snapshot t.trace";
+
+const AFTER_STOP: &str = "\
+Examples:
+  kutrace_control stop t.trace
+  kutrace_control stop - | rawtoevent | grep -w futex";
+
+const AFTER_SNAPSHOT: &str = "\
+Examples:
+  kutrace_control gowrap; sleep 60; kutrace_control snapshot t.trace
+  while sleep 60; do kutrace_control snapshot --force t.trace; done";
+
+const AFTER_STATUS: &str = "\
+Examples:
+  kutrace_control status
+  watch kutrace_control status";
+
+const AFTER_RESET: &str = "\
+Examples:
+  kutrace_control reset
+  kutrace_control reset --force; kutrace_control gowrap";
+
+const AFTER_MARK: &str = "\
+Examples:
+  kutrace_control mark start; sleep 1; kutrace_control mark /start
+  kutrace_control mark 4711";
+
+const AFTER_SUMMARY: &str = "\
+Examples:
+  kutrace_control summary t.trace
+  kutrace_control stop - | kutrace_control summary --top 3 -";
+
+const AFTER_HTML: &str = "\
+Examples:
+  kutrace_control html t.trace
+  ssh box 'kutrace_control stop -' | kutrace_control html - -o t.html";
+
+const AFTER_CHECK: &str = "\
+Examples:
+  kutrace_control check
+  kutrace_control check && kutrace_control record -d 10 -o t.trace";
+
+const AFTER_COMPLETIONS: &str = "\
+Examples:
+  kutrace_control completions fish | source
+  kutrace_control completions bash > /etc/bash_completion.d/kutrace_control";
+
+const AFTER_WAIT: &str = "\
+Examples:
+  kutrace_control wait 500ms
+  printf 'go\\nwait 2\\nstop t.trace\\n' | kutrace_control";
+
+const AFTER_QUIT: &str = "\
+Examples:
+  kutrace_control quit
+  printf 'go\\nwait 2\\nquit\\n' | kutrace_control; kutrace_control stop t.trace";
+
+/// Record what every CPU does, and show it
+#[derive(Debug, Parser)]
+#[command(name = "kutrace_control", version, after_help = AFTER, max_term_width = 80)]
+#[command(disable_help_subcommand = true, help_template = TEMPLATE)]
+pub struct Arguments {
+    /// What to do; nothing if words are to be read.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Write manual pages and completions below this folder, for packages
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub generate: Option<PathBuf>,
+    /// The original's `-force`: empty the recorder first, whatever it does.
+    #[arg(skip)]
+    pub force: bool,
+}
+
+/// One command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Record while a command runs, or until Ctrl-C, and write the trace
+    #[command(after_help = AFTER_RECORD)]
+    Record(Record),
+    /// One of the starts.
+    #[command(flatten)]
+    Go(Go),
+    /// Stop, and write the trace; again, to write it once more
+    #[command(alias = "0", after_help = AFTER_STOP)]
+    Stop {
+        /// Replace FILE if it is there
+        #[arg(short, long)]
+        force: bool,
+        /// Where to; `-` is standard output [default: ku_DATE_TIME_host_pid.trace]
+        file: Option<PathBuf>,
+    },
+    /// In wrap mode: write the trace so far, and go on
+    #[command(after_help = AFTER_SNAPSHOT)]
+    Snapshot {
+        /// Replace FILE if it is there
+        #[arg(short, long)]
+        force: bool,
+        /// Where to [default: ku_DATE_TIME_host_pid.trace]
+        file: Option<PathBuf>,
+    },
+    /// Show the state of the recorder
+    #[command(after_help = AFTER_STATUS)]
+    Status,
+    /// Empty the recorder
+    #[command(after_help = AFTER_RESET)]
+    Reset {
+        /// Also while it traces
+        #[arg(short, long)]
+        force: bool,
+    },
+    /// Put a mark into the running trace
+    #[command(after_help = AFTER_MARK)]
+    Mark {
+        /// Up to six of a-z 0-9 - . /, or a number
+        #[arg(value_parser = Mark::parse)]
+        text: Mark,
+    },
+    /// Show where the time of a trace went, in the terminal
+    #[command(after_help = AFTER_SUMMARY)]
+    Summary {
+        /// A raw trace; `-` is standard input
+        file: PathBuf,
+        /// Lines of each list
+        #[arg(short, long, value_name = "N", default_value_t = 10)]
+        top: usize,
+    },
+    /// Make the page of a trace
+    #[command(after_help = AFTER_HTML)]
+    Html(Page),
+    /// Check whether this machine can record, and say what to do
+    #[command(after_help = AFTER_CHECK)]
+    Check,
+    /// Print the completions of a shell
+    #[command(after_help = AFTER_COMPLETIONS)]
+    Completions {
+        /// Which
+        shell: Shell,
+    },
+    /// Do nothing for a while
+    #[command(hide = true, after_help = AFTER_WAIT)]
+    Wait {
+        /// How long: 2, 500ms, 1m
+        #[arg(value_parser = duration)]
+        time: Duration,
+    },
+    /// Stop, and write nothing
+    #[command(hide = true, after_help = AFTER_QUIT)]
+    Quit,
+}
+
+/// The starts, each with its mode in its name.
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum Go {
+    /// Record till the memory is full; also gowrap, goipc, goipcllcwrap
+    #[command(alias = "1", after_help = AFTER_GO)]
+    Go,
+    /// Record, the newest in place of the oldest when the memory is full
+    #[command(hide = true, after_help = AFTER_GO)]
+    Gowrap,
+    /// Record, and count instructions per cycle
+    #[command(hide = true, after_help = AFTER_GO)]
+    Goipc,
+    /// Record, and count misses of the last-level cache
+    #[command(hide = true, after_help = AFTER_GO)]
+    Gollc,
+    /// Record, and count both
+    #[command(hide = true, after_help = AFTER_GO)]
+    Goipcllc,
+    /// As goipc and gowrap
+    #[command(hide = true, alias = "gowrapipc", after_help = AFTER_GO)]
+    Goipcwrap,
+    /// As gollc and gowrap
+    #[command(hide = true, after_help = AFTER_GO)]
+    Gollcwrap,
+    /// As goipcllc and gowrap
+    #[command(hide = true, after_help = AFTER_GO)]
+    Goipcllcwrap,
+}
+
+/// Options of `record`.
+#[derive(Debug, Args)]
+pub struct Record {
+    /// Stop after this time: 2, 500ms, 1m; COMMAND runs on
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Memory for the trace: 64M, 2G [default: the module's]
+    #[arg(short, long, value_name = "SIZE", value_parser = blocks)]
+    buffer: Option<u32>,
+    /// Count instructions per cycle
+    #[arg(long)]
+    ipc: bool,
+    /// Count misses of the last-level cache
+    #[arg(long)]
+    llc: bool,
+    /// Keep the newest when the memory is full, not the oldest
+    #[arg(long)]
+    wrap: bool,
+    /// Where to; `-` is standard output [default: ku_DATE_TIME_host_pid.trace]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace FILE if it is there
+    #[arg(short, long)]
+    force: bool,
+    /// What to run and record
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Options of `html`.
+#[derive(Debug, Args)]
+pub struct Page {
+    /// A raw trace; `-` is standard input
+    pub file: PathBuf,
+    /// Where to; `-` is standard output [default: FILE with the ending html]
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Title of the page [default: the name of FILE]
+    #[arg(long)]
+    pub title: Option<String>,
+    /// Replace OUT if it is there
+    #[arg(short, long)]
+    force: bool,
+}
+
+impl Arguments {
+    /// Those of this process. `-force`, the original's, is not taken for single letters.
+    pub fn of_process() -> Arguments {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        match arguments.get(1).is_some_and(|argument| argument == "-force") {
+            true => Arguments { command: None, generate: None, force: true },
+            false => Arguments::parse_from(arguments),
+        }
+    }
+}
+
+impl Go {
+    /// How it records.
+    pub fn mode(self) -> Mode {
+        Mode(match self {
+            Go::Go => 0,
+            Go::Gowrap => WRAP,
+            Go::Goipc => IPC,
+            Go::Gollc => LLC,
+            Go::Goipcllc => IPC | LLC,
+            Go::Goipcwrap => IPC | WRAP,
+            Go::Gollcwrap => LLC | WRAP,
+            Go::Goipcllcwrap => IPC | LLC | WRAP,
+        })
+    }
+}
+
+impl Record {
+    /// What is to be done.
+    pub fn plan(self) -> Plan {
+        let flags = [(self.ipc, IPC), (self.llc, LLC), (self.wrap, WRAP)];
+        Plan {
+            mode: Mode(flags.iter().filter(|(asked, _)| *asked).map(|(_, flag)| flag).sum()),
+            blocks: self.buffer.unwrap_or_default(),
+            duration: self.duration,
+            target: Target::new(self.output, Existing::of(self.force)),
+            command: self.command,
+        }
+    }
+}
+
+impl Page {
+    /// Where the page goes: beside the trace unless told otherwise.
+    pub fn target(&self) -> Target {
+        let beside = || if self.file == Path::new("-") { self.file.clone() } else { self.file.with_extension("html") };
+        Target::new(Some(self.output.clone().unwrap_or_else(beside)), Existing::of(self.force))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// The help of a command at a terminal of the usual width.
+    fn help(words: &[&str]) -> String {
+        let words = [&["kutrace_control"], words, &["--help"]].concat();
+        Arguments::command().term_width(80).try_get_matches_from(words).unwrap_err().to_string()
+    }
+
+    /// The calls of this program in a line of shell.
+    fn calls(line: &str) -> impl Iterator<Item = Vec<&str>> {
+        let parts = line.split([';', '|', '>', '&', '\'']);
+        let calls = parts.filter_map(|part| Some(&part[part.find("kutrace_control")?..]));
+        calls.filter(|call| !call.starts_with("kutrace_control/")).map(|call| call.split_whitespace().collect())
+    }
+
+    #[test]
+    fn every_help_fits_a_screen_and_ends_with_two_examples_that_are_understood() {
+        let command = Arguments::command();
+        let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        assert_eq!(names.len(), 20, "{names:?}");
+        for words in [&[][..]].into_iter().chain(names.chunks(1)) {
+            let help = help(words);
+            let lines: Vec<&str> = help.lines().collect();
+            assert!(lines.len() <= 24 && lines.iter().all(|line| line.len() <= 80), "{} lines:\n{help}", lines.len());
+            assert!(!lines[0].starts_with("Usage:"), "{help}");
+            let [.., heading, first, last] = lines[..] else { panic!("{help}") };
+            assert_eq!(heading, "Examples:", "{help}");
+            for call in calls(first).chain(calls(last)) {
+                assert!(Arguments::try_parse_from(&call).is_ok(), "{call:?}");
+            }
+            let asked = format!("kutrace_control {}", words.concat());
+            assert!(first.contains(asked.trim_end()) || words[0].starts_with("go"), "{help}");
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}
