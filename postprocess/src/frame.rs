@@ -227,11 +227,11 @@ impl<R: BufRead, T: Row> Reader<R, T> {
     /// Takes the payload of a frame; `None` if it makes no sense.
     fn take(&mut self, kind: u8, mut payload: &[u8], batch: &mut Batch<T>) -> Option<()> {
         match kind {
-            ABOUT => self.about = serde_json::from_slice(payload).ok()?,
+            ABOUT => self.about = serde_json::from_slice(payload).ok().filter(T::possible)?,
             NAMES => {
                 let first = usize::try_from(get(&mut payload)?).ok()?;
-                // Names whose frame was damaged are empty.
-                let missing = first.checked_sub(self.names).filter(|&n| n < LONGEST as usize)?;
+                // Names whose frame was damaged are empty; each took a byte or more there.
+                let missing = first.checked_sub(self.names).filter(|_| first as u64 <= self.at)?;
                 batch.names.extend((0..missing).map(|_| Box::from("")));
                 self.names = first;
                 while !payload.is_empty() {
