@@ -16,6 +16,8 @@ use postprocess::event::number::SWITCH;
 use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events};
+use postprocess::span::build::Builder;
+use postprocess::span::check::Check;
 use postprocess::span::coarsen::coarsen;
 use postprocess::span::held::Held;
 use postprocess::span::profile::{profile, Rows};
@@ -46,6 +48,8 @@ pub fn target(name: &str) -> Target {
     TARGETS.into_iter().find(|t| t.0 == name).expect("one of the targets")
 }
 
+/// Spans that are checked at a time.
+const SPANS: usize = 40;
 /// Blocks of a file that is unpacked, at most.
 const BLOCKS_MAX: usize = 8;
 /// What stands between the blocks of a packed file of the original.
@@ -139,10 +143,21 @@ fn companions(spans: &Spans) {
     profile(&mut spans.clone(), Rows::Groups(2));
 }
 
-/// Builds spans and checks them.
+/// Builds spans and checks them, all at once and some at a time.
 fn sound(events: Events) {
     let (count, intervals) = (events.events.len(), events.meta.intervals.clone());
-    let (spans, tally) = build(events);
+    let (mut builder, mut checked) = (Builder::new(&events.meta, events.names.clone()), Check::default());
+    for event in &events.events {
+        builder.push(event);
+        if builder.written().len() > SPANS {
+            builder.take().iter().for_each(|span| checked.span(span));
+        }
+    }
+    let (last, tally) = builder.finish(events.meta.clone());
+    last.spans.iter().for_each(|span| checked.span(span));
+    assert_eq!(checked.finish(&intervals, &tally), [""; 0]);
+    let (spans, of_all) = build(events);
+    assert_eq!(of_all, tally);
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
     assert!(spans.spans.len() <= 32 * (count + intervals.len() + 1), "{} spans", spans.spans.len());
 }
@@ -175,7 +190,7 @@ fn events_framed(events: &Events) -> Vec<u8> {
 fn spans_framed(spans: &Spans) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut out = frame::Writer::new(&mut bytes).expect("memory can be written");
-    let done = spans.spans.iter().fold(Ok(()), |done, s| done.and(out.row(s, &spans.names)));
+    let done = spans.spans.iter().try_for_each(|s| out.row(s, &spans.names));
     done.and(out.finish(&spans.meta, &spans.names)).expect("memory can be written");
     bytes
 }
