@@ -25,6 +25,7 @@ mod frame;
 mod span;
 mod rules;
 mod faults;
+mod hours;
 mod golden;
 mod original;
 mod upstream;
