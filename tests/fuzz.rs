@@ -5,21 +5,25 @@
 //! search, and every input that once broke it.
 //!
 //! Blocks are long, and a checksum keeps almost every change of one from being read. So a raw file to be searched is
-//! packed: blocks without the zeros at their ends, sizes and checksums put right when it is unpacked.
+//! packed: blocks without the zeros at their ends, sizes and checksums put right when it is unpacked. So are frames.
 
 use std::num::NonZeroU32;
 
 use kutrace_format::abi::block::{self, HEADER_WORDS};
 use kutrace_format::file::{self, Section};
+use postprocess::batch::{Row, COLUMNS};
 use postprocess::event::number::SWITCH;
 use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events};
-use postprocess::raw;
+use postprocess::span::build::Builder;
+use postprocess::span::check::Check;
 use postprocess::span::coarsen::coarsen;
+use postprocess::span::held::Held;
 use postprocess::span::profile::{profile, Rows};
 use postprocess::span::trim::{trim, Range};
-use postprocess::span::{build, check, json, Span, Spans};
+use postprocess::span::{build, check, json, source, Span, Spans};
+use postprocess::{frame, raw};
 
 use crate::original::{self, rich};
 use crate::{busy, sign, Trace};
@@ -28,11 +32,12 @@ use crate::{busy, sign, Trace};
 pub type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
 /// All readers.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 5] = [
     ("raw", |packed| raw_file(&unpacked(packed)), || raw_files().iter().map(|f| self::packed(f)).collect()),
     ("original", |packed| raw_file(&unpacked_original(packed)), original_files),
     ("text", text, || raw_files().iter().map(|f| written(&decoded(f))).collect()),
     ("json", spans, || raw_files().iter().map(|f| as_json(f)).collect()),
+    ("frames", |packed| frames(&unpacked_frames(packed)), all_frames),
 ];
 
 /// The reader of this name.
@@ -43,10 +48,14 @@ pub fn target(name: &str) -> Target {
     TARGETS.into_iter().find(|t| t.0 == name).expect("one of the targets")
 }
 
+/// Spans that are checked at a time.
+const SPANS: usize = 40;
 /// Blocks of a file that is unpacked, at most.
 const BLOCKS_MAX: usize = 8;
 /// What stands between the blocks of a packed file of the original.
 const SEPARATOR: &[u8] = b"|BLOCK|";
+/// What stands before the kind of each packed frame.
+const FRAME: &[u8] = b"|FRAME|";
 /// Bytes of a block of the original, and of its counters.
 const ORIGINAL: (usize, usize) = (65536, 8192);
 
@@ -92,6 +101,41 @@ pub fn spans(bytes: &[u8]) {
         assert_eq!(Span { name: span.name, ..*again_span }, *span);
         assert_eq!(again.names[again_span.name as usize], spans.names[span.name as usize]);
     }
+    companions(&spans);
+}
+
+/// Frames are read to rows that come back from frames, in memory that their size bounds, and what takes such rows can.
+pub fn frames(bytes: &[u8]) {
+    if frame::begins::<Event>(&mut &bytes[..]).unwrap_or(false) {
+        let events = read(bytes).expect("memory can be read");
+        assert!(events.events.len() * COLUMNS <= bytes.len() && events.names.since(0).len() <= bytes.len() + 1);
+        let again = read(&events_framed(&events)[..]).expect("memory can be read");
+        assert_eq!(again.meta, events.meta);
+        assert!(named(&again.events, again.names.since(0)) == named(&events.events, events.names.since(0)));
+        sound(events);
+    } else if frame::begins::<Span>(&mut &bytes[..]).unwrap_or(false) {
+        let spans = source::read(bytes, Held::new(usize::MAX)).expect("memory can be read");
+        assert!(spans.spans.len() * COLUMNS <= bytes.len() && spans.names.len() <= bytes.len() + 1);
+        let again = source::read(&spans_framed(&spans)[..], Held::new(usize::MAX)).expect("memory can be read");
+        assert_eq!(again.meta, spans.meta);
+        assert!(named(&again.spans, &again.names) == named(&spans.spans, &spans.names));
+        json::read(&mut &json_of(&spans)[..]).expect("memory can be read");
+        companions(&spans);
+    }
+}
+
+/// Every row, with its name in place of the name's number.
+fn named<T: Row>(rows: &[T], names: &[impl AsRef<str>]) -> Vec<([i64; COLUMNS], String)> {
+    let one = |row: &T| {
+        let mut row = *row;
+        let name = std::mem::take(row.name());
+        (row.columns(), names[name as usize].as_ref().to_string())
+    };
+    rows.iter().map(one).collect()
+}
+
+/// Every companion can take these spans.
+fn companions(spans: &Spans) {
     let middle = spans.spans.get(spans.spans.len() / 2).map_or(0, |s| s.start);
     trim(&mut spans.clone(), Range { from: middle, to: middle.saturating_add(1_000) });
     coarsen(&mut spans.clone(), NonZeroU32::MIN.saturating_add(999));
@@ -99,10 +143,21 @@ pub fn spans(bytes: &[u8]) {
     profile(&mut spans.clone(), Rows::Groups(2));
 }
 
-/// Builds spans and checks them.
+/// Builds spans and checks them, all at once and some at a time.
 fn sound(events: Events) {
     let (count, intervals) = (events.events.len(), events.meta.intervals.clone());
-    let (spans, tally) = build(events);
+    let (mut builder, mut checked) = (Builder::new(&events.meta, events.names.clone()), Check::default());
+    for event in &events.events {
+        builder.push(event);
+        if builder.written().len() > SPANS {
+            builder.take().iter().for_each(|span| checked.span(span));
+        }
+    }
+    let (last, tally) = builder.finish(events.meta.clone());
+    last.spans.iter().for_each(|span| checked.span(span));
+    assert_eq!(checked.finish(&intervals, &tally), [""; 0]);
+    let (spans, of_all) = build(events);
+    assert_eq!(of_all, tally);
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
     assert!(spans.spans.len() <= 32 * (count + intervals.len() + 1), "{} spans", spans.spans.len());
 }
@@ -121,6 +176,23 @@ fn json_of(spans: &Spans) -> Vec<u8> {
     let mut text = Vec::new();
     json::write(spans, &mut text).expect("memory can be written");
     text
+}
+
+fn events_framed(events: &Events) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut out = frame::Writer::new(&mut bytes).expect("memory can be written");
+    let names = events.names.since(0);
+    let done = events.events.iter().fold(out.about(&events.meta), |done, e| done.and(out.row(e, names)));
+    done.and(out.finish(&events.meta, names)).expect("memory can be written");
+    bytes
+}
+
+fn spans_framed(spans: &Spans) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut out = frame::Writer::new(&mut bytes).expect("memory can be written");
+    let done = spans.spans.iter().try_for_each(|s| out.row(s, &spans.names));
+    done.and(out.finish(&spans.meta, &spans.names)).expect("memory can be written");
+    bytes
 }
 
 fn decoded(raw: &[u8]) -> Events {
@@ -241,6 +313,40 @@ fn unpacked_original(packed: &[u8]) -> Vec<u8> {
         out.resize(out.len() + if counted { ORIGINAL.1 } else { 0 }, 0x35);
     }
     out
+}
+
+fn all_frames() -> Vec<Vec<u8>> {
+    let of = |f: &Vec<u8>| [events_framed(&decoded(f)), spans_framed(&build(decoded(f)).0)];
+    raw_files().iter().flat_map(of).map(|frames| packed_frames(&frames)).collect()
+}
+
+/// Leaves out the sizes and checksums. The first byte says whether they are to be put right.
+fn packed_frames(frames: &[u8]) -> Vec<u8> {
+    let (magic, mut rest) = frames.split_at(8);
+    let mut out = [&[1], magic].concat();
+    while let Some((&[kind, a, b, c, d, ..], behind)) = rest.split_first_chunk::<9>() {
+        let (payload, behind) = behind.split_at(u32::from_le_bytes([a, b, c, d]) as usize);
+        out.extend([FRAME, &[kind], payload].concat());
+        rest = behind;
+    }
+    out
+}
+
+/// The frames of [`packed_frames`]; or any bytes, behind another first byte.
+fn unpacked_frames(packed: &[u8]) -> Vec<u8> {
+    let Some((1, mut rest)) = packed.split_first() else { return packed.get(1..).unwrap_or_default().to_vec() };
+    let next = |rest: &[u8]| rest.windows(FRAME.len()).position(|w| w == FRAME).unwrap_or(rest.len());
+    let mut out = rest[..next(rest)].to_vec();
+    loop {
+        rest = &rest[next(rest)..];
+        let Some((&kind, behind)) = rest.get(FRAME.len()..).and_then(<[u8]>::split_first) else { return out };
+        let payload = &behind[..next(behind)];
+        out.push(kind);
+        out.extend((payload.len() as u32).to_le_bytes());
+        out.extend(crc32fast::hash(payload).to_le_bytes());
+        out.extend(payload);
+        rest = behind;
+    }
 }
 
 fn without_zeros(bytes: &[u8]) -> &[u8] {

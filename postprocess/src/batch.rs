@@ -2,11 +2,13 @@
 //! Events or spans on their way from one place to another, some at a time, with the names that are new with them.
 
 use crate::event::names::Names;
-use crate::event::{self, Event};
+use crate::event::{self, Event, Interval, CPUS_MAX};
 use crate::span::{self, Span};
 
 /// Columns of a row.
 pub const COLUMNS: usize = 10;
+/// Times of events: those that the text can have.
+const TIMES: std::ops::Range<i64> = -1_000_000_000_000_000_000 + 1..1_000_000_000_000_000_000;
 
 /// What batches and frames carry: a row of ten numbers, of which the first hardly changes from row to row and the last
 /// is a name.
@@ -24,6 +26,9 @@ pub trait Row: Copy {
 
     /// The number of its name.
     fn name(&mut self) -> &mut u32;
+
+    /// Whether this can be known about any trace.
+    fn possible(about: &Self::About) -> bool;
 
     /// Where sentences about damage belong.
     fn quality(about: &mut Self::About) -> &mut Vec<String>;
@@ -69,6 +74,9 @@ impl Row for Event {
     #[inline]
     fn of([ts, dur, event, cpu, pid, rpc, arg, ret, ipc, name]: [i64; COLUMNS]) -> Option<Event> {
         let word = |column: i64| u32::try_from(column).ok();
+        if !TIMES.contains(&ts) || !(0..TIMES.end).contains(&dur) {
+            return None;
+        }
         Some(Event {
             ts,
             dur,
@@ -85,6 +93,11 @@ impl Row for Event {
 
     fn name(&mut self) -> &mut u32 {
         &mut self.name
+    }
+
+    fn possible(about: &event::Meta) -> bool {
+        let one = |i: &Interval| i.cpu < CPUS_MAX && i.from <= i.to && TIMES.contains(&i.from) && TIMES.contains(&i.to);
+        about.intervals.iter().all(one) && about.intervals.is_sorted_by(|a, b| a.cpu < b.cpu)
     }
 
     fn quality(about: &mut event::Meta) -> &mut Vec<String> {
@@ -122,6 +135,10 @@ impl Row for Span {
 
     fn name(&mut self) -> &mut u32 {
         &mut self.name
+    }
+
+    fn possible(_: &span::Meta) -> bool {
+        true
     }
 
     fn quality(about: &mut span::Meta) -> &mut Vec<String> {

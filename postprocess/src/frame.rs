@@ -17,6 +17,8 @@
 //! | `R` rows | ten numbers each, as [`Row::columns`]; the first as the difference to the row before, 0 at first |
 //! | `E` end | number of all rows |
 //!
+//! Rows of events are ordered by time, those of spans need not be.
+//!
 //! Invariant: no content is an error, but for another version; what was damaged or cut stands in the quality of what is
 //! known about the trace.
 
@@ -227,11 +229,11 @@ impl<R: BufRead, T: Row> Reader<R, T> {
     /// Takes the payload of a frame; `None` if it makes no sense.
     fn take(&mut self, kind: u8, mut payload: &[u8], batch: &mut Batch<T>) -> Option<()> {
         match kind {
-            ABOUT => self.about = serde_json::from_slice(payload).ok()?,
+            ABOUT => self.about = serde_json::from_slice(payload).ok().filter(T::possible)?,
             NAMES => {
                 let first = usize::try_from(get(&mut payload)?).ok()?;
-                // Names whose frame was damaged are empty.
-                let missing = first.checked_sub(self.names).filter(|&n| n < LONGEST as usize)?;
+                // Names whose frame was damaged are empty; each took a byte or more there.
+                let missing = first.checked_sub(self.names).filter(|_| first as u64 <= self.at)?;
                 batch.names.extend((0..missing).map(|_| Box::from("")));
                 self.names = first;
                 while !payload.is_empty() {
@@ -244,6 +246,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
             }
             ROWS => {
                 let mut before = 0i64;
+                batch.rows.reserve(payload.len() / (2 * COLUMNS));
                 while !payload.is_empty() {
                     let mut columns = [0; COLUMNS];
                     for column in &mut columns {
@@ -307,6 +310,16 @@ fn put(out: &mut Vec<u8>, mut value: u64) {
 
 #[inline]
 fn get(from: &mut &[u8]) -> Option<u64> {
+    match **from {
+        [byte @ ..0x80, ref rest @ ..] => {
+            *from = rest;
+            Some(byte.into())
+        }
+        _ => get_long(from),
+    }
+}
+
+fn get_long(from: &mut &[u8]) -> Option<u64> {
     let (mut value, mut shift) = (0, 0);
     loop {
         let (&byte, rest) = from.split_first()?;

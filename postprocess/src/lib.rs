@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! From a raw trace to a page: [`raw`] bytes become [`event`] lines, events become [`span`]s, spans become [`html`];
-//! between processes they travel as text or as [`frame`]s, within one as [`batch`]es, and [`direct`] goes the whole way
-//! in one. Beside it, [`summary`] tells what a terminal can of the spans, [`verdict`] judges a raw trace, [`ctf`]
+//! between processes they travel as text, [`line`] by line, or as [`frame`]s, within one as [`batch`]es, and [`direct`]
+//! goes the whole way in one. Beside it, [`summary`] tells what a terminal can of the spans, [`verdict`] judges a raw trace, [`ctf`]
 //! describes the raw blocks to other tools, and [`manual`] the command lines of the tools to readers and shells.
 //!
 //! Invariants: no I/O on files below `src/bin`; no stage fails on content, what it repaired, skipped or lost stands in
@@ -13,6 +13,7 @@ pub mod raw;
 pub mod event;
 pub mod span;
 pub mod html;
+pub mod line;
 pub mod batch;
 pub mod frame;
 pub mod direct;

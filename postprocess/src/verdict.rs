@@ -3,10 +3,16 @@
 
 use std::fmt;
 
+use crate::event::names::Names;
 use crate::event::number::{class, Class, Level, OPEN_CALL};
 use crate::event::{Event, Meta};
-use crate::raw::{self, damage::NotATrace};
-use crate::span::{self, check, Tally};
+use crate::raw::{self, damage::NotATrace, original, Trace};
+use crate::span::build::Builder;
+use crate::span::check::Check;
+use crate::span::Tally;
+
+/// Spans that are checked at a time.
+const MOST: usize = 1 << 14;
 
 /// What is to be thought of a raw trace, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,16 +55,34 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Decodes a raw trace, builds its spans, and says what is wrong with either.
+/// Decodes a raw trace, builds its spans, and says what is wrong with either. Events and spans are looked at as they
+/// come, and not kept.
 ///
 /// # Errors
 /// If `bytes` are no raw trace.
 pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
-    let events = raw::decode(bytes)?;
-    let meta = events.meta.clone();
-    let mut found: Vec<Finding> = contents(&events.events, &meta).map(info).into();
-    let (spans, tally) = span::build(events);
-    found.push(info(shares(&tally)));
+    match raw::parse(bytes) {
+        Err(NotATrace::Original) => Ok(judged(&original::parse(bytes)?)),
+        ours => Ok(judged(&ours?)),
+    }
+}
+
+fn judged<T: Trace>(trace: &T) -> Vec<Finding> {
+    let mut names = Names::default();
+    let mut decoder = trace.decoder(&mut names);
+    let mut builder = Builder::new(&trace.finish(&decoder), names);
+    let (mut contents, mut check) = (Contents::default(), Check::default());
+    while let Some(event) = T::next(&mut decoder, &mut builder.names) {
+        contents.count(&event);
+        builder.push(&event);
+        if builder.written().len() > MOST {
+            builder.take().iter().for_each(|span| check.span(span));
+        }
+    }
+    let meta = trace.finish(&decoder);
+    let (spans, tally) = builder.finish(meta.clone());
+    spans.spans.iter().for_each(|span| check.span(span));
+    let mut found = vec![info(extent(&contents, &meta)), info(contents.to_string()), info(shares(&tally))];
     found.extend(meta.quality.iter().cloned().map(|text| Finding { verdict: Verdict::Fail, text }));
     // The original does not record every return.
     let of_repairs = if meta.format >= 5 { Verdict::Incomplete } else { Verdict::Pass };
@@ -70,9 +94,9 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     ];
     let counted = counted.into_iter().filter(|c| c.1 > 0);
     found.extend(counted.map(|(verdict, n, what)| Finding { verdict, text: format!("{n} {what}") }));
-    let violations = check(&spans, &meta.intervals, &tally).into_iter();
+    let violations = check.finish(&meta.intervals, &tally).into_iter();
     found.extend(violations.map(|text| Finding { verdict: Verdict::Fail, text }));
-    Ok(found)
+    found
 }
 
 /// The verdict that all findings together leave possible.
@@ -84,22 +108,49 @@ fn info(text: String) -> Finding {
     Finding { verdict: Verdict::Pass, text }
 }
 
-/// What the trace holds: its extent, and how many of which events.
-fn contents(events: &[Event], meta: &Meta) -> [String; 2] {
-    let count = |wanted: fn(Class) -> bool| events.iter().filter(|e| wanted(class(e.event))).count();
-    let names = events.iter().filter(|e| class(e.event) == Class::Name && e.event != OPEN_CALL).count();
-    let cpus = meta.intervals.len();
+/// How many of which events a trace holds.
+#[derive(Debug, Default)]
+struct Contents {
+    names: usize,
+    events: usize,
+    calls: usize,
+    traps: usize,
+    irqs: usize,
+    switches: usize,
+    points: usize,
+}
+
+impl Contents {
+    fn count(&mut self, event: &Event) {
+        let class = class(event.event);
+        if class == Class::Name && event.event != OPEN_CALL {
+            self.names += 1;
+            return;
+        }
+        self.events += 1;
+        match class {
+            Class::Call(Level::Syscall) => self.calls += 1,
+            Class::Call(Level::Trap) => self.traps += 1,
+            Class::Call(Level::Irq | Level::Softirq) => self.irqs += 1,
+            Class::Switch => self.switches += 1,
+            Class::Point => self.points += 1,
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Contents { calls, traps, irqs, switches, points, .. } = self;
+        write!(f, "{calls} system calls, {traps} faults, {irqs} interrupts, {switches} switches, {points} points")
+    }
+}
+
+fn extent(contents: &Contents, meta: &Meta) -> String {
     let from = meta.intervals.iter().map(|i| i.from).min().unwrap_or_default();
     let to = meta.intervals.iter().map(|i| i.to).max().unwrap_or_default();
-    let (format, seconds) = (meta.format, (to - from) as f64 / 1e8);
-    let calls = count(|c| c == Class::Call(Level::Syscall));
-    let traps = count(|c| c == Class::Call(Level::Trap));
-    let irqs = count(|c| matches!(c, Class::Call(Level::Irq | Level::Softirq)));
-    let (switches, points) = (count(|c| c == Class::Switch), count(|c| c == Class::Point));
-    [
-        format!("format {format}, {cpus} CPUs, {seconds:.6} s, {} events, {names} names", events.len() - names),
-        format!("{calls} system calls, {traps} faults, {irqs} interrupts, {switches} switches, {points} points"),
-    ]
+    let (format, cpus, seconds) = (meta.format, meta.intervals.len(), (to - from) as f64 / 1e8);
+    format!("format {format}, {cpus} CPUs, {seconds:.6} s, {} events, {} names", contents.events, contents.names)
 }
 
 /// How the CPUs' time divides.

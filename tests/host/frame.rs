@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Frames: what is written reads back the same, and what is damaged or cut is said.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 
 use kutrace_tests::{busy, Random};
 use postprocess::batch::Row;
+use postprocess::event::names::Names;
 use postprocess::event::read::read;
 use postprocess::event::source::Source;
 use postprocess::event::{Event, Events};
@@ -62,8 +63,10 @@ fn spans_are_the_same_by_every_way() {
     let bytes = busy(3, 20_000, 5).bytes();
     let expected = build(events());
     let direct = direct::spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap();
-    let (framed, tally, meta) =
-        build_from(Source::open(&frames(&events())[..]).unwrap(), usize::MAX, |_| unreachable!()).unwrap();
+    let sent = frames(&events());
+    let source = Source::open(&sent[..]).unwrap();
+    let never = |_: Vec<Span>, _: &Names| -> io::Result<()> { unreachable!() };
+    let (framed, tally, meta) = build_from(source, usize::MAX, never).unwrap();
     assert_eq!((direct.1, tally), (expected.1, expected.1));
     assert_eq!((&direct.0.meta, &framed.meta, meta), (&expected.0.meta, &expected.0.meta, events().meta));
     assert!(spelled(&direct.0) == spelled(&expected.0));
@@ -76,7 +79,7 @@ fn spans_are_the_same_when_some_wait_in_files() {
     let mut runs = Runs::default();
     let bytes = frames(&events());
     let source = Source::open(&bytes[..]).unwrap();
-    let away = |spans| runs.add(spans, Cursor::new(Vec::new()));
+    let away = |spans, _: &Names| runs.add(spans, Cursor::new(Vec::new()));
     let (last, tally, _) = build_from(source, 5_000, away).unwrap();
     assert!(runs.spans() > 10_000 && runs.spans() + last.spans.len() == expected.0.spans.len());
     let mut spans = Vec::new();

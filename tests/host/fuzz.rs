@@ -76,3 +76,8 @@ fn any_event_text_can_be_read() {
 fn any_json_can_be_read() {
     survives("json");
 }
+
+#[test]
+fn any_frames_can_be_read() {
+    survives("frames");
+}

@@ -26,6 +26,7 @@ mod frame;
 mod span;
 mod rules;
 mod faults;
+mod hours;
 mod golden;
 mod original;
 mod upstream;

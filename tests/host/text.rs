@@ -72,7 +72,7 @@ fn text_of_ours_that_is_out_of_order_is_held_and_said_to_be() {
     let text = format!("# ## FORMAT: 5\n{}{}{}", line(10), line(30), line(20));
     let events = parse(&text);
     assert_eq!(events.events.iter().map(|e| e.ts).collect::<Vec<_>>(), [10, 30, 30]);
-    assert_eq!(events.meta.quality, ["1 event lines are out of order; their times are held"]);
+    assert_eq!(events.meta.quality, ["1 events are out of order; their times are held"]);
 }
 
 #[test]

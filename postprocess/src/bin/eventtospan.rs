@@ -11,9 +11,10 @@ use std::process::ExitCode;
 
 use anyhow::{bail, Context};
 use clap::Parser;
+use postprocess::event::names::Names;
 use postprocess::event::source::Source;
-use postprocess::span::runs::Runs;
-use postprocess::span::{self, Tally};
+use postprocess::span::check::Check;
+use postprocess::span::{self, Span, Tally};
 
 use cli::{spans, Outcome};
 
@@ -33,9 +34,6 @@ struct Args {
     form: spans::Form,
 }
 
-/// Spans in memory before they go to a file in the folder for temporary files: 0.25 GB of them.
-const MOST: usize = 1 << 22;
-
 const EXAMPLES: [&str; 2] = [
     "rawtoevent t.trace | eventtospan | spantohtml > t.html",
     "rawtoevent t.trace | eventtospan --check --title 'a slow request' > t.json",
@@ -47,18 +45,26 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
     let input = cli::open(args.file.as_ref())?;
-    let most = if args.check { usize::MAX } else { MOST };
-    let mut runs = Runs::default();
-    let away = |spans| runs.add(spans, tempfile::tempfile()?);
-    let read = Source::open(BufReader::with_capacity(1 << 16, input.read));
-    let built = read.and_then(|source| span::build_from(source, most, away));
-    let (mut spans, tally, meta) = built.with_context(|| input.name.clone())?;
-    if spans.spans.is_empty() {
+    let mut sink = spans::Sink::new(args.form).context("stdout")?;
+    let (most, mut taken, mut check) = (sink.most(), 0, Check::default());
+    let away = |spans: Vec<Span>, names: &Names| {
+        taken += spans.len();
+        spans.iter().filter(|_| args.check).for_each(|span| check.span(span));
+        sink.take(spans, names.since(0))
+    };
+    let source = Source::open(BufReader::with_capacity(1 << 16, input.read)).with_context(|| input.name.clone())?;
+    let (mut spans, tally, meta) = span::build_from(source, most, away).map_err(|e| match e.chain().len() {
+        1 => e.context(input.name.clone()),
+        _ => e,
+    })?;
+    let count = taken + spans.spans.len();
+    if count == 0 {
         bail!("{}: no events", input.name);
     }
     spans.meta.title = args.title;
     if args.check {
-        let violations = span::check(&spans, &meta.intervals, &tally);
+        spans.spans.iter().for_each(|span| check.span(span));
+        let violations = check.finish(&meta.intervals, &tally);
         for sentence in &violations {
             cli::say(format_args!("eventtospan: {}: {sentence}", input.name));
         }
@@ -66,8 +72,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
             bail!("{}: the spans are not sound", input.name);
         }
     }
-    let count = runs.spans() + spans.spans.len();
-    spans::write_with(&spans, runs, args.form)?;
+    sink.finish(&spans).context("stdout")?;
     say(count, &tally);
     Ok(spans::outcome("eventtospan", &input.name, &spans.meta))
 }

@@ -9,6 +9,7 @@ use super::names::Names;
 use super::source::Source;
 use super::{digits, number, Event, Events, Interval, Meta, CPUS_MAX};
 use crate::batch::{Batch, Renumber};
+use crate::line::Lines;
 
 /// Reads all events, from text or frames.
 ///
@@ -29,21 +30,23 @@ const BATCH: usize = 1 << 12;
 
 /// Reads event lines.
 ///
-/// Text of format 5 or later, said before its first event, is ordered, and is handed on as it is read; a line that is
-/// out of order gets the time of the line before. Any other text is read to its end and ordered first.
+/// Text of format 5 or later, said before its first event, is ordered, and is handed on as it is read. Any other text is
+/// read to its end and ordered first.
 #[derive(Debug)]
 pub struct Text<R> {
-    input: R,
-    line: Vec<u8>,
+    lines: Lines<R>,
+    read: Read,
+    ordered: bool,
+}
+
+/// What was read.
+#[derive(Debug)]
+struct Read {
     meta: Meta,
     names: Names,
     /// Names handed on.
     sent: usize,
     events: Vec<Event>,
-    ordered: bool,
-    /// Time of the last event of ordered text, and how many came with an earlier one.
-    last: i64,
-    late: u64,
     unread: u64,
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
     recent: Vec<u32>,
@@ -56,34 +59,22 @@ impl<R: BufRead> Text<R> {
     /// Whatever `input` answers, here and below.
     pub fn new(input: R) -> io::Result<Text<R>> {
         let meta = Meta { format: 3, ..Meta::default() };
-        let (line, names, events, recent) = (Vec::new(), Names::default(), Vec::new(), vec![0; 0x1000]);
-        let mut text = Text {
-            input,
-            line,
-            meta,
-            names,
-            sent: 0,
-            events,
-            ordered: false,
-            last: i64::MIN,
-            late: 0,
-            unread: 0,
-            recent,
-        };
-        while text.events.is_empty() && text.next_line()? {}
-        text.ordered = text.meta.format >= 5;
+        let (names, events, recent) = (Names::default(), Vec::new(), vec![0; 0x1000]);
+        let read = Read { meta, names, sent: 0, events, unread: 0, recent };
+        let mut text = Text { lines: Lines::new(input), read, ordered: false };
+        while text.read.events.is_empty() && text.next_line()? {}
+        text.ordered = text.read.meta.format >= 5;
         if !text.ordered {
             while text.next_line()? {}
-            if !text.events.is_sorted_by_key(|e| e.ts) {
-                text.events.sort_by_key(|e| e.ts);
-            }
+            // Events of the same time stay as they were.
+            text.read.events.sort_by_key(|e| e.ts);
         }
         Ok(text)
     }
 
     /// What is known about the whole trace so far.
     pub fn meta(&self) -> &Meta {
-        &self.meta
+        &self.read.meta
     }
 
     /// The next events; `None` at the end.
@@ -91,36 +82,34 @@ impl<R: BufRead> Text<R> {
     /// # Errors
     /// As [`Text::new`].
     pub fn batch(&mut self) -> io::Result<Option<Batch<Event>>> {
-        while self.ordered && self.events.len() < BATCH && self.next_line()? {}
-        let names = self.names.since(self.sent).to_vec();
-        self.sent += names.len();
-        let rows = std::mem::take(&mut self.events);
-        Ok(Some(Batch { names, rows }).filter(|b| !b.rows.is_empty()))
+        while self.ordered && self.read.events.len() < BATCH && self.next_line()? {}
+        let Read { names, sent, events, .. } = &mut self.read;
+        let new = names.since(*sent).to_vec();
+        *sent += new.len();
+        let rows = std::mem::replace(events, Vec::with_capacity(BATCH));
+        Ok(Some(Batch { names: new, rows }).filter(|b| !b.rows.is_empty()))
     }
 
     /// What is known about the whole trace at the end.
-    pub fn finish(mut self) -> Meta {
-        if self.late > 0 {
-            let n = self.late;
-            self.meta.quality.push(format!("{n} event lines are out of order; their times are held"));
+    pub fn finish(self) -> Meta {
+        let Read { mut meta, unread, .. } = self.read;
+        if unread > 0 {
+            meta.quality.push(format!("{unread} lines of the event text could not be read"));
         }
-        if self.unread > 0 {
-            let n = self.unread;
-            self.meta.quality.push(format!("{n} lines of the event text could not be read"));
-        }
-        self.meta
+        meta
     }
 
     /// Takes a line; false if there is none.
     fn next_line(&mut self) -> io::Result<bool> {
-        let mut line = std::mem::take(&mut self.line);
-        line.clear();
-        let read = self.input.read_until(b'\n', &mut line)?;
-        self.line(line.trim_ascii());
-        self.line = line;
-        Ok(read > 0)
+        let line = self.lines.read()?;
+        if let Some(line) = line {
+            self.read.line(line.trim_ascii());
+        }
+        Ok(line.is_some())
     }
+}
 
+impl Read {
     fn line(&mut self, line: &[u8]) {
         if line.first() == Some(&b'#') {
             self.comment(&String::from_utf8_lossy(line));
@@ -140,14 +129,8 @@ impl<R: BufRead> Text<R> {
             number::Class::Name => self.name(ts, event, &mut fields),
             _ => self.transition(ts, dur, event, &mut fields),
         };
-        let Some(mut read) = read else { return false };
-        if self.ordered && read.ts < self.last {
-            read.ts = self.last;
-            self.late += 1;
-        }
-        self.last = read.ts;
-        self.events.push(read);
-        true
+        self.events.extend(read);
+        read.is_some()
     }
 
     fn name(&mut self, ts: i64, event: u32, fields: &mut Fields) -> Option<Event> {

@@ -8,12 +8,18 @@ use super::{Event, Meta};
 use crate::batch::Batch;
 use crate::frame;
 
-/// Where events come from.
+/// Events, ordered by time: one that comes with an earlier time than one before gets that one's.
 #[derive(Debug)]
-pub enum Source<R> {
-    /// Lines of text.
+pub struct Source<R> {
+    form: Form<R>,
+    /// Time of the last event, and how many came with an earlier one.
+    last: i64,
+    late: u64,
+}
+
+#[derive(Debug)]
+enum Form<R> {
     Text(Box<Text<R>>),
-    /// Frames.
     Frames(frame::Reader<R, Event>),
 }
 
@@ -23,36 +29,47 @@ impl<R: BufRead> Source<R> {
     /// # Errors
     /// Whatever `input` answers, here and below; or that the frames are of a version not known.
     pub fn open(mut input: R) -> io::Result<Source<R>> {
-        Ok(match frame::begins::<Event>(&mut input)? {
-            true => Source::Frames(frame::Reader::new(input)?),
-            false => Source::Text(Box::new(Text::new(input)?)),
-        })
+        let form = match frame::begins::<Event>(&mut input)? {
+            true => Form::Frames(frame::Reader::new(input)?),
+            false => Form::Text(Box::new(Text::new(input)?)),
+        };
+        Ok(Source { form, last: i64::MIN, late: 0 })
     }
 
     /// What is known about the whole trace so far.
     pub fn meta(&self) -> &Meta {
-        match self {
-            Source::Text(text) => text.meta(),
-            Source::Frames(frames) => frames.about(),
+        match &self.form {
+            Form::Text(text) => text.meta(),
+            Form::Frames(frames) => frames.about(),
         }
     }
 
-    /// The next events, ordered by time; `None` at the end.
+    /// The next events; `None` at the end.
     ///
     /// # Errors
     /// As [`Source::open`].
     pub fn batch(&mut self) -> io::Result<Option<Batch<Event>>> {
-        match self {
-            Source::Text(text) => text.batch(),
-            Source::Frames(frames) => frames.batch(),
+        let mut batch = match &mut self.form {
+            Form::Text(text) => text.batch()?,
+            Form::Frames(frames) => frames.batch()?,
+        };
+        for event in batch.iter_mut().flat_map(|batch| &mut batch.rows) {
+            self.late += u64::from(event.ts < self.last);
+            event.ts = event.ts.max(self.last);
+            self.last = event.ts;
         }
+        Ok(batch)
     }
 
     /// What is known about the whole trace at the end.
     pub fn finish(self) -> Meta {
-        match self {
-            Source::Text(text) => text.finish(),
-            Source::Frames(frames) => frames.finish(),
+        let mut meta = match self.form {
+            Form::Text(text) => text.finish(),
+            Form::Frames(frames) => frames.finish(),
+        };
+        if self.late > 0 {
+            meta.quality.push(format!("{} events are out of order; their times are held", self.late));
         }
+        meta
     }
 }

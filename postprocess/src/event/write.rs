@@ -17,8 +17,9 @@
 
 use std::io::{self, Write};
 
+use super::digits::Line;
 use super::names::Names;
-use super::{date, digits, number, BlockLine, Event, Meta};
+use super::{date, number, BlockLine, Event, Meta};
 
 /// Bytes gathered before they are handed on.
 const CHUNK: usize = 64 * 1024;
@@ -63,27 +64,29 @@ impl<W: Write> Writer<W> {
             self.name(e, name);
             return self.flush_full();
         }
-        let line = &mut self.line;
-        digits::put(line, e.ts);
+        let mut line = Line::empty();
+        line.signed(e.ts);
         for field in [e.dur, i64::from(e.event), i64::from(e.cpu)] {
-            line.push(b' ');
-            digits::put(line, field);
+            line.put(b" ");
+            line.signed(field);
         }
-        line.push(b' ');
+        line.put(b" ");
         for field in [e.pid, e.rpc] {
-            line.push(b' ');
-            digits::put_unsigned(line, field.into());
+            line.put(b" ");
+            line.unsigned(field.into());
         }
-        line.push(b' ');
+        line.put(b" ");
         for field in [e.arg, e.ret, e.ipc.into()] {
-            line.push(b' ');
-            digits::put_unsigned(line, field.into());
+            line.put(b" ");
+            line.unsigned(field.into());
         }
-        line.push(b' ');
-        line.extend_from_slice(name.as_bytes());
-        line.extend_from_slice(b" (");
-        digits::put_hex(line, e.event);
-        line.extend_from_slice(b")\n");
+        line.put(b" ");
+        self.line.extend_from_slice(line.text());
+        self.line.extend_from_slice(name.as_bytes());
+        match [8, 4, 0].map(|shift| b"0123456789abcdef"[(e.event >> shift & 15) as usize]) {
+            [a, b, c] if e.event < 0x1000 => self.line.extend_from_slice(&[b' ', b'(', a, b, c, b')', b'\n']),
+            _ => writeln!(self.line, " ({:x})", e.event)?,
+        }
         self.flush_full()
     }
 
@@ -107,13 +110,14 @@ impl<W: Write> Writer<W> {
     /// A name line; its number carries the name's length in words of eight bytes, as in the original.
     fn name(&mut self, e: &Event, name: &str) {
         let words = (name.len().div_ceil(8) + 1).min(8) as i64;
-        let line = &mut self.line;
+        let mut line = Line::empty();
         for field in [e.ts, 1, i64::from(e.event) | words << 4, i64::from(e.arg)] {
-            digits::put(line, field);
-            line.push(b' ');
+            line.signed(field);
+            line.put(b" ");
         }
-        line.extend_from_slice(name.as_bytes());
-        line.push(b'\n');
+        self.line.extend_from_slice(line.text());
+        self.line.extend_from_slice(name.as_bytes());
+        self.line.push(b'\n');
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pack;
+use super::pack::{self, Effort};
 use crate::span::Span;
 
 /// Spans in a group; a reader holds one group's compressed bytes at a time.
@@ -127,7 +127,10 @@ pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
     };
     let groups: Vec<&[Span]> = spans.chunks(GROUP_ROWS).collect();
     let jobs: Vec<(usize, Field)> = (0..groups.len()).flat_map(|g| Field::ALL.map(|f| (g, f))).collect();
-    let packed = pack::on_all_cpus(&jobs, |&(group, field)| pack::pack(&values(field, groups[group])));
+    let packed = pack::on_all_cpus(&jobs, |&(group, field)| {
+        let effort = if field == Field::Start { Effort::Quick } else { Effort::Usual };
+        pack::pack(&values(field, groups[group]), effort)
+    });
 
     let mut layout = Layout { rows: spans.len(), ..Layout::default() };
     layout.groups = groups.iter().map(|g| Group { rows: g.len(), parts: Vec::new() }).collect();

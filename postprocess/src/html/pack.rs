@@ -24,8 +24,15 @@ pub struct Packed {
     pub bytes: Vec<u8>,
 }
 
-/// Level of compression: half the time of the default, for 4 % more bytes.
-const LEVEL: u32 = 4;
+/// How hard to look for what repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Little: values that hardly repeat, which more would not make smaller.
+    Quick,
+    /// Half the time of deflate's default, for 4 % more bytes.
+    Usual,
+}
+
 /// Bytes of an escaped value.
 const WIDE: usize = 8;
 
@@ -35,7 +42,7 @@ const fn escape(width: usize) -> i64 {
 }
 
 /// Compresses `values`, with the width that needs the fewest bytes before compression.
-pub fn pack(values: &[i64]) -> Packed {
+pub fn pack(values: &[i64], effort: Effort) -> Packed {
     let wide_of = |width: usize| values.iter().filter(|&&v| !fits(v, width)).count();
     let choices = [1, 2, 4].map(|width| (width, wide_of(width)));
     let cost = |&(width, wide): &(usize, usize)| values.len() * width + WIDE * wide;
@@ -48,7 +55,11 @@ pub fn pack(values: &[i64]) -> Packed {
     if wide > 0 {
         plain.extend(values.iter().filter(|&&v| !fits(v, width)).flat_map(|v| v.to_le_bytes()));
     }
-    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(LEVEL));
+    let level = match effort {
+        Effort::Quick => 2,
+        Effort::Usual => 4,
+    };
+    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(level));
     // Neither step can fail: a vector takes every byte.
     let bytes = deflate.write_all(&plain).and_then(|()| deflate.finish()).unwrap_or_default();
     Packed { width, wide, bytes }

@@ -64,22 +64,22 @@ pub fn build(events: Events) -> (Spans, Tally) {
 }
 
 /// Builds the spans of all events of `source`, and answers what is known about the trace, too. When there are more than
-/// `most`, they are handed to `away`, and only the last are answered.
+/// `most`, they are handed to `away`, with all names so far, and only the last are answered.
 ///
 /// # Errors
 /// Whatever the source's input answers, or `away`.
-pub fn build_from(
+pub fn build_from<E: From<io::Error>>(
     mut source: Source<impl BufRead>,
     most: usize,
-    mut away: impl FnMut(Vec<Span>) -> io::Result<()>,
-) -> io::Result<(Spans, Tally, event::Meta)> {
+    mut away: impl FnMut(Vec<Span>, &Names) -> Result<(), E>,
+) -> Result<(Spans, Tally, event::Meta), E> {
     let mut builder = Builder::new(source.meta(), Names::default());
     let mut renumber = Renumber::default();
     while let Some(mut batch) = source.batch()? {
         renumber.receive(&mut batch, &mut builder.names);
         batch.rows.iter().for_each(|event| builder.push(event));
         if builder.written().len() > most {
-            away(builder.take())?;
+            away(builder.take(), &builder.names)?;
         }
     }
     let meta = source.finish();

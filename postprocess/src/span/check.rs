@@ -7,76 +7,103 @@ use super::{Span, Spans, Tally};
 use crate::event::number::{is_execution, RUNNABLE, WAKEUP_ARC};
 use crate::event::Interval;
 
-/// Violations spoken of before the rest is dropped.
+/// Violations spoken of; the rest is dropped.
 const SHOWN: usize = 20;
 
-/// Checks `spans`; every violation is a sentence.
+/// Checks `spans`; every violation is a sentence. Beside what [`Check`] does, the list must be ordered by start.
+pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String> {
+    let mut check = Check::default();
+    if let Some(pair) = spans.spans.windows(2).find(|pair| pair[1].start < pair[0].start) {
+        check.violated(|| format!("a span at {} comes after one at {}", pair[1].start, pair[0].start));
+    }
+    spans.spans.iter().for_each(|span| check.span(span));
+    check.finish(intervals, tally)
+}
+
+/// Checks spans one by one, and keeps none of them: in order, or as [`super::build::Builder::take`] gives them.
 ///
-/// * No duration is negative, and the list is ordered by start.
+/// * No duration is negative.
 /// * The execution spans of a CPU cover its time without gap or overlap, from the first moment to the last of its
 ///   interval if that is listed; a span of no length lies on a seam.
 /// * The times in user code, in the kernel, idle and lost add up to the time of all execution spans.
 /// * Every wakeup led to a run, was repeated before the run, or is pending at the end.
-pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String> {
-    let mut found = Vec::new();
-    if let Some(pair) = spans.spans.windows(2).find(|pair| pair[1].start < pair[0].start) {
-        found.push(format!("a span at {} comes after one at {}", pair[1].start, pair[0].start));
-    }
-    let mut cpus: BTreeMap<i32, Vec<&Span>> = BTreeMap::new();
-    for span in &spans.spans {
-        if span.dur < 0 {
-            found.push(format!("{} at {} lasts {}", span.event, span.start, span.dur));
-        }
-        if is_execution(span.event) && span.cpu >= 0 {
-            cpus.entry(span.cpu).or_default().push(span);
-        }
-    }
-    for (&cpu, spans) in &cpus {
-        let interval = intervals.iter().find(|i| i.cpu as i32 == cpu);
-        cover(cpu, spans, interval, &mut found);
-    }
-    for missing in intervals.iter().filter(|i| !cpus.contains_key(&(i.cpu as i32)) && i.to > i.from) {
-        found.push(format!("cpu {} has no spans", missing.cpu));
-    }
-    let all = cpus.values().flatten().fold(0i64, |sum, s| sum.saturating_add(s.dur));
-    let parts = [tally.user, tally.system, tally.idle, tally.lost].into_iter().fold(0, i64::saturating_add);
-    if all != parts {
-        found.push(format!("user, kernel, idle and lost time add up to {parts} units, all spans to {all}"));
-    }
-    let count = |event| spans.spans.iter().filter(|s| s.event == event).count() as u64;
-    let (wakeups, runs) = (count(RUNNABLE as i32), count(WAKEUP_ARC));
-    let counted = runs + tally.repeated + tally.pending;
-    if wakeups != counted {
-        found.push(format!(
-            "{wakeups} wakeups, but {runs} runs, {} repeated, {} pending",
-            tally.repeated, tally.pending
-        ));
-    }
-    found.truncate(SHOWN);
-    found
+#[derive(Debug, Default)]
+pub struct Check {
+    cpus: BTreeMap<i32, Covered>,
+    time: i64,
+    wakeups: u64,
+    runs: u64,
+    found: Vec<String>,
 }
 
-fn cover(cpu: i32, spans: &[&Span], interval: Option<&Interval>, found: &mut Vec<String>) {
-    let (long, none): (Vec<&Span>, Vec<&Span>) = spans.iter().partition(|s| s.dur != 0);
-    for pair in long.windows(2) {
-        let end = pair[0].start + pair[0].dur;
-        match pair[1].start - end {
+/// What the spans of a CPU cover so far.
+#[derive(Debug)]
+struct Covered {
+    /// Where its first span starts.
+    from: i64,
+    /// Where its last span that has a length starts, and where it ends.
+    start: i64,
+    end: i64,
+}
+
+impl Check {
+    /// Takes a span.
+    pub fn span(&mut self, span: &Span) {
+        match span.event {
+            event if event == RUNNABLE as i32 => self.wakeups += 1,
+            WAKEUP_ARC => self.runs += 1,
+            _ => {}
+        }
+        if span.dur < 0 {
+            self.violated(|| format!("{} at {} lasts {}", span.event, span.start, span.dur));
+        } else if is_execution(span.event) && span.cpu >= 0 {
+            self.cover(span);
+        }
+    }
+
+    fn cover(&mut self, &Span { cpu, start, dur, .. }: &Span) {
+        self.time = self.time.saturating_add(dur);
+        let covered = self.cpus.entry(cpu).or_insert(Covered { from: start, start, end: start });
+        let (before, end) = (covered.start, covered.end);
+        if dur > 0 {
+            (covered.start, covered.end) = (start, start.saturating_add(dur));
+        }
+        match start - end {
             0 => {}
-            gap @ 1.. => found.push(format!("cpu {cpu}: {gap} units from {end} are not covered")),
-            overlap => found.push(format!("cpu {cpu}: {} units before {end} are covered twice", -overlap)),
+            _ if dur == 0 && start == before => {}
+            gap @ 1.. => self.violated(|| format!("cpu {cpu}: {gap} units from {end} are not covered")),
+            _ if dur == 0 => self.violated(|| format!("cpu {cpu}: a span of no length at {start} is inside another")),
+            twice => self.violated(|| format!("cpu {cpu}: {} units before {end} are covered twice", -twice)),
         }
     }
-    for span in none {
-        let after = long.partition_point(|s| s.start < span.start);
-        let inside = after.checked_sub(1).is_some_and(|b| span.start < long[b].start + long[b].dur);
-        if inside {
-            found.push(format!("cpu {cpu}: a span of no length at {} is inside another", span.start));
+
+    /// What was violated, now that all spans have been taken.
+    pub fn finish(mut self, intervals: &[Interval], tally: &Tally) -> Vec<String> {
+        for &Interval { cpu, from, to } in intervals {
+            match self.cpus.get(&(cpu as i32)).map(|covered| (covered.from, covered.end)) {
+                None if to > from => self.violated(|| format!("cpu {cpu} has no spans")),
+                Some((first, last)) if first > from || last < to => {
+                    self.violated(|| format!("cpu {cpu}: spans from {first} to {last}, traced from {from} to {to}"));
+                }
+                _ => {}
+            }
         }
+        let (all, parts) = (self.time, [tally.user, tally.system, tally.idle, tally.lost]);
+        let parts = parts.into_iter().fold(0, i64::saturating_add);
+        if all != parts {
+            self.violated(|| format!("user, kernel, idle and lost time add up to {parts} units, all spans to {all}"));
+        }
+        let (wakeups, runs, repeated, pending) = (self.wakeups, self.runs, tally.repeated, tally.pending);
+        if wakeups != runs + repeated + pending {
+            let counted = format!("{wakeups} wakeups, but {runs} runs, {repeated} repeated, {pending} pending");
+            self.violated(|| counted);
+        }
+        self.found
     }
-    let (Some(interval), Some(first), Some(last)) = (interval, long.first(), long.last()) else { return };
-    let end = last.start + last.dur;
-    if first.start > interval.from || end < interval.to {
-        let (from, to) = (interval.from, interval.to);
-        found.push(format!("cpu {cpu}: spans from {} to {end}, traced from {from} to {to}", first.start));
+
+    fn violated(&mut self, sentence: impl FnOnce() -> String) {
+        if self.found.len() < SHOWN {
+            self.found.push(sentence());
+        }
     }
 }

@@ -13,9 +13,10 @@ use serde_json::Value;
 
 use super::held::Held;
 use super::{Meta, Span, Spans};
-use crate::event::digits;
+use crate::event::digits::{self, Line};
 use crate::event::names::Names;
 use crate::event::number::CALLOUT;
+use crate::line::Lines;
 
 /// Units of [`Span::start`] in a second.
 const PER_SECOND: i64 = 100_000_000;
@@ -67,8 +68,7 @@ impl<'a, W: Write> Writer<'a, W> {
             self.callouts.push(*span);
             return Ok(());
         }
-        self.put(span);
-        self.lines.extend_from_slice(b",\n");
+        self.put(span, b"],\n");
         if self.lines.len() >= CHUNK {
             self.out.write_all(&self.lines)?;
             self.lines.clear();
@@ -84,12 +84,12 @@ impl<'a, W: Write> Writer<'a, W> {
         writeln!(self.lines, "{END}")?;
         let callouts = std::mem::take(&mut self.callouts);
         if !callouts.is_empty() || !self.meta.saved_views.is_empty() {
-            write!(self.lines, "],\n\"extra\" : [")?;
+            writeln!(self.lines, "],\n\"extra\" : [")?;
             for (n, span) in callouts.iter().enumerate() {
-                self.lines.extend_from_slice(if n == 0 { b"\n" } else { b",\n" });
-                self.put(span);
+                let last = n + 1 == callouts.len();
+                self.put(span, if last { b"]\n" } else { b"],\n" });
             }
-            write!(self.lines, "\n],\n\"savedview\" : [")?;
+            write!(self.lines, "],\n\"savedview\" : [")?;
             for (n, view) in self.meta.saved_views.iter().enumerate() {
                 let comma = if n == 0 { "" } else { "," };
                 write!(self.lines, "{comma}\n  {}", quoted(&serde_json::to_value(view)?))?;
@@ -100,9 +100,23 @@ impl<'a, W: Write> Writer<'a, W> {
         self.out.write_all(&self.lines)
     }
 
+    /// Puts one line of the list, formatted by hand: there are millions.
     #[inline]
-    fn put(&mut self, span: &Span) {
-        put_span(&mut self.lines, span, self.names.get(span.name as usize).map_or("\"\"", String::as_str));
+    fn put(&mut self, s: &Span, end: &[u8]) {
+        let mut line = Line::empty();
+        line.put(b"[");
+        put_seconds(&mut line, s.start, 3);
+        line.put(b", ");
+        put_seconds(&mut line, s.dur, 1);
+        for field in [s.cpu.into(), s.pid.into(), s.rpc.into(), s.event.into(), s.arg, s.ret, s.ipc.into()] {
+            line.put(b", ");
+            line.signed(field);
+        }
+        line.put(b", ");
+        self.lines.extend_from_slice(line.text());
+        let name = self.names.get(s.name as usize).map_or("\"\"", String::as_str);
+        self.lines.extend_from_slice(name.as_bytes());
+        self.lines.extend_from_slice(end);
     }
 }
 
@@ -136,46 +150,22 @@ fn quoted(value: &Value) -> String {
     value.to_string().replace('\'', "\\u0027")
 }
 
-/// One line of the list, formatted by hand: there are millions.
-fn put_span(line: &mut Vec<u8>, s: &Span, name: &str) {
-    line.push(b'[');
-    put_seconds(line, s.start, 3);
-    line.extend_from_slice(b", ");
-    put_seconds(line, s.dur, 1);
-    for field in [s.cpu.into(), s.pid.into(), s.rpc.into(), s.event.into(), s.arg, s.ret, s.ipc.into()] {
-        line.extend_from_slice(b", ");
-        digits::put(line, field);
-    }
-    line.extend_from_slice(b", ");
-    line.extend_from_slice(name.as_bytes());
-    line.push(b']');
-}
-
 /// A time in seconds with eight decimals, its whole part right-aligned to `width`.
-fn put_seconds(line: &mut Vec<u8>, units: i64, width: usize) {
-    let start = line.len();
-    if units < 0 {
-        line.push(b'-');
-    }
+#[inline]
+fn put_seconds(line: &mut Line, units: i64, width: u32) {
     let (whole, part) = (units.unsigned_abs() / PER_SECOND as u64, units.unsigned_abs() % PER_SECOND as u64);
-    digits::put_unsigned(line, whole);
-    let len = line.len() - start;
-    if len < width {
-        line.resize(start + width, b' ');
-        line[start..].rotate_right(width - len);
+    let length = whole.checked_ilog10().unwrap_or(0) + 1 + u32::from(units < 0);
+    (length..width).for_each(|_| line.put(b" "));
+    if units < 0 {
+        line.put(b"-");
     }
-    line.push(b'.');
-    let mut digits = [b'0'; 8];
-    let mut left = part as u32;
-    for digit in digits.iter_mut().rev() {
-        *digit += (left % 10) as u8;
-        left /= 10;
-    }
-    line.extend_from_slice(&digits);
+    line.unsigned(whole);
+    line.put(b".");
+    line.decimals(part as u32, PER_SECOND as u32);
 }
 
 #[derive(Deserialize)]
-struct Line(f64, f64, i64, i64, i64, i64, f64, f64, i64, String);
+struct Entry(f64, f64, i64, i64, i64, i64, f64, f64, i64, String);
 
 /// Which list the entries that come next belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -191,6 +181,8 @@ struct Reader {
     meta: Meta,
     names: Names,
     spans: Vec<Span>,
+    /// The last name seen with each event number: most lines repeat it, which saves the lookup.
+    recent: Vec<u32>,
     list: List,
     ended: bool,
 }
@@ -210,17 +202,11 @@ pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
 /// # Errors
 /// As [`read`].
 pub fn read_into(input: &mut impl BufRead, mut held: Held) -> io::Result<Spans> {
-    let meta = Meta { mbit_sec: 1000, ..Meta::default() };
-    let (names, spans) = (Names::default(), Vec::new());
-    let mut reader = Reader { meta, names, spans, list: List::Spans, ended: false };
+    let mut reader = Reader::new();
     let mut unread = 0u64;
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if input.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        let taken = reader.plain(&line).or_else(|| reader.line(&String::from_utf8_lossy(&line)));
+    let mut lines = Lines::new(input);
+    while let Some(line) = lines.read()? {
+        let taken = reader.plain(line).or_else(|| reader.line(&String::from_utf8_lossy(line)));
         unread += u64::from(taken.is_none());
         if reader.spans.len() > held.room() {
             held.add(std::mem::take(&mut reader.spans));
@@ -238,12 +224,35 @@ pub fn read_into(input: &mut impl BufRead, mut held: Held) -> io::Result<Spans> 
 }
 
 impl Reader {
-    /// Takes a line that is a span in the form of [`plain`]; nothing for any other.
+    fn new() -> Reader {
+        let meta = Meta { mbit_sec: 1000, ..Meta::default() };
+        let (names, spans, recent) = (Names::default(), Vec::new(), vec![0; 0x1000]);
+        Reader { meta, names, spans, recent, list: List::Spans, ended: false }
+    }
+
+    /// Takes a line that is a span in the form that [`write`] gives it: times of eight decimals, whole numbers, no escape
+    /// in the name. Nothing for any other.
     fn plain(&mut self, line: &[u8]) -> Option<()> {
         let line = line.trim_ascii();
-        let span = plain(line.strip_suffix(b",").unwrap_or(line), &mut self.names)
-            .filter(|span| self.list == List::Spans && span.name != 0)?;
-        self.spans.push(span);
+        let mut rest = line.strip_suffix(b",").unwrap_or(line).strip_prefix(b"[")?;
+        let (start, dur) = (time(&mut rest)?, time(&mut rest)?);
+        let mut columns = [0; 7];
+        for column in &mut columns {
+            *column = whole(&mut rest)?;
+        }
+        let [cpu, pid, rpc, event, arg, ret, ipc] = columns;
+        let name = rest.strip_prefix(b" \"")?.strip_suffix(b"\"]")?;
+        // The list's end has none.
+        if self.list != List::Spans || name.is_empty() {
+            return None;
+        }
+        let recent = &mut self.recent[(event & 0xfff) as usize];
+        if self.names.text(*recent).as_bytes() != name {
+            let plain = name.iter().all(|&c| !matches!(c, b'"' | b'\\') && c >= b' ');
+            *recent = self.names.id(std::str::from_utf8(name).ok().filter(|_| plain)?);
+        }
+        let [cpu, pid, rpc, event] = [cpu, pid, rpc, event].map(|column| column as i32);
+        self.spans.push(Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc: ipc as u8, name: *recent });
         Some(())
     }
 
@@ -268,7 +277,7 @@ impl Reader {
             self.meta.saved_views.push(view);
             return Some(rest);
         }
-        let (line, rest) = first::<Line>(text)?;
+        let (line, rest) = first::<Entry>(text)?;
         if line.0 >= 999.0 && line.5 == 0 && line.9.is_empty() {
             self.ended = true;
         } else {
@@ -278,7 +287,7 @@ impl Reader {
         Some(rest)
     }
 
-    fn span(&mut self, l: Line) -> Span {
+    fn span(&mut self, l: Entry) -> Span {
         Span {
             start: units(l.0),
             dur: units(l.1),
@@ -305,25 +314,6 @@ impl Reader {
         set(&mut self.meta, &name, &value);
         Some(rest)
     }
-}
-
-/// A span in the form that [`write`] gives it: times of eight decimals, whole numbers, no escape in the name. Nothing
-/// for any other.
-fn plain(line: &[u8], names: &mut Names) -> Option<Span> {
-    let mut rest = line.strip_prefix(b"[")?;
-    let (start, dur) = (time(&mut rest)?, time(&mut rest)?);
-    let mut columns = [0; 7];
-    for column in &mut columns {
-        *column = whole(&mut rest)?;
-    }
-    let [cpu, pid, rpc, event, arg, ret, ipc] = columns;
-    let name = rest.strip_prefix(b" \"")?.strip_suffix(b"\"]")?;
-    if name.iter().any(|&c| matches!(c, b'"' | b'\\') || c < b' ') {
-        return None;
-    }
-    let [cpu, pid, rpc, event] = [cpu, pid, rpc, event].map(|column| column as i32);
-    let name = names.id(std::str::from_utf8(name).ok()?);
-    Some(Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc: ipc as u8, name })
 }
 
 /// Takes a time in seconds of eight decimals and the comma behind it, and answers it in units.
@@ -470,11 +460,15 @@ mod tests {
             ("[12.34567890,0.00000001,1,2,3,4,5,6,7,\"x\"]", false),
             ("[ 12.34567890, 0.00000001, 1, 2, 3, 4, 5.0, 6, 7, \"\\u00e9\"]", false),
         ] {
-            let fast = plain(line.as_bytes(), &mut Names::default());
+            let plain = |line: &str| {
+                let mut reader = Reader::new();
+                reader.plain(line.as_bytes()).map(|()| reader.spans[0])
+            };
+            let fast = plain(line);
             assert_eq!(fast.is_some(), exact, "{line}");
             let spaced = line.replace(", ", ",  ");
             let slow = read(&mut spaced.as_bytes()).unwrap();
-            assert!(plain(spaced.as_bytes(), &mut Names::default()).is_none() && slow.spans.len() == 1);
+            assert!(plain(&spaced).is_none() && slow.spans.len() == 1);
             assert_eq!(fast.unwrap_or(slow.spans[0]), slow.spans[0], "{line}");
         }
     }

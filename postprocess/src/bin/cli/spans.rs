@@ -9,7 +9,7 @@ use anyhow::{bail, Context};
 use postprocess::frame;
 use postprocess::span::held::Held;
 use postprocess::span::runs::Runs;
-use postprocess::span::{json, source, Meta, Spans};
+use postprocess::span::{json, source, Meta, Span, Spans};
 
 use super::Outcome;
 
@@ -39,29 +39,63 @@ pub fn read_into(file: Option<&PathBuf>, held: Held) -> anyhow::Result<(Spans, S
 
 /// Writes spans to standard output.
 pub fn write(spans: &Spans, form: Form) -> anyhow::Result<()> {
-    write_with(spans, Runs::<File>::default(), form)
+    Sink::new(form).and_then(|sink| sink.finish(spans)).context("stdout")
 }
 
-/// Writes spans and those of runs to standard output, in one order.
-pub fn write_with(spans: &Spans, runs: Runs<File>, form: Form) -> anyhow::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let written = match form.binary {
-        true => write_frames(spans, runs, &mut out),
-        false => write_json(spans, runs, &mut out),
-    };
-    written.and_then(|()| out.flush()).context("stdout")
+/// Spans of JSON in memory before they go to a file in the folder for temporary files: 0.5 GB of them.
+const MOST: usize = 1 << 23;
+
+type Stdout = BufWriter<io::StdoutLock<'static>>;
+
+/// Spans on their way to standard output. JSON has them in order, so all are kept, in memory or in files, until the last
+/// is there; frames need no order, and are written as they come.
+pub enum Sink {
+    Json(Stdout, Runs<File>),
+    Frames(frame::Writer<Stdout, Span>),
 }
 
-fn write_json(all: &Spans, runs: Runs<File>, out: &mut impl Write) -> io::Result<()> {
-    let mut json = json::Writer::new(&all.meta, &all.names, out)?;
-    runs.merge(&all.spans, |span| json.span(span))?;
-    json.finish()
-}
+impl Sink {
+    pub fn new(form: Form) -> io::Result<Sink> {
+        let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        Ok(match form.binary {
+            true => Sink::Frames(frame::Writer::new(out)?),
+            false => Sink::Json(out, Runs::default()),
+        })
+    }
 
-fn write_frames(all: &Spans, runs: Runs<File>, out: &mut impl Write) -> io::Result<()> {
-    let mut frames = frame::Writer::new(out)?;
-    runs.merge(&all.spans, |span| frames.row(span, &all.names))?;
-    frames.finish(&all.meta, &all.names)
+    /// Spans that may gather before some are taken.
+    pub fn most(&self) -> usize {
+        match self {
+            Sink::Json(..) => MOST,
+            Sink::Frames(..) => 0,
+        }
+    }
+
+    /// Takes spans, which come behind those taken before; `names` are all names so far.
+    pub fn take(&mut self, spans: Vec<Span>, names: &[impl AsRef<str>]) -> anyhow::Result<()> {
+        match self {
+            Sink::Json(_, runs) => {
+                tempfile::tempfile().and_then(|file| runs.add(spans, file)).context("temporary file")
+            }
+            Sink::Frames(frames) => spans.iter().try_for_each(|span| frames.row(span, names)).context("stdout"),
+        }
+    }
+
+    /// Takes the last spans, and what is known about all.
+    pub fn finish(self, last: &Spans) -> io::Result<()> {
+        match self {
+            Sink::Json(mut out, runs) => {
+                let mut json = json::Writer::new(&last.meta, &last.names, &mut out)?;
+                runs.merge(&last.spans, |span| json.span(span))?;
+                json.finish()?;
+                out.flush()
+            }
+            Sink::Frames(mut frames) => {
+                last.spans.iter().try_for_each(|span| frames.row(span, &last.names))?;
+                frames.finish(&last.meta, &last.names)
+            }
+        }
+    }
 }
 
 /// Says what is missing from spans read from `place`.

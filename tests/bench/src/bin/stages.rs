@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What `cargo xtask bench` needs of the stages as functions.
 //!
-//! `stages repeat FROM ENTRIES TO` writes a trace of as many entries or a few more, from a recorded one; prints how many.
+//! `stages repeat FROM ENTRIES TO` writes a trace of as many entries or more, from a recorded one, which is copied as it
+//! is if it has as many; prints how many.
 //! `stages page FROM TO` goes from a raw file to a page in one process.
 
 #![forbid(unsafe_code)]
@@ -23,10 +24,14 @@ fn main() -> Result<()> {
 }
 
 fn repeat(from: &str, entries: u64, to: &str) -> Result<()> {
-    let recorded = Recorded::new(&std::fs::read(from).context(from.to_string())?);
-    let recorded = recorded.with_context(|| format!("{from}: not a whole raw trace"))?;
+    let bytes = std::fs::read(from).context(from.to_string())?;
+    let recorded = Recorded::new(&bytes).with_context(|| format!("{from}: not a whole raw trace"))?;
     let mut out = BufWriter::new(File::create(to).context(to.to_string())?);
-    let entries = recorded.repeat(entries, &mut out).and_then(|n| out.flush().map(|()| n)).context(to.to_string())?;
+    let written = match recorded.entries() {
+        enough if enough >= entries => out.write_all(&bytes).map(|()| enough),
+        _ => recorded.repeat(entries, &mut out),
+    };
+    let entries = written.and_then(|n| out.flush().map(|()| n)).context(to.to_string())?;
     writeln!(io::stdout(), "entries {entries}")?;
     Ok(())
 }

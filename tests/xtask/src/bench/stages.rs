@@ -18,7 +18,7 @@ const LENGTHS: [u64; 2] = [1_500_000, 20_000_000];
 /// Bytes of the longest.
 const LONGEST: u64 = 1 << 30;
 /// Runs below this many entries are repeated, and the fastest counts.
-const SHORT: u64 = 2_000_000;
+const SHORT: u64 = 5_000_000;
 const RUNS: usize = 5;
 /// How often the memory of the processes is looked at; the kernel keeps the peak of each until it ends.
 const LOOK: Duration = Duration::from_millis(2);
@@ -95,7 +95,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Writes a trace of `entries` entries or a few more.
+    /// Writes a trace of whole rounds of `from`, of `entries` entries or more: of one, `from` itself.
     fn repeat(&self, from: &Path, entries: u64) -> Result<(PathBuf, u64)> {
         let to = self.dir.join(format!("{entries}.raw"));
         let mut stages = tied(&self.program("stages"));

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The tools beside the stages.
+
+use kutrace_tests::{busy, Trace};
+
+use super::*;
+
+/// The last line of what a tool printed.
+fn last_line(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_string()
+}
+
+#[test]
+fn the_verdict_on_a_raw_trace_is_its_status_and_its_last_line() {
+    let whole = busy(2, 500, 8).bytes();
+    let mut lost = Trace::new(1, 1_000);
+    lost.cpu(0).call(10, 0, 0).lose(3);
+    let mut damaged = whole.clone();
+    damaged[70_000] ^= 1;
+    for (bytes, status, verdict) in [(&whole, 0, "PASS"), (&lost.bytes(), 3, "INCOMPLETE"), (&damaged, 1, "FAIL")] {
+        let output = run(CHECKTRACE, &[], bytes);
+        assert_eq!((code(&output), last_line(&output).as_str()), (status, verdict), "{}", stderr(&output));
+        let quiet = run(CHECKTRACE, &["-q"], bytes);
+        assert_eq!((code(&quiet), quiet.stdout), (status, format!("{verdict}\n").into_bytes()));
+    }
+}
+
+#[test]
+fn tools_from_spans_to_spans_give_what_a_page_can_be_made_of() {
+    let json = json(&busy(2, 500, 4));
+    for (tool, args) in FILTERS {
+        let output = run(tool, args, &json);
+        assert_eq!((code(&output), stderr(&output).as_str()), (0, ""), "{tool}");
+        assert_eq!(code(&run(SPANTOHTML, &[], &output.stdout)), 0, "{tool}");
+        let cut = run(tool, args, &json[..json.len() / 2]);
+        assert_eq!(code(&cut), 3, "{tool}");
+        assert_eq!(code(&run(SPANTOHTML, &[], &cut.stdout)), 3, "{tool}: the damage is passed on");
+        let none = run(tool, args, b"no json\n");
+        assert_eq!((code(&none), none.stdout.as_slice()), (1, &b""[..]));
+        assert!(stderr(&none).ends_with(": stdin: no spans\n") && stderr(&none).lines().count() == 1);
+    }
+    let copied = [run(SPANTOTRIM, &["0"], &json), run(SPANTOSPAN, &["0"], &json)];
+    assert!(copied.iter().all(|c| c.stdout == json), "0 copies");
+}
+
+#[test]
+fn a_page_gives_back_its_spans_and_they_give_the_page() {
+    let json = json(&busy(2, 500, 4));
+    let page = run(SPANTOHTML, &["--title", "a 'title' </script>"], &json);
+    let lifted = run(HTMLTOSPAN, &[], &page.stdout);
+    assert_eq!((code(&lifted), stderr(&lifted).as_str()), (0, ""));
+    let again = run(SPANTOHTML, &[], &lifted.stdout);
+    assert!(again.stdout == page.stdout && page.stdout.len() > 10_000);
+    let none = run(HTMLTOSPAN, &[], b"<html></html>");
+    assert_eq!((code(&none), stderr(&none).as_str()), (1, "htmltospan: stdin: not a page of KUtrace\n"));
+}
+
+#[test]
+fn a_range_that_makes_no_sense_is_refused_in_one_line() {
+    let json = json(&busy(2, 500, 4));
+    for (args, fact) in [
+        (&["5", "6"][..], "no spans there, the trace goes from 0.00000000 to "),
+        (&["2", "1"], "the stop is not after the start"),
+        (&["nowhere"], "no mark nowhere"),
+        (&["hello", "1"], "a stop goes with a time, and hello is none"),
+    ] {
+        let output = run(SPANTOTRIM, args, &json);
+        assert_eq!((code(&output), output.stdout.as_slice()), (1, &b""[..]));
+        let said = stderr(&output);
+        assert!(said.starts_with(&format!("spantotrim: stdin: {fact}")) && said.lines().count() == 1, "{said}");
+    }
+    for args in [&[][..], &["1", "x"], &["1", "2", "3"]] {
+        assert_eq!(code(&run(SPANTOTRIM, args, b"")), 2);
+    }
+    assert_eq!(code(&run(SPANTOSPAN, &["10000001"], b"")), 2);
+    assert_eq!(code(&run(SPANTOPROF, &["--all"], b"")), 2);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Input that is missing or makes no sense, and output that goes nowhere.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use kutrace_tests::busy;
+
+use super::*;
+
+#[test]
+fn what_is_no_trace_gives_one_line_and_status_1() {
+    for (tool, input, fact) in [
+        (RAWTOEVENT, &b""[..], "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
+        (RAWTOEVENT, b"something else", "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
+        (KUOD, b"something else", "kuod: stdin: byte 0: not a KUtrace trace\n"),
+        (CHECKTRACE, b"something else", "checktrace: stdin: byte 0: not a KUtrace trace\n"),
+        (EVENTTOSPAN, b"", "eventtospan: stdin: no events\n"),
+    ] {
+        let output = run(tool, &[], input);
+        assert_eq!((code(&output), stderr(&output).as_str()), (1, fact));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_gives_one_line_and_status_1() {
+    for (tool, args) in ONE_FILE {
+        let output = run(tool, &[args, &["/nowhere/t.raw"]].concat(), b"");
+        assert_eq!(code(&output), 1);
+        let said = stderr(&output);
+        assert!(said.contains(": /nowhere/t.raw: No such file") && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_folder_is_not_a_trace() {
+    for (tool, args) in ONE_FILE {
+        let output = run(tool, &[args, &["/"]].concat(), b"");
+        assert_eq!((code(&output), stderr(&output).lines().count()), (1, 1), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_full_disk_gives_one_line_and_status_1() {
+    let bytes = busy(2, 20_000, 6).bytes();
+    let events = run(RAWTOEVENT, &[], &bytes).stdout;
+    let (raw, events) = (temporary("full.raw", &bytes), temporary("full.events", &events));
+    for (tool, input) in [(RAWTOEVENT, &raw), (EVENTTOSPAN, &events)] {
+        for form in [&[][..], &["--binary"]] {
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let output = Command::new(tool).args(form).arg(input).stdout(full).output().unwrap();
+            assert_eq!(code(&output), 1);
+            let said = stderr(&output);
+            assert!(said.contains("stdout: No space left") && said.lines().count() == 1, "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_a_tool_quietly() {
+    let bytes = busy(2, 20_000, 7).bytes();
+    let events = run(RAWTOEVENT, &[], &bytes).stdout;
+    for (tool, input) in [(RAWTOEVENT, temporary("gone.raw", &bytes)), (EVENTTOSPAN, temporary("gone.events", &events))]
+    {
+        let mut child = Command::new(tool).arg(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    }
+}
+
+#[test]
+fn no_page_is_made_of_nothing_of_no_json_or_onto_a_full_disk() {
+    for input in [&b""[..], b"\x89PNG\r\n\x1a\n", b"no json\nat all\n"] {
+        let output = run(SPANTOHTML, &[], input);
+        assert_eq!((code(&output), stderr(&output).as_str()), (1, "spantohtml: stdin: no spans\n"));
+        assert_eq!(output.stdout, b"");
+    }
+    let missing = run(SPANTOHTML, &["/no/such.json"], b"");
+    assert_eq!((code(&missing), stderr(&missing).lines().count()), (1, 1));
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let path = temporary("full.json", &json(&busy(1, 500, 5)));
+    let output = Command::new(SPANTOHTML).arg(path).stdout(full).output().unwrap();
+    assert_eq!((code(&output), stderr(&output).lines().count()), (1, 1), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("spantohtml: stdout: "));
+}
+
+#[test]
+fn a_full_disk_and_a_reader_that_goes_away_end_every_companion() {
+    let trace = busy(2, 20_000, 6);
+    let json = json(&trace);
+    let page = run(SPANTOHTML, &[], &json).stdout;
+    let raw = temporary("companions.raw", &trace.bytes());
+    let (json, page) = (temporary("companions.json", &json), temporary("companions.html", &page));
+    let runs = [
+        (KUOD, [].as_slice(), &raw),
+        (SPANTOTRIM, &["0", "--input"], &json),
+        (SPANTOSPAN, &["0"], &json),
+        (SPANTOPROF, &["--group"], &json),
+        (HTMLTOSPAN, &[], &page),
+    ];
+    for (tool, args, input) in runs {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(tool).args(args).arg(input).stdout(full).output().unwrap();
+        assert_eq!((code(&output), stderr(&output).lines().count()), (1, 1), "{tool}: {}", stderr(&output));
+        assert!(stderr(&output).contains(": stdout: No space left"), "{}", stderr(&output));
+        let mut child =
+            Command::new(tool).args(args).arg(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((code(&output), stderr(&output).as_str()), (0, ""), "{tool}");
+    }
+}
+
+#[test]
+fn a_full_standard_error_does_not_end_a_tool() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let path = temporary("silent.raw", &busy(2, 2_000, 1).bytes());
+    let output = Command::new(RAWTOEVENT).arg(path).stderr(full).output().unwrap();
+    assert_eq!(code(&output), 0);
+    assert!(output.stdout.len() > 50_000);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The tools as a shell sees them: files and pipes, exit statuses, one line on stderr.
+
+mod stages;
+mod frames;
+mod companions;
+mod samples;
+mod failures;
+mod help;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use kutrace_tests::Trace;
+
+const RAWTOEVENT: &str = env!("CARGO_BIN_EXE_rawtoevent");
+const EVENTTOSPAN: &str = env!("CARGO_BIN_EXE_eventtospan");
+const SPANTOHTML: &str = env!("CARGO_BIN_EXE_spantohtml");
+const CHECKTRACE: &str = env!("CARGO_BIN_EXE_checktrace");
+const KUOD: &str = env!("CARGO_BIN_EXE_kuod");
+const SPANTOTRIM: &str = env!("CARGO_BIN_EXE_spantotrim");
+const SPANTOSPAN: &str = env!("CARGO_BIN_EXE_spantospan");
+const SPANTOPROF: &str = env!("CARGO_BIN_EXE_spantoprof");
+const HTMLTOSPAN: &str = env!("CARGO_BIN_EXE_htmltospan");
+const SAMPTONAME_K: &str = env!("CARGO_BIN_EXE_samptoname_k");
+const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
+
+/// The tools from spans to spans, with what they need to know.
+const FILTERS: [(&str, &[&str]); 3] = [(SPANTOTRIM, &["0"]), (SPANTOSPAN, &["10"]), (SPANTOPROF, &[])];
+
+/// Tools that read one file, with what stands before its name.
+const ONE_FILE: [(&str, &[&str]); 8] = [
+    (RAWTOEVENT, &[]),
+    (EVENTTOSPAN, &[]),
+    (CHECKTRACE, &[]),
+    (KUOD, &[]),
+    (SPANTOTRIM, &["0", "--input"]),
+    (SPANTOSPAN, &["10"]),
+    (SPANTOPROF, &[]),
+    (HTMLTOSPAN, &[]),
+];
+
+/// Runs a tool with this on its standard input.
+fn run(tool: &str, args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(tool)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    output
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn temporary(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// The JSON of a trace.
+fn json(trace: &Trace) -> Vec<u8> {
+    run(EVENTTOSPAN, &[], &run(RAWTOEVENT, &[], &trace.bytes()).stdout).stdout
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The steps of a CPU: before each of CPU 0's comes whatever may come there.
+
+use super::{Cpu, Fault, Machine, Memory, Record};
+use crate::abi::event::{SYSCALL, SYSCALL_RETURN};
+use crate::abi::word::{event, Call, TIME_PERIOD};
+use crate::claim::{self, Block, Position};
+
+/// A CPU of a machine.
+#[derive(Clone, Copy)]
+pub(super) struct OnCpu<'a> {
+    pub(super) machine: &'a Machine,
+    pub(super) cpu: usize,
+}
+
+/// What may come before a step of CPU 0.
+#[derive(Clone, Copy)]
+enum Between {
+    Nothing,
+    Interrupt(Record),
+    Burst,
+    Gate,
+    Rotate,
+    Reader,
+}
+
+impl OnCpu<'_> {
+    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Cpu) -> T) -> T {
+        self.step();
+        change(&mut self.machine.state.borrow_mut().cpus[self.cpu])
+    }
+
+    pub(super) fn with_memory<T>(&self, block: Block, change: impl FnOnce(&mut Memory) -> T) -> T {
+        self.step();
+        change(self.machine.state.borrow_mut().memory(block))
+    }
+
+    /// The time before a step of CPU 0.
+    pub(super) fn step(&self) {
+        if self.cpu != 0 {
+            return;
+        }
+        loop {
+            match self.choose_between() {
+                Between::Nothing => return,
+                Between::Interrupt(record) => {
+                    self.machine.state.borrow_mut().nesting += 1;
+                    self.machine.record(0, record);
+                    self.machine.state.borrow_mut().nesting -= 1;
+                }
+                Between::Burst => (0..self.machine.bounds.blocks).for_each(|_| self.machine.record(1, Record::Storm)),
+                Between::Gate => {
+                    let open = std::mem::take(&mut self.machine.state.borrow_mut().open);
+                    self.machine.state.borrow_mut().open = !open;
+                    if open {
+                        claim::close(*self);
+                    }
+                }
+                Between::Rotate => self.machine.rotate(),
+                Between::Reader => self.machine.read(),
+            }
+        }
+    }
+
+    fn choose_between(&self) -> Between {
+        let bounds = &self.machine.bounds;
+        let mut state = self.machine.state.borrow_mut();
+        if state.violation.is_some() {
+            return Between::Nothing;
+        }
+        state.check_written();
+        let mut options = vec![Between::Nothing];
+        if state.interrupts > 0 && state.nesting < bounds.depth {
+            options.extend(bounds.kinds.iter().map(|kind| Between::Interrupt(*kind)));
+        }
+        options.extend((state.bursts > 0).then_some(Between::Burst));
+        options.extend((state.gates > 0).then_some(Between::Gate));
+        options.extend((state.snapshots > 0).then_some(Between::Rotate));
+        let reads = state.snapshot.as_ref().is_some_and(|snapshot| snapshot.goes_on(&state, bounds.fault));
+        options.extend(reads.then_some(Between::Reader));
+        if options.len() == 1 {
+            return Between::Nothing;
+        }
+        let chosen = options[usize::from(state.choices.choose(options.len() as u8))];
+        match chosen {
+            Between::Nothing | Between::Reader => {}
+            Between::Interrupt(_) => state.interrupts -= 1,
+            Between::Burst => state.bursts -= 1,
+            Between::Gate => state.gates -= 1,
+            Between::Rotate => state.snapshots -= 1,
+        }
+        chosen
+    }
+
+    pub(super) fn faulty(&self, fault: Fault) -> bool {
+        self.machine.bounds.fault == fault
+    }
+
+    pub(super) fn tick(&self) -> u64 {
+        let mut state = self.machine.state.borrow_mut();
+        state.clock += 1;
+        if self.cpu == 0 && state.gaps > 0 && state.choices.choose(2) == 1 {
+            state.gaps -= 1;
+            state.clock += TIME_PERIOD + 3;
+        }
+        let time = state.clock;
+        state.cpus[self.cpu].times.push(time);
+        time
+    }
+
+    /// A call is folded where it stands: its word is open, and the last of the CPU's.
+    pub(super) fn check_fold(&self, end: Position) {
+        let mut state = self.machine.state.borrow_mut();
+        let (call, word) = (*state.word(end.before(2)), *state.word(end.before(1)));
+        let is_call = call.is_some_and(|call| (SYSCALL..SYSCALL_RETURN).contains(&event(call)));
+        if !is_call || word.is_some_and(|word| Call::decode(word).folded.is_some()) {
+            state.violate(format!("a return is folded into {call:x?} {word:x?}"));
+        }
+    }
+}
