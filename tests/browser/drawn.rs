@@ -6,7 +6,7 @@ use postprocess::span::{build, json, Meta, Span, Spans};
 use serde_json::json;
 
 use crate::drive::run_on;
-use crate::made::{workload, Made};
+use crate::spans::{workload, Made};
 
 /// Event text, written in any order; times in units of 10 ns.
 struct Text(Vec<(i64, String)>);
@@ -145,11 +145,6 @@ fn a_wave_leaves_low_power_and_recording_itself_is_drawn_from_near() {
 }
 
 #[test]
-fn a_group_shows_all_its_rows_those_highlighted_or_none() {
-    run_on("highlight", &workload(300), &json!({}));
-}
-
-#[test]
 fn rows_of_which_nothing_is_in_sight_hide() {
     let mut made = Made::default();
     for k in 0..120i32 {
@@ -175,11 +170,6 @@ fn a_wait_ends_in_the_letter_of_its_reason_in_morse_code() {
 #[test]
 fn dots_say_where_a_pixel_hides_several_spans() {
     run_on("dots", &workload(3000), &json!({}));
-}
-
-#[test]
-fn long_spans_are_found_among_many_that_overlap() {
-    run_on("reach", &workload(300), &json!({}));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! lock file, into the cache. The page of the demo is taken from KUTRACE_PAGE, or from target/demo/t.html if that is there.
 
 mod drive;
+mod spans;
 mod made;
 mod drawn;
 mod real;

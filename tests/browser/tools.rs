@@ -11,17 +11,7 @@ use postprocess::span::build;
 use serde_json::json;
 
 use crate::drive::run_on;
-use crate::made::workload;
-
-#[test]
-fn every_theme_is_legible_and_the_look_outlives_the_page() {
-    run_on("look", &workload(300), &json!({}));
-}
-
-#[test]
-fn notes_stand_on_spans_and_are_moved_written_and_removed() {
-    run_on("notes", &workload(300), &json!({}));
-}
+use crate::spans::workload;
 
 #[test]
 fn a_saved_copy_opens_as_it_was_is_itself_savable_and_holds_the_same_spans() {
@@ -32,21 +22,6 @@ fn a_saved_copy_opens_as_it_was_is_itself_savable_and_holds_the_same_spans() {
     run("copy", &page, &json!({ "folder": folder.path(), "name": "workload.html" }));
     let copy = fs::read_to_string(folder.path().join("copy1.html")).unwrap();
     assert_eq!(html::lift(&copy).unwrap(), spans);
-}
-
-#[test]
-fn views_are_saved_named_restored_and_left_again() {
-    run_on("views", &workload(300), &json!({}));
-}
-
-#[test]
-fn the_strip_shows_how_busy_the_trace_is_and_where_matches_are() {
-    run_on("strip", &workload(300), &json!({}));
-}
-
-#[test]
-fn what_is_in_sight_is_a_table_too() {
-    run_on("list", &workload(300), &json!({}));
 }
 
 #[test]
@@ -71,18 +46,8 @@ fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
 }
 
 #[test]
-fn spans_of_one_name_or_two_are_highlighted_with_their_total() {
-    run_on("kinds", &workload(300), &json!({}));
-}
-
-#[test]
 fn a_view_becomes_a_figure_alike_as_png_and_as_svg() {
     run_on("figure", &workload(300), &json!({ "title": "workload" }));
-}
-
-#[test]
-fn everything_can_be_done_by_keyboard_and_the_sheet_says_how() {
-    run_on("keyboard", &workload(300), &json!({}));
 }
 
 /// Six views of a sample, compared with the pictures in `views/`; with KUTRACE_BLESS set, those are made anew.
