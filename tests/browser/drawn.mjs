@@ -220,6 +220,53 @@ export const drawn = {
     return { all, both };
   },
 
+  async columns(page) {
+    return ask(page, async () => {
+      let seed = 7;
+      const random = (most) => (seed = (seed * 16807) % 2147483647) % most;
+      // As postprocess/src/html/pack.rs stores them.
+      const packed = async (list, width, sums) => {
+        const escape = 2 ** (8 * width) - 1;
+        const wides = list.filter((v) => v < 0 || v >= escape);
+        const bytes = new Uint8Array(list.length * width + 8 * wides.length);
+        list.forEach((v, i) => {
+          for (let plane = 0; plane < width; plane++) bytes[plane * list.length + i] = Math.floor((wides.includes(v) ? escape : v) / 256 ** plane) % 256;
+        });
+        wides.forEach((v, k) => new DataView(bytes.buffer).setBigInt64(list.length * width + 8 * k, BigInt(v), true));
+        const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+        const piece = new Uint8Array(await new Response(stream).arrayBuffer());
+        return unpackPart({ pieces: [piece], width, wide: wides.length, rows: list.length, sums });
+      };
+      const groups = [[0, 0], [1, 254], [-1, 3], [-1, 200], [300, 5], [-129, 7], [65535, 1], [-1, 40000], [2 ** 32 - 1, 0], [2 ** 40, -5], [255, 0]];
+      const lists = groups.map(([one, other]) => Array.from({ length: 50 }, () => (random(3) ? one : other)));
+      const sorts = [];
+      for (const [g, list] of lists.entries()) {
+        for (const width of [1, 2, 4]) {
+          const values = await packed(list, width, false);
+          const is = values.length > 0 ? [...values] : list.map(() => 0);
+          if (is.join() !== list.join()) throw new Error(`${width}: ${is}, not ${list}`);
+          const sum = await packed(list, width, true);
+          const added = list.map((_, i) => list.slice(0, i + 1).reduce((a, b) => a + b));
+          if ((sum.length > 0 ? [...sum] : list.map(() => 0)).join() !== added.join()) throw new Error(`sums ${sum}`);
+          // Any two groups of a column, in this order.
+          for (const after of lists) {
+            const next = await packed(after, width, false);
+            const first = new values.constructor(100);
+            first.set(values);
+            const column = withRoomFor(first, next);
+            column.set(next, 50);
+            if ([...column].join() !== [...list, ...after].join()) throw new Error(`${[...column]}, not ${[list, after]}`);
+          }
+          if (width === 1) sorts[g] = values.constructor.name;
+        }
+      }
+      if (await packed([1, 2], 1, false).then((v) => v.constructor.name) !== "Uint8Array") throw new Error("small values take more than a byte");
+      const cut = await unpackPart({ pieces: [new Uint8Array([1, 2, 3])], width: 1, wide: 0, rows: 5, sums: false });
+      if (cut !== null) throw new Error("damage is not seen");
+      return { sorts };
+    });
+  },
+
   async hiding(page) {
     await ask(page, () => __ku.toggle("PID"));
     await settle(page);

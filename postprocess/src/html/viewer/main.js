@@ -15,7 +15,7 @@ class App {
     this.ipis = laneOfKind(store, kinds, Kind.IPI);
     this.chains = new Chains(store, this.groups, this.wakeups);
     this.marks = laneOfKind(store, kinds, Kind.MARK);
-    this.view = new View(store);
+    this.view = new View(store, this.groups[0].exec);
     this.search = new Search(store);
     this.highlight = new LitRows(this.groups);
     this.focus = new Focus(store, this.search, this.highlight);
@@ -352,8 +352,9 @@ function handle(app) {
 }
 
 async function main() {
-  keepPristine();
-  const app = new App(await readStore(document));
+  const [store] = await Promise.all([readStore(document), keepPristine()]);
+  for (const element of document.querySelectorAll("script.ku-data")) element.remove();
+  const app = new App(store);
   app.start();
   Object.assign(/** @type {any} */ (window).__ku, handle(app), { ready: true, readyAt: performance.now() });
 }

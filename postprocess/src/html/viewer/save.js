@@ -5,8 +5,9 @@
 /** The page as it came. */
 let pristine = document.documentElement;
 
-/** Keeps the page as it is, before anything is read or drawn: the texts are shared, so this costs next to nothing. */
-function keepPristine() {
+/** Keeps the page as it came, once it is there and before anything is drawn: the texts are shared, so this costs next to nothing. */
+async function keepPristine() {
+  while (document.readyState === "loading") await new Promise((done) => document.addEventListener("DOMContentLoaded", done, { once: true }));
   pristine = /** @type {HTMLElement} */ (document.documentElement.cloneNode(true));
 }
 
@@ -52,7 +53,7 @@ function copyOf(app) {
   const added = /** @type {HTMLElement} */ (pristine.querySelector("#ku-added"));
   const json = JSON.stringify({ address: addressOf(app), ...addedTo(app) });
   added.textContent = json.replaceAll("<", "\\u003c");
-  return new Blob(["<!doctype html>\n", pristine.outerHTML, "\n"], { type: "text/html" });
+  return new Blob(["<!doctype html>\n", pristine.outerHTML], { type: "text/html" });
 }
 
 /** @param {App} app */
