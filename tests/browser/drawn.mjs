@@ -217,6 +217,15 @@ export const drawn = {
     const both = await colored("CPU", 1);
     assert.ok(both > 0 && both < all[1], `${both} of ${all[1]}`);
     assert.equal(await colored("CPU", 0), 0);
+    // And only what lies there is counted, now and when the rows change.
+    const found = () => ask(page, () => __ku.search());
+    const lit = await found();
+    assert.ok(lit.count === 300 && lit.text.startsWith("Matches on highlighted rows: 300, total"), lit.text);
+    await click(label("worker.1002"));
+    assert.equal((await found()).count, 600);
+    await click(label("worker.1001"), { button: "right" });
+    const every = await found();
+    assert.ok(every.count === 1200 && every.text.startsWith("Matches: 1,200, total"), every.text);
     return { all, both };
   },
 

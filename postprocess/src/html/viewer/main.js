@@ -16,8 +16,8 @@ class App {
     this.chains = new Chains(store, this.groups, this.wakeups);
     this.marks = laneOfKind(store, kinds, Kind.MARK);
     this.view = new View(store, this.groups[0].exec);
-    this.search = new Search(store);
     this.highlight = new LitRows(this.groups);
+    this.search = new Search(store, this.highlight);
     this.focus = new Focus(store, this.search, this.highlight);
     this.layers = new Layers(this);
     this.picture = new Picture(this, byId("base"));
@@ -265,6 +265,7 @@ class App {
   highlightRow(group, row, alike) {
     if (alike) this.highlight.toggleAlike(group, row);
     else this.highlight.toggle(group, row);
+    this.search.highlightChanged();
     this.view.layOut(this.groups);
     this.viewChanged();
   }
