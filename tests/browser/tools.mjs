@@ -252,6 +252,18 @@ export const tools = {
     return { bytes: files[0].length };
   },
 
+  async kept(page, { notes: [{ text, span }], views }) {
+    assert.deepEqual(await ask(page, () => __ku.views()), views);
+    const notes = await ask(page, () => __ku.notes());
+    assert.deepEqual(notes.map((note) => note.text), [text]);
+    const { start, dur, cpu, pid, event } = await ask(page, (i) => __ku.span(i), notes[0].i);
+    assert.deepEqual([start, dur, cpu, pid, event], span);
+    await page.keyboard.press("n");
+    await settle(page);
+    assert.equal((await ask(page, () => __ku.bubbles())).length, 1, "the note stands nowhere");
+    return { notes: notes.length };
+  },
+
   async views(page) {
     const width = (v) => v.t1 - v.t0;
     const press = async (...keys) => {

@@ -101,6 +101,7 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
         chunks: data.chunks(CHUNK_BYTES).map(|c| STANDARD.encode(c)).collect(),
         style: include_str!("viewer/style.css"),
         scripts: &SCRIPTS,
+        added: escaped_json(&spans.meta.added),
     };
     page.write_into(out).map_err(Error::Write)
 }
@@ -122,6 +123,7 @@ struct Page<'a> {
     chunks: Vec<String>,
     style: &'static str,
     scripts: &'static [(&'static str, &'static str)],
+    added: String,
 }
 
 /// JSON that holds no `<`, so that nothing in it can end its script element or open a comment.

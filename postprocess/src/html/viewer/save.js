@@ -31,7 +31,7 @@ function fileName(app, ending) {
 }
 
 /** What was added to the page and is in no address. @param {App} app */
-const addedTo = (app) => ({ views: app.views.list(), notes: app.notes.all });
+const addedTo = (app) => ({ views: app.views.list(), notes: app.notes.list() });
 
 /** Takes over what a copy of the page, or this page before it was loaded anew, had been given. @param {App} app @param {any} added */
 function takeAdded(app, added) {
@@ -42,9 +42,9 @@ function takeAdded(app, added) {
 /** What a saved copy brought along. @returns {any} */
 function broughtAlong() {
   try {
-    return JSON.parse(pristine.querySelector("#ku-added")?.textContent || "{}");
+    return JSON.parse(pristine.querySelector("#ku-added")?.textContent || "null");
   } catch {
-    return {};
+    return null;
   }
 }
 
