@@ -229,6 +229,29 @@ export const drawn = {
     return { all, both };
   },
 
+  async tags(page) {
+    const { begin } = await ask(page, () => __ku.view());
+    await ask(page, (t) => __ku.show(t, t + 40_000), begin);
+    const tags = async (state) => {
+      await page.locator("#layer-names").click();
+      await settle(page);
+      assert.equal(await page.locator("#layer-names").textContent(), `Names: ${state}`);
+      return ask(page, () => __ku.drawn().tags.map((i) => __ku.span(i)));
+    };
+    const threads = await tags("threads");
+    assert.deepEqual(threads.map((s) => s.name).sort(), ["worker.1000", "worker.1001", "worker.1002", "worker.1003"]);
+    const starts = await ask(page, () => __ku.app.groups[0].exec.ids.length && [0, 1, 2, 3].map((row) => {
+      const { ids, first } = __ku.app.groups[0].exec;
+      return [...ids.subarray(first[row], first[row + 1])].map((i) => __ku.span(i)).find((s) => s.name.startsWith("worker")).start;
+    }));
+    // The first of a thread, or the longest of those that share its pixel.
+    for (const { cpu, start } of threads) assert.ok(start >= starts[cpu] && start < starts[cpu] + 1500, `CPU ${cpu}: ${start}, first ${starts[cpu]}`);
+    const all = await tags("all");
+    assert.ok(all.length > threads.length && new Set(all.map((s) => s.event)).size > 1, `${all.length} tags`);
+    assert.deepEqual(await tags("inside"), []);
+    return { threads: threads.length, all: all.length };
+  },
+
   async columns(page) {
     return ask(page, async () => {
       let seed = 7;

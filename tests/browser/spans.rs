@@ -114,6 +114,7 @@ on_a_workload! {
     a_measured_range_is_summed_up_by_name_cpu_and_thread: "totals",
     the_address_of_the_page_holds_what_is_in_sight: "address",
     a_group_shows_all_its_rows_those_highlighted_or_none: "highlight",
+    names_stand_above_spans_that_have_no_room_for_them: "tags",
     columns_take_whatever_their_groups_hold: "columns",
     long_spans_are_found_among_many_that_overlap: "reach",
     every_theme_is_legible_and_the_look_outlives_the_page: "look",

@@ -184,14 +184,21 @@ class App {
 
   /** Zooms to the selected span, else to the measured range. */
   fitSelection() {
-    const { store, selected, measured, view } = this;
-    this.views.remember();
-    if (selected >= 0) {
-      const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
-      view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
-    } else if (measured) {
-      view.show(measured.from, measured.to);
+    const { store, selected, view } = this;
+    if (selected < 0) {
+      this.fitMeasured();
+      return;
     }
+    this.views.remember();
+    const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
+    view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
+    this.viewChanged();
+  }
+
+  fitMeasured() {
+    if (!this.measured) return;
+    this.views.remember();
+    this.view.show(this.measured.from, this.measured.to);
     this.viewChanged();
   }
 
