@@ -467,7 +467,7 @@ const context = await chromium.launchPersistentContext(profile, {
   executablePath: process.env.CHROMIUM, args: FLAGS, viewport: { width: 1600, height: 900 },
 });
 try {
-  const page = await context.newPage();
+  const page = Object.assign(await context.newPage(), { launched: { chromium, flags: FLAGS } });
   const url = pathToFileURL(resolve(file)).href;
   const { folder } = JSON.parse(expected);
   /** The page itself, those that the scenario opens, and what the page has made itself: its workers. */
