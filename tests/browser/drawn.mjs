@@ -229,6 +229,34 @@ export const drawn = {
     return { all, both };
   },
 
+  async arcs(page) {
+    const drawnNow = () => ask(page, () => __ku.app.overlay.arcs.drawn.map((arc) => ({ ...arc, event: __ku.span(arc.i).event })));
+    const events = async () => (await drawnNow()).map((arc) => arc.event).sort();
+    /** Three quarters of the way along an arc there is ink, and the arc is found. */
+    const found = async (event) => {
+      const { i, x0, x1, y0, y1 } = (await drawnNow()).find((arc) => arc.event === event);
+      const rows = await rowsOf(page, "CPU");
+      assert.ok(Math.abs(y0 - rows[0].y - rows[0].h / 2) < 1 && Math.abs(y1 - rows[1].y - rows[1].h / 2) < 1, "the ends are not on their rows");
+      const [x, y] = [x0 / 16 + (15 * x1) / 16, (7 * y0) / 16 + (9 * y1) / 16];
+      assert.equal((await ask(page, (at) => __ku.hit(...at), [x, y]))?.i, i, `nothing at ${x}, ${y}`);
+      assert.ok((await column(page, "overlay", x, y - 5, y + 5)).some((color) => color !== ""), `no ink at ${x}, ${y}`);
+    };
+    assert.deepEqual(await events(), [-3]);
+    await found(-3);
+    await page.keyboard.press("i");
+    await settle(page);
+    assert.deepEqual(await events(), [-3, -7]);
+    await found(-7);
+    await page.keyboard.press("u");
+    await settle(page);
+    assert.deepEqual(await events(), [-7]);
+    const legend = await page.locator("#legend span").allTextContents();
+    assert.deepEqual(legend, ["idle", "wakeup", "IPI"]);
+    await page.keyboard.press("l");
+    assert.ok(await page.locator("#legend").isHidden(), "L does not hide the legend");
+    return {};
+  },
+
   async tags(page) {
     const { begin } = await ask(page, () => __ku.view());
     await ask(page, (t) => __ku.show(t, t + 40_000), begin);

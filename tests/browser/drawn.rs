@@ -145,6 +145,18 @@ fn a_wave_leaves_low_power_and_recording_itself_is_drawn_from_near() {
 }
 
 #[test]
+fn arcs_lead_from_who_wakes_or_interrupts_to_whom_and_the_legend_tells_them_apart() {
+    let mut made = Made::default();
+    for cpu in 0..2 {
+        made.add(Span { cpu, event: 0x10000, dur: 100_000, ..Span::default() }, "-idle-");
+    }
+    let arc = Span { start: 20_000, dur: 30_000, arg: 1, ..Span::default() };
+    made.add(Span { event: -3, ret: 7, ..arc }, "-wakeup-");
+    made.add(Span { event: -7, start: 60_000, ..arc }, "-ipi-");
+    run_on("arcs", &made.done(), &json!({}));
+}
+
+#[test]
 fn rows_of_which_nothing_is_in_sight_hide() {
     let mut made = Made::default();
     for k in 0..120i32 {
