@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Pages made for one question each.
 
-use postprocess::span::{Meta, Span, Spans};
+use std::fs;
+use std::path::Path;
+
+use kutrace_tests::chromium::in_firefox;
+use postprocess::span::{build, Meta, Span, Spans};
+use postprocess::{html, raw};
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -123,6 +128,19 @@ fn a_trace_with_losses_says_so_above_the_picture() {
     spans.meta.lost = 4321;
     spans.meta.quality = vec!["2 blocks are damaged".into()];
     run_on("open", &spans, &json!({ "spans": spans.spans.len(), "banner": ["4,321", "2 blocks are damaged"] }));
+}
+
+/// What a page must do in any browser of our time, seen in another one.
+#[test]
+fn a_page_opens_and_answers_in_firefox_too() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
+    let (spans, _) = build(raw::decode(&fs::read(sample).unwrap()).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("t.html");
+    html::render(&spans, &mut fs::File::create(&page).unwrap()).unwrap();
+    let mut expected = expectations(&spans);
+    expected["search"] = expected["searches"][1].clone();
+    in_firefox(&page, &expected);
 }
 
 #[test]
