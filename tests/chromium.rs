@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A page in a headless Chromium: one scenario of `browser/drive.mjs` on one page.
+//! A page in a headless Chromium, one scenario of `browser/drive.mjs`; or in Firefox, with `browser/firefox.mjs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 const BROWSER: &str = "/usr/bin/chromium-headless-shell";
+const FIREFOX: &str = "/usr/bin/firefox-esr";
 
 /// Runs `scenario` on the page, with what it is to expect; answers what the scenario does.
 ///
@@ -16,16 +17,32 @@ const BROWSER: &str = "/usr/bin/chromium-headless-shell";
 /// With the first thing that is not as it should be, or if the browser or its driver are not there.
 pub fn run(scenario: &str, page: &Path, expected: &Value) -> Value {
     assert!(Path::new(BROWSER).exists(), "{BROWSER} is missing: apt-get install chromium-headless-shell");
-    let out = Command::new("node")
-        .arg(source().join("drive.mjs"))
-        .args([scenario, page.to_str().unwrap(), &expected.to_string()])
-        .env("PLAYWRIGHT", packages().join("playwright-core/index.mjs"))
-        .env("CHROMIUM", BROWSER)
-        .output()
-        .expect("node runs: apt-get install nodejs npm");
+    let mut node = Command::new("node");
+    node.arg(source().join("drive.mjs")).args([scenario, page.to_str().unwrap(), &expected.to_string()]);
+    answer(node.env("CHROMIUM", BROWSER), scenario, page)
+}
+
+/// Opens and uses the page in Debian's Firefox, as `browser/firefox.mjs` says; `expected` has the number of spans, a
+/// search with its count, and spans that are to be hit.
+///
+/// # Panics
+/// As [`run`].
+pub fn in_firefox(page: &Path, expected: &Value) -> Value {
+    assert!(Path::new(FIREFOX).exists(), "{FIREFOX} is missing: apt-get install firefox-esr");
+    let mut node = Command::new("node");
+    node.arg(source().join("firefox.mjs"))
+        .args([page.to_str().unwrap(), &expected.to_string()])
+        .env("FIREFOX", FIREFOX);
+    answer(&mut node, "firefox", page)
+}
+
+/// What a driver answers about a page.
+fn answer(node: &mut Command, what: &str, page: &Path) -> Value {
+    let out = node.env("PLAYWRIGHT", packages().join("playwright-core/index.mjs")).output();
+    let out = out.expect("node runs: apt-get install nodejs npm");
     let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{scenario} on {}:\n{stdout}{stderr}", page.display());
-    eprintln!("{scenario}: {}", stdout.trim());
+    assert!(out.status.success(), "{what} on {}:\n{stdout}{stderr}", page.display());
+    eprintln!("{what}: {}", stdout.trim());
     serde_json::from_str(&stdout).expect("the driver answers JSON")
 }
 

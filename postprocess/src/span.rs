@@ -103,6 +103,9 @@ pub struct Meta {
     pub quality: Vec<String>,
     /// Views that the original's viewer saved.
     pub saved_views: Vec<SavedView>,
+    /// Notes and views that were added to a page of ours, as its element `ku-added` has them; null for none.
+    #[serde(default)]
+    pub added: serde_json::Value,
 }
 
 /// A view that the original's viewer saved: its name, as HTML, and its state.

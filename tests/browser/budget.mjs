@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a page costs at its size: opening it, moving in it, searching it, its memory. Times in ms, medians or 95 of 100.
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const rounded = (value) => Math.round(value * 10) / 10;
 const p95 = (list) => rounded(list.sort((a, b) => a - b)[Math.floor(list.length * 0.95)]);
 const median = (list) => rounded(list.sort((a, b) => a - b)[list.length >> 1]);
 
-/** Bytes that each process of this browser's pages has for itself. */
-function rendererBytes() {
+/** Bytes that each page of a browser has for itself, by the number of the browser's process. */
+function rendererBytes(browser) {
   const parents = new Map();
   const renderers = [];
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -20,20 +23,44 @@ function rendererBytes() {
       // It has ended meanwhile.
     }
   }
-  const ours = (pid) => pid === process.pid || (parents.has(pid) && ours(parents.get(pid)));
+  const ours = (pid) => pid === browser || (parents.has(pid) && ours(parents.get(pid)));
   const bytes = (pid) => /RssAnon:\s*(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1] * 1024;
   return renderers.filter(ours).map(bytes);
 }
 
-/** Bytes that the page's process holds, once what is not needed is gone. */
+/**
+ * Bytes that the page's process holds, once what is not needed is gone: in a browser that nobody watched while it opened
+ * the page, for one that is watched keeps the file's text for the debugger.
+ */
 async function bytesOf(page) {
-  const session = await page.context().newCDPSession(page);
-  for (let i = 0; i < 3; i++) {
-    await session.send("HeapProfiler.collectGarbage");
-    await page.waitForTimeout(500);
+  const { chromium, flags } = page.launched;
+  const profile = mkdtempSync(join(tmpdir(), "kutrace-memory-"));
+  const own = [...flags, "--remote-debugging-port=0", "--window-size=1600,900", `--user-data-dir=${profile}`];
+  const child = spawn(process.env.CHROMIUM, [...own, page.url().split("#")[0]], { stdio: ["ignore", "ignore", "pipe"] });
+  try {
+    const address = await new Promise((found) => {
+      let text = "";
+      child.stderr.on("data", (part) => {
+        text += part;
+        const [, url] = /listening on (ws:\S+)/.exec(text) ?? [];
+        if (url) found(url);
+      });
+    });
+    await page.waitForTimeout(4 * (await ask(page, () => window.__painted)) + 2000);
+    const other = (await (await chromium.connectOverCDP(address)).contexts()[0].pages())[0];
+    await other.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
+    const session = await other.context().newCDPSession(other);
+    for (let i = 0; i < 3; i++) {
+      await session.send("HeapProfiler.collectGarbage");
+      await other.waitForTimeout(500);
+    }
+    // A browser may keep a process in reserve, smaller than that of a page.
+    return Math.max(...rendererBytes(child.pid));
+  } finally {
+    child.kill();
+    await new Promise((done) => child.once("exit", done));
+    rmSync(profile, { recursive: true, force: true });
   }
-  // A browser may keep a process in reserve, smaller than that of a page.
-  return Math.max(...rendererBytes());
 }
 
 /** Times of drawing a list of ranges, each until its pixels are there. */

@@ -217,7 +217,114 @@ export const drawn = {
     const both = await colored("CPU", 1);
     assert.ok(both > 0 && both < all[1], `${both} of ${all[1]}`);
     assert.equal(await colored("CPU", 0), 0);
+    // And only what lies there is counted, now and when the rows change.
+    const found = () => ask(page, () => __ku.search());
+    const lit = await found();
+    assert.ok(lit.count === 300 && lit.text.startsWith("Matches on highlighted rows: 300, total"), lit.text);
+    await click(label("worker.1002"));
+    assert.equal((await found()).count, 600);
+    await click(label("worker.1001"), { button: "right" });
+    const every = await found();
+    assert.ok(every.count === 1200 && every.text.startsWith("Matches: 1,200, total"), every.text);
     return { all, both };
+  },
+
+  async arcs(page) {
+    const drawnNow = () => ask(page, () => __ku.app.overlay.arcs.drawn.map((arc) => ({ ...arc, event: __ku.span(arc.i).event })));
+    const events = async () => (await drawnNow()).map((arc) => arc.event).sort();
+    /** Three quarters of the way along an arc there is ink, and the arc is found. */
+    const found = async (event) => {
+      const { i, x0, x1, y0, y1 } = (await drawnNow()).find((arc) => arc.event === event);
+      const rows = await rowsOf(page, "CPU");
+      assert.ok(Math.abs(y0 - rows[0].y - rows[0].h / 2) < 1 && Math.abs(y1 - rows[1].y - rows[1].h / 2) < 1, "the ends are not on their rows");
+      const [x, y] = [x0 / 16 + (15 * x1) / 16, (7 * y0) / 16 + (9 * y1) / 16];
+      assert.equal((await ask(page, (at) => __ku.hit(...at), [x, y]))?.i, i, `nothing at ${x}, ${y}`);
+      assert.ok((await column(page, "overlay", x, y - 5, y + 5)).some((color) => color !== ""), `no ink at ${x}, ${y}`);
+    };
+    assert.deepEqual(await events(), [-3]);
+    await found(-3);
+    await page.keyboard.press("i");
+    await settle(page);
+    assert.deepEqual(await events(), [-3, -7]);
+    await found(-7);
+    await page.keyboard.press("u");
+    await settle(page);
+    assert.deepEqual(await events(), [-7]);
+    const legend = await page.locator("#legend span").allTextContents();
+    assert.deepEqual(legend, ["idle", "wakeup", "IPI"]);
+    await page.keyboard.press("l");
+    assert.ok(await page.locator("#legend").isHidden(), "L does not hide the legend");
+    return {};
+  },
+
+  async tags(page) {
+    const { begin } = await ask(page, () => __ku.view());
+    await ask(page, (t) => __ku.show(t, t + 40_000), begin);
+    const tags = async (state) => {
+      await page.locator("#layer-names").click();
+      await settle(page);
+      assert.equal(await page.locator("#layer-names").textContent(), `Names: ${state}`);
+      return ask(page, () => __ku.drawn().tags.map((i) => __ku.span(i)));
+    };
+    const threads = await tags("threads");
+    assert.deepEqual(threads.map((s) => s.name).sort(), ["worker.1000", "worker.1001", "worker.1002", "worker.1003"]);
+    const starts = await ask(page, () => __ku.app.groups[0].exec.ids.length && [0, 1, 2, 3].map((row) => {
+      const { ids, first } = __ku.app.groups[0].exec;
+      return [...ids.subarray(first[row], first[row + 1])].map((i) => __ku.span(i)).find((s) => s.name.startsWith("worker")).start;
+    }));
+    // The first of a thread, or the longest of those that share its pixel.
+    for (const { cpu, start } of threads) assert.ok(start >= starts[cpu] && start < starts[cpu] + 1500, `CPU ${cpu}: ${start}, first ${starts[cpu]}`);
+    const all = await tags("all");
+    assert.ok(all.length > threads.length && new Set(all.map((s) => s.event)).size > 1, `${all.length} tags`);
+    assert.deepEqual(await tags("inside"), []);
+    return { threads: threads.length, all: all.length };
+  },
+
+  async columns(page) {
+    return ask(page, async () => {
+      let seed = 7;
+      const random = (most) => (seed = (seed * 16807) % 2147483647) % most;
+      // As postprocess/src/html/pack.rs stores them.
+      const packed = async (list, width, sums) => {
+        const escape = 2 ** (8 * width) - 1;
+        const wides = list.filter((v) => v < 0 || v >= escape);
+        const bytes = new Uint8Array(list.length * width + 8 * wides.length);
+        list.forEach((v, i) => {
+          for (let plane = 0; plane < width; plane++) bytes[plane * list.length + i] = Math.floor((wides.includes(v) ? escape : v) / 256 ** plane) % 256;
+        });
+        wides.forEach((v, k) => new DataView(bytes.buffer).setBigInt64(list.length * width + 8 * k, BigInt(v), true));
+        const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+        const piece = new Uint8Array(await new Response(stream).arrayBuffer());
+        return unpackPart({ pieces: [piece], width, wide: wides.length, rows: list.length, sums });
+      };
+      const groups = [[0, 0], [1, 254], [-1, 3], [-1, 200], [300, 5], [-129, 7], [65535, 1], [-1, 40000], [2 ** 32 - 1, 0], [2 ** 40, -5], [255, 0]];
+      const lists = groups.map(([one, other]) => Array.from({ length: 50 }, () => (random(3) ? one : other)));
+      const sorts = [];
+      for (const [g, list] of lists.entries()) {
+        for (const width of [1, 2, 4]) {
+          const values = await packed(list, width, false);
+          const is = values.length > 0 ? [...values] : list.map(() => 0);
+          if (is.join() !== list.join()) throw new Error(`${width}: ${is}, not ${list}`);
+          const sum = await packed(list, width, true);
+          const added = list.map((_, i) => list.slice(0, i + 1).reduce((a, b) => a + b));
+          if ((sum.length > 0 ? [...sum] : list.map(() => 0)).join() !== added.join()) throw new Error(`sums ${sum}`);
+          // Any two groups of a column, in this order.
+          for (const after of lists) {
+            const next = await packed(after, width, false);
+            const first = new values.constructor(100);
+            first.set(values);
+            const column = withRoomFor(first, next);
+            column.set(next, 50);
+            if ([...column].join() !== [...list, ...after].join()) throw new Error(`${[...column]}, not ${[list, after]}`);
+          }
+          if (width === 1) sorts[g] = values.constructor.name;
+        }
+      }
+      if (await packed([1, 2], 1, false).then((v) => v.constructor.name) !== "Uint8Array") throw new Error("small values take more than a byte");
+      const cut = await unpackPart({ pieces: [new Uint8Array([1, 2, 3])], width: 1, wide: 0, rows: 5, sums: false });
+      if (cut !== null) throw new Error("damage is not seen");
+      return { sorts };
+    });
   },
 
   async hiding(page) {

@@ -6,7 +6,7 @@ use postprocess::span::{build, json, Meta, Span, Spans};
 use serde_json::json;
 
 use crate::drive::run_on;
-use crate::made::{workload, Made};
+use crate::spans::{workload, Made};
 
 /// Event text, written in any order; times in units of 10 ns.
 struct Text(Vec<(i64, String)>);
@@ -145,8 +145,15 @@ fn a_wave_leaves_low_power_and_recording_itself_is_drawn_from_near() {
 }
 
 #[test]
-fn a_group_shows_all_its_rows_those_highlighted_or_none() {
-    run_on("highlight", &workload(300), &json!({}));
+fn arcs_lead_from_who_wakes_or_interrupts_to_whom_and_the_legend_tells_them_apart() {
+    let mut made = Made::default();
+    for cpu in 0..2 {
+        made.add(Span { cpu, event: 0x10000, dur: 100_000, ..Span::default() }, "-idle-");
+    }
+    let arc = Span { start: 20_000, dur: 30_000, arg: 1, ..Span::default() };
+    made.add(Span { event: -3, ret: 7, ..arc }, "-wakeup-");
+    made.add(Span { event: -7, start: 60_000, ..arc }, "-ipi-");
+    run_on("arcs", &made.done(), &json!({}));
 }
 
 #[test]
@@ -175,11 +182,6 @@ fn a_wait_ends_in_the_letter_of_its_reason_in_morse_code() {
 #[test]
 fn dots_say_where_a_pixel_hides_several_spans() {
     run_on("dots", &workload(3000), &json!({}));
-}
-
-#[test]
-fn long_spans_are_found_among_many_that_overlap() {
-    run_on("reach", &workload(300), &json!({}));
 }
 
 #[test]

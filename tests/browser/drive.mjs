@@ -110,6 +110,7 @@ const scenarios = {
       await press("Enter");
       await press("Enter");
       assert.equal((await ask(page, () => __ku.search())).current, 1);
+      assert.deepEqual(await ask(page, () => [...document.querySelectorAll("#patterns option")].map((o) => o.value)), ["page_fault"]);
       await press("Shift+Enter");
       assert.equal((await ask(page, () => __ku.search())).current, 0);
       const selected = await ask(page, () => __ku.selected());
@@ -404,6 +405,21 @@ const scenarios = {
     await page.keyboard.up("Alt");
     await settle(page);
     assert.equal(await first(), was - 300, "Alt and the wheel do not scroll");
+    // As others have it, if one wants: the wheel scrolls, with Ctrl it zooms.
+    await page.locator("nav").getByText("Look").click();
+    await page.selectOption("#look-wheel", "rows");
+    await page.keyboard.press("Escape");
+    const range = await view(page);
+    await page.mouse.move(box.x + 200, box.y + 200);
+    await page.mouse.wheel(0, -100);
+    await settle(page);
+    assert.equal(await first(), was - 200, "the wheel does not scroll");
+    assert.deepEqual(await view(page), range);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -100);
+    await page.keyboard.up("Control");
+    await settle(page);
+    assert.ok((await view(page)).t1 - (await view(page)).t0 < range.t1 - range.t0, "Ctrl and the wheel do not zoom");
     return {};
   },
 
@@ -451,7 +467,7 @@ const context = await chromium.launchPersistentContext(profile, {
   executablePath: process.env.CHROMIUM, args: FLAGS, viewport: { width: 1600, height: 900 },
 });
 try {
-  const page = await context.newPage();
+  const page = Object.assign(await context.newPage(), { launched: { chromium, flags: FLAGS } });
   const url = pathToFileURL(resolve(file)).href;
   const { folder } = JSON.parse(expected);
   /** The page itself, those that the scenario opens, and what the page has made itself: its workers. */

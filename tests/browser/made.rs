@@ -1,101 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Pages made for one question each.
 
-use postprocess::span::{json, Meta, Span, Spans};
+use std::fs;
+use std::path::Path;
+
+use kutrace_tests::chromium::in_firefox;
+use postprocess::span::{build, Meta, Span, Spans};
+use postprocess::{html, raw};
 use serde_json::json;
 
 use crate::drive::run_on;
+use crate::spans::{expectations, workload, Made};
 
 const HOSTILE: &str = "</script><img src=x onerror=window.broken=1>";
-
-/// Collects spans, giving every name one number.
-#[derive(Default)]
-pub struct Made(pub Spans);
-
-impl Made {
-    pub fn add(&mut self, span: Span, name: &str) {
-        let names = &mut self.0.names;
-        let place = names.iter().position(|n| n == name).unwrap_or_else(|| {
-            names.push(name.to_string());
-            names.len() - 1
-        });
-        self.0.spans.push(Span { name: place as u32, ..span });
-    }
-
-    pub fn done(mut self) -> Spans {
-        json::order(&mut self.0.spans);
-        self.0
-    }
-}
-
-/// Four CPUs that each read, fault, idle and are interrupted, `rounds` times, in threads that wait and wake each other.
-pub fn workload(rounds: i64) -> Spans {
-    let mut made = Made::default();
-    made.0.meta = Meta { title: "workload".into(), tracebase: "2026-01-02_03:04:00".into(), ..Meta::default() };
-    made.0.meta.flags = 0x80;
-    for cpu in 0..4i32 {
-        let pid = 1000 + cpu;
-        let mut at = 6_000_000_000 + i64::from(cpu) * 7;
-        for round in 0..rounds {
-            let execution: [(i32, i32, i64, &str); 7] = [
-                (0x10000 + pid, pid, 300, "worker"),
-                (0x800, pid, 41, "read"),
-                (0x10000 + pid, pid, 23, "worker"),
-                (0x40e, pid, 87, "page_fault"),
-                (0x9ff, pid, 12, "-sched-"),
-                (0x10000, 0, 500 + round % 40, "-idle-"),
-                (0x5ec, 0, 9, "local_timer_vector"),
-            ];
-            let wait = Span { cpu: -1, pid, event: 0x303, start: at + 463, dur: 509, ..Span::default() };
-            made.add(wait, "wait_disk");
-            let other = (cpu + 1) % 4;
-            let arc = Span { cpu, pid, event: -3, start: at + 310, dur: 400, arg: other.into(), ..Span::default() };
-            made.add(Span { ret: i64::from(1000 + other), ..arc }, "-wakeup-");
-            if round % 50 == 0 {
-                made.add(Span { cpu, pid, event: 0x20a, start: at + 5, dur: 1, ..Span::default() }, "mark_a=hello");
-            }
-            for (event, pid, dur, name) in execution {
-                let ret = if round % 3 == 0 { 65_534 } else { 5 };
-                let name = if name == "worker" { format!("worker.{pid}") } else { name.to_string() };
-                made.add(Span { cpu, pid, event, start: at, dur, arg: 3, ret, ipc: 5, ..Span::default() }, &name);
-                at += dur;
-            }
-        }
-    }
-    made.done()
-}
-
-/// What `drive.mjs` compares a page with: searches and hits.
-pub fn expectations(spans: &Spans) -> serde_json::Value {
-    let searched = |s: &&Span| !matches!(s.event, 0x20e | 0x20f);
-    let count = |matches: &dyn Fn(&str, i64) -> bool| {
-        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name as usize], s.dur));
-        found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur))
-    };
-    let search = |pattern: &str, [least, most]: [&str; 2], invert: bool, (n, total): (u64, i64)| json!({ "pattern": pattern, "least": least, "most": most, "invert": invert, "count": n, "total": total });
-    let tame = |name: &str| !name.starts_with('-');
-    let searches = [
-        search("read", ["", ""], false, count(&|name, _| tame(name) && name.contains("read"))),
-        search("^page_fault$", ["", ""], false, count(&|name, _| name == "page_fault")),
-        search("^-sched-", ["", ""], false, count(&|name, _| name.starts_with("-sched-"))),
-        search(".", ["", ""], false, count(&|name, _| tame(name) && !name.is_empty())),
-        search("no such name", ["", ""], false, (0, 0)),
-        search("read", ["", ""], true, count(&|name, _| tame(name) && !name.contains("read"))),
-        search("", ["410 ns", ".87"], false, count(&|name, dur| tame(name) && (41..=87).contains(&dur))),
-        search("a", ["", "0.0009ms"], false, count(&|name, dur| tame(name) && name.contains('a') && dur <= 90)),
-    ];
-    let executed = |s: &&Span| s.cpu >= 0 && s.dur > 0 && (0x400..=0xfff).contains(&s.event);
-    let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
-    let hits = spans.spans.iter().filter(executed).step_by(step).map(|s| {
-        json!({ "start": s.start, "dur": s.dur, "cpu": s.cpu, "pid": s.pid, "event": s.event, "arg": s.arg,
-            "ret": s.ret, "name": spans.names[s.name as usize] })
-    });
-    json!({
-        "spans": spans.spans.len(),
-        "searches": searches,
-        "hits": hits.collect::<Vec<_>>(),
-    })
-}
 
 #[test]
 fn a_page_opens_without_network_console_or_violation_and_then_rests() {
@@ -106,16 +23,6 @@ fn a_page_opens_without_network_console_or_violation_and_then_rests() {
 fn a_browser_without_base64_and_workers_for_files_opens_a_page_too() {
     let spans = workload(300);
     run_on("open", &spans, &json!({ "spans": spans.spans.len(), "older": true }));
-}
-
-#[test]
-fn the_wheel_zooms_at_the_pointer_down_to_one_entry() {
-    run_on("wheel", &workload(300), &json!({}));
-}
-
-#[test]
-fn the_keyboard_reaches_everything() {
-    run_on("keys", &workload(300), &json!({}));
 }
 
 #[test]
@@ -131,27 +38,12 @@ fn a_point_of_the_picture_answers_with_the_span_drawn_there() {
 }
 
 #[test]
-fn idle_is_a_line_user_execution_a_band_and_the_kernel_fills_its_row() {
-    run_on("picture", &workload(300), &json!({}));
-}
-
-#[test]
 fn low_power_is_dashed_wherever_it_began() {
     let mut made = Made::default();
     let span = Span { event: 0x10000, arg: 1, dur: 1_000_000, ..Span::default() };
     made.add(span, "-idlelp-");
     let views: Vec<_> = (0..12).map(|k| [k * 10_007, k * 10_007 + 5_000 + k]).collect();
     run_on("dashes", &made.done(), &json!({ "spans": views }));
-}
-
-#[test]
-fn clicks_drags_and_labels_do_what_they_promise() {
-    run_on("pointer", &workload(300), &json!({}));
-}
-
-#[test]
-fn a_measured_range_is_summed_up_by_name_cpu_and_thread() {
-    run_on("totals", &workload(300), &json!({}));
 }
 
 /// Interrupt `disk` wakes `a`, whose `write` wakes `b` out of the bottom half at its end.
@@ -203,11 +95,6 @@ fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
 }
 
 #[test]
-fn the_address_of_the_page_holds_what_is_in_sight() {
-    run_on("address", &workload(300), &json!({}));
-}
-
-#[test]
 fn more_rows_than_fit_scroll() {
     let mut made = Made::default();
     for cpu in 0..300 {
@@ -241,6 +128,19 @@ fn a_trace_with_losses_says_so_above_the_picture() {
     spans.meta.lost = 4321;
     spans.meta.quality = vec!["2 blocks are damaged".into()];
     run_on("open", &spans, &json!({ "spans": spans.spans.len(), "banner": ["4,321", "2 blocks are damaged"] }));
+}
+
+/// What a page must do in any browser of our time, seen in another one.
+#[test]
+fn a_page_opens_and_answers_in_firefox_too() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
+    let (spans, _) = build(raw::decode(&fs::read(sample).unwrap()).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("t.html");
+    html::render(&spans, &mut fs::File::create(&page).unwrap()).unwrap();
+    let mut expected = expectations(&spans);
+    expected["search"] = expected["searches"][1].clone();
+    in_firefox(&page, &expected);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use kutrace_tests::chromium::run;
 use postprocess::span::json;
 
-use crate::made::expectations;
+use crate::spans::expectations;
 
 /// The page under test; nothing if none was named and the demo has not run.
 fn page() -> Option<PathBuf> {

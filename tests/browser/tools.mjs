@@ -124,7 +124,15 @@ export const tools = {
     await rest(page);
     await page.reload();
     await ready(page);
-    assert.deepEqual(await look(), { theme: "auto", colors: "safe", text: "100", aspect: "2:1", fade: "yes", used: "light" });
+    assert.deepEqual(await look(), { theme: "auto", colors: "safe", text: "100", aspect: "2:1", fade: "yes", grid: "yes", wheel: "zoom", used: "light" });
+    const lines = () => ask(page, () => {
+      const { picture, palette } = __ku.app;
+      return picture.backLine.filter((color) => color === palette.grid).length;
+    });
+    const gridded = await lines();
+    await page.keyboard.press("g");
+    await settle(page);
+    assert.ok(gridded > 3 && (await lines()) === 0, `${gridded} grid lines, then ${await lines()}`);
     // Pointing still finds what is drawn when everything is larger.
     for (let i = 0; i < 4; i++) await page.keyboard.press(">");
     await page.keyboard.press("k");
@@ -250,6 +258,18 @@ export const tools = {
     const { t0, t1 } = await view(page);
     assert.ok(t0 < span.hit.start && t1 > span.hit.start && t1 - t0 < 4000, "a saved view is lost in the copy");
     return { bytes: files[0].length };
+  },
+
+  async kept(page, { notes: [{ text, span }], views }) {
+    assert.deepEqual(await ask(page, () => __ku.views()), views);
+    const notes = await ask(page, () => __ku.notes());
+    assert.deepEqual(notes.map((note) => note.text), [text]);
+    const { start, dur, cpu, pid, event } = await ask(page, (i) => __ku.span(i), notes[0].i);
+    assert.deepEqual([start, dur, cpu, pid, event], span);
+    await page.keyboard.press("n");
+    await settle(page);
+    assert.equal((await ask(page, () => __ku.bubbles())).length, 1, "the note stands nowhere");
+    return { notes: notes.length };
   },
 
   async views(page) {
@@ -481,6 +501,9 @@ export const tools = {
     await settled("[", "r", "]", "Shift+R");
     const measured = await ask(page, () => __ku.measured());
     assert.ok(measured.to - measured.from > 0);
+    await settled("z");
+    const fitted = await view(page);
+    assert.ok(Math.abs(fitted.t0 - measured.from) < 1 && Math.abs(fitted.t1 - measured.to) < 1, "Z does not show what is measured");
     await settled("m", "n", "Delete", ".", "m");
     assert.equal((await ask(page, () => __ku.notes())).length, 1);
     // Every control can be reached with Tab (names of rows with arrow keys from their group), is at least 20 pixels high, and says what it is.

@@ -5,6 +5,7 @@ use kutrace_tests::busy;
 use postprocess::html::{self, NotLifted};
 use postprocess::raw;
 use postprocess::span::{build, json, Meta, Span, Spans};
+use serde_json::Value;
 
 use crate::upstream::reference;
 
@@ -104,6 +105,41 @@ fn a_page_of_the_original_is_lifted_too() {
     let Some(real) = reference("pipes.json.xz") else { return };
     let real = String::from_utf8(real).unwrap();
     assert_eq!(html::lift(&original_page(&real)).unwrap(), json::read(&mut real.as_bytes()).unwrap());
+}
+
+/// As `makeself` and the viewer of the original take our JSON: its lines in one, between the apostrophes of a script, then
+/// parsed. What that viewer reads is there, in the types it expects; and nothing that the original's own JSON has is missing.
+#[test]
+fn our_json_has_what_the_viewer_of_the_original_reads() {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/pipeline.raw");
+    let real = build(raw::decode(&std::fs::read(sample).unwrap()).unwrap()).0;
+    let meta = Meta { title: "it's a title".into(), ..real.meta.clone() };
+    let mut text = Vec::new();
+    json::write(&Spans { meta, ..real }, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap().replace('\n', " ");
+    assert!(!text.contains('\''), "the script ends early");
+    // A string of a script takes its own escapes out first.
+    let parsed: Value = serde_json::from_str(&text.replace("\\u0027", "'")).unwrap();
+    for key in ["Comment", "axisLabelX", "axisLabelY", "shortUnitsX", "title", "tracebase"] {
+        assert!(parsed[key].is_string(), "{key}");
+    }
+    for key in ["flags", "mbit_sec", "randomid", "shortMulX", "thousandsX"] {
+        assert!(parsed[key].is_number(), "{key}");
+    }
+    assert_eq!((&parsed["version"], &parsed["title"]), (&3.into(), &"it's a title".into()));
+    let events = parsed["events"].as_array().unwrap();
+    let start = |event: &Value| event[0].as_f64().unwrap();
+    for pair in events.windows(2) {
+        assert!(start(&pair[0]) <= start(&pair[1]), "{pair:?}");
+        let [columns @ .., name] = pair[0].as_array().unwrap().as_slice() else { panic!("{pair:?}") };
+        assert!(columns.len() == 9 && columns.iter().all(Value::is_number) && name.is_string(), "{pair:?}");
+    }
+    assert_eq!(events.last().unwrap(), &serde_json::json!([999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, ""]));
+    let Some(theirs) = reference("pipes.json.xz") else { return };
+    let theirs: Value = serde_json::from_slice(&theirs).unwrap();
+    for (key, value) in theirs.as_object().unwrap() {
+        assert_eq!(std::mem::discriminant(&parsed[key]), std::mem::discriminant(value), "{key}");
+    }
 }
 
 #[test]

@@ -86,6 +86,7 @@ impl<'a> About<'a> {
             lost: self.lost,
             quality: self.quality.to_vec(),
             saved_views: self.saved_views.to_vec(),
+            ..Meta::default()
         }
     }
 }

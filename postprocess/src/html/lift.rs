@@ -8,7 +8,7 @@ use base64::Engine;
 
 use super::about::{About, VERSION};
 use super::columns::{self, Damage};
-use crate::span::{json, Spans};
+use crate::span::{json, Meta, Spans};
 
 /// Why no spans could be lifted out of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +41,9 @@ impl std::error::Error for NotLifted {}
 const ABOUT: &str = "<script type=\"application/json\" id=\"ku-meta\">";
 const CHUNK: &str = "<script type=\"text/plain\" class=\"ku-data\">";
 
+/// Where what was added to the page begins: notes, views. It ends at the next `<`, too.
+const ADDED: &str = "<script type=\"application/json\" id=\"ku-added\">";
+
 /// Between these comments of a page of the original stands its JSON, in one line between apostrophes; behind it is no
 /// other.
 const ORIGINAL: [&str; 2] = ["<!-- selfcontained1 -->", "<!-- selfcontained2 -->"];
@@ -62,7 +65,10 @@ pub fn lift(page: &str) -> Result<Spans, NotLifted> {
         STANDARD.decode_vec(chunk, &mut bytes).map_err(|_| NotLifted::Unreadable(Some(number)))?;
     }
     let spans = columns::decode(&about.layout, &bytes).map_err(NotLifted::Damaged)?;
-    Ok(Spans { meta: about.meta(), names: about.names.into_owned(), spans })
+    let added = page.split_once(ADDED).and_then(|(_, rest)| serde_json::from_str(rest.split('<').next()?).ok());
+    // Pages of before have an empty object for nothing.
+    let added = added.filter(|added| *added != serde_json::json!({})).unwrap_or_default();
+    Ok(Spans { meta: Meta { added, ..about.meta() }, names: about.names.into_owned(), spans })
 }
 
 fn of_original(page: &str) -> Result<Spans, NotLifted> {

@@ -17,7 +17,7 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 44] = [
+const SCRIPTS: [(&str, &str); 45] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("part.js", include_str!("viewer/part.js")),
@@ -38,6 +38,7 @@ const SCRIPTS: [(&str, &str); 44] = [
     ("bars.js", include_str!("viewer/bars.js")),
     ("wire.js", include_str!("viewer/wire.js")),
     ("curves.js", include_str!("viewer/curves.js")),
+    ("tags.js", include_str!("viewer/tags.js")),
     ("glyphs.js", include_str!("viewer/glyphs.js")),
     ("layers.js", include_str!("viewer/layers.js")),
     ("overlay.js", include_str!("viewer/overlay.js")),
@@ -101,6 +102,7 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
         chunks: data.chunks(CHUNK_BYTES).map(|c| STANDARD.encode(c)).collect(),
         style: include_str!("viewer/style.css"),
         scripts: &SCRIPTS,
+        added: escaped_json(&spans.meta.added),
     };
     page.write_into(out).map_err(Error::Write)
 }
@@ -122,6 +124,7 @@ struct Page<'a> {
     chunks: Vec<String>,
     style: &'static str,
     scripts: &'static [(&'static str, &'static str)],
+    added: String,
 }
 
 /// JSON that holds no `<`, so that nothing in it can end its script element or open a comment.

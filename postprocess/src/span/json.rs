@@ -124,6 +124,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "  {{")?;
     let mut key = |name: &str, value: Value| writeln!(out, " \"{name}\" : {},", quoted(&value));
     key("Comment", "V2 with IPC field".into())?;
+    if !meta.added.is_null() {
+        key("added", meta.added.clone())?;
+    }
     key("axisLabelX", "Time (sec)".into())?;
     key("axisLabelY", "CPU Number".into())?;
     for (name, text) in [("cpuModelName", &meta.cpu_model), ("hostName", &meta.host), ("kernelVersion", &meta.kernel)] {
@@ -370,6 +373,7 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
     let string = || value.as_str().unwrap_or_default().to_string();
     let number = || value.as_u64().unwrap_or_default();
     match key {
+        "added" => meta.added = value.clone(),
         "title" => meta.title = string(),
         "tracebase" => meta.tracebase = string(),
         "cpuModelName" => meta.cpu_model = string(),
@@ -400,6 +404,7 @@ mod tests {
             mbit_sec: 1000,
             lost: 9,
             quality: vec!["cut".into()],
+            added: serde_json::json!({ "notes": [{ "text": "it's </script>\n" }] }),
             ..Meta::default()
         };
         let (span, long) = (Span { name: 1, ..span }, Span { name: 2, ..long });

@@ -49,7 +49,7 @@ const GUEST: &[&str] = &[
 /// To read traces as others do.
 const READER: &[&str] = &["babeltrace2"];
 /// To look at pages.
-const BROWSER: &[&str] = &["chromium-headless-shell"];
+const BROWSER: &[&str] = &["chromium-headless-shell", "firefox-esr"];
 /// Also for pages; often present without dpkg's knowing, so their commands are looked for instead.
 const BROWSER_COMMANDS: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm")];
 

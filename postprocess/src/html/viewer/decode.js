@@ -7,6 +7,8 @@
 
 /** The newest version of the data this viewer can read. */
 const PAGE_VERSION = 1;
+/** The columns. */
+const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
 
 /**
  * @typedef {{field: string, width: number, wide: number, offset: number, bytes: number}} Part
@@ -16,7 +18,6 @@ const PAGE_VERSION = 1;
  *   kernel: string, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
  *   layout: Layout}} Meta
- * @typedef {Uint8Array | Uint16Array | Uint32Array | Int16Array | Int32Array | Float64Array} Column
  */
 
 /**
@@ -28,7 +29,7 @@ const PAGE_VERSION = 1;
  */
 
 /**
- * Reads the page's data and drops the elements that held it.
+ * Reads the page's data, each group as soon as the browser's parser is behind its last element.
  * @param {Document} page
  * @returns {Promise<Store>}
  */
@@ -36,44 +37,52 @@ async function readStore(page) {
   /** @type {Meta} */
   const meta = JSON.parse(page.getElementById("ku-meta")?.textContent ?? "{}");
   if (meta.version > PAGE_VERSION) throw new Error(`the data have version ${meta.version}, newer than this viewer`);
-  const elements = [...page.querySelectorAll("script.ku-data")];
-  const chunks = elements.map((element) => {
-    const bytes = bytesOfBase64(element.textContent ?? "");
-    element.remove();
-    return bytes;
-  });
   const { layout } = meta;
   /** @type {Record<string, Column>} */
   const columns = {};
-  for (const field of ["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]) {
-    columns[field] = emptyColumn(layout, field);
-  }
+  for (const field of COLUMNS) columns[field] = new Uint8Array(0);
+  const sorter = new Sorter(layout);
   const unpackers = new Unpackers();
-  const started = (/** @type {PartGroup | undefined} */ group) => group?.parts.map((part) => unpackers.unpack({
-    pieces: slices(chunks, meta.chunkBytes, part.offset, part.bytes), width: part.width, wide: part.wide, rows: group.rows,
-  })) ?? [];
+  const started = async (/** @type {PartGroup | undefined} */ group) => {
+    const end = Math.max(0, ...(group?.parts ?? []).map((part) => part.offset + part.bytes));
+    const chunks = await chunksUpTo(page, Math.ceil(end / meta.chunkBytes));
+    return group?.parts.map((part) => unpackers.unpack(() => ({
+      pieces: piecesOf(chunks, meta.chunkBytes, part.offset, part.bytes), width: part.width, wide: part.wide,
+      rows: group.rows, sums: part.field === "start",
+    }))) ?? [];
+  };
   let first = 0;
   let next = started(layout.groups[0]);
   for (const [g, group] of layout.groups.entries()) {
-    const now = next;
+    const now = await next;
     next = started(layout.groups[g + 1]);
-    for (const [k, part] of group.parts.entries()) {
+    for (const [k, { field }] of group.parts.entries()) {
       const values = await now[k];
-      if (!values) throw new Error(`column ${part.field} is damaged`);
-      const rows = () => columns[part.field].subarray(first, first + group.rows);
-      while (!fill(rows(), values, part)) columns[part.field] = widened(columns[part.field]);
+      if (!values) throw new Error(`column ${field} is damaged`);
+      columns[field] = g === 0 ? emptyColumn(layout, field, values) : withRoomFor(columns[field], values);
+      // Memory that nothing but zeros would be written to is none: a column of zeros takes no room.
+      if (values.length > 0) columns[field].set(values, first);
     }
-    addUp(/** @type {Float64Array} */ (columns.start).subarray(first, first + group.rows));
+    sorter.add(columns, first, first + group.rows);
     first += group.rows;
   }
   unpackers.end();
-  const store = /** @type {Store} */ (/** @type {unknown} */ ({
+  return /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
-    kind: new Uint8Array(layout.rows), kinds: new Set(), threads: new Map(),
+    kind: sorter.kind, kinds: sorter.kinds, threads: sorter.threads(columns.name, meta.names),
   }));
-  classify(store);
-  nameThreads(store);
-  return store;
+}
+
+/** The texts of the first data elements, once the parser is behind them. @param {Document} page @param {number} count */
+async function chunksUpTo(page, count) {
+  const elements = page.getElementsByClassName("ku-data");
+  while (count > 0 && !elements[count - 1]?.nextElementSibling && page.readyState === "loading") {
+    await new Promise((done) => {
+      const observer = new MutationObserver(done);
+      observer.observe(page.body, { childList: true });
+    });
+  }
+  return Array.from({ length: count }, (_, k) => elements[k].textContent ?? "");
 }
 
 /** @param {string} text @returns {Uint8Array} */
@@ -87,100 +96,95 @@ function bytesOfBase64(text) {
 }
 
 /**
- * The smallest array that may hold a column: sums of differences need doubles, RPCs can be negative; values too wide for
- * their part mostly fit into 32 bits.
+ * A column for all rows, by the first values: as wide as its widest part, so that it is seldom widened later.
  * @param {Layout} layout
  * @param {string} field
+ * @param {Column} values
  * @returns {Column}
  */
-function emptyColumn(layout, field) {
-  const parts = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field));
-  const wide = parts.some((part) => part.wide > 0);
-  const small = parts.every((part) => part.width === 1);
-  if (field === "rpc" && wide) return small ? new Int16Array(layout.rows) : new Int32Array(layout.rows);
-  if (field === "start") return new Float64Array(layout.rows);
-  const width = wide ? 4 : Math.max(1, ...parts.map((part) => part.width));
-  return width === 1 ? new Uint8Array(layout.rows) : width === 2 ? new Uint16Array(layout.rows)
-    : new Uint32Array(layout.rows);
-}
-
-/** The same values where wider ones have room. @param {Column} column @returns {Column} */
-function widened(column) {
-  return column instanceof Int16Array ? Int32Array.from(column) : Float64Array.from(column);
+function emptyColumn(layout, field, values) {
+  const widths = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field).map((part) => part.width));
+  const widest = Math.max(...widths);
+  const like = widest === 1 ? values : withRoomFor(widest === 2 ? new Uint16Array(0) : new Uint32Array(0), values);
+  return new /** @type {any} */ (like.constructor)(layout.rows);
 }
 
 /**
- * The pieces of the chunks that make up a range of the data.
- * @param {Uint8Array[]} chunks
+ * A column that more values fit into: the column itself, or what it holds in a wider one.
+ * @param {Column} column
+ * @param {Column} values
+ * @returns {Column}
+ */
+function withRoomFor(column, values) {
+  if (values.length === 0) return column;
+  const has = [column, values].map((array) => ({ bytes: array.BYTES_PER_ELEMENT, sign: !(array.constructor.name.startsWith("U")) }));
+  const sign = has.some((array) => array.sign);
+  // What has no sign needs twice the bytes to get one.
+  const bytes = Math.max(...has.map((array) => array.bytes * (sign && !array.sign ? 2 : 1)));
+  const arrays = sign ? { 1: Int8Array, 2: Int16Array, 4: Int32Array } : { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
+  const array = /** @type {Record<number, any>} */ (arrays)[bytes] ?? Float64Array;
+  return column instanceof array ? column : new array(column);
+}
+
+/**
+ * The pieces of the chunks that make up a range of the data, each in memory of its own. Three bytes are four characters.
+ * @param {string[]} chunks
  * @param {number} chunkBytes
  * @param {number} offset
  * @param {number} bytes
  */
-function slices(chunks, chunkBytes, offset, bytes) {
+function piecesOf(chunks, chunkBytes, offset, bytes) {
   const pieces = [];
   for (let at = offset; at < offset + bytes;) {
     const inChunk = at % chunkBytes;
     const take = Math.min(chunkBytes - inChunk, offset + bytes - at);
-    pieces.push(chunks[Math.floor(at / chunkBytes)].subarray(inChunk, inChunk + take));
+    const text = chunks[Math.floor(at / chunkBytes)].slice(Math.floor(inChunk / 3) * 4, Math.ceil((inChunk + take) / 3) * 4);
+    pieces.push(bytesOfBase64(text).subarray(inChunk % 3, (inChunk % 3) + take));
     at += take;
   }
   return pieces;
 }
 
-/**
- * Puts the values of a part into a column; false if one of them does not fit there.
- * @param {Column} out
- * @param {Values} values
- * @param {Part} part
- */
-function fill(out, { narrow, wide }, part) {
-  out.set(narrow);
-  const escape = 2 ** (8 * part.width) - 1;
-  let i = -1;
-  for (const value of wide) {
-    i = narrow.indexOf(escape, i + 1);
-    if (i < 0) throw new Error(`column ${part.field} is damaged`);
-    out[i] = value;
-    if (out[i] !== value) return false;
+/** Tells spans apart, group by group: the kind of each, and what threads are called. */
+class Sorter {
+  /** @param {Layout} layout */
+  constructor({ rows, cpus, pids, events }) {
+    this.cpus = cpus;
+    this.pids = pids;
+    this.events = events;
+    this.byEvent = Uint8Array.from(events, kindOfEvent);
+    this.kind = new Uint8Array(rows);
+    /** Kinds that any span has. @type {Set<number>} */
+    this.kinds = new Set();
+    /** By thread, its first user-mode span, and its last row label. */
+    this.user = new Int32Array(pids.length).fill(-1);
+    this.label = new Int32Array(pids.length).fill(-1);
   }
-  return true;
-}
 
-/** Turns differences into sums. @param {Float64Array} values */
-function addUp(values) {
-  let sum = 0;
-  for (let i = 0; i < values.length; i++) values[i] = sum += values[i];
-}
-
-/** @param {Store} store */
-function classify(store) {
-  const { n, kind, event, cpu, pid, arg, events, cpus, pids } = store;
-  const byEvent = Uint8Array.from(events, kindOfEvent);
-  const present = new Uint8Array(KIND_NAMES.length);
-  for (let i = 0; i < n; i++) {
-    const k = byEvent[event[i]];
-    if (k === Kind.USER) kind[i] = kindOfUser(events[event[i]], pids[pid[i]], arg[i]);
-    // Time in a queue lies on no CPU; the event of entering one does.
-    else kind[i] = k === Kind.QUEUE && cpus[cpu[i]] >= 0 ? Kind.POINT : k;
-    present[kind[i]] = 1;
+  /** @param {Record<string, Column>} columns @param {number} first @param {number} end */
+  add({ event, cpu, pid, arg }, first, end) {
+    const { kind, byEvent, user, label, cpus, pids, events } = this;
+    const present = new Uint8Array(KIND_NAMES.length);
+    for (let i = first; i < end; i++) {
+      let k = byEvent[event[i]];
+      if (k === Kind.USER) {
+        k = kindOfUser(events[event[i]], pids[pid[i]], arg[i]);
+        if (k === Kind.USER && user[pid[i]] < 0) user[pid[i]] = i;
+      } else if (k === Kind.LABEL) label[pid[i]] = i;
+      // Time in a queue lies on no CPU; the event of entering one does.
+      else if (k === Kind.QUEUE && cpus[cpu[i]] >= 0) k = Kind.POINT;
+      kind[i] = k;
+      present[k] = 1;
+    }
+    for (const [k, is] of present.entries()) if (is === 1) this.kinds.add(k);
   }
-  for (const [k, is] of present.entries()) if (is === 1) store.kinds.add(k);
-}
 
-/**
- * Names every thread: by its row label if it has one, else by its first user-mode span.
- * @param {Store} store
- */
-function nameThreads(store) {
-  const { n, kind, pid, name, names, pids, threads } = store;
-  const label = new Int32Array(pids.length).fill(-1);
-  const user = new Int32Array(pids.length).fill(-1);
-  for (let i = 0; i < n; i++) {
-    if (kind[i] === Kind.USER && user[pid[i]] < 0) user[pid[i]] = name[i];
-    else if (kind[i] === Kind.LABEL) label[pid[i]] = name[i];
-  }
-  for (const [p, number] of pids.entries()) {
-    const text = names[label[p] >= 0 ? label[p] : user[p]] ?? "pid";
-    threads.set(number, text.endsWith(`.${number}`) ? text : `${text}.${number}`);
+  /** What every thread is called: by its row label if it has one, else by its first user-mode span. @param {Column} name @param {string[]} names @returns {Map<number, string>} */
+  threads(name, names) {
+    return new Map(this.pids.map((number, p) => {
+      const i = this.label[p] >= 0 ? this.label[p] : this.user[p];
+      const text = i >= 0 ? names[name[i]] : "pid";
+      return [number, text.endsWith(`.${number}`) ? text : `${text}.${number}`];
+    }));
   }
 }

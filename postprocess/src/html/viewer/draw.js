@@ -67,9 +67,10 @@ class Picture {
 
   /** Lines of an empty row, with the grid. @param {Axis} axis */
   startLines(axis) {
-    const { view, palette } = this.app;
+    const { view, palette, look } = this.app;
     this.backLine.fill(palette.back);
     this.rowLine.fill(palette.row);
+    if (look.parts.grid === "no") return;
     for (const { time } of axis.ticks) {
       const x = Math.round(view.x(time) * this.ratio);
       if (x >= 0 && x < this.w) this.backLine[x] = this.rowLine[x] = palette.grid;

@@ -19,7 +19,7 @@
 /**
  * What a group is made of; lists are of spans, those not named are empty. Bars that are `isBase` are not stacked.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOf: (i: number) => number,
- *   target?: Column, exec?: Int32Array, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
+ *   target?: Column, exec?: Index, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
  *   bars?: Uint32Array, freq?: Uint32Array, samples?: Uint32Array, messages?: Uint32Array, isBase?: (i: number) => boolean,
  *   open?: boolean}} Parts
  */
@@ -82,26 +82,24 @@ function rpcParts(store, of) {
   const rowOfId = new Int32Array(0x10000).fill(-1);
   /** @type {number[]} */
   const keys = [];
-  const exec = new Int32Array(n).fill(-1);
   for (let i = 0; i < n; i++) {
-    if (rpc[i] <= 0) continue;
-    const id = rpc[i] & 0xffff;
-    if (id === 0) continue;
-    if (rowOfId[id] < 0) rowOfId[id] = keys.push(id) - 1;
-    if (isExecution(kind[i])) exec[i] = rowOfId[id];
+    const id = rpc[i] > 0 ? rpc[i] & 0xffff : 0;
+    if (id > 0 && rowOfId[id] < 0) rowOfId[id] = keys.push(id) - 1;
   }
   if (keys.length === 0) return null;
+  const rowOf = (/** @type {number} */ i) => (rpc[i] > 0 ? rowOfId[rpc[i] & 0xffff] : -1);
+  const exec = indexByRow(keys.length, Int32Array.from(kind, (k, i) => (isExecution(k) ? rowOf(i) : -1)));
   const labels = keys.map((id) => `rpc.${id}`);
   const named = new Uint8Array(keys.length);
   const points = of(Kind.RPC);
   for (const i of of(Kind.RPC, Kind.MESSAGE)) {
-    const row = rpc[i] > 0 ? rowOfId[rpc[i] & 0xffff] : -1;
+    const row = rowOf(i);
     if (row < 0 || (named[row] && names[name[i]].length <= labels[row].length)) continue;
     labels[row] = shownName(names[name[i]]);
     named[row] = 1;
   }
   return {
-    name: "RPC", title: "RPCs", keys, labels, rowOf: (i) => (rpc[i] > 0 ? rowOfId[rpc[i] & 0xffff] : -1), exec,
+    name: "RPC", title: "RPCs", keys, labels, rowOf, exec,
     overlaps: true, points, bars: of(Kind.QUEUE), messages: of(Kind.MESSAGE),
   };
 }
@@ -150,24 +148,24 @@ function networkParts({ kind }, of) {
 }
 
 /**
- * Rows for those values of a column that execution or one of the lists has, and the row of each span of execution.
+ * Rows for those values of a column that execution or one of the lists has, and the execution on each.
  * @param {Store} store
  * @param {Column} column
  * @param {number[]} values
  * @param {(value: number) => boolean} hasRow
  * @param {Uint32Array[]} lists
  */
-function rowsOfColumn(store, column, values, hasRow, lists) {
-  const { n, kind } = store;
-  const used = new Uint8Array(values.length);
-  for (let i = 0; i < n; i++) if (kind[i] <= Kind.SCHED) used[column[i]] = 1;
+function rowsOfColumn({ kind }, column, values, hasRow, lists) {
+  const ofValue = indexByColumn(values.length, Int32Array.from(values, (key, v) => (hasRow(key) ? v : -1)), column, kind, Kind.SCHED);
+  const used = Uint8Array.from(values, (_, v) => (ofValue.first[v + 1] > ofValue.first[v] ? 1 : 0));
   for (const list of lists) for (const i of list) used[column[i]] = 1;
   /** @type {number[]} */
   const keys = [];
   const rowOfValue = Int32Array.from(values, (key, v) => (used[v] === 1 && hasRow(key) ? keys.push(key) - 1 : -1));
-  const exec = new Int32Array(n);
-  for (let i = 0; i < n; i++) exec[i] = kind[i] <= Kind.SCHED ? rowOfValue[column[i]] : -1;
-  return { keys, rowOfValue, exec };
+  // Values without a row have no execution, so those that have one stand in the order of the rows already.
+  const first = new Uint32Array(keys.length + 1).fill(ofValue.ids.length);
+  for (let v = 0; v < values.length; v++) if (rowOfValue[v] >= 0) first[rowOfValue[v]] = ofValue.first[v];
+  return { keys, rowOfValue, exec: { first, ids: ofValue.ids } };
 }
 
 /** @param {Store} store @param {Parts} parts @returns {Group} */
@@ -177,7 +175,7 @@ function buildGroup(store, parts) {
   const rowOfKey = new Map(keys.map((key, row) => [key, row]));
   const lane = (/** @type {Uint32Array | undefined} */ ids = new Uint32Array(0)) =>
     laneOf(store, indexByRow(rows, Int32Array.from(ids, rowOf), ids));
-  const index = indexByRow(rows, parts.exec ?? new Int32Array(0));
+  const index = parts.exec ?? indexByRow(rows, new Int32Array(0));
   putInstantsFirst(store, index);
   // Where spans do not overlap the last one is the latest, and no list of ends is needed.
   const exec = parts.overlaps ? laneOf(store, index) : { ...index, maxEnd: null };

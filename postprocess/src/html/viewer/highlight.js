@@ -59,7 +59,6 @@ class Focus {
     this.store = store;
     this.search = search;
     this.highlight = highlight;
-    this.query = search.query;
     this.version = highlight.version;
     /** @type {Map<Group, Lane>} */
     this.lanes = new Map();
@@ -81,9 +80,8 @@ class Focus {
 
   /** The execution and waits on the rows of a group that keep their colour. @param {Group} group @returns {Lane} */
   laneOf(group) {
-    if (!this.highlight.active) return this.search.laneOf(group);
-    if (this.query !== this.search.query || this.version !== this.highlight.version) this.lanes.clear();
-    this.query = this.search.query;
+    if (this.search.active || !this.highlight.active) return this.search.laneOf(group);
+    if (this.version !== this.highlight.version) this.lanes.clear();
     this.version = this.highlight.version;
     let lane = this.lanes.get(group);
     if (!lane) this.lanes.set(group, (lane = this.collect(group)));
@@ -94,7 +92,7 @@ class Focus {
   collect(group) {
     const { n, kind } = this.store;
     const rowOf = new Int32Array(n).fill(-1);
-    for (let i = 0; i < n; i++) if (kind[i] <= Kind.WAIT && this.shows(i)) rowOf[i] = group.rowOf(i);
+    for (let i = 0; i < n; i++) if (kind[i] <= Kind.WAIT && this.highlight.shows(i)) rowOf[i] = group.rowOf(i);
     const index = indexByRow(group.keys.length, rowOf);
     putInstantsFirst(this.store, index);
     return laneOf(this.store, index);

@@ -26,7 +26,7 @@ function listenToWheel(app, canvas, labels) {
   canvas.addEventListener("wheel", (e) => {
     e.preventDefault();
     const { x, y } = wheelPixels(e, view.height);
-    if (e.altKey) view.scrollRows(y);
+    if (e.altKey || (app.look.parts.wheel === "rows" && !e.ctrlKey && !e.shiftKey && Math.abs(x) <= Math.abs(y))) view.scrollRows(y);
     else if (e.shiftKey) view.pan(x + y);
     else if (Math.abs(x) > Math.abs(y)) view.pan(x);
     else view.zoom(Math.exp(-y * (e.ctrlKey ? 0.01 : 0.0025)), pointOf(e, canvas).x);
@@ -140,6 +140,16 @@ function clicked(app, press, x, y) {
 /** The text fields of the search, named as the parts of a query. */
 const FIELDS = /** @type {const} */ (["pattern", "least", "most"]);
 
+/** Patterns that the search box offers again. */
+const PATTERNS_MOST = 20;
+
+/** Keeps what was searched, the last first. @param {string} pattern */
+function keepPattern(pattern) {
+  const before = [...byId("patterns").children].map((option) => option.value);
+  const kept = [...new Set([pattern, ...before])].filter((text) => text !== "").slice(0, PATTERNS_MOST);
+  byId("patterns").replaceChildren(...kept.map((text) => Object.assign(document.createElement("option"), { value: text })));
+}
+
 /** @param {App} app */
 function listenToSearch(app) {
   const find = () => app.find({
@@ -149,7 +159,10 @@ function listenToSearch(app) {
   for (const id of FIELDS) {
     byId(id).addEventListener("input", find);
     byId(id).addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
-      if (e.key === "Enter") app.stepMatch(e.shiftKey ? -1 : 1);
+      if (e.key === "Enter") {
+        keepPattern(byId("pattern").value);
+        app.stepMatch(e.shiftKey ? -1 : 1);
+      }
       if (e.key === "Escape") app.clear();
     });
   }

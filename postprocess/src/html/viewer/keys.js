@@ -26,6 +26,7 @@ const KEYS = {
   BracketLeft: (app) => stepRow(app, -1),
   BracketRight: (app) => stepRow(app, 1),
   KeyF: (app) => app.fitSelection(),
+  KeyZ: (app) => app.fitMeasured(),
   KeyB: (app) => app.askWhy(),
   KeyH: (app) => app.selected >= 0 && app.searchName(app.store.name[app.selected]),
   KeyR: (app, shift) => measureSelected(app, shift),
@@ -40,6 +41,7 @@ const KEYS = {
   KeyT: (app) => changeLook(app, "theme", 1),
   KeyC: (app) => changeLook(app, "colors", 1),
   KeyX: (app) => changeLook(app, "fade", 1),
+  KeyG: (app) => changeLook(app, "grid", 1),
   KeyK: (app) => changeLook(app, "aspect", 1),
   KeyP: (app, shift) => (shift ? saveSvg(app) : savePng(app)),
 };

@@ -22,6 +22,7 @@ class Layers {
     const counted = counters === 0x80 ? "IPC" : counters === 0x20 ? "LLC" : "IPC, LLC";
     /** @type {[boolean, Layer][]} */
     const all = [
+      [true, { id: "names", name: "Names", title: "Names: inside spans; also of each thread where it first runs in sight; of all spans", states: ["inside", "threads", "all"], state: 0 }],
       [marks.ids.length > 0, { id: "marks", name: "Marks", title: "Marks: all, text (a, c), numbers (b, d), none", states: ["all", "a c", "b d", "off"], state: 0 }],
       [kinds.has(Kind.LOCK), { id: "locks", name: "Locks", title: "Locks held and tried, on the rows of threads", states: ["on", "off"], state: 0 }],
       [kinds.has(Kind.FREQ), { id: "freq", name: "Freq", title: "Frequency below the rows of CPUs", states: ["on", "off"], state: slow ? 1 : 0 }],

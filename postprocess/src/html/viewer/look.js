@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the page looks, whatever it shows: theme, colours, size of text, shape of the picture, fading.
+// How the page looks, whatever it shows: theme, colours, size of text, shape of the picture, fading, grid; and what the
+// wheel does.
 "use strict";
 
 /** What each part of the look can be; the first is the usual. */
@@ -9,6 +10,8 @@ const LOOKS = Object.freeze({
   text: ["100", "115", "130", "150", "175", "200", "75", "90"],
   aspect: ["fill", "3:1", "2:1", "16:9", "4:3", "1:1"],
   fade: ["no", "yes"],
+  grid: ["yes", "no"],
+  wheel: ["zoom", "rows"],
 });
 
 /** @typedef {keyof typeof LOOKS} LookPart */
@@ -17,7 +20,7 @@ const LOOK_PARTS = /** @type {LookPart[]} */ (Object.keys(LOOKS));
 class Look {
   constructor() {
     /** @type {Record<LookPart, string>} */
-    this.parts = { theme: "auto", colors: "usual", text: "100", aspect: "fill", fade: "no" };
+    this.parts = { theme: "auto", colors: "usual", text: "100", aspect: "fill", fade: "no", grid: "yes", wheel: "zoom" };
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.strong = matchMedia("(prefers-contrast: more)");
   }

@@ -15,9 +15,9 @@ class App {
     this.ipis = laneOfKind(store, kinds, Kind.IPI);
     this.chains = new Chains(store, this.groups, this.wakeups);
     this.marks = laneOfKind(store, kinds, Kind.MARK);
-    this.view = new View(store);
-    this.search = new Search(store);
+    this.view = new View(store, this.groups[0].exec);
     this.highlight = new LitRows(this.groups);
+    this.search = new Search(store, this.highlight);
     this.focus = new Focus(store, this.search, this.highlight);
     this.layers = new Layers(this);
     this.picture = new Picture(this, byId("base"));
@@ -184,14 +184,21 @@ class App {
 
   /** Zooms to the selected span, else to the measured range. */
   fitSelection() {
-    const { store, selected, measured, view } = this;
-    this.views.remember();
-    if (selected >= 0) {
-      const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
-      view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
-    } else if (measured) {
-      view.show(measured.from, measured.to);
+    const { store, selected, view } = this;
+    if (selected < 0) {
+      this.fitMeasured();
+      return;
     }
+    this.views.remember();
+    const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
+    view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
+    this.viewChanged();
+  }
+
+  fitMeasured() {
+    if (!this.measured) return;
+    this.views.remember();
+    this.view.show(this.measured.from, this.measured.to);
     this.viewChanged();
   }
 
@@ -265,6 +272,7 @@ class App {
   highlightRow(group, row, alike) {
     if (alike) this.highlight.toggleAlike(group, row);
     else this.highlight.toggle(group, row);
+    this.search.highlightChanged();
     this.view.layOut(this.groups);
     this.viewChanged();
   }
@@ -352,8 +360,9 @@ function handle(app) {
 }
 
 async function main() {
-  keepPristine();
-  const app = new App(await readStore(document));
+  const [store] = await Promise.all([readStore(document), keepPristine()]);
+  for (const element of document.querySelectorAll("script.ku-data")) element.remove();
+  const app = new App(store);
   app.start();
   Object.assign(/** @type {any} */ (window).__ku, handle(app), { ready: true, readyAt: performance.now() });
 }

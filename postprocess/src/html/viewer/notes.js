@@ -91,12 +91,25 @@ class Notes {
     this.select(note);
   }
 
+  /** The notes as they are kept: with what tells their span from all others, wherever it stands among them. */
+  list() {
+    const { start, dur, cpu, cpus, pid, pids, event, events } = this.app.store;
+    return this.all.map((note) => {
+      const { i } = note;
+      return { ...note, span: i < 0 ? null : [start[i], dur[i], cpus[cpu[i]], pids[pid[i]], events[event[i]]] };
+    });
+  }
+
   /** Takes over notes that were kept; those that cannot be of this trace are left out. @param {unknown} kept */
   load(kept) {
-    const numbers = /** @type {const} */ (["i", "from", "to", "dx", "dy"]);
+    const { store } = this.app;
+    const numbers = /** @type {const} */ (["from", "to", "dx", "dy"]);
     const whole = (/** @type {any} */ note) => numbers.every((key) => Number.isFinite(note?.[key]))
-      && typeof note.text === "string" && typeof note.group === "string" && note.i < this.app.store.n;
-    this.all = Array.isArray(kept) ? kept.filter(whole) : [];
+      && typeof note.text === "string" && typeof note.group === "string";
+    this.all = (Array.isArray(kept) ? kept : []).filter(whole).flatMap(({ span, ...note }) => {
+      const i = Array.isArray(span) ? spanLike(store, span) : Number.isInteger(note.i) ? note.i : -1;
+      return i < store.n && (i >= 0 || note.to > note.from) ? [{ ...note, i }] : [];
+    });
   }
 
   /** Where the tip of a note stands; nothing if that is not in sight. @param {Note} note */
@@ -223,6 +236,22 @@ class Notes {
     if (Math.abs(view.x(start) - x) < TIP_REACH) return start;
     return Math.min(Math.max(view.time(x), start), end);
   }
+}
+
+/** The span with these numbers, -1 if there is none. @param {Store} store @param {number[]} numbers start, duration, CPU, thread, event */
+function spanLike(store, [from, ...others]) {
+  const { n, start, dur, cpu, cpus, pid, pids, event, events } = store;
+  let [low, high] = [0, n];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (start[middle] < from) low = middle + 1;
+    else high = middle;
+  }
+  for (let i = low; i < n && start[i] === from; i++) {
+    const numbers = [dur[i], cpus[cpu[i]], pids[pid[i]], events[event[i]]];
+    if (numbers.every((value, k) => value === others[k])) return i;
+  }
+  return -1;
 }
 
 /** Shows the selected note: its text to edit, what to do with it. @param {App} app @param {HTMLElement} panel @param {Note} note */

@@ -28,6 +28,7 @@ class Overlay {
     this.bars = new Bars(app, this.context, this.spots);
     this.wire = new Wire(app, this.context, this.spots);
     this.curves = new Curves(app, this.context);
+    this.tags = new Tags(app, this.context);
     this.glyphs = new Glyphs(app, this.context);
   }
 
@@ -53,12 +54,13 @@ class Overlay {
     c.clip();
     this.headers();
     this.curves.draw();
+    if (app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
+    if (app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
     this.names();
     this.glyphs.draw(app.picture.lines.roomy);
     this.samples();
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
-    if (app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
-    if (app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
+    this.tags.draw();
     this.arcs.drawChain(app.chain);
     this.selection();
     c.restore();
@@ -304,9 +306,9 @@ class Overlay {
 }
 
 /** How much of each sort was drawn last. @param {Picture} picture @param {Overlay} overlay */
-function drawnBy({ lines, strips }, { arcs, curves, glyphs, spots }) {
+function drawnBy({ lines, strips }, { arcs, curves, tags, glyphs, spots }) {
   return {
     names: lines.roomy.length, curves: lines.curves.length, samples: strips.roomy.length, arcs: arcs.drawn.length,
-    overheads: curves.overheads, dials: glyphs.count, spots: spots.map((spot) => ({ ...spot })),
+    overheads: curves.overheads, tags: [...tags.drawn], dials: glyphs.count, spots: spots.map((spot) => ({ ...spot })),
   };
 }

@@ -33,6 +33,32 @@ function indexByRow(rows, rowOf, ids) {
 }
 
 /**
+ * Sorts execution by the row that a column says, keeping its order; and in the same way any kinds by another column.
+ * @param {number} rows
+ * @param {Int32Array} rowOfValue row of each value of the column, -1 to leave it out
+ * @param {Column} column
+ * @param {Uint8Array} kind
+ * @param {number} last the last kind that is taken
+ * @returns {Index}
+ */
+function indexByColumn(rows, rowOfValue, column, kind, last) {
+  const n = column.length;
+  const count = new Uint32Array(rowOfValue.length);
+  for (let i = 0; i < n; i++) if (kind[i] <= last) count[column[i]]++;
+  const first = new Uint32Array(rows + 1);
+  for (let v = 0; v < rowOfValue.length; v++) if (rowOfValue[v] >= 0) first[rowOfValue[v] + 1] += count[v];
+  for (let r = 0; r < rows; r++) first[r + 1] += first[r];
+  const next = first.slice(0, rows);
+  const ids = new Uint32Array(first[rows]);
+  for (let i = 0; i < n; i++) {
+    if (kind[i] > last) continue;
+    const row = rowOfValue[column[i]];
+    if (row >= 0) ids[next[row]++] = i;
+  }
+  return { first, ids };
+}
+
+/**
  * Makes the lists of spans that may overlap searchable by time.
  * @param {Store} store
  * @param {Index} index
@@ -131,11 +157,9 @@ function firstInLane(lane, row, time) {
  * @param {Store} store
  * @returns {Index}
  */
-function indexByKind(store) {
-  const { n, kind } = store;
-  const rowOf = new Int32Array(n);
-  for (let i = 0; i < n; i++) rowOf[i] = kind[i] <= Kind.SCHED ? -1 : kind[i];
-  return indexByRow(KIND_NAMES.length, rowOf);
+function indexByKind({ kind }) {
+  const rowOfKind = Int32Array.from(KIND_NAMES, (_, k) => (isExecution(k) ? -1 : k));
+  return indexByColumn(KIND_NAMES.length, rowOfKind, kind, kind, KIND_NAMES.length);
 }
 
 /**

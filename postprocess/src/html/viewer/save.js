@@ -5,8 +5,9 @@
 /** The page as it came. */
 let pristine = document.documentElement;
 
-/** Keeps the page as it is, before anything is read or drawn: the texts are shared, so this costs next to nothing. */
-function keepPristine() {
+/** Keeps the page as it came, once it is there and before anything is drawn: the texts are shared, so this costs next to nothing. */
+async function keepPristine() {
+  while (document.readyState === "loading") await new Promise((done) => document.addEventListener("DOMContentLoaded", done, { once: true }));
   pristine = /** @type {HTMLElement} */ (document.documentElement.cloneNode(true));
 }
 
@@ -30,7 +31,7 @@ function fileName(app, ending) {
 }
 
 /** What was added to the page and is in no address. @param {App} app */
-const addedTo = (app) => ({ views: app.views.list(), notes: app.notes.all });
+const addedTo = (app) => ({ views: app.views.list(), notes: app.notes.list() });
 
 /** Takes over what a copy of the page, or this page before it was loaded anew, had been given. @param {App} app @param {any} added */
 function takeAdded(app, added) {
@@ -41,9 +42,9 @@ function takeAdded(app, added) {
 /** What a saved copy brought along. @returns {any} */
 function broughtAlong() {
   try {
-    return JSON.parse(pristine.querySelector("#ku-added")?.textContent || "{}");
+    return JSON.parse(pristine.querySelector("#ku-added")?.textContent || "null");
   } catch {
-    return {};
+    return null;
   }
 }
 
@@ -52,7 +53,7 @@ function copyOf(app) {
   const added = /** @type {HTMLElement} */ (pristine.querySelector("#ku-added"));
   const json = JSON.stringify({ address: addressOf(app), ...addedTo(app) });
   added.textContent = json.replaceAll("<", "\\u003c");
-  return new Blob(["<!doctype html>\n", pristine.outerHTML, "\n"], { type: "text/html" });
+  return new Blob(["<!doctype html>\n", pristine.outerHTML], { type: "text/html" });
 }
 
 /** @param {App} app */

@@ -3,13 +3,21 @@
 //
 // The pattern is tried on every distinct name once and only on its beginning, so the number of spans costs one quick
 // pass. A pattern with `=` or `\\(` in it is also tried on calls as they are shown, `read(3)=EAGAIN`, each distinct one
-// once. As in the original viewer, names that begin with a dash match only patterns that do.
+// once. As in the original viewer, names that begin with a dash match only patterns that do, and while rows are
+// highlighted only what lies on those is found.
 "use strict";
 
 /** Longest beginning of a name that is tried. */
 const NAME_MOST = 128;
 /** Kinds that are not looked for: names of rows. */
 const NEVER_FOUND = Kind.LABEL;
+/** Kinds whose text is more than their name; counters are there for all execution. */
+const CALL_KINDS = new Set(/** @type {number[]} */ ([Kind.SYSCALL, Kind.FREQ, Kind.MESSAGE, Kind.LOST, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.POINT]));
+/** Calls remembered for a quick answer, a power of two. */
+const CALLS_AT_HAND = 1 << 13;
+/** Matches found that are kept together, and matches whose time is added up together. */
+const FOUND_CHUNK = 1 << 16;
+const SUM_BITS = 8;
 
 /** Whether a pattern asks for more than a name: for arguments, returned values, counters. @param {string} pattern */
 const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
@@ -37,9 +45,10 @@ function patternWith(before, one) {
 const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: false, least: "", most: "" });
 
 class Search {
-  /** @param {Store} store */
-  constructor(store) {
+  /** @param {Store} store @param {LitRows} highlight */
+  constructor(store, highlight) {
     this.store = store;
+    this.highlight = highlight;
     this.query = NOTHING;
     /** Whether anything is looked for. */
     this.active = false;
@@ -56,7 +65,7 @@ class Search {
     this.total = 0;
     this.shortest = 0;
     this.longest = 0;
-    /** Time of the first k matches. */
+    /** Time of all matches before each block of them. */
     this.sums = new Float64Array(1);
     /** Which of the matches is shown, -1 before the first. */
     this.current = -1;
@@ -74,7 +83,6 @@ class Search {
     this.error = "";
     this.active = false;
     this.current = -1;
-    this.calls = null;
     this.lanes.clear();
     this.ids = new Uint32Array(0);
     if (pattern === "" && least === "" && most === "") return;
@@ -95,8 +103,8 @@ class Search {
     const dashed = pattern.replace(/^[\^(]+/, "").startsWith("-");
     const allowed = (/** @type {string} */ name) => dashed || !name.startsWith("-");
     const { names } = this.store;
-    if (asksForCalls(pattern)) this.calls = this.matchCalls(regex, invert, names.map(allowed));
-    else this.hits = Uint8Array.from(names, (name) => (allowed(name) && regex.test(name.slice(0, NAME_MOST)) !== invert ? 1 : 0));
+    this.calls = asksForCalls(pattern) ? this.matchCalls(regex, invert, names.map(allowed)) : null;
+    if (!this.calls) this.hits = Uint8Array.from(names, (name) => (allowed(name) && regex.test(name.slice(0, NAME_MOST)) !== invert ? 1 : 0));
     this.collect();
   }
 
@@ -108,44 +116,92 @@ class Search {
    */
   matchCalls(regex, invert, allowed) {
     const { store } = this;
-    const { n, name, names, arg, ret, ipc } = store;
+    const { n, kind, name, names, arg, ret, ipc } = store;
     const counters = /ipc=|llc=/i.test(regex.source);
-    const byName = names.map((text) => regex.test(text.slice(0, NAME_MOST)));
-    /** @type {Map<number, boolean>[]} */
-    const tried = names.map(() => new Map());
-    const calls = new Uint8Array(n);
+    const tries = Uint8Array.from(KIND_NAMES, (_, k) => (CALL_KINDS.has(k) || (counters && isExecution(k)) ? 1 : 0));
+    const byName = Uint8Array.from(names, (text) => (regex.test(text.slice(0, NAME_MOST)) ? 1 : 0));
+    const forbidden = Uint8Array.from(allowed, (is) => (is ? 0 : 1));
+    const [yes, no] = invert ? [0, 1] : [1, 0];
+    /** By name and call. @type {Map<number, Map<number, number>>} */
+    const tried = new Map();
+    const known = { name: new Int32Array(CALLS_AT_HAND).fill(-1), call: new Float64Array(CALLS_AT_HAND), hit: new Uint8Array(CALLS_AT_HAND) };
+    const calls = this.calls ?? new Uint8Array(n);
     for (let i = 0; i < n; i++) {
-      if (!allowed[name[i]]) continue;
-      let hit = byName[name[i]];
-      if (!hit) {
-        const key = (arg[i] * 0x20000 + (ret[i] & 0x1ffff)) * 16 + (counters ? ipc[i] & 15 : 0);
-        const before = tried[name[i]].get(key);
-        hit = before ?? regex.test(searchedText(store, i, counters));
-        if (before === undefined) tried[name[i]].set(key, hit);
+      const which = name[i];
+      if (forbidden[which] === 1) calls[i] = 0;
+      else if (byName[which] === 1) calls[i] = yes;
+      else if (tries[kind[i]] === 0) calls[i] = no;
+      else {
+        const call = (arg[i] * 0x20000 + (ret[i] & 0x1ffff)) * 16 + (counters ? ipc[i] & 15 : 0);
+        const at = (which * 31 + arg[i] * 7 + ret[i] * 3) & (CALLS_AT_HAND - 1);
+        if (known.name[at] !== which || known.call[at] !== call) {
+          let calls = tried.get(which);
+          if (!calls) tried.set(which, (calls = new Map()));
+          const before = calls.get(call);
+          const hit = before ?? (regex.test(searchedText(store, i, counters)) ? yes : no);
+          if (before === undefined) calls.set(call, hit);
+          known.name[at] = which;
+          known.call[at] = call;
+          known.hit[at] = hit;
+        }
+        calls[i] = known.hit[at];
       }
-      calls[i] = hit !== invert ? 1 : 0;
     }
     return calls;
   }
 
+  /** Lists what matches and lies on highlighted rows, if any are. */
   collect() {
-    const { n, kind, dur } = this.store;
+    const { store: { n, kind, name, dur }, hits, calls, least, most, highlight } = this;
+    const lit = highlight.active;
+    const bounded = least > 0 || most < Infinity;
+    /** @type {Uint32Array[]} */
+    const full = [];
+    let chunk = new Uint32Array(FOUND_CHUNK);
     let count = 0;
-    for (let i = 0; i < n; i++) if (this.matches(i) && kind[i] !== NEVER_FOUND) count++;
-    this.ids = new Uint32Array(count);
-    this.sums = new Float64Array(count + 1);
-    this.total = 0;
-    this.shortest = Infinity;
-    this.longest = 0;
-    for (let i = 0, k = 0; k < count; i++) {
-      if (!this.matches(i) || kind[i] === NEVER_FOUND) continue;
-      const d = dur[i];
-      this.ids[k++] = i;
-      this.total += d;
-      this.sums[k] = this.total;
-      if (d < this.shortest) this.shortest = d;
-      if (d > this.longest) this.longest = d;
+    for (let i = 0; i < n; i++) {
+      if (bounded && (dur[i] < least || dur[i] > most)) continue;
+      if ((calls ? calls[i] : hits[name[i]]) === 0 || kind[i] === NEVER_FOUND || (lit && !highlight.shows(i))) continue;
+      chunk[count++] = i;
+      if (count < FOUND_CHUNK) continue;
+      full.push(chunk);
+      chunk = new Uint32Array(FOUND_CHUNK);
+      count = 0;
     }
+    this.ids = new Uint32Array(full.length * FOUND_CHUNK + count);
+    full.forEach((part, k) => this.ids.set(part, k * FOUND_CHUNK));
+    this.ids.set(chunk.subarray(0, count), full.length * FOUND_CHUNK);
+    this.current = -1;
+    this.lanes.clear();
+    this.addUp();
+  }
+
+  /** Adds up the time of the matches. */
+  addUp() {
+    const { ids, store: { dur } } = this;
+    this.sums = new Float64Array((ids.length >>> SUM_BITS) + 1);
+    let [total, shortest, longest] = [0, Infinity, 0];
+    for (let k = 0; k < ids.length; k++) {
+      const d = dur[ids[k]];
+      if ((k & ((1 << SUM_BITS) - 1)) === 0) this.sums[k >>> SUM_BITS] = total;
+      total += d;
+      if (d < shortest) shortest = d;
+      if (d > longest) longest = d;
+    }
+    if ((ids.length & ((1 << SUM_BITS) - 1)) === 0) this.sums[ids.length >>> SUM_BITS] = total;
+    [this.total, this.shortest, this.longest] = [total, shortest, longest];
+  }
+
+  /** Time of the first matches. @param {number} count */
+  timeOf(count) {
+    let sum = this.sums[count >>> SUM_BITS];
+    for (let k = (count >>> SUM_BITS) << SUM_BITS; k < count; k++) sum += this.store.dur[this.ids[k]];
+    return sum;
+  }
+
+  /** The highlighted rows have changed. */
+  highlightChanged() {
+    if (this.active) this.collect();
   }
 
   /** @param {number} i */
@@ -197,7 +253,7 @@ class Search {
     if (this.error !== "") return this.error;
     if (!this.active) return "";
     const n = this.ids.length;
-    const count = `Matches: ${n.toLocaleString("en")}`;
+    const count = `Matches${this.highlight.active ? " on highlighted rows" : ""}: ${n.toLocaleString("en")}`;
     if (n === 0) return count;
     const at = this.current >= 0 ? ` (at ${this.current + 1})` : "";
     const range = `${durationText(this.shortest)}..${durationText(this.longest)}`;
@@ -205,7 +261,7 @@ class Search {
     const from = seekStart(start, this.ids, 0, n, view.t0);
     const to = seekStart(start, this.ids, from, n, view.t1);
     const seen = to - from === n ? ""
-      : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.sums[to] - this.sums[from])}`;
+      : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.timeOf(to) - this.timeOf(from))}`;
     return `${count}${at}, total ${durationText(this.total)} [${range}]${seen}`;
   }
 }

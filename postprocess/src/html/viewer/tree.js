@@ -12,6 +12,10 @@ const FAN_BITS = 3;
 /** A block is small if a run has so many of them. */
 const ROUGH = 16;
 
+/** Bits of a child's number, and the number that stands for none. */
+const NIBBLE = 4;
+const NO_CHILD = 15;
+
 /**
  * What a run of spans comes to: time by mode, and a span that stands for user and one for kernel mode (-1 if there is
  * none): the longest of the block that has most of that time.
@@ -22,30 +26,43 @@ class Summary {
   kernel = 0;
   userSpan = -1;
   kernelSpan = -1;
+  /** The blocks that have most of the time so far, and their levels; spans are of level 0. */
   userMost = -1;
+  userAt = 0;
+  userLevel = 0;
   kernelMost = -1;
+  kernelAt = 0;
+  kernelLevel = 0;
 
   clear() {
     this.idle = this.user = this.kernel = 0;
-    this.userSpan = this.kernelSpan = this.userMost = this.kernelMost = -1;
+    this.userMost = this.kernelMost = -1;
   }
 
-  /** @param {number} time @param {number} span */
-  addUser(time, span) {
+  /** @param {number} time @param {number} level @param {number} at */
+  addUser(time, level, at) {
     this.user += time;
     if (time <= this.userMost) return;
     this.userMost = time;
-    this.userSpan = span;
+    this.userAt = at;
+    this.userLevel = level;
   }
 
-  /** @param {number} time @param {number} span */
-  addKernel(time, span) {
+  /** @param {number} time @param {number} level @param {number} at */
+  addKernel(time, level, at) {
     this.kernel += time;
     if (time <= this.kernelMost) return;
     this.kernelMost = time;
-    this.kernelSpan = span;
+    this.kernelAt = at;
+    this.kernelLevel = level;
   }
 }
+
+/**
+ * Sums of the blocks of one level. A byte of `longest` says which child has most of the block's user time, in its low
+ * nibble, and of its kernel time in the high one.
+ * @typedef {{idle: Float32Array, user: Float32Array, kernel: Float32Array, longest: Uint8Array}} Level
+ */
 
 class SummaryTree {
   /**
@@ -55,27 +72,15 @@ class SummaryTree {
   constructor(store, ids) {
     this.store = store;
     this.ids = ids;
-    /** @type {{idle: Float32Array, user: Float32Array, kernel: Float32Array, userSpan: Int32Array,
-     *   kernelSpan: Int32Array}[]} */
+    /** @type {Level[]} */
     this.levels = [];
-    const summary = new Summary();
     for (let count = Math.floor(ids.length / FAN); count > 0; count = Math.floor(count / FAN)) {
       const level = {
-        idle: new Float32Array(count), user: new Float32Array(count), kernel: new Float32Array(count),
-        userSpan: new Int32Array(count), kernelSpan: new Int32Array(count),
+        idle: new Float32Array(count), user: new Float32Array(count), kernel: new Float32Array(count), longest: new Uint8Array(count),
       };
-      const below = this.levels.length;
-      for (let block = 0; block < count; block++) {
-        summary.clear();
-        for (let k = block * FAN; k < (block + 1) * FAN; k++) {
-          this.add(below, k, summary);
-        }
-        level.idle[block] = summary.idle;
-        level.user[block] = summary.user;
-        level.kernel[block] = summary.kernel;
-        level.userSpan[block] = summary.userSpan;
-        level.kernelSpan[block] = summary.kernelSpan;
-      }
+      const below = this.levels.at(-1);
+      if (below) addBlocks(level, below);
+      else addSpans(level, store, ids);
       this.levels.push(level);
     }
   }
@@ -109,29 +114,92 @@ class SummaryTree {
       low >>>= FAN_BITS;
       high >>>= FAN_BITS;
     }
+    out.userSpan = out.userMost < 0 ? -1 : this.longestOf(out.userLevel, out.userAt, 0);
+    out.kernelSpan = out.kernelMost < 0 ? -1 : this.longestOf(out.kernelLevel, out.kernelAt, NIBBLE);
     return out;
   }
 
   /** Adds a block of a level, level 0 being the spans themselves. @param {number} level @param {number} at @param {Summary} out */
   add(level, at, out) {
-    if (level === 0) this.addSpan(this.ids[at], out);
-    else this.addBlock(level - 1, at, out);
+    if (level === 0) this.addSpan(at, out);
+    else this.addBlock(level, at, out);
   }
 
-  /** @param {number} i @param {Summary} out */
-  addSpan(i, out) {
+  /** @param {number} at @param {Summary} out */
+  addSpan(at, out) {
+    const i = this.ids[at];
     const kind = this.store.kind[i];
     const dur = this.store.dur[i];
     if (isIdle(kind)) out.idle += dur;
-    else if (kind <= Kind.LOST) out.addUser(dur, i);
-    else out.addKernel(dur, i);
+    else if (kind <= Kind.LOST) out.addUser(dur, 0, at);
+    else out.addKernel(dur, 0, at);
   }
 
-  /** @param {number} level @param {number} block @param {Summary} out */
-  addBlock(level, block, out) {
-    const sums = this.levels[level];
-    out.idle += sums.idle[block];
-    if (sums.userSpan[block] >= 0) out.addUser(sums.user[block], sums.userSpan[block]);
-    if (sums.kernelSpan[block] >= 0) out.addKernel(sums.kernel[block], sums.kernelSpan[block]);
+  /** @param {number} level @param {number} at @param {Summary} out */
+  addBlock(level, at, out) {
+    const { idle, user, kernel, longest } = this.levels[level - 1];
+    out.idle += idle[at];
+    if ((longest[at] & NO_CHILD) !== NO_CHILD) out.addUser(user[at], level, at);
+    if (longest[at] >>> NIBBLE !== NO_CHILD) out.addKernel(kernel[at], level, at);
   }
+
+  /** The span that stands for a block: the longest child of the longest child. @param {number} level @param {number} at @param {number} shift to the nibble of the mode */
+  longestOf(level, at, shift) {
+    for (; level > 0; level--) at = at * FAN + ((this.levels[level - 1].longest[at] >>> shift) & NO_CHILD);
+    return this.ids[at];
+  }
+}
+
+/** Sums up blocks of spans. @param {Level} level @param {Store} store @param {Uint32Array} ids */
+function addSpans({ idle, user, kernel, longest }, { kind, dur }, ids) {
+  for (let block = 0; block < longest.length; block++) {
+    let [idleTime, userTime, userMost, userChild, kernelTime, kernelMost, kernelChild] = [0, 0, -1, NO_CHILD, 0, -1, NO_CHILD];
+    for (let child = 0; child < FAN; child++) {
+      const i = ids[block * FAN + child];
+      const d = dur[i];
+      if (kind[i] <= Kind.C_EXIT) idleTime += d;
+      else if (kind[i] <= Kind.LOST) {
+        userTime += d;
+        if (d > userMost) {
+          userMost = d;
+          userChild = child;
+        }
+      } else {
+        kernelTime += d;
+        if (d > kernelMost) {
+          kernelMost = d;
+          kernelChild = child;
+        }
+      }
+    }
+    // Memory that is never written is none: threads have no idle time.
+    if (idleTime > 0) idle[block] = idleTime;
+    user[block] = userTime;
+    kernel[block] = kernelTime;
+    longest[block] = userChild | (kernelChild << NIBBLE);
+  }
+}
+
+/** Sums up blocks of blocks. @param {Level} level @param {Level} below */
+function addBlocks(level, below) {
+  for (let block = 0; block < level.longest.length; block++) {
+    level.longest[block] = longestChild(below.user, below.longest, 0, block) | (longestChild(below.kernel, below.longest, NIBBLE, block) << NIBBLE);
+    for (const sort of /** @type {const} */ (["idle", "user", "kernel"])) {
+      let sum = 0;
+      for (let child = block * FAN; child < (block + 1) * FAN; child++) sum += below[sort][child];
+      if (sum > 0) level[sort][block] = sum;
+    }
+  }
+}
+
+/** The child of a block that has most time of a mode, NO_CHILD if none has a span of it. @param {Float32Array} times @param {Uint8Array} longest @param {number} shift @param {number} block */
+function longestChild(times, longest, shift, block) {
+  let [most, which] = [-1, NO_CHILD];
+  for (let child = 0; child < FAN; child++) {
+    const at = block * FAN + child;
+    if (((longest[at] >>> shift) & NO_CHILD) === NO_CHILD || times[at] <= most) continue;
+    most = times[at];
+    which = child;
+  }
+  return which;
 }

@@ -25,9 +25,9 @@ const BODY_LEAST = 16;
  */
 
 class View {
-  /** @param {Store} store */
-  constructor(store) {
-    const [begin, end] = extent(store);
+  /** @param {Store} store @param {Index} exec execution by CPU */
+  constructor(store, exec) {
+    const [begin, end] = extent(store, exec);
     this.begin = begin;
     this.end = end;
     this.t0 = this.begin;
@@ -243,19 +243,21 @@ class View {
 /**
  * First start and last end: of execution, or of all there is if nothing was executed.
  * @param {Store} store
+ * @param {Index} exec execution by CPU
  * @returns {[number, number]}
  */
-function extent(store) {
-  const { n, start, dur, kind } = store;
-  for (const last of [Kind.SCHED, Kind.OTHER]) {
-    let begin = Infinity;
-    let end = -Infinity;
-    for (let i = 0; i < n; i++) {
-      if (kind[i] > last) continue;
-      if (start[i] < begin) begin = start[i];
-      if (start[i] + dur[i] > end) end = start[i] + dur[i];
-    }
-    if (begin <= end) return [begin, end];
+function extent({ n, start, dur }, { first, ids }) {
+  let begin = Infinity;
+  let end = -Infinity;
+  const take = (/** @type {number} */ i) => {
+    begin = Math.min(begin, start[i]);
+    end = Math.max(end, start[i] + dur[i]);
+  };
+  for (let r = 0; r + 1 < first.length; r++) {
+    if (first[r] === first[r + 1]) continue;
+    take(ids[first[r]]);
+    take(ids[first[r + 1] - 1]);
   }
-  return [0, 100];
+  if (begin > end) for (let i = 0; i < n; i++) take(i);
+  return begin <= end ? [begin, end] : [0, 100];
 }

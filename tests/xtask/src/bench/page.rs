@@ -20,7 +20,7 @@ const ROWS: [(&str, &str, [&str; 2]); 10] = [
     ("panMs", "redraw while panning, p95, ms", ["16", "16"]),
     ("zoomMs", "redraw while zooming, p95, ms", ["16", "16"]),
     ("wholeMs", "redraw of the whole range, p95, ms", ["33", "33"]),
-    ("threadsMs", "the same with the threads open, ms", ["", ""]),
+    ("threadsMs", "the same with the threads open, ms", ["33", "33"]),
     ("nameSearchMs", "search of a name, ms", ["", "60"]),
     ("boundsSearchMs", "search of a duration, ms", ["", "60"]),
     ("callSearchMs", "search of a returned value, ms", ["", ""]),

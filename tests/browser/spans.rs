@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Spans for pages: a builder, a workload of four CPUs, what a page of spans must answer; and the tests that need no more
+//! than a scenario on that workload.
+
+use postprocess::span::{json, Meta, Span, Spans};
+use serde_json::json;
+
+use crate::drive::run_on;
+
+/// Collects spans, giving every name one number.
+#[derive(Default)]
+pub struct Made(pub Spans);
+
+impl Made {
+    pub fn add(&mut self, span: Span, name: &str) {
+        let names = &mut self.0.names;
+        let place = names.iter().position(|n| n == name).unwrap_or_else(|| {
+            names.push(name.to_string());
+            names.len() - 1
+        });
+        self.0.spans.push(Span { name: place as u32, ..span });
+    }
+
+    pub fn done(mut self) -> Spans {
+        json::order(&mut self.0.spans);
+        self.0
+    }
+}
+
+/// Four CPUs that each read, fault, idle and are interrupted, `rounds` times, in threads that wait and wake each other.
+pub fn workload(rounds: i64) -> Spans {
+    let mut made = Made::default();
+    made.0.meta = Meta { title: "workload".into(), tracebase: "2026-01-02_03:04:00".into(), ..Meta::default() };
+    made.0.meta.flags = 0x80;
+    for cpu in 0..4i32 {
+        let pid = 1000 + cpu;
+        let mut at = 6_000_000_000 + i64::from(cpu) * 7;
+        for round in 0..rounds {
+            let execution: [(i32, i32, i64, &str); 7] = [
+                (0x10000 + pid, pid, 300, "worker"),
+                (0x800, pid, 41, "read"),
+                (0x10000 + pid, pid, 23, "worker"),
+                (0x40e, pid, 87, "page_fault"),
+                (0x9ff, pid, 12, "-sched-"),
+                (0x10000, 0, 500 + round % 40, "-idle-"),
+                (0x5ec, 0, 9, "local_timer_vector"),
+            ];
+            let wait = Span { cpu: -1, pid, event: 0x303, start: at + 463, dur: 509, ..Span::default() };
+            made.add(wait, "wait_disk");
+            let other = (cpu + 1) % 4;
+            let arc = Span { cpu, pid, event: -3, start: at + 310, dur: 400, arg: other.into(), ..Span::default() };
+            made.add(Span { ret: i64::from(1000 + other), ..arc }, "-wakeup-");
+            if round % 50 == 0 {
+                made.add(Span { cpu, pid, event: 0x20a, start: at + 5, dur: 1, ..Span::default() }, "mark_a=hello");
+            }
+            for (event, pid, dur, name) in execution {
+                let ret = if round % 3 == 0 { 65_534 } else { 5 };
+                let name = if name == "worker" { format!("worker.{pid}") } else { name.to_string() };
+                made.add(Span { cpu, pid, event, start: at, dur, arg: 3, ret, ipc: 5, ..Span::default() }, &name);
+                at += dur;
+            }
+        }
+    }
+    made.done()
+}
+
+/// What `drive.mjs` compares a page with: searches and hits.
+pub fn expectations(spans: &Spans) -> serde_json::Value {
+    let searched = |s: &&Span| !matches!(s.event, 0x20e | 0x20f);
+    let count = |matches: &dyn Fn(&str, i64) -> bool| {
+        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name as usize], s.dur));
+        found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur))
+    };
+    let search = |pattern: &str, [least, most]: [&str; 2], invert: bool, (n, total): (u64, i64)| json!({ "pattern": pattern, "least": least, "most": most, "invert": invert, "count": n, "total": total });
+    let tame = |name: &str| !name.starts_with('-');
+    let searches = [
+        search("read", ["", ""], false, count(&|name, _| tame(name) && name.contains("read"))),
+        search("^page_fault$", ["", ""], false, count(&|name, _| name == "page_fault")),
+        search("^-sched-", ["", ""], false, count(&|name, _| name.starts_with("-sched-"))),
+        search(".", ["", ""], false, count(&|name, _| tame(name) && !name.is_empty())),
+        search("no such name", ["", ""], false, (0, 0)),
+        search("read", ["", ""], true, count(&|name, _| tame(name) && !name.contains("read"))),
+        search("", ["410 ns", ".87"], false, count(&|name, dur| tame(name) && (41..=87).contains(&dur))),
+        search("a", ["", "0.0009ms"], false, count(&|name, dur| tame(name) && name.contains('a') && dur <= 90)),
+    ];
+    let executed = |s: &&Span| s.cpu >= 0 && s.dur > 0 && (0x400..=0xfff).contains(&s.event);
+    let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
+    let hits = spans.spans.iter().filter(executed).step_by(step).map(|s| {
+        json!({ "start": s.start, "dur": s.dur, "cpu": s.cpu, "pid": s.pid, "event": s.event, "arg": s.arg,
+            "ret": s.ret, "name": spans.names[s.name as usize] })
+    });
+    json!({
+        "spans": spans.spans.len(),
+        "searches": searches,
+        "hits": hits.collect::<Vec<_>>(),
+    })
+}
+
+/// A test for each scenario, on a workload of 300 rounds and with nothing more to expect.
+macro_rules! on_a_workload {
+    ($($test:ident: $scenario:literal,)*) => {$(
+        #[test]
+        fn $test() {
+            run_on($scenario, &workload(300), &json!({}));
+        }
+    )*};
+}
+
+on_a_workload! {
+    the_wheel_zooms_at_the_pointer_down_to_one_entry: "wheel",
+    the_keyboard_reaches_everything: "keys",
+    idle_is_a_line_user_execution_a_band_and_the_kernel_fills_its_row: "picture",
+    clicks_drags_and_labels_do_what_they_promise: "pointer",
+    a_measured_range_is_summed_up_by_name_cpu_and_thread: "totals",
+    the_address_of_the_page_holds_what_is_in_sight: "address",
+    a_group_shows_all_its_rows_those_highlighted_or_none: "highlight",
+    names_stand_above_spans_that_have_no_room_for_them: "tags",
+    columns_take_whatever_their_groups_hold: "columns",
+    long_spans_are_found_among_many_that_overlap: "reach",
+    every_theme_is_legible_and_the_look_outlives_the_page: "look",
+    notes_stand_on_spans_and_are_moved_written_and_removed: "notes",
+    views_are_saved_named_restored_and_left_again: "views",
+    the_strip_shows_how_busy_the_trace_is_and_where_matches_are: "strip",
+    what_is_in_sight_is_a_table_too: "list",
+    spans_of_one_name_or_two_are_highlighted_with_their_total: "kinds",
+    everything_can_be_done_by_keyboard_and_the_sheet_says_how: "keyboard",
+}
