@@ -51,3 +51,38 @@ fn only_who_has_the_right_controls() {
     assert!(!trace.pids_of("ls").is_empty());
     Trace::read_whole(&run.file("go.raw"));
 }
+
+#[test]
+fn a_member_of_the_group_needs_no_root_where_the_program_has_the_capability() {
+    let script = r#"
+        mkdir -m 755 /tmp/bin
+        cp $(command -v kutrace_control) /tmp/bin
+        PATH=/tmp/bin:$PATH
+        setcap cap_perfmon+ep $(command -v kutrace_control)
+        # As 60-kutrace.rules does.
+        chgrp 4242 /dev/kutrace
+        mkdir /tmp/user
+        chown 1000:1000 /tmp/user
+        cd /tmp/user
+        fails 1 "$closed" $user kutrace_control go
+
+        $member kutrace_control check | grep -q '^permission ok'
+        $member kutrace_control record -b 32M -o record.raw -- grep CapEff /proc/self/status >capabilities
+        grep -q '^CapEff:[[:space:]]*0*$' capabilities
+        $member kutrace_control gowrap
+        $member kutrace_control mark mine
+        $member kutrace_control status | grep -q '^state:  tracing'
+        $member kutrace_control snapshot snapshot.raw
+        $member kutrace_control stop stop.raw
+        fails 1 'bin/stop.raw: Permission denied' $member kutrace_control stop /tmp/bin/stop.raw
+        $member kutrace_control reset
+        printf 'go\nwait 50ms\nstop words\n' | $member kutrace_control
+        test "$(stat -c %u *.raw words.trace | uniq)" = 1000
+        cp record.raw snapshot.raw stop.raw words.trace $SHARE
+        "#;
+    let run = succeed(&[], &[PEOPLE, script].concat());
+    for name in ["record.raw", "snapshot.raw", "stop.raw", "words.trace"] {
+        Trace::read_whole(&run.file(name));
+    }
+    assert!(!Trace::read(&run.file("record.raw")).pids_of("grep").is_empty());
+}

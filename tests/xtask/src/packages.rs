@@ -44,6 +44,7 @@ const GUEST: &[&str] = &[
     "g++",
     "perl",
     "procps",
+    "libcap2-bin",
     "ca-certificates",
 ];
 /// To read traces as others do.
