@@ -47,7 +47,8 @@ async function bytesOf(page) {
       });
     });
     await page.waitForTimeout(4 * (await ask(page, () => window.__painted)) + 2000);
-    const other = (await (await chromium.connectOverCDP(address)).contexts()[0].pages())[0];
+    const browser = await chromium.connectOverCDP(address);
+    const [other] = browser.contexts()[0].pages();
     await other.waitForFunction(() => window.__ku?.ready === true, null, { timeout: 60000 });
     const session = await other.context().newCDPSession(other);
     for (let i = 0; i < 3; i++) {
@@ -55,11 +56,14 @@ async function bytesOf(page) {
       await other.waitForTimeout(500);
     }
     // A browser may keep a process in reserve, smaller than that of a page.
-    return Math.max(...rendererBytes(child.pid));
+    const bytes = Math.max(...rendererBytes(child.pid));
+    await browser.close();
+    return bytes;
   } finally {
     child.kill();
-    await new Promise((done) => child.once("exit", done));
-    rmSync(profile, { recursive: true, force: true });
+    if (child.exitCode === null && child.signalCode === null) await new Promise((done) => child.once("exit", done));
+    child.stderr.destroy();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
