@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_tests::repeat::Recorded;
-use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, TRAP};
+use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, TRAP, WAKEUP_ARC};
 use postprocess::event::{Event, Events};
 use postprocess::raw;
 use postprocess::span::{build, check, Span, Spans};
@@ -62,7 +62,7 @@ impl Kind {
 
 #[test]
 fn the_samples_add_up_as_recorded() {
-    for name in ["hello", "convoy", "pipeline", "redis"] {
+    for name in ["hello", "convoy", "pipeline", "faults", "slices", "disk", "redis"] {
         let (_, spans) = sample(&format!("{name}.raw"));
         assert_golden(&format!("samples/{name}.txt"), &summary(&spans));
     }
@@ -105,6 +105,58 @@ fn the_threads_of_the_convoy_wait_for_their_lock() {
     let (count, threads) = waits(&spans, "wait_lock");
     assert_eq!(count, 12);
     assert!(threads.iter().all(|pid| spans.names.contains(&format!("convoy.{pid}"))), "{threads:?}");
+}
+
+/// The spans of this name, by start, of threads that are ever called so.
+fn of_program<'a>(spans: &'a Spans, program: &str, name: &str) -> Vec<&'a Span> {
+    let called = |n: &String| n.strip_prefix(program)?.strip_prefix('.')?.parse().ok();
+    let threads: BTreeSet<i32> = spans.names.iter().filter_map(called).collect();
+    let named = |s: &&Span| spans.names[s.name as usize] == name && threads.contains(&s.pid);
+    spans.spans.iter().filter(named).collect()
+}
+
+#[test]
+fn fresh_memory_faults_at_its_first_touch_and_again_after_it_was_given_back() {
+    let (_, spans) = sample("faults.raw");
+    let named = |name| of_program(&spans, "faults", name);
+    let given_back = named("madvise")[0];
+    let mapped = named("mmap").into_iter().rfind(|s| s.start < given_back.start).unwrap();
+    let faults = named("page_fault");
+    let first = faults.iter().filter(|s| (mapped.start..given_back.start).contains(&s.start));
+    let last = first.clone().next_back().unwrap();
+    assert_eq!(first.count(), 256);
+    assert!((256..260).contains(&faults.iter().filter(|s| s.start > given_back.start).count()));
+    let between = given_back.start - last.start - last.dur;
+    assert!((150_000..170_000).contains(&between), "{between} units in user code without a fault");
+}
+
+#[test]
+fn threads_that_compute_lose_their_cpu_and_wait_for_one_without_a_wakeup() {
+    let (_, spans) = sample("slices.raw");
+    let woken: BTreeSet<(i64, i64)> =
+        spans.spans.iter().filter(|s| s.event == WAKEUP_ARC).map(|s| (s.start, s.ret)).collect();
+    let waits = of_program(&spans, "slices", "wait_cpu");
+    let lost: Vec<_> = waits.into_iter().filter(|s| !woken.contains(&(s.start, s.pid.into()))).collect();
+    let threads: BTreeSet<i32> = lost.iter().map(|s| s.pid).collect();
+    assert!(threads.len() >= 7 && lost.len() >= 14, "{} threads, {} waits", threads.len(), lost.len());
+    assert!(lost.iter().any(|s| s.dur > 2_000_000), "a wait of more than 20 ms");
+}
+
+#[test]
+fn each_write_of_dd_waits_for_the_disk() {
+    let (events, spans) = sample("disk.raw");
+    let waits = of_program(&spans, "dd", "wait_disk");
+    let is_write = |e: &&Event| e.event == SYSCALL + 1 && e.arg == 1 && events.names.text(e.name) == "write";
+    let begins: Vec<&Event> = events.events.iter().filter(is_write).collect();
+    let mut found = 0;
+    for begin in begins {
+        let mut after = events.events.iter().filter(|e| e.ts > begin.ts && e.pid == begin.pid);
+        let Some(end) = after.find(|e| e.event == SYSCALL + 0x201 && e.ret == 4096) else { continue };
+        let slept = |s: &&&Span| s.pid == begin.pid as i32 && s.dur > 250_000 && (begin.ts..end.ts).contains(&s.start);
+        assert!(waits.iter().any(|s| slept(&s)), "the write at {}", begin.ts);
+        found += 1;
+    }
+    assert_eq!(found, 8);
 }
 
 #[test]

@@ -101,7 +101,7 @@ pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {
         length += 1;
     }
     let read = (1..=18).contains(&length);
-    read.then_some((if negative { -value } else { value }, &digits[length..]))
+    read.then_some((if negative { value.wrapping_neg() } else { value }, &digits[length..]))
 }
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
-        for text in ["", "-", "+1", "a1", "9999999999999999999"] {
+        for text in ["", "-", "+1", "a1", "9999999999999999999", "-9223372036854775808"] {
             assert_eq!(split(text.as_bytes()), None, "{text}");
         }
     }
