@@ -103,7 +103,7 @@ fn hello_is_one_write_after_many_waits_for_the_disk() {
 fn the_threads_of_the_convoy_wait_for_their_lock() {
     let (_, spans) = sample("convoy.raw");
     let (count, threads) = waits(&spans, "wait_lock");
-    assert_eq!(count, 12);
+    assert_eq!(count, 187);
     assert!(threads.iter().all(|pid| spans.names.contains(&format!("convoy.{pid}"))), "{threads:?}");
 }
 
