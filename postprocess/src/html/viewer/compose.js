@@ -81,7 +81,7 @@ class RowLines {
     const { start, dur } = store;
     const { group, row } = item;
     const { ids, first } = group.exec;
-    const { t0, t1 } = view;
+    const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;
     const end = first[row + 1];
     let drawn = -1;
@@ -187,7 +187,7 @@ class RowLines {
     const { store, view, palette } = this.app;
     const { start, dur } = store;
     const { waits } = item.group;
-    const { t0, t1 } = view;
+    const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;
     const end = waits.first[item.row + 1];
     for (let k = firstInLane(waits, item.row, t0), next = k; k < end; k = next) {
@@ -236,7 +236,7 @@ class RowLines {
     const { store, view, palette, focus } = this.app;
     const { start, dur, kind } = store;
     const lane = focus.laneOf(item.group);
-    const { t0, t1 } = view;
+    const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;
     const least = Math.max(Math.round(this.ratio), 1);
     const end = lane.first[item.row + 1];
