@@ -509,6 +509,61 @@ export const drawn = {
     return {};
   },
 
+  async stripes(page) {
+    /** The colours of a span's column, from its middle to the edge of its row's body, once for each run. */
+    const columns = () => ask(page, () => {
+      const { picture, view } = __ku.app;
+      const item = view.items.find((it) => it.row === 0);
+      const middle = Math.round(view.middle(item) * picture.ratio);
+      const half = Math.floor((view.bodyHeight(item) / 2) * picture.ratio);
+      return Array.from({ length: __ku.counts.spans }, (_, i) => {
+        const { start, dur, name, event } = __ku.span(i);
+        const x = Math.round(view.x(start + dur / 2) * picture.ratio);
+        const at = (away) => picture.pixels[(middle + away) * picture.w + x];
+        const [down, up] = [[], []];
+        for (let away = 0; away < half; away++) {
+          down.push(at(away));
+          up.push(at(-1 - away));
+        }
+        const runs = down.filter((color, k) => k === 0 || color !== down[k - 1]);
+        return { name, wide: dur > 100, kernel: event & 0xf00, runs, even: down.join() === up.join() };
+      });
+    });
+    const contrasts = [];
+    for (const theme of ["light", "dark", "contrast"]) {
+      for (const colors of ["usual", "safe"]) {
+        await ask(page, (address) => (location.hash = address), `#theme=${theme}&colors=${colors}`);
+        await page.waitForFunction((look) => [__ku.look().used, __ku.look().colors].join() === look, `${theme},${colors}`);
+        await settle(page);
+        const seen = await columns();
+        assert.ok(seen.every((column) => column.even), `${theme}: the halves of a span differ`);
+        const wide = seen.filter((column) => column.wide);
+        // From the middle: the span, a stripe, the span, a stripe, the span, the ground.
+        for (const { name, runs } of wide) {
+          const own = name === "-sched-" ? 2 : 6;
+          assert.equal(runs.length, own, `${theme}, ${name}: ${runs.map((c) => c.toString(16))}`);
+          if (own === 2) continue;
+          assert.ok(runs[2] === runs[0] && runs[4] === runs[0], `${theme}, ${name}: its own colour is broken`);
+          for (const stripe of [runs[1], runs[3]]) {
+            const apart = [0, 8, 16].reduce((sum, c) => sum + Math.abs(((stripe >> c) & 255) - ((runs[0] >> c) & 255)), 0);
+            contrasts.push(apart);
+            assert.ok(apart >= 30, `${theme}, ${name}: a stripe like its span, ${apart}`);
+          }
+        }
+        const looks = wide.map((column) => column.runs.join());
+        const alike = wide.filter((_, k) => looks.indexOf(looks[k]) !== k).map((column) => column.name);
+        assert.deepEqual(alike, [], `${theme}, ${colors}: look like others`);
+        for (const { runs } of seen.filter((column) => !column.wide)) assert.equal(runs.length, 2, "stripes in a narrow span");
+      }
+    }
+    // What is not searched has none, what is keeps its own.
+    const stripes = (name) => columns().then((seen) => seen.find((column) => column.name === name).runs.length);
+    await page.fill("#pattern", "^call3$");
+    await settle(page);
+    assert.deepEqual([await stripes("call3"), await stripes("call4")], [6, 2]);
+    return { least: Math.min(...contrasts) };
+  },
+
   async morse(page) {
     await ask(page, () => __ku.toggle("PID"));
     await settle(page);

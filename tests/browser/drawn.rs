@@ -191,6 +191,22 @@ fn rows_that_count_from_their_own_begins_are_drawn_and_hit_there() {
 }
 
 #[test]
+fn stripes_tell_calls_of_one_colour_apart_in_every_theme() {
+    let mut made = Made::default();
+    let calls = (0..24).map(|nr| (0x800 + nr, 0, 1000, format!("call{nr}")));
+    let others = [(0x40e, "page_fault"), (0x40d, "gp_fault"), (0x5ec, "timer"), (0x50b, "disk"), (0xdff, "-sched-")];
+    let others = others.map(|(event, name)| (event, 0, 1000, name.to_string()));
+    let halves = [1, 3].map(|nr| (0x5ff, nr, 1000, format!("BH:{nr}")));
+    let narrow = [(0x800, 0, 60, "call0".to_string()), (0x801, 0, 60, "call1".into())];
+    let mut start = 0;
+    for (event, arg, dur, name) in calls.chain(others).chain(halves).chain(narrow) {
+        made.add(Span { event, arg, start, dur, pid: 9, ..Span::default() }, &name);
+        start += dur;
+    }
+    run_on("stripes", &made.done(), &json!({}));
+}
+
+#[test]
 fn rows_of_which_nothing_is_in_sight_hide() {
     let mut made = Made::default();
     for k in 0..120i32 {
