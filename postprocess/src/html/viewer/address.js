@@ -53,7 +53,8 @@ function followAddress(app) {
   takeAdded(app, history.state ?? brought);
   const address = location.hash !== "" ? location.hash : brought.address;
   if (typeof address === "string") showAddress(app, address);
-  window.addEventListener("hashchange", () => showAddress(app, location.hash));
+  // By now the page may have put its own address in the place of the one entered.
+  window.addEventListener("hashchange", (e) => showAddress(app, new URL(e.newURL).hash));
   let timer = 0;
   return () => {
     clearTimeout(timer);
