@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_tests::chromium::in_firefox;
-use postprocess::span::{build, Meta, Span, Spans};
+use postprocess::span::held::{Held, OF_A_PART};
+use postprocess::span::{build, json, source, Meta, Span, Spans};
 use postprocess::{html, raw};
 use serde_json::json;
 
@@ -128,6 +129,17 @@ fn a_trace_with_losses_says_so_above_the_picture() {
     spans.meta.lost = 4321;
     spans.meta.quality = vec!["2 blocks are damaged".into()];
     run_on("open", &spans, &json!({ "spans": spans.spans.len(), "banner": ["4,321", "2 blocks are damaged"] }));
+}
+
+#[test]
+fn a_page_of_too_many_spans_is_coarse_and_says_how_to_see_all_of_a_part() {
+    let all = workload(300);
+    let mut text = Vec::new();
+    json::write(&all, &mut text).unwrap();
+    let coarse = source::read(&text[..], Held::new(all.spans.len() / 4)).unwrap();
+    assert!(coarse.spans.len() <= all.spans.len() / 4);
+    let banner = ["there were more than", "added up in steps of", OF_A_PART];
+    run_on("open", &coarse, &json!({ "spans": coarse.spans.len(), "banner": banner }));
 }
 
 /// What a page must do in any browser of our time, seen in another one.

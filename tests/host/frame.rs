@@ -10,7 +10,7 @@ use postprocess::event::read::read;
 use postprocess::event::source::Source;
 use postprocess::event::{Event, Events};
 use postprocess::frame::Writer;
-use postprocess::span::held::Held;
+use postprocess::span::held::{Held, OF_A_PART};
 use postprocess::span::runs::Runs;
 use postprocess::span::{build, build_from, source, Span, Spans};
 use postprocess::{direct, raw};
@@ -146,7 +146,7 @@ fn more_spans_than_fit_are_coarsened_and_cover_the_same_time() {
     let few = direct::spans_of_raw(&bytes, Held::new(all.spans.len() / 8)).unwrap().0;
     assert!(few.spans.len() <= all.spans.len() / 8, "{} of {}", few.spans.len(), all.spans.len());
     let [said] = &few.meta.quality[..] else { panic!("{:?}", few.meta.quality) };
-    assert!(said.starts_with("there were more than"), "{said}");
+    assert!(said.starts_with("there were more than") && said.ends_with(&format!("`{OF_A_PART}`")), "{said}");
     let time = |spans: &Spans| -> i64 {
         let of_cpus = spans.spans.iter().filter(|s| s.cpu >= 0 && postprocess::event::number::is_execution(s.event));
         of_cpus.map(|s| s.dur).sum()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! No more spans than fit: what is too many is coarsened, in steps that double until it is few enough.
 //!
-//! Invariant: what was coarsened is said in the trace's [`super::Meta::quality`].
+//! Invariant: what was coarsened is said in the trace's [`super::Meta::quality`], and how to see all of a part.
 
 use std::num::NonZeroU32;
 
@@ -12,6 +12,8 @@ use super::{Span, Spans};
 const FIRST_STEP: u32 = 100;
 /// The longest: 42 s.
 const LAST_STEP: u32 = FIRST_STEP << 25;
+/// How to make a page of a part that has every detail; the times are those that a page shows.
+pub const OF_A_PART: &str = "rawtoevent t.trace | eventtospan | spantotrim START STOP | spantohtml > part.html";
 /// Spans that are taken at a time once they are coarsened.
 const TAKEN: usize = 1 << 16;
 
@@ -61,7 +63,7 @@ impl Held {
         let (most, us) = (self.most, coarse.step().get() / 100);
         all.meta.quality.push(format!(
             "there were more than {most} spans: what each CPU did is added up in steps of {us} us, what else is shorter \
-             is left out"
+             is left out; from START to STOP, in seconds, all is there after `{OF_A_PART}`"
         ));
         all.spans = coarse.finish();
         all
