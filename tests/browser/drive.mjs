@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { budget } from "./budget.mjs";
+import { search } from "./search.mjs";
 import { tools } from "./tools.mjs";
 import { drawn } from "./drawn.mjs";
 
@@ -30,6 +31,7 @@ const plot = (page) => page.locator("#overlay").boundingBox();
 
 const scenarios = {
   ...budget,
+  ...search,
   ...tools,
   ...drawn,
 

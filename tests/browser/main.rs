@@ -7,6 +7,7 @@
 mod drive;
 mod spans;
 mod made;
+mod search;
 mod drawn;
 mod real;
 mod tools;

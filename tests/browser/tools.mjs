@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scenarios about what stands around the picture: look, notes, views, strip, table, search by call and time, figures.
+// Scenarios about what stands around the picture: look, notes, views, strip, table, figures.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -368,43 +368,6 @@ export const tools = {
     await rest(page);
     assert.notEqual(await page.locator("#details caption").textContent(), caption, "the table does not follow the view");
     return { wanted };
-  },
-
-  async calls(page, { calls, tracebase }) {
-    for (const [pattern, count] of calls) {
-      await page.fill("#pattern", pattern);
-      await settle(page);
-      const found = await ask(page, () => __ku.search());
-      assert.deepEqual([pattern, found.count, found.active], [pattern, count, true]);
-    }
-    await page.click("#invert");
-    const [pattern, count] = calls.at(-1);
-    const inverted = (await ask(page, () => __ku.search())).count;
-    assert.equal(inverted + count, calls[0][1], `not ${pattern}`);
-    await page.click("#invert");
-    // Times: seconds from the base minute, and the clock of the traced machine.
-    const { begin, end } = await view(page);
-    const middle = Math.round((begin + end) / 2 / 1e6) / 100;
-    const around = async (text, half) => {
-      await page.fill("#pattern", text);
-      await settle(page);
-      const { t0, t1 } = await view(page);
-      assert.ok(Math.abs((t0 + t1) / 2 - middle * 1e8) < 1, `${text}: ${t0}..${t1}`);
-      assert.ok(Math.abs(t1 - t0 - 2 * half * 1e8) < 2, `${text}: ${t0}..${t1}`);
-      assert.equal((await ask(page, () => __ku.search())).active, false, "a time is searched as a name");
-    };
-    const ss = middle.toFixed(4);
-    await around(ss, 0.0005);
-    await around(`${ss}+`, 0.001);
-    await around(`${ss}++`, 0.002);
-    await around(`${ss}-`, 0.0002);
-    const clock = new Date(Date.parse(`${tracebase.replace("_", "T")}Z`) + middle * 1000).toISOString();
-    await around(`${clock.slice(14, 23)}0`, 0.0005);
-    await around(`${clock.slice(11, 23)}0`, 0.0005);
-    await page.fill("#pattern", "@@");
-    await settle(page);
-    assert.match(await page.locator("#pattern").inputValue(), /^\d+\.\d+$/);
-    return { middle };
   },
 
   async kinds(page) {

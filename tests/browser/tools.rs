@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What stands around the picture: look, notes, views, strip, table, search by call and time, figures, the keyboard.
+//! What stands around the picture: look, notes, views, strip, table, figures, the keyboard.
 
 use std::fs;
 use std::path::Path;
@@ -29,27 +29,6 @@ fn a_saved_copy_opens_as_it_was_is_itself_savable_and_holds_the_same_spans() {
     let mut text = Vec::new();
     json::write(&lifted, &mut text).unwrap();
     run_on("kept", &json::read(&mut &text[..]).unwrap(), &added);
-}
-
-#[test]
-fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
-    let spans = workload(3000);
-    let tame = spans.spans.iter().filter(|s| !spans.names[s.name as usize].starts_with('-')).count();
-    let reads = spans.spans.iter().filter(|s| s.event == 0x800);
-    let failed = reads.clone().filter(|s| s.ret == 65_534).count();
-    let calls = json!([
-        ["=|.", tame],
-        ["=ENOENT", failed],
-        [r"read\(3\)=5$", reads.clone().count() - failed],
-        [r"read\(4\)", 0],
-        [r"^page_fault\(3\)$", reads.clone().count()],
-        [
-            "ipc=5/8",
-            spans.spans.iter().filter(|s| s.event >= 0x400 && !spans.names[s.name as usize].starts_with('-')).count()
-        ],
-        ["^mark_a=hello$", spans.spans.iter().filter(|s| s.event == 0x20a).count()],
-    ]);
-    run_on("calls", &spans, &json!({ "calls": calls, "tracebase": spans.meta.tracebase }));
 }
 
 #[test]

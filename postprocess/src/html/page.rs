@@ -17,7 +17,7 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 46] = [
+const SCRIPTS: [(&str, &str); 47] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("part.js", include_str!("viewer/part.js")),
@@ -45,6 +45,7 @@ const SCRIPTS: [(&str, &str); 46] = [
     ("overlay.js", include_str!("viewer/overlay.js")),
     ("hit.js", include_str!("viewer/hit.js")),
     ("seek.js", include_str!("viewer/seek.js")),
+    ("texts.js", include_str!("viewer/texts.js")),
     ("search.js", include_str!("viewer/search.js")),
     ("overview.js", include_str!("viewer/overview.js")),
     ("labels.js", include_str!("viewer/labels.js")),

@@ -168,6 +168,7 @@ function listenToSearch(app) {
       if (e.key === "Escape") app.clear();
     });
   }
+  byId("pattern").addEventListener("focus", () => app.search.prepare());
   for (const id of ["invert", "ignore-case"]) {
     byId(id).addEventListener("click", () => {
       byId(id).ariaPressed = String(byId(id).ariaPressed !== "true");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Search: which spans have a name and a duration that match, their number and time, and the way from one to the next.
+// Search: which spans match, their number and time, and the way from one to the next.
 //
 // The pattern is tried on every distinct name once and only on its beginning, so the number of spans costs one quick
 // pass. A pattern with `=` or `\\(` in it is also tried on calls as they are shown, `read(3)=EAGAIN`, each distinct one
@@ -7,16 +7,11 @@
 // highlighted only what lies on those is found.
 "use strict";
 
-/** Longest beginning of a name that is tried. */
-const NAME_MOST = 128;
-/** Kinds that are not looked for: names of rows. */
-const NEVER_FOUND = Kind.LABEL;
-/** Kinds whose text is more than their name; counters are there for all execution. */
-const CALL_KINDS = new Set(/** @type {number[]} */ ([Kind.SYSCALL, Kind.FREQ, Kind.MESSAGE, Kind.LOST, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.POINT]));
-/** Calls remembered for a quick answer, a power of two. */
-const CALLS_AT_HAND = 1 << 13;
-/** Matches found that are kept together, and matches whose time is added up together. */
-const FOUND_CHUNK = 1 << 16;
+/** Spans that are looked at together: their list stays in the processor's cache. */
+const FOUND_BLOCK = 1 << 14;
+/** Spans whose texts are numbered together before a search needs them: some ms. */
+const PREPARED_TOGETHER = 1 << 19;
+/** Matches whose time is added up together, a power of two. */
 const SUM_BITS = 8;
 
 /** Whether a pattern asks for more than a name: for arguments, returned values, counters. @param {string} pattern */
@@ -26,7 +21,7 @@ const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
 const JOINED_MOST = 2;
 
 /** The pattern that matches one name and no other. @param {string} name */
-const exactly = (name) => `^${name.slice(0, NAME_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+const exactly = (name) => `^${name.slice(0, TEXT_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
 
 /** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
 function patternWith(before, one) {
@@ -57,10 +52,14 @@ class Search {
     this.most = Infinity;
     /** What is wrong with the query. */
     this.error = "";
-    /** By name: 1 if it matches. */
-    this.hits = new Uint8Array(store.names.length);
-    /** By span, if calls are looked for: 1 if it matches. @type {Uint8Array | null} */
-    this.calls = null;
+    /** 1 for each kind that is looked for, null for all: names of rows are not. */
+    this.kinds = store.kinds.has(Kind.LABEL) ? Uint8Array.from(KIND_NAMES, (_, kind) => (kind === Kind.LABEL ? 0 : 1)) : null;
+    /** By span, the number of what the pattern is tried on: its name, or its text. @type {Column} */
+    this.tried = store.name;
+    /** By that number, 1 if it matches. */
+    this.hits = new Uint8Array(0);
+    /** Texts without counters and with them, as far as they were needed. @type {(Texts | null)[]} */
+    this.texts = [null, null];
     this.ids = new Uint32Array(0);
     this.total = 0;
     this.shortest = 0;
@@ -79,8 +78,8 @@ class Search {
    */
   find(query) {
     const { pattern, ignoreCase, invert, least, most } = query;
-    this.query = query;
     this.error = "";
+    this.query = query;
     this.active = false;
     this.current = -1;
     this.lanes.clear();
@@ -101,79 +100,84 @@ class Search {
     }
     this.active = true;
     const dashed = pattern.replace(/^[\^(]+/, "").startsWith("-");
-    const allowed = (/** @type {string} */ name) => dashed || !name.startsWith("-");
-    const { names } = this.store;
-    this.calls = asksForCalls(pattern) ? this.matchCalls(regex, invert, names.map(allowed)) : null;
-    if (!this.calls) this.hits = Uint8Array.from(names, (name) => (allowed(name) && regex.test(name.slice(0, NAME_MOST)) !== invert ? 1 : 0));
+    const { name, names } = this.store;
+    const allowed = names.map((text) => dashed || !text.startsWith("-"));
+    const matching = names.map((text) => regex.test(text.slice(0, TEXT_MOST)));
+    if (asksForCalls(pattern)) {
+      const texts = this.textsOf(/ipc=|llc=/i.test(pattern));
+      this.tried = texts.of;
+      this.hits = Uint8Array.from(texts.spans, (i) =>
+        (allowed[name[i]] && (matching[name[i]] || regex.test(texts.text(i))) !== invert ? 1 : 0));
+    } else {
+      this.tried = name;
+      this.hits = Uint8Array.from(names, (_, k) => (allowed[k] && matching[k] !== invert ? 1 : 0));
+    }
     this.collect();
   }
 
-  /**
-   * Tries a pattern on names and on whole calls; what a call is made of says whether it was tried before.
-   * @param {RegExp} regex
-   * @param {boolean} invert
-   * @param {boolean[]} allowed by name
-   */
-  matchCalls(regex, invert, allowed) {
-    const { store } = this;
-    const { n, kind, name, names, arg, ret, ipc } = store;
-    const counters = /ipc=|llc=/i.test(regex.source);
-    const tries = Uint8Array.from(KIND_NAMES, (_, k) => (CALL_KINDS.has(k) || (counters && isExecution(k)) ? 1 : 0));
-    const byName = Uint8Array.from(names, (text) => (regex.test(text.slice(0, NAME_MOST)) ? 1 : 0));
-    const forbidden = Uint8Array.from(allowed, (is) => (is ? 0 : 1));
-    const [yes, no] = invert ? [0, 1] : [1, 0];
-    /** By name and call. @type {Map<number, Map<number, number>>} */
-    const tried = new Map();
-    const known = { name: new Int32Array(CALLS_AT_HAND).fill(-1), call: new Float64Array(CALLS_AT_HAND), hit: new Uint8Array(CALLS_AT_HAND) };
-    const calls = this.calls ?? new Uint8Array(n);
-    for (let i = 0; i < n; i++) {
-      const which = name[i];
-      if (forbidden[which] === 1) calls[i] = 0;
-      else if (byName[which] === 1) calls[i] = yes;
-      else if (tries[kind[i]] === 0) calls[i] = no;
-      else {
-        const call = (arg[i] * 0x20000 + (ret[i] & 0x1ffff)) * 16 + (counters ? ipc[i] & 15 : 0);
-        const at = (which * 31 + arg[i] * 7 + ret[i] * 3) & (CALLS_AT_HAND - 1);
-        if (known.name[at] !== which || known.call[at] !== call) {
-          let calls = tried.get(which);
-          if (!calls) tried.set(which, (calls = new Map()));
-          const before = calls.get(call);
-          const hit = before ?? (regex.test(searchedText(store, i, counters)) ? yes : no);
-          if (before === undefined) calls.set(call, hit);
-          known.name[at] = which;
-          known.call[at] = call;
-          known.hit[at] = hit;
-        }
-        calls[i] = known.hit[at];
-      }
-    }
-    return calls;
+  /** The texts of all spans. @param {boolean} counters whether what was counted belongs to them */
+  textsOf(counters) {
+    const which = counters && (this.store.meta.flags & 0xa0) !== 0 ? 1 : 0;
+    const texts = this.texts[which] ??= new Texts(this.store, which === 1);
+    texts.number(this.store.n);
+    return texts;
+  }
+
+  /** Numbers texts before a search needs them, a few at a time. */
+  prepare() {
+    const texts = this.texts[0] ??= new Texts(this.store, false);
+    if (texts.count === this.store.n) return;
+    texts.number(Math.min(texts.count + PREPARED_TOGETHER, this.store.n));
+    setTimeout(() => this.prepare());
   }
 
   /** Lists what matches and lies on highlighted rows, if any are. */
   collect() {
-    const { store: { n, kind, name, dur }, hits, calls, least, most, highlight } = this;
-    const lit = highlight.active;
-    const bounded = least > 0 || most < Infinity;
+    const { store: { n, kind }, kinds, highlight } = this;
+    const block = new Uint32Array(FOUND_BLOCK);
     /** @type {Uint32Array[]} */
-    const full = [];
-    let chunk = new Uint32Array(FOUND_CHUNK);
-    let count = 0;
-    for (let i = 0; i < n; i++) {
-      if (bounded && (dur[i] < least || dur[i] > most)) continue;
-      if ((calls ? calls[i] : hits[name[i]]) === 0 || kind[i] === NEVER_FOUND || (lit && !highlight.shows(i))) continue;
-      chunk[count++] = i;
-      if (count < FOUND_CHUNK) continue;
-      full.push(chunk);
-      chunk = new Uint32Array(FOUND_CHUNK);
-      count = 0;
+    const found = [];
+    let total = 0;
+    for (let from = 0; from < n; from += FOUND_BLOCK) {
+      let count = this.keepMatches(block, from, Math.min(from + FOUND_BLOCK, n));
+      if (kinds) count = keepTaken(block, count, kind, kinds);
+      const ids = highlight.active ? block.subarray(0, count).filter((i) => highlight.shows(i)) : block.slice(0, count);
+      found.push(ids);
+      total += ids.length;
     }
-    this.ids = new Uint32Array(full.length * FOUND_CHUNK + count);
-    full.forEach((part, k) => this.ids.set(part, k * FOUND_CHUNK));
-    this.ids.set(chunk.subarray(0, count), full.length * FOUND_CHUNK);
+    this.ids = new Uint32Array(total);
+    let at = 0;
+    for (const ids of found) {
+      this.ids.set(ids, at);
+      at += ids.length;
+    }
     this.current = -1;
     this.lanes.clear();
     this.addUp();
+  }
+
+  /**
+   * Lists those of some spans that the pattern and the durations match; answers how many.
+   * @param {Uint32Array} ids
+   * @param {number} from
+   * @param {number} to
+   */
+  keepMatches(ids, from, to) {
+    const { store: { dur }, tried, hits, least, most } = this;
+    let count = 0;
+    if (least === 0 && most === Infinity) {
+      for (let i = from; i < to; i++) {
+        ids[count] = i;
+        count += hits[tried[i]];
+      }
+      return count;
+    }
+    for (let i = from; i < to; i++) {
+      const d = dur[i];
+      ids[count] = i;
+      count += d >= least && d <= most ? 1 : 0;
+    }
+    return keepTaken(ids, count, tried, hits);
   }
 
   /** Adds up the time of the matches. */
@@ -206,8 +210,8 @@ class Search {
 
   /** @param {number} i */
   matches(i) {
-    const { name, dur } = this.store;
-    return (this.calls ? this.calls[i] : this.hits[name[i]]) === 1 && dur[i] >= this.least && dur[i] <= this.most;
+    const d = this.store.dur[i];
+    return this.hits[this.tried[i]] === 1 && d >= this.least && d <= this.most;
   }
 
   /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */
@@ -266,9 +270,19 @@ class Search {
   }
 }
 
-/** A span as a pattern for calls sees it. @param {Store} store @param {number} i @param {boolean} counters */
-function searchedText(store, i, counters) {
-  const call = callText(store, i).slice(0, NAME_MOST);
-  if (!counters || !isExecution(store.kind[i])) return call;
-  return `${call} ${counterTexts(store, i).map(([what, value]) => `${what.slice(0, 3).toLowerCase()}=${value}`).join(" ")}`;
+/**
+ * Moves those of some spans of which the value of a column is taken to the front; answers how many.
+ * @param {Uint32Array} ids
+ * @param {number} count
+ * @param {Column} column
+ * @param {Uint8Array} takes by value, 0 or 1, which are added up: no branch can be guessed wrongly
+ */
+function keepTaken(ids, count, column, takes) {
+  let kept = 0;
+  for (let k = 0; k < count; k++) {
+    const i = ids[k];
+    ids[kept] = i;
+    kept += takes[column[i]];
+  }
+  return kept;
 }
