@@ -110,7 +110,7 @@ export const budget = {
     answer.threadsMs = p95(await redraws(page, "whole"));
     const searches = await ask(page, () => {
       const { search } = __ku.app;
-      const times = { nameSearch: [], boundsSearch: [], callSearch: [], texts: [] };
+      const times = { nameSearch: [], boundsSearch: [], callSearch: [], scopeSearch: [], texts: [] };
       const timed = (sort, work) => {
         const began = performance.now();
         work();
@@ -118,6 +118,7 @@ export const budget = {
       };
       const queries = {
         nameSearch: { pattern: "page_fault|read" }, boundsSearch: { pattern: "", least: "20", most: "1ms" }, callSearch: { pattern: "=E(AGAIN|NOENT)" },
+        scopeSearch: { pattern: "cpu:0,2 kind:syscall,fault page_fault|read" },
       };
       for (let i = 0; i < 5; i++) {
         search.texts = [null, null];

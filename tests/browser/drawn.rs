@@ -43,7 +43,7 @@ impl Text {
 
 /// A server that takes a request from the network, waits for a lock and queues the request; a worker that takes it out
 /// of the queue and answers. Timers sample where they are and how fast their CPUs run. At last CPU 1 loses events.
-fn everything(flags: u32) -> Spans {
+pub fn everything(flags: u32) -> Spans {
     let mut t = Text(Vec::new());
     for (pid, name) in [(50, "server"), (51, "worker")] {
         t.0.push((-1, format!("-1 1 34 {pid} {name}")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scenarios about the search box: calls, times, counts.
+// Scenarios about the search box: calls, times, selectors.
 import assert from "node:assert/strict";
 
 const ask = (page, question, argument) => page.evaluate(question, argument);
@@ -60,13 +60,72 @@ export const search = {
     return { middle };
   },
 
-  async searches(page, { searches }) {
+  async selectors(page, { searches, errors }) {
     for (const { pattern, least, most, invert, count, total } of searches) {
       const is = await type(page, pattern, { least, most, invert });
       assert.deepEqual([pattern, invert, is.count, is.total], [pattern, invert, count, total]);
       assert.ok(is.text.startsWith(`Matches: ${count.toLocaleString("en")}`), is.text);
       await assertShown(page, pattern);
     }
+    for (const [pattern, text] of errors) {
+      const is = await type(page, pattern);
+      assert.equal(is.active, false, pattern);
+      assert.equal(await page.locator("#matches").textContent(), text, pattern);
+    }
     return { searches: searches.length };
+  },
+
+  /** All that follows from a search does so from one with selectors; the second CPU has a row of its own. */
+  async selected(page) {
+    const { count } = await type(page, "cpu:1 kind:syscall read");
+    assert.ok(count > 10);
+    await page.locator("#pattern").focus();
+    for (const at of [0, 1]) {
+      await page.keyboard.press("Enter");
+      const { cpu, name } = await ask(page, () => __ku.selected());
+      assert.deepEqual([cpu, name, (await found(page)).current], [1, "read", at]);
+    }
+    await page.keyboard.press("Shift+Enter");
+    assert.equal((await found(page)).current, 0);
+    const lit = async (row) => {
+      await ask(page, (row) => __ku.app.highlightRow(__ku.app.groups[0], row, false), row);
+      await settle(page);
+      return found(page);
+    };
+    const on = await lit(1);
+    assert.deepEqual([on.count, on.text.split(":")[0]], [count, "Matches on highlighted rows"]);
+    await lit(1);
+    assert.equal((await lit(0)).count, 0, "a CPU that is not highlighted is found");
+    await lit(0);
+    // The strip has ticks for matches; the address and a saved view bring the search back.
+    const ticks = await ask(page, () => {
+      const { canvas } = __ku.app.overview;
+      const copy = new OffscreenCanvas(canvas.width, 1).getContext("2d");
+      copy.drawImage(canvas, 0, -33);
+      return new Uint32Array(copy.getImageData(0, 0, canvas.width, 1).data.buffer).filter((c) => c === pixel(__ku.app.palette.css.measure)).length;
+    });
+    assert.ok(ticks > 10, `${ticks} ticks`);
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("Shift+Digit1");
+    await page.waitForFunction(() => location.hash.includes("find=cpu%3A1") && !location.hash.includes("lit=") && history.state?.views.length === 1);
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    assert.equal((await found(page)).count, count);
+    await page.keyboard.press("Escape");
+    assert.equal((await found(page)).active, false);
+    await page.keyboard.press("1");
+    await settle(page);
+    assert.equal((await found(page)).count, count);
+    // A name that holds what looks like a selector is found as it is.
+    for (const name of await ask(page, () => __ku.app.store.names.flatMap((name, k) => (name.includes(":") ? [k] : [])))) {
+      await ask(page, (name) => __ku.app.searchName(name), name);
+      const is = await found(page);
+      assert.ok(is.active && is.count > 0, is.pattern);
+      await page.keyboard.press("Escape");
+    }
+    await page.keyboard.press("?");
+    const sheet = await page.locator("#help").textContent();
+    for (const selector of ["cpu:", "pid:", "rpc:", "kind:"]) assert.ok(sheet.includes(selector), `${selector} is not on the sheet`);
+    return { count };
   },
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The search box: calls and times, each compared with a count of the spans themselves.
+//! The search box: calls, times, and selectors, each compared with a count of the spans themselves.
 
 use postprocess::span::{Span, Spans};
 use serde_json::{json, Value};
 
+use crate::drawn::everything;
 use crate::drive::run_on;
 use crate::spans::{workload, Made};
 
@@ -31,33 +32,130 @@ fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
 /// A search as the page is asked for it, and what it must find: spans that hold `wanted`.
 struct Search {
     pattern: &'static str,
+    least: &'static str,
     invert: bool,
     wanted: fn(&Span, &str) -> bool,
 }
 
 impl Search {
     fn of(pattern: &'static str, wanted: fn(&Span, &str) -> bool) -> Search {
-        Search { pattern, invert: false, wanted }
+        Search { pattern, least: "", invert: false, wanted }
     }
 
     fn inverted(self) -> Search {
         Search { invert: true, ..self }
     }
 
+    fn least(self, least: &'static str) -> Search {
+        Search { least, ..self }
+    }
+
     fn expected(&self, spans: &Spans) -> Value {
         let found = spans.spans.iter().filter(|s| (self.wanted)(s, &spans.names[s.name as usize]));
         let (count, total) = found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur));
-        json!({ "pattern": self.pattern, "least": "", "most": "", "invert": self.invert, "count": count, "total": total })
+        json!({ "pattern": self.pattern, "least": self.least, "most": "", "invert": self.invert, "count": count, "total": total })
     }
 }
 
 /// Runs searches of which each but the last must find something.
-fn run_searches(spans: &Spans, searches: &[Search]) {
+fn run_searches(spans: &Spans, searches: &[Search], errors: &Value) {
     let searches: Vec<_> = searches.iter().map(|search| search.expected(spans)).collect();
     for search in &searches[..searches.len() - 1] {
         assert!(search["count"].as_u64() > Some(0), "{search}");
     }
-    run_on("searches", spans, &json!({ "searches": searches }));
+    run_on("selectors", spans, &json!({ "searches": searches, "errors": errors }));
+}
+
+fn tame(name: &str) -> bool {
+    !name.starts_with('-')
+}
+
+fn thread(s: &Span, name: &str, pids: std::ops::RangeInclusive<i32>) -> bool {
+    pids.contains(&s.pid) && tame(name)
+}
+
+#[test]
+fn selectors_say_where_a_pattern_is_looked_for() {
+    let mut made = Made(workload(300));
+    for name in ["cpu:1", "disk io:7 done"] {
+        made.add(Span { cpu: 2, pid: 1002, event: 0x801, start: 6_000_000_100, dur: 5, ..Span::default() }, name);
+    }
+    let spans = made.done();
+    let searches = [
+        Search::of("cpu:1", |s, name| s.cpu == 1 && tame(name)),
+        Search::of("cpu:0,2-3 read", |s, name| (s.cpu == 0 || s.cpu >= 2) && name == "read"),
+        Search::of("  ^read$   cpu:2-", |s, name| s.cpu >= 2 && name == "read"),
+        Search::of("cpu:1-2 cpu:2-3", |s, name| s.cpu == 2 && tame(name)),
+        Search::of("pid:1001", |s, name| thread(s, name, 1001..=1001)),
+        Search::of("pid:1001 kind:syscall", |s, _| s.pid == 1001 && s.event == 0x800),
+        Search::of("pid:.1003,1000", |s, name| thread(s, name, 1000..=1000) || thread(s, name, 1003..=1003)),
+        Search::of("pid:worker wait", |s, name| s.pid > 0 && name == "wait_disk"),
+        Search::of("kind:idle", |s, name| name == "-idle-" && s.event == 0x10000),
+        Search::of("pid:0- kind:idle,sched", |s, _| s.event == 0x9ff || (s.event == 0x10000 && s.pid == 0)),
+        Search::of("kind:sched -sched-", |s, _| s.event == 0x9ff),
+        Search::of("rpc:0 read", |_, name| name == "read"),
+        Search::of("cpu:2 read", |s, name| s.cpu == 2 && tame(name) && !name.contains("read")).inverted(),
+        Search::of("cpu:2", |s, name| s.cpu == 2 && tame(name) && s.dur >= 30).least("0.3"),
+        Search::of("page kind:fault cpu:0", |s, _| s.cpu == 0 && s.event == 0x40e).least("0.05"),
+        Search::of("cpu:1 =ENOENT", |s, _| s.cpu == 1 && s.event == 0x800 && s.ret == 65_534),
+        Search::of(r"read\(3\)=5 pid:1002-", |s, _| s.pid >= 1002 && s.event == 0x800 && s.ret == 5),
+        Search::of("cpu:0 ipc=5/8", |s, name| s.cpu == 0 && s.event >= 0x400 && s.ipc == 5 && tame(name)),
+        Search::of("cpu:1 =5", |s, name| s.cpu == 1 && tame(name) && !(s.event == 0x800 && s.ret == 5)).inverted(),
+        // A colon after a backslash, in brackets or behind a capital letter is the pattern's own.
+        Search::of(r"^cpu\:1", |_, name| name == "cpu:1"),
+        Search::of("(cpu:1)", |_, name| name == "cpu:1"),
+        Search::of(r"io\:7 done", |_, name| name.contains("io:7 done")),
+        Search::of("BH:rx|read", |_, name| name == "read"),
+        Search::of("cpu:9", |s, _| s.cpu == 9),
+    ];
+    let errors = json!([
+        ["cpu:", "cpu: takes numbers, as cpu:0,2-3"],
+        ["read cpu:1,two", "cpu: takes numbers, as cpu:0,2-3"],
+        ["rpc:-3", "rpc: takes numbers, as rpc:5 or rpc:1-"],
+        ["pid:", "pid: takes numbers or parts of names, as pid:1-99,bash"],
+        ["kind:colour", "kind: takes idle, user, kernel, syscall, fault, irq, sched, wait, wakeup, mark"],
+        ["kind:constructor", "kind: takes idle, user, kernel, syscall, fault, irq, sched, wait, wakeup, mark"],
+        ["colour:red", r"no selector colour: — there are cpu: pid: rpc: kind: — as text write colour\:"],
+        [
+            "constructor:1 read",
+            r"no selector constructor: — there are cpu: pid: rpc: kind: — as text write constructor\:"
+        ],
+        ["cpu:1 [", "not a regular expression"],
+    ]);
+    run_searches(&spans, &searches, &errors);
+    run_on("selected", &spans, &json!({}));
+}
+
+#[test]
+fn each_kind_has_its_word() {
+    let spans = everything(0x85);
+    let rpc = |s: &Span| if s.rpc > 0 { s.rpc & 0xffff } else { 0 };
+    assert!(spans.spans.iter().any(|s| rpc(s) == 7));
+    let searches = [
+        Search::of("kind:idle", |s, _| s.pid <= 0 && matches!(s.event, 0x10000 | 0x20000)),
+        Search::of("kind:user", |s, _| s.pid > 0 && s.event >= 0x10000),
+        Search::of("kind:kernel", |s, _| (0x400..=0xfff).contains(&s.event)),
+        Search::of("kind:syscall", |s, _| (0x800..=0xfff).contains(&s.event) && !matches!(s.event, 0x9ff | 0xdff)),
+        Search::of("kind:irq", |s, _| (0x500..0x5ff).contains(&s.event)),
+        Search::of("kind:sched", |s, _| matches!(s.event, 0x9ff | 0xdff)),
+        Search::of("kind:wait", |s, _| (0x300..=0x319).contains(&s.event)),
+        Search::of("kind:wakeup", |s, _| s.event == -3),
+        Search::of("kind:mark", |s, _| (0x20a..=0x20d).contains(&s.event)),
+        Search::of("kind:sample", |s, _| matches!(s.event, 0x280 | 0x281)),
+        Search::of("kind:freq", |s, _| s.event == 0x209),
+        Search::of("kind:lock", |s, _| matches!(s.event, 0x282 | 0x283)),
+        Search::of("kind:queue", |s, _| s.event == 0x21a && s.cpu < 0),
+        Search::of("kind:rpc", |s, _| (0x201..=0x203).contains(&s.event)),
+        Search::of("kind:message", |s, _| matches!(s.event, 0x204 | 0x205)),
+        Search::of("kind:packet", |s, _| (0x214..=0x217).contains(&s.event)),
+        Search::of("kind:lost", |s, _| s.event == 0x30000),
+        Search::of("rpc:7", |s, name| s.rpc > 0 && s.rpc & 0xffff == 7 && tame(name)),
+        Search::of("rpc:1- kind:kernel", |s, _| s.rpc > 0 && (0x400..=0xfff).contains(&s.event)),
+        Search::of("rpc:0 kind:user", |s, _| s.rpc <= 0 && s.pid > 0 && s.event >= 0x10000),
+        Search::of("pid:server kind:lock", |s, _| s.pid == 50 && matches!(s.event, 0x282 | 0x283)),
+        Search::of("rpc:8-", |s, _| s.rpc & 0xffff > 8 && s.rpc > 0),
+    ];
+    run_searches(&spans, &searches, &json!([]));
 }
 
 #[test]
@@ -82,5 +180,5 @@ fn calls_are_told_apart_however_many_there_are_and_large_their_numbers() {
         Search::of("=[0-6]$", |s, _| !(0..7).contains(&s.ret)).inverted(),
         Search::of("=ENOSPC", |_, _| false),
     ];
-    run_searches(&made.done(), &searches);
+    run_searches(&made.done(), &searches, &json!([]));
 }

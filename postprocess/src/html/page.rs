@@ -17,7 +17,7 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 47] = [
+const SCRIPTS: [(&str, &str); 48] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("part.js", include_str!("viewer/part.js")),
@@ -46,6 +46,7 @@ const SCRIPTS: [(&str, &str); 47] = [
     ("hit.js", include_str!("viewer/hit.js")),
     ("seek.js", include_str!("viewer/seek.js")),
     ("texts.js", include_str!("viewer/texts.js")),
+    ("selector.js", include_str!("viewer/selector.js")),
     ("search.js", include_str!("viewer/search.js")),
     ("overview.js", include_str!("viewer/overview.js")),
     ("labels.js", include_str!("viewer/labels.js")),

@@ -173,6 +173,8 @@ const HELP = Object.freeze([
   ]],
   ["Search", [
     ["/, Ctrl-F", "search a name, or with = or \\( in it, a call: read\\(3\\)=E"],
+    ["cpu:0,2-3 pid:55,bash", "only on these CPUs, of these threads; a pattern may stand beside it"],
+    ["rpc:5- kind:syscall,irq", "only for these RPCs, of these kinds; kind: alone says which there are"],
     ["!, Aa, min, max", "what does not match; ignore case; bounds of the duration"],
     ["Enter, Shift-Enter", "next and previous match"],
     ["41.25, 11:56:41.25", "go to that second, or that time of day; a trailing + or \u2212 shows more or less around it"],

@@ -2,9 +2,9 @@
 // Search: which spans match, their number and time, and the way from one to the next.
 //
 // The pattern is tried on every distinct name once and only on its beginning, so the number of spans costs one quick
-// pass. A pattern with `=` or `\\(` in it is also tried on calls as they are shown, `read(3)=EAGAIN`, each distinct one
-// once. As in the original viewer, names that begin with a dash match only patterns that do, and while rows are
-// highlighted only what lies on those is found.
+// pass. A pattern with `=` or `\(` in it is also tried on calls as they are shown, `read(3)=EAGAIN`, each distinct one
+// once. As in the original viewer, names that begin with a dash match only patterns that do, unless a kind was asked for,
+// and while rows are highlighted only what lies on those is found.
 "use strict";
 
 /** Spans that are looked at together: their list stays in the processor's cache. */
@@ -21,7 +21,7 @@ const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
 const JOINED_MOST = 2;
 
 /** The pattern that matches one name and no other. @param {string} name */
-const exactly = (name) => `^${name.slice(0, TEXT_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+const exactly = (name) => `^${name.slice(0, TEXT_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z]+):/g, "$1\\:")}$`;
 
 /** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
 function patternWith(before, one) {
@@ -31,8 +31,8 @@ function patternWith(before, one) {
 }
 
 /**
- * What is looked for: a regular expression, empty for any name; `least` and `most` are durations as typed, empty for
- * any duration.
+ * What is looked for: selectors and a regular expression, empty for any name; `invert` turns the expression round;
+ * `least` and `most` are durations as typed, empty for any duration.
  * @typedef {{pattern: string, ignoreCase: boolean, invert: boolean, least: string, most: string}} Query
  */
 
@@ -52,8 +52,8 @@ class Search {
     this.most = Infinity;
     /** What is wrong with the query. */
     this.error = "";
-    /** 1 for each kind that is looked for, null for all: names of rows are not. */
-    this.kinds = store.kinds.has(Kind.LABEL) ? Uint8Array.from(KIND_NAMES, (_, kind) => (kind === Kind.LABEL ? 0 : 1)) : null;
+    /** Where and of what kind matches are. */
+    this.scope = new Scope(store);
     /** By span, the number of what the pattern is tried on: its name, or its text. @type {Column} */
     this.tried = store.name;
     /** By that number, 1 if it matches. */
@@ -77,14 +77,15 @@ class Search {
    * @param {Query} query
    */
   find(query) {
-    const { pattern, ignoreCase, invert, least, most } = query;
-    this.error = "";
+    const { ignoreCase, invert, least, most } = query;
     this.query = query;
     this.active = false;
     this.current = -1;
     this.lanes.clear();
     this.ids = new Uint32Array(0);
-    if (pattern === "" && least === "" && most === "") return;
+    const { scope, pattern, error } = readSelectors(this.store, query.pattern);
+    this.error = error;
+    if (error !== "" || (pattern === "" && least === "" && most === "" && scope.keys.size === 0)) return;
     this.least = least === "" ? 0 : parseDuration(least);
     this.most = most === "" ? Infinity : parseDuration(most);
     if (Number.isNaN(this.least + this.most)) {
@@ -99,7 +100,8 @@ class Search {
       return;
     }
     this.active = true;
-    const dashed = pattern.replace(/^[\^(]+/, "").startsWith("-");
+    this.scope = scope;
+    const dashed = scope.keys.has("kind") || pattern.replace(/^[\^(]+/, "").startsWith("-");
     const { name, names } = this.store;
     const allowed = names.map((text) => dashed || !text.startsWith("-"));
     const matching = names.map((text) => regex.test(text.slice(0, TEXT_MOST)));
@@ -133,14 +135,14 @@ class Search {
 
   /** Lists what matches and lies on highlighted rows, if any are. */
   collect() {
-    const { store: { n, kind }, kinds, highlight } = this;
+    const { store: { n }, highlight } = this;
     const block = new Uint32Array(FOUND_BLOCK);
     /** @type {Uint32Array[]} */
     const found = [];
     let total = 0;
     for (let from = 0; from < n; from += FOUND_BLOCK) {
       let count = this.keepMatches(block, from, Math.min(from + FOUND_BLOCK, n));
-      if (kinds) count = keepTaken(block, count, kind, kinds);
+      count = this.scope.keep(block, count);
       const ids = highlight.active ? block.subarray(0, count).filter((i) => highlight.shows(i)) : block.slice(0, count);
       found.push(ids);
       total += ids.length;
@@ -211,7 +213,7 @@ class Search {
   /** @param {number} i */
   matches(i) {
     const d = this.store.dur[i];
-    return this.hits[this.tried[i]] === 1 && d >= this.least && d <= this.most;
+    return this.hits[this.tried[i]] === 1 && d >= this.least && d <= this.most && this.scope.has(i);
   }
 
   /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */
@@ -268,21 +270,4 @@ class Search {
       : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.timeOf(to) - this.timeOf(from))}`;
     return `${count}${at}, total ${durationText(this.total)} [${range}]${seen}`;
   }
-}
-
-/**
- * Moves those of some spans of which the value of a column is taken to the front; answers how many.
- * @param {Uint32Array} ids
- * @param {number} count
- * @param {Column} column
- * @param {Uint8Array} takes by value, 0 or 1, which are added up: no branch can be guessed wrongly
- */
-function keepTaken(ids, count, column, takes) {
-  let kept = 0;
-  for (let k = 0; k < count; k++) {
-    const i = ids[k];
-    ids[kept] = i;
-    kept += takes[column[i]];
-  }
-  return kept;
 }

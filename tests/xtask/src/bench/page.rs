@@ -14,7 +14,7 @@ use crate::progress::{output, tied};
 const SIZES: [u64; 2] = [1_000_000, 10_000_000];
 
 /// What is measured: its name in the answers, in the table, and the budget at each size.
-const ROWS: [(&str, &str, [&str; 2]); 11] = [
+const ROWS: [(&str, &str, [&str; 2]); 12] = [
     ("bytes", "file, bytes per span", ["6", "6"]),
     ("openMs", "open to first full picture, ms", ["600", "2000"]),
     ("panMs", "redraw while panning, p95, ms", ["16", "16"]),
@@ -23,6 +23,7 @@ const ROWS: [(&str, &str, [&str; 2]); 11] = [
     ("threadsMs", "the same with the threads open, ms", ["33", "33"]),
     ("nameSearchMs", "search of a name, ms", ["", "60"]),
     ("boundsSearchMs", "search of a duration, ms", ["", "60"]),
+    ("scopeSearchMs", "search of a name by CPU and kind, ms", ["", "60"]),
     ("callSearchMs", "search of a returned value, ms", ["", "60"]),
     ("textsMs", "numbering calls, when the search box is first used, ms", ["", ""]),
     ("bytesPerSpan", "memory, bytes per span", ["60", "60"]),
