@@ -60,7 +60,9 @@ class Search {
     this.hits = new Uint8Array(0);
     /** Texts without counters and with them, as far as they were needed. @type {(Texts | null)[]} */
     this.texts = [null, null];
+    /** The matches, at the beginning of room that one search leaves to the next. */
     this.ids = new Uint32Array(0);
+    this.room = new Uint32Array(0);
     this.total = 0;
     this.shortest = 0;
     this.longest = 0;
@@ -73,7 +75,7 @@ class Search {
   }
 
   /**
-   * Looks for something; a query without pattern and durations ends the search.
+   * Looks for something; a query without selectors, pattern and durations ends the search.
    * @param {Query} query
    */
   find(query) {
@@ -85,7 +87,11 @@ class Search {
     this.ids = new Uint32Array(0);
     const { scope, pattern, error } = readSelectors(this.store, query.pattern);
     this.error = error;
-    if (error !== "" || (pattern === "" && least === "" && most === "" && scope.keys.size === 0)) return;
+    if (error !== "") return;
+    if (pattern === "" && least === "" && most === "" && scope.keys.size === 0) {
+      this.room = new Uint32Array(0);
+      return;
+    }
     this.least = least === "" ? 0 : parseDuration(least);
     this.most = most === "" ? Infinity : parseDuration(most);
     if (Number.isNaN(this.least + this.most)) {
@@ -135,24 +141,19 @@ class Search {
 
   /** Lists what matches and lies on highlighted rows, if any are. */
   collect() {
-    const { store: { n }, highlight } = this;
-    const block = new Uint32Array(FOUND_BLOCK);
-    /** @type {Uint32Array[]} */
-    const found = [];
+    const { store: { n } } = this;
     let total = 0;
     for (let from = 0; from < n; from += FOUND_BLOCK) {
-      let count = this.keepMatches(block, from, Math.min(from + FOUND_BLOCK, n));
-      count = this.scope.keep(block, count);
-      const ids = highlight.active ? block.subarray(0, count).filter((i) => highlight.shows(i)) : block.slice(0, count);
-      found.push(ids);
-      total += ids.length;
+      if (total + FOUND_BLOCK > this.room.length) {
+        const larger = new Uint32Array(Math.min(2 * total, n) + FOUND_BLOCK);
+        larger.set(this.room.subarray(0, total));
+        this.room = larger;
+      }
+      const ids = this.room.subarray(total, total + FOUND_BLOCK);
+      const count = this.keepMatches(ids, from, Math.min(from + FOUND_BLOCK, n));
+      total += this.keepLit(ids, this.scope.keep(ids, count));
     }
-    this.ids = new Uint32Array(total);
-    let at = 0;
-    for (const ids of found) {
-      this.ids.set(ids, at);
-      at += ids.length;
-    }
+    this.ids = this.room.subarray(0, total);
     this.current = -1;
     this.lanes.clear();
     this.addUp();
@@ -180,6 +181,14 @@ class Search {
       count += d >= least && d <= most ? 1 : 0;
     }
     return keepTaken(ids, count, tried, hits);
+  }
+
+  /** Moves those of some spans that lie on highlighted rows, if any are, to the front; answers how many. @param {Uint32Array} ids @param {number} count */
+  keepLit(ids, count) {
+    if (!this.highlight.active) return count;
+    let kept = 0;
+    for (let k = 0; k < count; k++) if (this.highlight.shows(ids[k])) ids[kept++] = ids[k];
+    return kept;
   }
 
   /** Adds up the time of the matches. */
