@@ -106,8 +106,9 @@ impl Builder {
         for cpu in self.cpus.iter_mut().filter(|cpu| cpu.since <= now) {
             cpu.folded = None;
         }
-        let first = self.cpus.iter().filter_map(|cpu| cpu.folded).min().unwrap_or(self.out.len());
-        for folded in self.cpus.iter_mut().filter_map(|cpu| cpu.folded.as_mut()) {
+        let first = self.cpus.iter().filter(|cpu| cpu.begin.is_none()).filter_map(|cpu| cpu.folded).min();
+        let first = first.unwrap_or(self.out.len());
+        for folded in self.cpus.iter_mut().filter(|cpu| cpu.begin.is_none()).filter_map(|cpu| cpu.folded.as_mut()) {
             *folded -= first;
         }
         let rest = self.out.split_off(first);
@@ -180,12 +181,14 @@ impl Builder {
             return ts;
         }
         if let Some(call) = cpu.folded {
-            let call = &mut self.out[call];
-            cpu.since = ts.max(call.start);
-            call.dur = cpu.since - call.start;
+            let call = &mut self.spans(c)[call];
+            let since = ts.max(call.start);
+            call.dur = since - call.start;
+            self.cpus[c].since = since;
         }
-        self.tally.late += u64::from(ts < cpu.since);
-        ts.max(cpu.since)
+        let since = self.cpus[c].since;
+        self.tally.late += u64::from(ts < since);
+        ts.max(since)
     }
 
     /// Ends the open piece at `t`; the next begins there.
@@ -207,9 +210,10 @@ impl Builder {
             let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
             let ret = i64::from(ret & 0xffff);
             let (event, arg, ipc) = (top.event as i32, arg.into(), ipc & 15);
-            self.out.push(Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
             cpu.folded = None;
+            self.write(c, Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
         }
+        let cpu = &mut self.cpus[c];
         cpu.since = t;
         cpu.owner = Some(cpu.thread).filter(|_| !cpu.is_lost());
     }
@@ -245,6 +249,7 @@ impl Builder {
                 let known = self.intervals.iter().find(|i| i.cpu as usize == c);
                 let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
                 self.close(c, to, Close::End { ret: 0, ipc: 0 });
+                self.begun(c);
                 self.end_overlays(c, to);
             }
         }

@@ -21,16 +21,11 @@ impl Builder {
         if thread == self.cpus[c].thread {
             return;
         }
-        let inside = self.cpus[c].stack.iter().any(|f| f.level() == Level::Sched);
-        while inside && self.cpus[c].top().level() != Level::Sched {
-            self.end_top(c, t, e.ipc & 15);
+        if self.cpus[c].stack.iter().all(|f| f.level() != Level::Sched) {
+            self.imply_sched_call(c, t, e.ipc & 15);
         }
-        if !inside {
-            self.tally.repairs += 1;
-            self.unwind(c, t, number::SCHED, e.ipc & 15);
-            self.close(c, t, Close::Pause { ipc: e.ipc & 15 });
-            let name = self.names.id("-sched-");
-            self.cpus[c].stack.push(Frame { shown: true, ..Frame::call(number::SCHED, 0, name) });
+        while self.cpus[c].top().level() != Level::Sched {
+            self.end_top(c, t, e.ipc & 15);
         }
         self.sched_left(c, t);
         self.leave_queued(c, t);
@@ -46,12 +41,15 @@ impl Builder {
 
     /// Keeps the stack of the thread on a CPU for its next run; idle has none.
     fn put_away(&mut self, c: usize) {
+        let unsure = self.cpus[c].begin.is_some();
+        self.begun(c);
         let cpu = &mut self.cpus[c];
         let thread = &mut self.threads.list[cpu.thread];
         let stack = std::mem::take(&mut cpu.stack);
         cpu.ambiguous = None;
         if thread.cpu == Some(c) {
             thread.cpu = None;
+            thread.unsure = unsure || thread.exited;
             if thread.pid != 0 && !thread.exited {
                 thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
                 thread.stack = stack;
@@ -76,6 +74,9 @@ impl Builder {
         match cpu.stack.last_mut().filter(|f| f.level() == Level::Sched) {
             Some(top) => *top = scheduler,
             None => cpu.stack.push(scheduler),
+        }
+        if new.unsure && new.pid != 0 {
+            self.begin(c);
         }
     }
 
@@ -116,14 +117,18 @@ impl Builder {
         cpu.thread = thread;
         cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
+        self.begin(c);
     }
 
     /// The events say that another thread runs than the switches did: one was missed.
     pub(super) fn resync(&mut self, c: usize, pid: u32, t: i64) {
-        if !self.cpus[c].is_lost() {
-            self.tally.repairs += 1;
-        }
+        let missed = !self.cpus[c].is_lost();
         self.place(c, pid, t);
+        if missed {
+            let name = self.cpus[c].top().name;
+            self.repair(c, number::SWITCH, name);
+            self.begun(c);
+        }
     }
 
     /// Nothing is known of a CPU from here on.
@@ -139,6 +144,7 @@ impl Builder {
     fn forget(&mut self, c: usize, t: i64) {
         self.sched_left(c, t);
         self.close(c, t, Close::Pause { ipc: 0 });
+        self.begun(c);
         let cpu = &mut self.cpus[c];
         cpu.ambiguous = None;
         cpu.mwait = None;
@@ -147,6 +153,7 @@ impl Builder {
             old.cpu = None;
             old.running = false;
             old.stack.clear();
+            old.unsure = true;
             old.last_end = None;
         }
     }
@@ -173,8 +180,13 @@ impl Builder {
         if self.cpus[c].stack.len() == 1 && e.ts >= self.cpus[c].since {
             self.close(c, e.ts, Close::Pause { ipc: 0 });
         }
-        if insert_call(&mut self.cpus[c].stack, frame) {
-            self.cpus[c].ambiguous = Some(1);
+        let cpu = &mut self.cpus[c];
+        let depth = cpu.stack.len();
+        if insert_call(&mut cpu.stack, frame) {
+            cpu.ambiguous = Some(1);
+            if let Some(begin) = &mut cpu.begin {
+                begin.known += cpu.stack.len() - depth;
+            }
         }
     }
 }

@@ -126,7 +126,8 @@ impl Builder {
         cpu.low = false;
         cpu.since = t;
         let event = number::IDLE_EXIT as i32;
-        self.out.push(Span { start, dur: latency, cpu: cpu.id, event, arg: hint.into(), name, ..Span::default() });
+        let exit = Span { start, dur: latency, cpu: cpu.id, event, arg: hint.into(), name, ..Span::default() };
+        self.write(c, exit);
     }
 
     /// A return from clone or fork in the original's traces stands for the wakeup of the new thread.
