@@ -52,8 +52,25 @@ impl Begin {
 }
 
 impl Builder {
+    /// The time of a CPU begins. If it does so later than that of others, in a trace that wrapped, a thread that is on no
+    /// CPU may have run there: since when it has not, and in what it sleeps, is not known. Nor were calls missing up to
+    /// now: they were made there.
+    pub(super) fn begin_cpu(&mut self, from: i64) {
+        let first = *self.first.get_or_insert(from);
+        self.first = Some(first.min(from));
+        if from <= first || self.hooks == Hooks::Original {
+            return;
+        }
+        for thread in self.threads.list.iter_mut().filter(|t| t.cpu.is_none() && t.pid != 0) {
+            self.late |= thread.last_end.take().is_some();
+            thread.unsure = true;
+        }
+        self.tally.repairs -= std::mem::take(&mut self.repaired_calls);
+        self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
+    }
+
     /// From now on it is not known what a CPU's thread is inside of, but for the frames below the scheduler.
-    pub(super) fn begin(&mut self, c: usize) {
+    pub(super) fn doubt(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
         let above = if cpu.top().level() == Level::Sched { vec![number::SCHED] } else { Vec::new() };
         cpu.begin = Some(Begin { known: cpu.stack.len() - above.len(), above, spans: Vec::new() });
@@ -61,7 +78,7 @@ impl Builder {
     }
 
     /// What a CPU's thread was inside of at its begin is known now, or will never be.
-    pub(super) fn begun(&mut self, c: usize) {
+    pub(super) fn settle(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
         let Some(begin) = cpu.begin.take() else { return };
         cpu.folded = cpu.folded.map(|call| call + self.out.len());
@@ -71,6 +88,9 @@ impl Builder {
     /// Puts a call on the stack of which only the end is seen, if it may have begun before the thread was known: then
     /// it has all time since that nothing above it had. What is there now has lost its return.
     pub(super) fn began_before(&mut self, c: usize, t: i64, call: Frame, ipc: u8) -> bool {
+        if call.level() == Level::Syscall {
+            self.left_before(c);
+        }
         let (cpu, hooks) = (&self.cpus[c], self.hooks);
         let Some(begin) = cpu.begin.as_ref().filter(|b| b.allows(call, hooks)) else { return false };
         let known = begin.known.min(cpu.stack.len());

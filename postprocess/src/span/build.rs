@@ -45,6 +45,12 @@ pub struct Builder {
     pub(super) overlays: Overlays,
     pub(super) rpcs: Rpcs,
     pub(super) out: Vec<Span>,
+    /// Where the time of the first CPU begins.
+    pub(super) first: Option<i64>,
+    /// Whether that of another began later, when there were threads that may have run there.
+    pub(super) late: bool,
+    /// Repairs up to then of calls, faults and their returns.
+    pub(super) repaired_calls: u64,
     meta: Meta,
     intervals: Vec<Interval>,
     last: i64,
@@ -164,6 +170,7 @@ impl Builder {
         }
         if !self.cpus[c].seen {
             let from = self.intervals.iter().find(|i| i.cpu == e.cpu).map_or(e.ts, |i| i.from.min(e.ts));
+            self.begin_cpu(from);
             self.cpus[c].seen = true;
             self.cpus[c].since = from;
             self.cpus[c].thread = self.threads.find(0, &mut self.names);
@@ -249,7 +256,7 @@ impl Builder {
                 let known = self.intervals.iter().find(|i| i.cpu as usize == c);
                 let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
                 self.close(c, to, Close::End { ret: 0, ipc: 0 });
-                self.begun(c);
+                self.settle(c);
                 self.end_overlays(c, to);
             }
         }

@@ -49,7 +49,7 @@ impl Builder {
         self.cpus[c].stack.pop();
         match level {
             Level::Sched => self.sched_left(c, t),
-            Level::Syscall => self.begun(c),
+            Level::Syscall => self.settle(c),
             _ => {}
         }
         self.arrive_arcs(c, t);
@@ -83,6 +83,7 @@ impl Builder {
     pub(super) fn repair(&mut self, c: usize, event: u32, name: u32) {
         let Cpu { id: cpu, last: ts, .. } = self.cpus[c];
         self.tally.repairs += 1;
+        self.repaired_calls += u64::from(matches!(number::level(event), Level::Syscall | Level::Trap));
         self.tally.first.get_or_insert(Repair { ts, cpu, event, name });
     }
 
@@ -150,7 +151,7 @@ impl Builder {
         };
         if user_only {
             self.left_before(c);
-            self.begun(c);
+            self.settle(c);
         }
         let cpu = &mut self.cpus[c];
         let Some(at) = cpu.ambiguous.filter(|at| at + 1 >= cpu.stack.len()) else { return };

@@ -42,7 +42,7 @@ impl Builder {
     /// Keeps the stack of the thread on a CPU for its next run; idle has none.
     fn put_away(&mut self, c: usize) {
         let unsure = self.cpus[c].begin.is_some();
-        self.begun(c);
+        self.settle(c);
         let cpu = &mut self.cpus[c];
         let thread = &mut self.threads.list[cpu.thread];
         let stack = std::mem::take(&mut cpu.stack);
@@ -76,7 +76,7 @@ impl Builder {
             None => cpu.stack.push(scheduler),
         }
         if new.unsure && new.pid != 0 {
-            self.begin(c);
+            self.doubt(c);
         }
     }
 
@@ -117,7 +117,7 @@ impl Builder {
         cpu.thread = thread;
         cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
-        self.begin(c);
+        self.doubt(c);
     }
 
     /// The events say that another thread runs than the switches did: one was missed.
@@ -127,7 +127,7 @@ impl Builder {
         if missed {
             let name = self.cpus[c].top().name;
             self.repair(c, number::SWITCH, name);
-            self.begun(c);
+            self.settle(c);
         }
     }
 
@@ -144,7 +144,7 @@ impl Builder {
     fn forget(&mut self, c: usize, t: i64) {
         self.sched_left(c, t);
         self.close(c, t, Close::Pause { ipc: 0 });
-        self.begun(c);
+        self.settle(c);
         let cpu = &mut self.cpus[c];
         cpu.ambiguous = None;
         cpu.mwait = None;

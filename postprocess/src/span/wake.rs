@@ -53,10 +53,11 @@ impl Builder {
             Level::User if !self.cpus[c].is_lost() => Waker::Worker,
             _ => Waker::Thread,
         };
-        let blocked = self.threads.list[sleeper].stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
+        let sleeper = &self.threads.list[sleeper];
+        let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
         match self.why(c) {
             // The call that it blocked in may be among the events that are missing.
-            Reason::Unknown if blocked.is_none() && self.tally.gaps > 0 => Reason::Unknown,
+            Reason::Unknown if blocked.is_none() && (self.late || self.tally.gaps > 0) => Reason::Unknown,
             Reason::Unknown => of_sleeper(&self.machine, blocked.copied(), waker),
             known => known,
         }
