@@ -5,9 +5,11 @@
 
 #define _GNU_SOURCE
 #include <err.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -15,16 +17,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BEFORE = 20000, AFTER = 20100, OWN = 20200, ROUNDS = 20, PAGES = 50, CALLS = 500 };
+enum { BEFORE = 20000, AFTER = 20100, OWN = 20200, FAULTS = 20300, ROUNDS = 20, PAGES = 50, CALLS = 500 };
 
-static const char *const FILES[] = { "interrupts", "softirqs", "stat", "vmstat" };
+static const char *const FILES[] = { "interrupts", "softirqs", "stat" };
 
 static void mark(int number) {
     syscall(SYS_sched_get_priority_max, number);
 }
 
 static void read_all(const char *folder, const char *when, int first) {
-    for (int n = 0; n < 4; n++) {
+    for (int n = 0; n < 3; n++) {
         static char text[1 << 18];
         char path[256];
         snprintf(path, sizeof path, "/proc/%s", FILES[n]);
@@ -48,6 +50,33 @@ static long cpu_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static long vmstat(const char *key) {
+    FILE *in = fopen("/proc/vmstat", "r");
+    char name[64];
+    long value;
+    while (in && fscanf(in, "%63s %ld", name, &value) == 2) {
+        if (strcmp(name, key) == 0) {
+            fclose(in);
+            return value;
+        }
+    }
+    errx(1, "/proc/vmstat: no %s", key);
+}
+
+// Touches pages that have to be read from a file.
+static void read_pages(void) {
+    int file = open("/usr/bin/perl", O_RDONLY);
+    posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    long page = sysconf(_SC_PAGESIZE);
+    volatile char *pages = mmap(NULL, PAGES * page, PROT_READ, MAP_PRIVATE, file, 0);
+    madvise((void *)pages, PAGES * page, MADV_RANDOM);
+    for (int n = 0; n < PAGES; n++) {
+        (void)pages[n * page];
+    }
+    munmap((void *)pages, PAGES * page);
+    close(file);
 }
 
 // Faults, sleeps, calls and computing of this thread.
@@ -86,11 +115,23 @@ static void own(void) {
     printf("ns=%ld\ncalls=%d\n", ns, ROUNDS * CALLS);
 }
 
+static void faults(void) {
+    mark(FAULTS);
+    long faults = vmstat("pgfault"), major = vmstat("pgmajfault");
+    mark(FAULTS + 1);
+    read_pages();
+    mark(FAULTS + 2);
+    printf("pgfault=%ld\n", vmstat("pgfault") - faults);
+    printf("pgmajfault=%ld\n", vmstat("pgmajfault") - major);
+    mark(FAULTS + 3);
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) {
         errx(2, "FOLDER COMMAND...");
     }
     own();
+    faults();
     read_all(argv[1], "before", BEFORE);
     pid_t child = fork();
     if (child == 0) {

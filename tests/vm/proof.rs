@@ -11,8 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 
-use postprocess::event::number::{self, is_execution, IPI, IRQ, RUNNABLE, SOFTIRQ, SYSCALL, SYSCALL32, TRAP};
+use postprocess::event::number::{
+    is_execution, IDLE_EXIT, IPI, IRQ, MONITOR_EXIT, MWAIT, RUNNABLE, SOFTIRQ, SYSCALL, SYSCALL32, TRAP, USER,
+};
 use postprocess::event::Event;
+use postprocess::span::Span;
 
 use crate::guest::{self, Run};
 use crate::trace::Trace;
@@ -20,10 +23,16 @@ use crate::trace::Trace;
 const CPUS: usize = 4;
 /// The marks: calls of sched_get_priority_max.
 const MARK: u32 = SYSCALL + 146;
-/// The marks before the reading of the first file, before and after the load, and before the program's own work.
+/// The marks before the reading of the first file, before and after the load, before the program's own work, and before
+/// its major faults.
 const BEFORE: u32 = 20_000;
 const AFTER: u32 = 20_100;
 const OWN: u32 = 20_200;
+const FAULTS: u32 = 20_300;
+/// The mark of calls.c.
+const FIRST_CALL: u32 = 30_000;
+/// What `mwait` says of idle that polls.
+const POLLING: u32 = 253;
 /// Units of 10 ns in a tick of 250 Hz.
 const TICK: i64 = 400_000;
 
@@ -103,6 +112,8 @@ LOAD
     interrupts(&run, &trace);
     softirqs(&run, &trace);
     totals(&run, &trace);
+    idle_time(&run, &trace);
+    faults(&run, &trace);
     own(&run, &trace);
     every_ipi_was_sent(&trace);
 }
@@ -153,12 +164,104 @@ fn totals(run: &Run, trace: &Trace) {
     window.assert("new tasks", growth(run, "stat", "processes ")[0], births(trace).into_iter(), of_all_cpus);
 }
 
-/// The first wakeup of each thread that was not there when tracing began.
+/// How long each CPU was idle. The kernel counts it in hundredths of a second, which may be off by one at each edge, and
+/// without the entry and exit code of interrupts, which lie around the hooks; an NMI is idle to it.
+fn idle_time(run: &Run, trace: &Trace) {
+    let window = Window::new(trace, BEFORE + 4, AFTER + 4).inner;
+    for cpu in 0..CPUS {
+        let counted = growth(run, "stat", &format!("cpu{cpu} "))[3] as i64 * 1_000_000;
+        let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == cpu as i32 && s.pid == 0);
+        let idle = on_cpu.filter(|s| [USER, IDLE_EXIT, TRAP + 2].contains(&(s.event as u32)));
+        let traced = time_within(&window, idle);
+        eprintln!("idle, cpu {cpu}: the kernel counted {counted} units of 10 ns, the trace {traced}");
+        assert!((counted - 2_000_000..counted + counted / 20 + 2_000_000).contains(&traced), "idle, cpu {cpu}");
+    }
+}
+
+fn time_within<'a>(window: &Range<i64>, spans: impl Iterator<Item = &'a Span>) -> i64 {
+    spans.map(|s| ((s.start + s.dur).min(window.end) - s.start.max(window.start)).max(0)).sum()
+}
+
+#[test]
+fn idle_that_polls_is_idle() {
+    let run = guest::succeed(
+        &["--cpus", "4", "--append", "idle=poll"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o proof $VM/proof.c
+        kutrace_control go
+        ./proof $SHARE bash -c 'for n in 1 2 3 4; do sleep 0.1; ls -R /etc >/dev/null; done'
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    idle_time(&run, &trace);
+    let (begins, ends) = (trace.of(MWAIT).collect::<Vec<_>>(), trace.of(MONITOR_EXIT).count());
+    assert!(begins.iter().all(|e| e.arg == POLLING), "{begins:?}");
+    assert!(ends > 100 && begins.len().abs_diff(ends) <= CPUS, "{} {ends}", begins.len());
+}
+
+/// The first wakeup of each thread younger than proof.c: pids are given in ascending order.
 fn births(trace: &Trace) -> Vec<&Event> {
-    let events = &trace.events.events;
-    let there = events.iter().filter(|e| e.ts < 0 && e.event == number::PID_NAME).map(|e| e.arg);
-    let mut known: BTreeSet<u32> = there.collect();
-    events.iter().filter(|e| e.event == RUNNABLE && known.insert(e.arg)).collect()
+    let oldest = trace.of(MARK).next().expect("a mark").pid;
+    let mut born = BTreeSet::new();
+    trace.of(RUNNABLE).filter(|e| e.arg > oldest && born.insert(e.arg)).collect()
+}
+
+/// How many calls these threads made since the mark of calls.c, by number.
+fn calls(trace: &Trace, pids: &BTreeSet<u32>, base: u32) -> BTreeMap<u32, u64> {
+    let begin = trace.of(MARK).find(|e| e.arg == FIRST_CALL).expect("the mark").ts;
+    let mut counts = BTreeMap::new();
+    for e in trace.events.events.iter().filter(|e| e.ts >= begin && pids.contains(&e.pid)) {
+        if (base..base + 0x1ff).contains(&e.event) {
+            *counts.entry(e.event - base).or_default() += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn every_call_is_there_by_its_number() {
+    let run = guest::succeed(
+        &["--cpus", "4"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o calls $VM/calls.c
+        gcc -O1 -Wall -Werror -o proof $VM/proof.c
+        cat >programs <<'PROGRAMS'
+        ls -lR /etc | sort | tail -n 1
+        gcc -O1 -c -o proof.o $VM/proof.c
+        perl -MIO::Socket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0); fork || exec "true"; syswrite A, $_ for 1 .. 99; wait'
+        ./proof $PWD sleep 0.1
+PROGRAMS
+        export VM
+        kutrace_control go
+        ./calls $SHARE/counts bash programs
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let counts = fs::read_to_string(run.file("counts")).unwrap();
+    let lines = |key: &str| counts.lines().filter_map(|l| l.strip_prefix(key)).map(numbers).collect::<Vec<_>>();
+    let pids: BTreeSet<u32> = lines("pid ").iter().map(|pid| pid[0] as u32).collect();
+    for (bits, base, least) in [("call 64 ", SYSCALL, 50), ("call 32 ", SYSCALL32, 1)] {
+        let counted: BTreeMap<u32, u64> = lines(bits).iter().map(|call| (call[0] as u32, call[1])).collect();
+        eprintln!("{bits}: {} of {} numbers, {} programs", counted.values().sum::<u64>(), counted.len(), pids.len());
+        assert!(counted.len() >= least, "{counted:?}");
+        assert_eq!(calls(&trace, &pids, base), counted);
+    }
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.split_whitespace().map(|n| n.parse().unwrap()).collect()
+}
+
+/// What the kernel counted while nothing ran but a program whose pages have to be read: that the kernel itself looks at
+/// a program's pages counts as a fault, too, without an exception.
+fn faults(run: &Run, trace: &Trace) {
+    let window = Window::new(trace, FAULTS, FAULTS + 2);
+    window.assert("page faults", run.number("pgfault"), trace.of(TRAP + 14), 0);
+    assert!(run.number("pgmajfault") > 20, "too few major faults");
 }
 
 /// What the kernel counted for the program's own work.
@@ -172,8 +275,7 @@ fn own(run: &Run, trace: &Trace) {
     window.assert("own 32-bit getpid", run.number("calls"), of(SYSCALL32 + 20), 0);
     let counted = run.number("ns") as i64 / 10;
     let spans = trace.spans.spans.iter().filter(|s| s.pid == pid as i32 && s.cpu >= 0 && is_execution(s.event));
-    let clipped = spans.map(|s| (s.start + s.dur).min(window.inner.end) - s.start.max(window.inner.start));
-    let traced: i64 = clipped.filter(|&units| units > 0).sum();
+    let traced = time_within(&window.inner, spans);
     eprintln!("own CPU time: the kernel counted {counted} units of 10 ns, the trace {traced}");
     assert!((counted - traced).abs() <= TICK, "{counted} {traced}");
 }
