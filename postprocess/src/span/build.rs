@@ -47,6 +47,8 @@ pub struct Builder {
     pub(super) out: Vec<Span>,
     /// Where the time of the first CPU begins.
     pub(super) first: Option<i64>,
+    /// And that of the last, as far as that is known.
+    pub(super) all_begun: i64,
     /// Whether that of another began later, when there were threads that may have run there.
     pub(super) late: bool,
     /// Repairs up to then of calls, faults and their returns.
@@ -97,7 +99,9 @@ impl Builder {
     /// A builder for events of the format that `meta` says; the intervals in it are where CPUs begin.
     pub fn new(meta: &event::Meta, names: Names) -> Builder {
         let hooks = if meta.format >= 5 { Hooks::Complete } else { Hooks::Original };
-        Builder { names, hooks, intervals: meta.intervals.clone(), ..Builder::default() }
+        let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| hooks == Hooks::Complete);
+        let all_begun = last.unwrap_or(i64::MIN);
+        Builder { names, hooks, intervals: meta.intervals.clone(), all_begun, ..Builder::default() }
     }
 
     /// The spans written so far; those of the last event are at the end.

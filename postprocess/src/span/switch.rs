@@ -81,8 +81,8 @@ impl Builder {
     }
 
     /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
-    /// woke did not sleep: it waited for a CPU, unless its wakeup was lost. One not met before has not run since it was
-    /// woken. Who switches away inside a call that never returns does not wait for anything.
+    /// woke did not sleep: it waited for a CPU, unless its wakeup was lost, or was on a CPU whose time begins later. One
+    /// not met before has not run since it was woken. Who switches away inside a call that never returns does not wait for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         let old = &mut self.threads.list[old];
@@ -93,7 +93,8 @@ impl Builder {
         let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
-            let why = if self.tally.gaps == 0 { Reason::Cpu } else { Reason::Unknown };
+            let told = self.tally.gaps == 0 && start >= self.all_begun;
+            let why = if told { Reason::Cpu } else { Reason::Unknown };
             self.wait(self.running(c), start, t, why);
         }
         self.arrive_arcs(c, t);

@@ -56,13 +56,14 @@ impl Builder {
         let sleeper = &self.threads.list[sleeper];
         let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
         // Records tell of every call that began before: who was never in user code and sleeps in none is a thread of
-        // the kernel, or inside a fault since then. Neither waits for a lock of programs, or for their bytes.
-        let records = self.hooks == Hooks::Complete && self.tally.gaps == 0 && !self.late;
-        let waits_for_work = records && sleeper.unsure && blocked.is_none();
+        // the kernel, or inside a fault since then. Neither waits for a lock of programs, or for their bytes. But the
+        // call may be among what is missing.
+        let for_work = self.hooks == Hooks::Complete && sleeper.unsure && blocked.is_none();
+        let in_doubt = blocked.is_none() && (self.tally.gaps > 0 || self.late && sleeper.unsure);
         match self.why(c) {
-            Reason::Lock | Reason::Pipe if waits_for_work => Reason::Task,
-            // The call that it blocked in may be among the events that are missing.
-            Reason::Unknown if blocked.is_none() && (self.late || self.tally.gaps > 0) => Reason::Unknown,
+            Reason::Lock | Reason::Pipe if for_work && in_doubt => Reason::Unknown,
+            Reason::Lock | Reason::Pipe if for_work => Reason::Task,
+            Reason::Unknown if in_doubt => Reason::Unknown,
             Reason::Unknown => of_sleeper(&self.machine, blocked.copied(), waker),
             known => known,
         }
