@@ -371,6 +371,199 @@ export const drawn = {
     return {};
   },
 
+  async relative(page) {
+    for (const group of ["PID", "RPC", "RES"]) await ask(page, (name) => __ku.toggle(name), group);
+    await settle(page);
+    const press = async (key) => {
+      await page.keyboard.press(key);
+      await settle(page);
+    };
+    const drawnNow = () => ask(page, () => __ku.drawn());
+    const flags = async () => (await drawnNow()).spots.filter((s) => s.y0 === 0).length;
+    const before = await ask(page, () => __ku.view());
+    assert.deepEqual([(await drawnNow()).arcs > 0, (await flags()) > 0], [true, true]);
+    const rowOf = async (group, text) => (await rowsOf(page, group)).find((r) => r.label.includes(text));
+    /** Where a time lies on a row that begins at another. */
+    const placeOf = (time, begin) => ask(page, (t) => {
+      const { t0, t1, begin, width } = __ku.view();
+      return ((t + begin - t0) / (t1 - t0)) * width;
+    }, time - begin);
+    const all = await ask(page, () => Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i)));
+    const threads = [[50, 1000], [51, 5000]];
+    /** Everything on the rows of both threads, and on those of what they work for, is found where it is from the begin. */
+    const found = async () => {
+      const { width } = await ask(page, () => __ku.view());
+      const seen = (x) => x >= 0 && x < width;
+      let count = 0;
+      for (const [pid, begin] of threads) {
+        for (const [group, label] of [["PID", `.${pid}`], ["RPC", `rpc.${pid - 47}`]]) {
+          const row = await rowOf(group, label);
+          for (const span of all.filter((s) => s.pid === pid && ["write", "page_fault", `worker.${pid}`].includes(s.name))) {
+            const x = await placeOf(span.start + span.dur / 2, begin);
+            if (!seen(x)) continue;
+            count++;
+            const hit = await ask(page, (at) => __ku.hit(...at), [x, row.y + row.h / 2]);
+            assert.equal(hit?.i, span.i, `${span.name} of ${pid} on ${label}: ${JSON.stringify(hit)} at ${x}`);
+          }
+        }
+        const { y, h } = await rowOf("PID", `.${pid}`);
+        const wait = all.find((s) => s.pid === pid && s.event === 0x303);
+        const x = await placeOf(wait.start + wait.dur / 2, begin);
+        assert.equal((await ask(page, (at) => __ku.hit(...at), [x, y + h / 2]))?.i, wait.i);
+        const { spots } = await drawnNow();
+        for (const event of [0x282, 0x20a]) {
+          const span = all.find((s) => s.pid === pid && s.event === event);
+          const at = await placeOf(span.start + span.dur / 2, begin);
+          if (!seen(at)) continue;
+          count++;
+          const spot = spots.find((s) => s.i === span.i && s.y0 >= y && s.y1 <= y + h);
+          assert.ok(spot && spot.x0 <= at + 1 && spot.x1 >= at - 1, `${span.name} of ${pid}: ${JSON.stringify([spot, at])}`);
+        }
+      }
+      return count;
+    };
+    await page.click("#basetime");
+    await settle(page);
+    assert.match(await page.locator("#basetime").textContent(), /^Each row/);
+    assert.equal(await page.locator("#basetime").getAttribute("aria-pressed"), "true");
+    assert.deepEqual([(await drawnNow()).arcs, await flags(), await page.locator("#arcs").isDisabled()], [0, 0, true]);
+    assert.ok((await ask(page, () => __ku.app.axis.ticks.map((tick) => tick.label))).includes("0 \u00b5s"));
+    assert.equal(await found(), 20);
+    // Threads that did the same look the same, whenever that was.
+    const shapes = await ask(page, () => {
+      const { picture, palette, view } = __ku.app;
+      const grounds = [palette.back, palette.row, palette.grid];
+      return view.seen().filter((item) => item.group.name === "PID" && item.row >= 0).map((item) =>
+        [0, 0.2, 0.38].map((part) => {
+          const y = Math.round((view.middle(item) + part * view.bodyHeight(item)) * picture.ratio);
+          const line = picture.pixels.subarray(y * picture.w, (y + 1) * picture.w);
+          return Array.from(line, (color) => (grounds.includes(color) ? " " : "#")).join("");
+        }));
+    });
+    assert.equal(shapes.length, 2);
+    assert.deepEqual(shapes[0], shapes[1]);
+    assert.ok(new Set(shapes[0]).size === 3 && shapes[0].every((line) => line.includes("#")), shapes[0].join("\n"));
+    // Zooming and moving keep it so, at the pointer's place.
+    const box = await page.locator("#overlay").boundingBox();
+    await page.mouse.move(box.x + (await placeOf(700, 0)), box.y + 100);
+    await page.mouse.wheel(0, -400);
+    await press("d");
+    assert.ok((await ask(page, () => __ku.view())).t1 < before.t1);
+    await press("a");
+    const nearer = await found();
+    assert.ok(nearer > 4 && nearer < 20, `${nearer} in sight`);
+    await press("0");
+    // The text below, the panel and a note belong to the place on the row.
+    const write = all.find((s) => s.pid === 51 && s.name === "write");
+    const { y, h } = await rowOf("PID", ".51");
+    const pointAt = async () => [box.x + (await placeOf(write.start + write.dur / 2, 5000)), box.y + y + h / 2];
+    await page.mouse.move(...(await pointAt()));
+    assert.match(await page.locator("#hover").textContent(), /write.* 3 \u00b5s behind the row/);
+    await page.mouse.click(...(await pointAt()));
+    await settle(page);
+    assert.match(await page.locator("#details").textContent(), /3 \u00b5s behind the row/);
+    await press("m");
+    const [bubble] = await ask(page, () => __ku.bubbles());
+    const under = () => ask(page, (tip) => __ku.hit(...tip), [bubble.tipX, bubble.tipY]);
+    assert.equal((await under())?.i, write.i, "the note points elsewhere");
+    await page.locator("#overlay").focus();
+    // Above the note's tip; the panel has taken some of the width.
+    const [x, tipY] = await pointAt();
+    await page.mouse.click(x, tipY - 8);
+    await press("f");
+    const near = await ask(page, () => __ku.view());
+    assert.ok(near.t1 - near.t0 < 3 * write.dur, "F does not come close");
+    assert.equal((await ask(page, (row) => __ku.hit(__ku.view().width / 2, row.y + row.h / 2), await rowOf("PID", ".51")))?.i, write.i);
+    await press(".");
+    assert.deepEqual(await ask(page, () => [__ku.selected().name, __ku.selected().pid]), ["page_fault", 51]);
+    await press("[");
+    assert.deepEqual(await ask(page, () => [__ku.selected().name, __ku.selected().pid]), ["page_fault", 50]);
+    // A length has no totals: it is another time on each row.
+    await press("r");
+    assert.match(await page.locator("#details h2").textContent(), /^1 \u00b5s$/);
+    assert.equal(await page.locator("#details table").count(), 0);
+    await press("Escape");
+    await page.fill("#pattern", "^page_fault$");
+    await page.locator("#overlay").focus();
+    for (const pid of [50, 51]) {
+      await press("Enter");
+      assert.equal(await ask(page, () => __ku.selected().pid), pid);
+      const row = await rowOf("PID", `.${pid}`);
+      const x = await placeOf(550, 0);
+      assert.equal((await ask(page, (point) => __ku.hit(...point), [x, row.y + row.h / 2]))?.pid, pid, "the match is out of sight");
+    }
+    await press("Escape");
+    // It outlives the page, and ends where it began.
+    await page.waitForFunction(() => location.hash.includes("from=rows"));
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    await press("0");
+    assert.equal(await found(), 20);
+    await press("o");
+    assert.deepEqual([(await drawnNow()).arcs > 0, await ask(page, () => __ku.view().relative)], [true, false]);
+    await press("o");
+    await press("w");
+    await press("o");
+    const after = await ask(page, () => __ku.view());
+    assert.deepEqual([after.t0, after.t1].map(Math.round), [before.t0, before.t1].map(Math.round), "not back where it began");
+    return {};
+  },
+
+  async stripes(page) {
+    /** The colours of a span's column, from its middle to the edge of its row's body, once for each run. */
+    const columns = () => ask(page, () => {
+      const { picture, view } = __ku.app;
+      const item = view.items.find((it) => it.row === 0);
+      const middle = Math.round(view.middle(item) * picture.ratio);
+      const half = Math.floor((view.bodyHeight(item) / 2) * picture.ratio);
+      return Array.from({ length: __ku.counts.spans }, (_, i) => {
+        const { start, dur, name, event } = __ku.span(i);
+        const x = Math.round(view.x(start + dur / 2) * picture.ratio);
+        const at = (away) => picture.pixels[(middle + away) * picture.w + x];
+        const [down, up] = [[], []];
+        for (let away = 0; away < half; away++) {
+          down.push(at(away));
+          up.push(at(-1 - away));
+        }
+        const runs = down.filter((color, k) => k === 0 || color !== down[k - 1]);
+        return { name, wide: dur > 100, kernel: event & 0xf00, runs, even: down.join() === up.join() };
+      });
+    });
+    const contrasts = [];
+    for (const theme of ["light", "dark", "contrast"]) {
+      for (const colors of ["usual", "safe"]) {
+        await ask(page, (address) => (location.hash = address), `#theme=${theme}&colors=${colors}`);
+        await page.waitForFunction((look) => [__ku.look().used, __ku.look().colors].join() === look, `${theme},${colors}`);
+        await settle(page);
+        const seen = await columns();
+        assert.ok(seen.every((column) => column.even), `${theme}: the halves of a span differ`);
+        const wide = seen.filter((column) => column.wide);
+        // From the middle: the span, a stripe, the span, a stripe, the span, the ground.
+        for (const { name, runs } of wide) {
+          const own = name === "-sched-" ? 2 : 6;
+          assert.equal(runs.length, own, `${theme}, ${name}: ${runs.map((c) => c.toString(16))}`);
+          if (own === 2) continue;
+          assert.ok(runs[2] === runs[0] && runs[4] === runs[0], `${theme}, ${name}: its own colour is broken`);
+          for (const stripe of [runs[1], runs[3]]) {
+            const apart = [0, 8, 16].reduce((sum, c) => sum + Math.abs(((stripe >> c) & 255) - ((runs[0] >> c) & 255)), 0);
+            contrasts.push(apart);
+            assert.ok(apart >= 30, `${theme}, ${name}: a stripe like its span, ${apart}`);
+          }
+        }
+        const looks = wide.map((column) => column.runs.join());
+        const alike = wide.filter((_, k) => looks.indexOf(looks[k]) !== k).map((column) => column.name);
+        assert.deepEqual(alike, [], `${theme}, ${colors}: look like others`);
+        for (const { runs } of seen.filter((column) => !column.wide)) assert.equal(runs.length, 2, "stripes in a narrow span");
+      }
+    }
+    // What is not searched has none, what is keeps its own.
+    const stripes = (name) => columns().then((seen) => seen.find((column) => column.name === name).runs.length);
+    await page.fill("#pattern", "^call3$");
+    await settle(page);
+    assert.deepEqual([await stripes("call3"), await stripes("call4")], [6, 2]);
+    return { least: Math.min(...contrasts) };
+  },
+
   async morse(page) {
     await ask(page, () => __ku.toggle("PID"));
     await settle(page);

@@ -156,6 +156,56 @@ fn arcs_lead_from_who_wakes_or_interrupts_to_whom_and_the_legend_tells_them_apar
     run_on("arcs", &made.done(), &json!({}));
 }
 
+/// Two threads that do the same for an RPC each, the second 4000 units later and woken by the first.
+fn alike() -> Spans {
+    let mut made = Made::default();
+    made.0.meta.flags = 0x80;
+    for (cpu, begin) in [(0, 1000), (1, 5000)] {
+        let (pid, rpc) = (50 + cpu, 3 + cpu);
+        made.add(Span { cpu, event: 0x10000, dur: begin, ..Span::default() }, "-idle-");
+        let on = Span { cpu, pid, rpc, ..Span::default() };
+        let rows = [
+            (0x10000 + pid, 0, 300, format!("worker.{pid}")),
+            (0x801, 300, 200, "write".into()),
+            (0x40e, 500, 100, "page_fault".into()),
+            (0x10000 + pid, 1000, 400, format!("worker.{pid}")),
+        ];
+        for (event, at, dur, name) in rows {
+            made.add(Span { event, start: begin + at, dur, ipc: 5, ..on }, &name);
+        }
+        let aside = Span { cpu: -1, ..on };
+        made.add(Span { event: 0x303, start: begin + 600, dur: 400, ..aside }, "wait_disk");
+        made.add(Span { event: 0x282, start: begin + 100, dur: 150, arg: 9, ..aside }, "=table");
+        made.add(Span { event: 0x20a, start: begin + 50, dur: 1, ..on }, &format!("mark_a=go{cpu}"));
+        made.add(Span { cpu, event: 0x10000, start: begin + 600, dur: 400, ..Span::default() }, "-idle-");
+        made.add(Span { cpu, event: 0x10000, start: begin + 1400, dur: 5000 - begin, ..Span::default() }, "-idle-");
+    }
+    let arc = Span { pid: 50, event: -3, start: 1350, dur: 3650, arg: 1, ret: 51, ..Span::default() };
+    made.add(arc, "-wakeup-");
+    made.done()
+}
+
+#[test]
+fn rows_that_count_from_their_own_begins_are_drawn_and_hit_there() {
+    run_on("relative", &alike(), &json!({}));
+}
+
+#[test]
+fn stripes_tell_calls_of_one_colour_apart_in_every_theme() {
+    let mut made = Made::default();
+    let calls = (0..24).map(|nr| (0x800 + nr, 0, 1000, format!("call{nr}")));
+    let others = [(0x40e, "page_fault"), (0x40d, "gp_fault"), (0x5ec, "timer"), (0x50b, "disk"), (0xdff, "-sched-")];
+    let others = others.map(|(event, name)| (event, 0, 1000, name.to_string()));
+    let halves = [1, 3].map(|nr| (0x5ff, nr, 1000, format!("BH:{nr}")));
+    let narrow = [(0x800, 0, 60, "call0".to_string()), (0x801, 0, 60, "call1".into())];
+    let mut start = 0;
+    for (event, arg, dur, name) in calls.chain(others).chain(halves).chain(narrow) {
+        made.add(Span { event, arg, start, dur, pid: 9, ..Span::default() }, &name);
+        start += dur;
+    }
+    run_on("stripes", &made.done(), &json!({}));
+}
+
 #[test]
 fn rows_of_which_nothing_is_in_sight_hide() {
     let mut made = Made::default();

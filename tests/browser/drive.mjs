@@ -145,7 +145,7 @@ const scenarios = {
     await page.fill("#least", "soon");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a duration");
-    await page.fill("#least", "");
+    for (const id of ["#least", "#most"]) await page.fill(id, "");
     await page.fill("#pattern", "[");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a regular expression");

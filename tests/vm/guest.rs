@@ -5,6 +5,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -34,6 +36,12 @@ impl Run {
         self.share.path().join(name)
     }
 
+    /// The run, whose script must have succeeded.
+    pub fn succeeded(self) -> Run {
+        assert_eq!(self.status, 0, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+
     /// A number that the script printed as `NAME=NUMBER` on a line of its own.
     pub fn number(&self, name: &str) -> u64 {
         let line = self.out.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
@@ -48,13 +56,24 @@ pub fn folder() -> PathBuf {
 
 /// Runs `script` with bash in the guest; `options` go to `xtask vm`. $VM is this folder, $SHARE the share.
 pub fn run(options: &[&str], script: &str) -> Run {
+    run_beside(options, script, |_, _| ())
+}
+
+/// As [`run`], while `beside` runs on the host; it is given the share, and told when the guest's time is over.
+pub fn run_beside(options: &[&str], script: &str, beside: impl FnOnce(&Path, &AtomicBool) + Send) -> Run {
     let xtask = env::var_os("KUTRACE_XTASK").expect("KUTRACE_XTASK: run this tier by `cargo xtask test`");
     let share = tempfile::tempdir().unwrap();
     let head = format!("{STRICT}VM='{}'\nSHARE=/mnt/share\n", folder().display());
     fs::write(share.path().join("job.sh"), head + script).unwrap();
     let mut command = Command::new(xtask);
     command.arg("vm").args(options).arg("--share").arg(share.path()).args(["--", "bash", "/mnt/share/job.sh"]);
-    let output = command.output().unwrap();
+    let over = AtomicBool::new(false);
+    let output = thread::scope(|scope| {
+        scope.spawn(|| beside(share.path(), &over));
+        let output = command.output();
+        over.store(true, Relaxed);
+        output.unwrap()
+    });
     Run {
         share,
         status: output.status.code().unwrap_or(-1),
@@ -65,7 +84,5 @@ pub fn run(options: &[&str], script: &str) -> Run {
 
 /// As [`run`], and the script must succeed.
 pub fn succeed(options: &[&str], script: &str) -> Run {
-    let run = run(options, script);
-    assert_eq!(run.status, 0, "stdout:\n{}\nstderr:\n{}", run.out, run.err);
-    run
+    run(options, script).succeeded()
 }

@@ -9,10 +9,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write;
 use std::ops::Range;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
 use postprocess::event::number::{
-    is_execution, IDLE_EXIT, IPI, IRQ, MONITOR_EXIT, MWAIT, RUNNABLE, SOFTIRQ, SYSCALL, SYSCALL32, TRAP, USER,
+    is_execution, IDLE_EXIT, IPI, IRQ, MONITOR_EXIT, MWAIT, RUNNABLE, SCHED, SOFTIRQ, SYSCALL, SYSCALL32, TRAP, USER,
 };
 use postprocess::event::Event;
 use postprocess::span::Span;
@@ -90,12 +96,17 @@ fn devices(run: &Run) -> [u64; CPUS] {
 
 #[test]
 fn the_trace_has_what_the_kernel_counted() {
-    let run = guest::succeed(
-        &["--cpus", "4"],
+    let monitor = tempfile::tempdir().unwrap();
+    let monitor = monitor.path().join("monitor");
+    let run = guest::run_beside(
+        &["--cpus", "4", "--monitor", monitor.to_str().unwrap()],
         r#"
         cd /tmp
+        export SHARE
         gcc -O1 -Wall -Werror -o proof $VM/proof.c
         cat >load <<'LOAD'
+        grep -m 1 vendor_id /proc/cpuinfo >cpu
+        mv cpu $SHARE
         for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.1; done &
         for n in $(seq 20); do cat /usr/bin/perl >/mnt/share/copy; done &
         stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 3
@@ -107,7 +118,9 @@ LOAD
         kutrace_control stop $SHARE/t.raw
         rm $SHARE/copy
         "#,
-    );
+        |share, over| machine_checks(&monitor, &share.join("cpu"), over),
+    )
+    .succeeded();
     let trace = Trace::read_whole(&run.file("t.raw"));
     interrupts(&run, &trace);
     softirqs(&run, &trace);
@@ -118,14 +131,38 @@ LOAD
     every_ipi_was_sent(&trace);
 }
 
+/// Raises two machine checks on each CPU, from outside, once the guest has said what CPU it has. The kernel goes on
+/// behind them: an error to be dealt with later, as AMD reports it, or one found by scrubbing memory, as Intel does, to
+/// all CPUs at once.
+fn machine_checks(monitor: &Path, cpu: &Path, over: &AtomicBool) {
+    let pause = || thread::sleep(Duration::from_millis(200));
+    while !cpu.exists() {
+        if over.load(Relaxed) {
+            return;
+        }
+        pause();
+    }
+    let is_intel = fs::read_to_string(cpu).unwrap().contains("GenuineIntel");
+    let mut monitor = UnixStream::connect(monitor).unwrap();
+    for cpu in [0, 1, 2, 3, 0, 1, 2, 3].into_iter().take(if is_intel { 2 } else { 8 }) {
+        let check = match is_intel {
+            true => format!("mce -b {cpu} 9 0xbd000000000000c0 5 0x62000000 0x8c\n"),
+            false => format!("mce {cpu} 2 0xb000100000000000 5 0x1000 0\n"),
+        };
+        monitor.write_all(check.as_bytes()).unwrap();
+        pause();
+    }
+}
+
 fn interrupts(run: &Run, trace: &Trace) {
     let window = Window::new(trace, BEFORE, AFTER);
     let of = |cpu: usize, numbers: &[u32]| {
         let numbers = numbers.to_vec();
         trace.events.events.iter().filter(move |e| e.cpu as usize == cpu && numbers.contains(&e.event))
     };
-    let system: [(&str, &[u32]); 5] = [
+    let system: [(&str, &[u32]); 6] = [
         ("NMI:", &[TRAP + 2]),
+        ("MCE:", &[TRAP + 18]),
         ("LOC:", &[IRQ + 0xec]),
         ("IWI:", &[IRQ + 0xf6]),
         ("RES:", &[IRQ + 0xfd]),
@@ -143,6 +180,7 @@ fn interrupts(run: &Run, trace: &Trace) {
     for key in ["NMI:", "LOC:", "RES:", "CAL:"] {
         assert!(growth(run, "interrupts", key).iter().sum::<u64>() > 20, "{key} too few");
     }
+    assert_eq!(growth(run, "interrupts", "MCE:"), [2; CPUS], "machine checks that were raised");
     assert!(devices(run).iter().sum::<u64>() > 20, "too few interrupts of devices");
 }
 
@@ -168,7 +206,7 @@ fn totals(run: &Run, trace: &Trace) {
 /// without the entry and exit code of interrupts, which lie around the hooks; an NMI is idle to it.
 fn idle_time(run: &Run, trace: &Trace) {
     let window = Window::new(trace, BEFORE + 4, AFTER + 4).inner;
-    for cpu in 0..CPUS {
+    for cpu in 0..trace.events.meta.intervals.len() {
         let counted = growth(run, "stat", &format!("cpu{cpu} "))[3] as i64 * 1_000_000;
         let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == cpu as i32 && s.pid == 0);
         let idle = on_cpu.filter(|s| [USER, IDLE_EXIT, TRAP + 2].contains(&(s.event as u32)));
@@ -185,7 +223,7 @@ fn time_within<'a>(window: &Range<i64>, spans: impl Iterator<Item = &'a Span>) -
 #[test]
 fn idle_that_polls_is_idle() {
     let run = guest::succeed(
-        &["--cpus", "4", "--append", "idle=poll"],
+        &["--cpus", "2", "--append", "idle=poll"],
         r#"
         cd /tmp
         gcc -O1 -Wall -Werror -o proof $VM/proof.c
@@ -274,15 +312,21 @@ fn own(run: &Run, trace: &Trace) {
     window.assert("own 64-bit getppid", run.number("calls"), of(SYSCALL + 110), 0);
     window.assert("own 32-bit getpid", run.number("calls"), of(SYSCALL32 + 20), 0);
     let counted = run.number("ns") as i64 / 10;
-    let spans = trace.spans.spans.iter().filter(|s| s.pid == pid as i32 && s.cpu >= 0 && is_execution(s.event));
-    let traced = time_within(&window.inner, spans);
-    eprintln!("own CPU time: the kernel counted {counted} units of 10 ns, the trace {traced}");
-    assert!((counted - traced).abs() <= TICK, "{counted} {traced}");
+    let time_in = |events: fn(i32) -> bool| {
+        let spans = trace.spans.spans.iter().filter(|s| s.pid == pid as i32 && s.cpu >= 0 && events(s.event));
+        time_within(&window.inner, spans)
+    };
+    // To which of two threads the scheduler's time belongs each sees in its own way.
+    let (traced, scheduler) = (time_in(is_execution), time_in(|event| event as u32 == SCHED));
+    eprintln!(
+        "own CPU time: the kernel counted {counted} units of 10 ns, the trace {traced}, {scheduler} in the scheduler"
+    );
+    assert!((counted - traced).abs() <= TICK + scheduler, "{counted} {traced} {scheduler}");
 }
 
 /// Interrupts between CPUs merge, but none arrives that was not sent to its CPU.
 fn every_ipi_was_sent(trace: &Trace) {
-    let mut open: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut open: BTreeMap<u32, u64> = BTreeMap::new();
     let (mut sent, mut arrived, mut early) = (0, 0, 0);
     for event in &trace.events.events {
         match event.event {
@@ -293,12 +337,12 @@ fn every_ipi_was_sent(trace: &Trace) {
             0x5fb..=0x5fd | 0x5f6 => {
                 arrived += 1;
                 let left = open.entry(event.cpu).or_default();
-                *left -= 1;
-                early += i64::from(*left < 0);
+                early += u64::from(*left == 0);
+                *left -= u64::from(*left > 0);
             }
             _ => {}
         }
     }
     eprintln!("interrupts between CPUs: {sent} sent, {arrived} arrived, {early} of them sent before the trace");
-    assert!(arrived > 100 && early <= 2 * CPUS as i64, "{sent} {arrived} {early}");
+    assert!(arrived > 100 && early <= 2 * CPUS as u64, "{sent} {arrived} {early}");
 }

@@ -17,7 +17,7 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 45] = [
+const SCRIPTS: [(&str, &str); 46] = [
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("part.js", include_str!("viewer/part.js")),
@@ -27,6 +27,7 @@ const SCRIPTS: [(&str, &str); 45] = [
     ("reach.js", include_str!("viewer/reach.js")),
     ("groups.js", include_str!("viewer/groups.js")),
     ("highlight.js", include_str!("viewer/highlight.js")),
+    ("timescale.js", include_str!("viewer/timescale.js")),
     ("view.js", include_str!("viewer/view.js")),
     ("palette.js", include_str!("viewer/palette.js")),
     ("look.js", include_str!("viewer/look.js")),

@@ -31,6 +31,8 @@ pub struct Guest {
     pub memory: u32,
     /// Words for the kernel's command line, beside those that every guest has.
     pub append: String,
+    /// A socket for QEMU's monitor.
+    pub monitor: Option<PathBuf>,
     /// The host's folder at /mnt/share.
     pub share: PathBuf,
     /// The module to load before CMD.

@@ -33,6 +33,9 @@ pub struct VmArgs {
     /// More words for the kernel's command line
     #[arg(long, value_name = "WORDS", default_value = "")]
     pub append: String,
+    /// A socket for QEMU's monitor, by which machine checks and the like can be raised
+    #[arg(long, value_name = "SOCKET")]
+    pub monitor: Option<PathBuf>,
     /// Build the module so that it counts what it records
     #[arg(long)]
     pub count: bool,
@@ -57,6 +60,7 @@ impl VmArgs {
             share: None,
             kernel: Variant::Patched,
             append: String::new(),
+            monitor: None,
             count: false,
             no_load: false,
             timeout: 600,
@@ -95,6 +99,7 @@ pub fn run(args: &VmArgs) -> Result<u8> {
         cpus: if args.icount { 1 } else { args.cpus },
         memory: args.mem,
         append: args.append.clone(),
+        monitor: args.monitor.clone(),
         share,
         load: module.clone().filter(|_| !args.no_load),
         variables: variables(&tools, module.as_deref()),

@@ -2,8 +2,8 @@
 // The view in the address of the page: a bookmark, or an address sent with the file, shows what was in sight.
 //
 // `#t=41.1..41.4&open=CPU,PID&find=read&min=20`: the range in seconds from the base minute, the groups that are open,
-// the search; then highlighted rows, what is drawn, the scrolled rows and the look, where they differ from the usual. A range or groups that it does not
-// name, or names wrongly, stay as they are. What was added to the page (notes, saved views) goes with the address into
+// the search; then highlighted rows, what is drawn, the scrolled rows, whether rows count from their own begins, and the
+// look, where they differ from the usual. A range or groups that it does not name, or names wrongly, stay as they are. What was added to the page (notes, saved views) goes with the address into
 // the browser's history, so that it outlives loading the page anew.
 "use strict";
 
@@ -17,7 +17,7 @@ function addressOf(app) {
   const open = groups.filter((group) => !group.collapsed).map((group) => group.name);
   const parts = { t: `${secondsText(Math.round(view.t0))}..${secondsText(Math.round(view.t1))}`, open: open.join() };
   const look = LOOK_PARTS.filter((part) => app.look.parts[part] !== LOOKS[part][0]).map((part) => [part, app.look.parts[part]]);
-  const query = { rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: least, max: most, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
+  const query = { from: view.relative ? "rows" : "", rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: least, max: most, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
   const rows = { lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
   const said = Object.entries({ ...rows, ...query }).filter(([, value]) => value !== "");
   return `#${new URLSearchParams([...Object.entries(parts), ...said, ...look])}`;
@@ -31,6 +31,9 @@ function showAddress(app, hash) {
   if (open) for (const group of groups) group.collapsed = !open.includes(group.name);
   showLit(app.highlight, parts.get("lit") ?? "", parts.get("only") ?? "");
   app.layers.take(parts.get("draw") ?? "");
+  const relative = parts.get("from") === "rows";
+  if (relative !== view.relative) app.measured = null;
+  view.relative = relative;
   view.layOut(groups);
   const [t0, t1] = (parts.get("t") ?? "").split("..").map((text) => Number(text) * UNITS_PER_SECOND);
   if (t0 < t1) view.show(t0, t1);
@@ -50,7 +53,8 @@ function followAddress(app) {
   takeAdded(app, history.state ?? brought);
   const address = location.hash !== "" ? location.hash : brought.address;
   if (typeof address === "string") showAddress(app, address);
-  window.addEventListener("hashchange", () => showAddress(app, location.hash));
+  // By now the page may have put its own address in the place of the one entered.
+  window.addEventListener("hashchange", (e) => showAddress(app, new URL(e.newURL).hash));
   let timer = 0;
   return () => {
     clearTimeout(timer);

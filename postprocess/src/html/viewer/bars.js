@@ -18,18 +18,21 @@ class Bars {
     this.app = app;
     this.context = context;
     this.spots = spots;
+    /** The times in sight on the row that is drawn. @type {TimeScale} */
+    this.times = app.view;
   }
 
   /** The bars of one row. @param {Item} item */
   draw(item) {
-    const { layers } = this.app;
+    const { layers, view } = this.app;
     const { group, row } = item;
     const from = group.bars.first[row];
     const to = group.bars.first[row + 1];
     if (from === to || (group.name === "PID" && layers.stateOf("locks") === "off")) return;
+    this.times = view.on(item);
     for (const k of this.seen(group, from, to)) {
       const i = group.bars.ids[k];
-      if (group.name === "PID") this.line(i, item, this.app.view.top(item) + 4 + group.level[k] * BAR_STEP);
+      if (group.name === "PID") this.line(i, item, view.top(item) + 4 + group.level[k] * BAR_STEP);
       else if (group.name === "RPC") this.queued(i, item);
       else if (isHeld(this.app.store, i)) this.holder(i, item);
       else this.waiter(i, item, group.level[k]);
@@ -44,24 +47,24 @@ class Bars {
    * @param {number} to
    */
   seen(group, from, to) {
-    const { store, view } = this.app;
     const { ids } = group.bars;
-    const { start, dur } = store;
-    const high = seekStart(start, ids, from, to, view.t1);
-    const found = group.barsReach.find(from, high, view.t0, BAR_LEAST / view.scale);
+    const { start, dur } = this.app.store;
+    const { t0, t1, scale } = this.times;
+    const high = seekStart(start, ids, from, to, t1);
+    const found = group.barsReach.find(from, high, t0, BAR_LEAST / scale);
     if (found.length > BARS_MOST) found.sort((a, b) => dur[ids[b]] - dur[ids[a]]).length = BARS_MOST;
-    for (let k = seekStart(start, ids, from, high, view.t0); k < high;) {
-      if (dur[ids[k]] * view.scale < BAR_LEAST) found.push(k);
-      k = Math.max(k + 1, seekStart(start, ids, k + 1, high, start[ids[k]] + BAR_LEAST / view.scale));
+    for (let k = seekStart(start, ids, from, high, t0); k < high;) {
+      if (dur[ids[k]] * scale < BAR_LEAST) found.push(k);
+      k = Math.max(k + 1, seekStart(start, ids, k + 1, high, start[ids[k]] + BAR_LEAST / scale));
     }
     return found;
   }
 
   /** Where a bar lies, clipped. @param {number} i */
   extent(i) {
-    const { store, view } = this.app;
-    const x0 = Math.max(view.x(store.start[i]), -10);
-    return [x0, Math.max(Math.min(view.x(store.start[i] + store.dur[i]), view.width + 10), x0 + 1.5)];
+    const { app: { store }, times } = this;
+    const x0 = Math.max(times.x(store.start[i]), -10);
+    return [x0, Math.max(Math.min(times.x(store.start[i] + store.dur[i]), times.width + 10), x0 + 1.5)];
   }
 
   /** A line with caps; dotted for what is not held. @param {number} i @param {Item} item @param {number} y @param {number} [width] */

@@ -3,7 +3,9 @@
 //
 // A row looks the same on all lines of pixels in a zone, so it is composed as one line for each. From the edge of a
 // row to its middle: `outer` is reached by kernel execution only, `inner` also by user execution, `core` also by waits,
-// `line` by idling. A span of one pixel and more is drawn as it is. Shorter spans are gathered pixel by pixel: each
+// `line` by idling. In `outer` and `inner` lies a stripe each, `outerStripe` and `innerStripe`, which in a span that is
+// wide enough has a colour of its own, by which calls and threads of one colour are told apart.
+// A span of one pixel and more is drawn as it is. Shorter spans are gathered pixel by pixel: each
 // zone gets as much colour as there is time in it, and a dot below the row says so. What a line of pixels cannot
 // show, names and curves, is listed on the way for the overlay.
 "use strict";
@@ -15,6 +17,12 @@ const DASH = 5;
 /** Spans at least so wide in CSS pixels are listed for their names, and for their curves. */
 const NAME_ROOM = 22;
 const CURVE_ROOM = 8;
+/** Spans at least so wide in CSS pixels have stripes. */
+const STRIPE_ROOM = 4;
+/** How much of its own colour a stripe has, of 256: the rest is that of its span. */
+const STRIPE_STRENGTH = 184;
+/** The lines that a row is composed of. */
+const ZONES = /** @type {const} */ (["outer", "outerStripe", "inner", "innerStripe", "core", "line", "dots"]);
 /** A dot of Morse code in CSS pixels, and how many letters stand at the end of a wait. */
 const MORSE_DOT = 2;
 const MORSE_LETTERS = 3;
@@ -26,7 +34,9 @@ class RowLines {
   w = 1;
   ratio = 1;
   outer = new Uint32Array(1);
+  outerStripe = new Uint32Array(1);
   inner = new Uint32Array(1);
+  innerStripe = new Uint32Array(1);
   core = new Uint32Array(1);
   line = new Uint32Array(1);
   dots = new Uint32Array(1);
@@ -53,7 +63,7 @@ class RowLines {
   resize(w, ratio) {
     this.w = w;
     this.ratio = ratio;
-    for (const zone of /** @type {const} */ (["outer", "inner", "core", "line", "dots"])) this[zone] = new Uint32Array(w);
+    for (const zone of ZONES) this[zone] = new Uint32Array(w);
   }
 
   /**
@@ -63,7 +73,7 @@ class RowLines {
    */
   compose(item, empty) {
     const { focus } = this.app;
-    for (const line of [this.outer, this.inner, this.core, this.line, this.dots]) line.set(empty);
+    for (const zone of ZONES) this[zone].set(empty);
     this.greys = !focus.showsRow(item.group, item.row);
     this.composeWaits(item);
     this.composeExecution(item);
@@ -81,7 +91,7 @@ class RowLines {
     const { start, dur } = store;
     const { group, row } = item;
     const { ids, first } = group.exec;
-    const { t0, t1 } = view;
+    const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;
     const end = first[row + 1];
     let drawn = -1;
@@ -128,18 +138,31 @@ class RowLines {
     if (kind === Kind.LOW_POWER) this.dash(a, b, from, color);
     else this.line.fill(color, a, b);
     if (kind <= Kind.LOW_POWER) return;
-    this.core.fill(color, a, b);
-    this.inner.fill(color, a, b);
-    if (isKernel(kind)) this.outer.fill(color, a, b);
-    if (to - from >= 4 * this.ratio && from >= 0) this.edge(from, kind, color);
+    this.band(i, a, b, color);
+    if (to - from >= STRIPE_ROOM * this.ratio) {
+      if (color !== palette.grey) this.stripes(i, a, b, color);
+      if (from >= 0) this.band(i, from, from + 1, mix(color, 0xff000000, 60));
+    }
     if (drawn.w >= NAME_ROOM) this.roomy.push(drawn);
   }
 
-  /** A darker first pixel, so that neighbours can be told apart. @param {number} x @param {number} kind @param {number} color */
-  edge(x, kind, color) {
-    const shade = mix(color, 0xff000000, 60);
-    this.line[x] = this.core[x] = this.inner[x] = shade;
-    if (isKernel(kind)) this.outer[x] = shade;
+  /** Fills what a span that is not idle reaches. @param {number} i @param {number} a @param {number} b @param {number} color */
+  band(i, a, b, color) {
+    this.line.fill(color, a, b);
+    this.core.fill(color, a, b);
+    this.inner.fill(color, a, b);
+    this.innerStripe.fill(color, a, b);
+    if (!isKernel(this.app.store.kind[i])) return;
+    this.outer.fill(color, a, b);
+    this.outerStripe.fill(color, a, b);
+  }
+
+  /** @param {number} i @param {number} a @param {number} b @param {number} color of the span */
+  stripes(i, a, b, color) {
+    const { store, palette } = this.app;
+    const [outer, inner] = palette.stripesOf(store, i);
+    if (outer !== 0) this.outerStripe.fill(mix(color, outer, STRIPE_STRENGTH), a, b);
+    if (inner !== 0) this.innerStripe.fill(mix(color, inner, STRIPE_STRENGTH), a, b);
   }
 
   /** @param {number} a @param {number} b @param {number} from where the dashes begin @param {number} color */
@@ -171,12 +194,12 @@ class RowLines {
     if (userSpan >= 0) color = grey ? palette.grey : palette.pixelOf(store, userSpan);
     if (kernelSpan >= 0) {
       const kernelColor = grey ? palette.grey : palette.pixelOf(store, kernelSpan);
-      this.outer[px] = mix(this.outer[px], kernelColor, strength(kernel));
+      this.outer[px] = this.outerStripe[px] = mix(this.outer[px], kernelColor, strength(kernel));
       color = userSpan < 0 ? kernelColor : mix(color, kernelColor, Math.round((256 * kernel) / (user + kernel || 1)));
     }
     if (color !== 0) {
       const inner = mix(this.inner[px], color, strength(user + kernel));
-      this.inner[px] = this.core[px] = inner;
+      this.inner[px] = this.innerStripe[px] = this.core[px] = inner;
       if (idle === 0) this.line[px] = inner;
     }
     if (px % 3 === 0) this.dots[px] = palette.dots;
@@ -187,7 +210,7 @@ class RowLines {
     const { store, view, palette } = this.app;
     const { start, dur } = store;
     const { waits } = item.group;
-    const { t0, t1 } = view;
+    const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;
     const end = waits.first[item.row + 1];
     for (let k = firstInLane(waits, item.row, t0), next = k; k < end; k = next) {
@@ -236,7 +259,7 @@ class RowLines {
     const { store, view, palette, focus } = this.app;
     const { start, dur, kind } = store;
     const lane = focus.laneOf(item.group);
-    const { t0, t1 } = view;
+    const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;
     const least = Math.max(Math.round(this.ratio), 1);
     const end = lane.first[item.row + 1];
@@ -250,12 +273,9 @@ class RowLines {
       if (b > a && kind[i] === Kind.WAIT) this.wait(i, from, to, palette.waitPixel(store, i));
       else if (b > a) {
         const color = palette.pixelOf(store, i);
-        this.line.fill(color, a, b);
-        if (kind[i] > Kind.LOW_POWER) {
-          this.core.fill(color, a, b);
-          this.inner.fill(color, a, b);
-        }
-        if (isKernel(kind[i])) this.outer.fill(color, a, b);
+        if (kind[i] <= Kind.LOW_POWER) this.line.fill(color, a, b);
+        else this.band(i, a, b, color);
+        if (kind[i] > Kind.LOW_POWER && b - a >= STRIPE_ROOM * this.ratio) this.stripes(i, a, b, color);
       }
       let next = k + 1;
       if (to - from <= least) {

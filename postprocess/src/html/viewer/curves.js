@@ -66,11 +66,12 @@ class Curves {
       const { exec } = item.group;
       const h = view.bodyHeight(item) * OUTER_PART * 2;
       const y = view.middle(item) - h / 2;
-      const first = firstInRow(store, exec, item.row, view.t0);
-      for (let k = first; k < exec.first[item.row + 1] && store.start[exec.ids[k]] < view.t1; k++) {
+      const times = view.on(item);
+      const first = firstInRow(store, exec, item.row, times.t0);
+      for (let k = first; k < exec.first[item.row + 1] && store.start[exec.ids[k]] < times.t1; k++) {
         const kind = store.kind[exec.ids[k]];
         if (kind === Kind.LOST || kind === Kind.C_EXIT) continue;
-        this.hatch(view.x(store.start[exec.ids[k]]), y, w, h, "#ffffffd0", 5, 1.6);
+        this.hatch(times.x(store.start[exec.ids[k]]), y, w, h, "#ffffffd0", 5, 1.6);
         this.overheads++;
       }
     }

@@ -78,7 +78,10 @@ function showDetails(app, panel) {
 function showSpan(app, panel) {
   const { store, selected } = app;
   const table = document.createElement("table");
-  for (const [key, value] of detailsOf(store, selected)) {
+  const lines = detailsOf(store, selected);
+  const home = app.homeOf(selected);
+  if (app.view.relative && home) lines.splice(2, 0, ["On its row", behindBegin(store, selected, home)]);
+  for (const [key, value] of lines) {
     const line = table.insertRow();
     line.append(textElement("th", key), textElement("td", value));
   }
@@ -180,6 +183,7 @@ const HELP = Object.freeze([
     ["T, C, X", "theme, colour-blind palette, fade the picture"],
     ["> and <, K, G", "larger and smaller text, shape of the picture, grid"],
     ["Names, Marks, Freq \u2026", "what is drawn; Shift-click goes back"],
+    ["O, click on the base time", "let each row count from its own begin, to compare them"],
     ["L, U, I", "legend, wakeup arcs, interprocessor interrupts on and off"],
     ["P, Shift-P", "save a figure as PNG, as SVG"],
     ["Ctrl-S", "save a copy of this page with its notes and views"],

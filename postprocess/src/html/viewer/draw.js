@@ -6,6 +6,11 @@
 /** Parts of a row's height, from its middle, that the zones reach. */
 const OUTER_PART = 0.42;
 const INNER_PART = 0.27;
+/** Where the stripes in the outer and in the inner zone begin and end. */
+const OUTER_STRIPE = Object.freeze([0.32, 0.37]);
+const INNER_STRIPE = Object.freeze([0.19, 0.23]);
+/** Half height in CSS pixels that names need: stripes keep away from it. */
+const NAME_HALF = 6;
 /** Half heights in CSS pixels. */
 const CORE_HALF = 2;
 const LINE_HALF = 1;
@@ -91,11 +96,17 @@ class Picture {
     const from = Math.max(Math.round(y0), Math.round(MARKS_HEIGHT * ratio));
     const to = Math.min(Math.round(y0 + item.h * ratio), Math.round((MARKS_HEIGHT + view.rowsSeen) * ratio));
     const last = Math.round(y0 + item.h * ratio) - Math.max(Math.round(ratio), 1);
+    // Stripes are so many whole pixels, wherever the row stands.
+    const [outerFrom, outerTo] = OUTER_STRIPE.map((part) => Math.round(part * h));
+    const [innerFrom, innerTo] = INNER_STRIPE.map((part) => Math.round(part * h));
+    const narrow = innerFrom < NAME_HALF * ratio;
     for (let y = from; y < to; y++) {
       const away = Math.abs(y + 0.5 - middle);
       const line = away <= LINE_HALF * ratio ? lines.line
         : away <= CORE_HALF * ratio ? lines.core
+        : away > innerFrom && away < innerTo && !narrow ? lines.innerStripe
         : away <= INNER_PART * h ? lines.inner
+        : away > outerFrom && away < outerTo ? lines.outerStripe
         : away <= OUTER_PART * h ? lines.outer
         : y >= last ? lines.dots : empty;
       this.pixels.set(line, y * this.w);

@@ -31,7 +31,7 @@ function drawFrame(app, c) {
   c.fillRect(0, 0, width, height);
   const end = write(byId("title").textContent, "bold 15px", palette.css.text, 10, FIGURE_TITLE / 2);
   write(byId("about").textContent, "11px", palette.css.dim, end + 14, FIGURE_TITLE / 2);
-  write(`${axis.baseText} +`, "11px", palette.css.dim, 10, height - AXIS_HEIGHT / 2);
+  write(axis.baseText, "11px", palette.css.dim, 10, height - AXIS_HEIGHT / 2);
   for (const item of view.seen()) {
     const y = FIGURE_TITLE + view.middle(item);
     if (y < FIGURE_TITLE + MARKS_HEIGHT || y > FIGURE_TITLE + MARKS_HEIGHT + view.rowsSeen) continue;

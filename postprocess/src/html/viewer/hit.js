@@ -40,14 +40,15 @@ function hitAt(app, x, y) {
 function executionAt(app, item, x) {
   const { store, view } = app;
   const { exec, tree } = item.group;
+  const times = view.on(item);
   const end = exec.first[item.row + 1];
   const ratio = app.picture.ratio;
-  const from = view.time(Math.floor(x * ratio) / ratio);
-  const to = view.time((Math.floor(x * ratio) + 1) / ratio);
+  const from = times.time(Math.floor(x * ratio) / ratio);
+  const to = times.time((Math.floor(x * ratio) + 1) / ratio);
   const k = firstInRow(store, exec, item.row, from);
   if (k >= end || store.start[exec.ids[k]] >= to) return null;
   const next = seekStart(store.start, exec.ids, k + 1, end, to);
-  const middle = view.time(x);
+  const middle = times.time(x);
   for (let at = k; at < next; at++) {
     const i = exec.ids[at];
     const wide = store.dur[i] * view.scale * ratio >= 1;
@@ -63,8 +64,9 @@ function executionAt(app, item, x) {
 function waitAt(app, item, x) {
   const { store, view } = app;
   const { waits } = item.group;
-  const from = view.time(x - 1);
-  const to = view.time(x + 1);
+  const times = view.on(item);
+  const from = times.time(x - 1);
+  const to = times.time(x + 1);
   for (let k = firstInLane(waits, item.row, from); k < waits.first[item.row + 1]; k++) {
     const i = waits.ids[k];
     if (store.start[i] >= to) break;
@@ -80,7 +82,8 @@ function stripAt(app, item, x, y) {
   const below = y >= view.bodyTop(item) + view.bodyHeight(item);
   if (!above && !below) return null;
   const lane = above ? item.group.samples : item.group.freq;
-  const k = firstInLane(lane, item.row, view.time(x));
-  if (k === lane.first[item.row + 1] || store.start[lane.ids[k]] > view.time(x)) return null;
+  const time = view.on(item).time(x);
+  const k = firstInLane(lane, item.row, time);
+  if (k === lane.first[item.row + 1] || store.start[lane.ids[k]] > time) return null;
   return { i: lane.ids[k], item, others: 0 };
 }

@@ -41,11 +41,12 @@ function listenToWheel(app, canvas, labels) {
   }, { passive: false });
 }
 
-/** The time at a point, or the edge of the span there if that is near. @param {App} app @param {number} x @param {number} y */
+/** The time on the axis at a point, or the edge of the span there if that is near. @param {App} app @param {number} x @param {number} y */
 function snappedTime(app, x, y) {
   const { store, view } = app;
   const hit = hitAt(app, x, y);
-  const edges = hit ? [store.start[hit.i], store.start[hit.i] + store.dur[hit.i]] : [];
+  const start = hit ? store.start[hit.i] - (hit.item?.shift ?? 0) : 0;
+  const edges = hit ? [start, start + store.dur[hit.i]] : [];
   const away = (/** @type {number} */ time) => Math.abs(view.x(time) - x);
   const [nearest] = edges.sort((a, b) => away(a) - away(b));
   return nearest !== undefined && away(nearest) <= SNAP ? nearest : view.time(x);
@@ -132,8 +133,9 @@ function clicked(app, press, x, y) {
     return;
   }
   const hit = hitAt(app, x, y);
-  if (!press.shift) app.select(hit?.i ?? -1);
-  else if (hit) app.notes.addSpan(hit.i, app.view.time(x), hit.item && hit.item.row >= 0 ? hit.item.group : undefined);
+  const item = hit?.item && hit.item.row >= 0 ? hit.item : null;
+  if (!press.shift) app.select(hit?.i ?? -1, item?.group);
+  else if (hit) app.notes.addSpan(hit.i, (item ? app.view.on(item) : app.view).time(x), item?.group);
   app.noteAddress();
 }
 
@@ -177,7 +179,7 @@ function listenToSearch(app) {
 /** The pattern that was typed, `@@` made into the time in sight. @param {App} app */
 function typedPattern(app) {
   const { value } = byId("pattern");
-  return value === "@@" ? timeOfRange(app.view) : value;
+  return value === "@@" && !app.view.relative ? timeOfRange(app.view) : value;
 }
 
 /** Shows in the controls what is searched. @param {Query} query */

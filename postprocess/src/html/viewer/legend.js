@@ -19,6 +19,10 @@ function showLegend(app, element) {
   const events = new Set(store.events);
   const counters = store.meta.flags & 0xa0;
   const band = (/** @type {string} */ color, /** @type {number} */ half) => [{ d: box(1, 7 - half, 24, 2 * half), color }];
+  const [, one, other] = css.stripes;
+  const striped = (/** @type {string} */ color) => [
+    ...band(color, 6), { d: "M1 3.5H13M1 10.5H13", color: one, line: 1 }, { d: "M13 3.5H25M13 10.5H25", color: other, line: 1 },
+  ];
   const flat = (/** @type {number} */ y) => `M1 ${y}H25`;
   /** @type {[boolean, Stroke[], string][]} */
   const entries = [
@@ -26,10 +30,10 @@ function showLegend(app, element) {
     [kinds.has(Kind.LOW_POWER), [{ d: flat(7), color: css.lowPower, line: 1, dashes: "3 2" }], "low power"],
     [kinds.has(Kind.C_EXIT), [{ d: "M1 7q3-9 6 0t6 0t6 0t6 0", color: css.cexit, line: 1.5 }], "leaving low power"],
     [kinds.has(Kind.USER), [{ d: box(1, 3, 12, 8), color: css.users[0] }, { d: box(13, 3, 12, 8), color: css.users[1] }], "user, by thread"],
-    [kinds.has(Kind.SYSCALL), band(css.syscall[0], 6), "system call"],
-    [kinds.has(Kind.TRAP), band(css.trap[0], 6), "fault"],
-    [kinds.has(Kind.IRQ), band(css.irq[0], 6), "interrupt"],
-    [kinds.has(Kind.BH), band(css.bh[0], 6), "bottom half"],
+    [kinds.has(Kind.SYSCALL), striped(css.syscall[0]), "system call"],
+    [kinds.has(Kind.TRAP), striped(css.trap[0]), "fault"],
+    [kinds.has(Kind.IRQ), striped(css.irq[0]), "interrupt"],
+    [kinds.has(Kind.BH), striped(css.bh[0]), "bottom half"],
     [kinds.has(Kind.SCHED), band(css.sched[0], 6), "scheduler"],
     [kinds.has(Kind.LOST), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], "nothing recorded"],
     [kinds.has(Kind.WAKEUP), [{ d: "M2 12Q20 12 22 3", color: css.wakeup, line: 1.5, dashes: "4 2" }, { d: "M22 1l3 5h-5z", color: css.wakeup }], "wakeup"],

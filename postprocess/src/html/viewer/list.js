@@ -20,14 +20,16 @@ function spansInSight(app) {
     longest.sort((a, b) => dur[b] - dur[a]);
     longest.length = Math.min(longest.length, LIST_MOST);
   };
-  for (const { group, row } of view.seen()) {
+  for (const item of view.seen()) {
+    const { group, row } = item;
     if (row < 0) continue;
+    const { t0, t1 } = view.on(item);
     /** @type {[Index, number][]} */
-    const indexes = [[group.exec, firstInRow(store, group.exec, row, view.t0)], [group.waits, firstInLane(group.waits, row, view.t0)]];
+    const indexes = [[group.exec, firstInRow(store, group.exec, row, t0)], [group.waits, firstInLane(group.waits, row, t0)]];
     for (const [{ first, ids }, from] of indexes) {
-      for (let k = from; k < first[row + 1] && start[ids[k]] < view.t1; k++) {
+      for (let k = from; k < first[row + 1] && start[ids[k]] < t1; k++) {
         const i = ids[k];
-        if (start[i] + dur[i] <= view.t0 || !search.shows(i)) continue;
+        if (start[i] + dur[i] <= t0 || !search.shows(i)) continue;
         count++;
         longest.push(i);
         if (longest.length === 20 * LIST_MOST) shorten();
@@ -52,11 +54,11 @@ function showList(app, panel) {
   const { count, spans } = spansInSight(app);
   const lines = spans.map((i) => [
     actionButton(callText(store, i), KIND_NAMES[store.kind[i]], () => app.select(i)), placeText(store, i),
-    durationText(store.start[i] - view.t0), durationText(store.dur[i]),
+    durationText(app.placeOf(i)[0] - view.t0), durationText(store.dur[i]),
   ]);
   const table = tableOf(["What", "where", "from the left edge", "time"], lines);
   table.classList.add("list");
-  table.createCaption().textContent = `${durationText(view.t1 - view.t0)} from ${secondsText(Math.round(view.t0))} s: ${
+  table.createCaption().textContent = `${rangeText(view)}: ${
     count.toLocaleString("en")} spans on the rows in sight${count > spans.length ? `; the ${spans.length} longest` : ""}`;
   panel.replaceChildren(closeButton(() => toggleList(app)), textElement("h2", "What is in sight"), table);
 }

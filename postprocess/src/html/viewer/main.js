@@ -5,6 +5,9 @@
 /** @param {string} id @returns {any} */
 const byId = (id) => document.getElementById(id);
 
+/** For what knows the time in sight, where rows do not share it. */
+const ALL_TIME = new TimeScale(-Infinity, Infinity, 1);
+
 class App {
   /** @param {Store} store */
   constructor(store) {
@@ -29,12 +32,14 @@ class App {
     this.notes = new Notes(this);
     this.views = new Views(this);
     this.overview = new Overview(this, byId("overview"));
-    this.axis = axisOf(store.meta.tracebase, this.view.t0, this.view.t1, 8);
+    this.axis = axisOf(store.meta.tracebase, this.view);
     /** The selected span, -1 for none. */
     this.selected = -1;
+    /** The group on whose row something was selected last. @type {Group | null} */
+    this.home = null;
     /** The wakeups that led to a span, once they were asked for. @type {Step[]} */
     this.chain = [];
-    /** A range of time, from its earlier end. @type {{from: number, to: number} | null} */
+    /** A range on the axis, from its earlier end. @type {{from: number, to: number} | null} */
     this.measured = null;
     /** Whether the panel lists what is in sight. */
     this.listing = false;
@@ -82,6 +87,7 @@ class App {
     byId("previous-match").addEventListener("click", () => this.stepMatch(-1));
     byId("arcs").addEventListener("click", () => this.toggleArcs());
     byId("ipis").addEventListener("click", () => this.toggleIpis());
+    byId("basetime").addEventListener("click", () => this.turnRelative());
     byId("help-open").addEventListener("click", () => this.showHelp());
     new ResizeObserver(() => {
       if (this.takeSize()) this.drawNow();
@@ -135,13 +141,15 @@ class App {
     const { view } = this;
     this.stale.view = this.stale.overlay = false;
     view.freshen(this.groups);
-    this.axis = axisOf(this.store.meta.tracebase, view.t0, view.t1, view.width / 95);
+    this.axis = axisOf(this.store.meta.tracebase, view);
     this.picture.draw();
     this.drawOverlay();
     this.overview.draw();
     this.labels.draw(this);
-    byId("basetime").textContent = `${this.axis.baseText} +`;
-    byId("matches").textContent = byId("matches").title = this.search.text(view);
+    byId("basetime").textContent = this.axis.baseText;
+    byId("basetime").ariaPressed = String(view.relative);
+    for (const id of ["arcs", "ipis"]) byId(id).disabled = view.relative;
+    byId("matches").textContent = byId("matches").title = this.search.text(/** @type {View} */ (view.relative ? ALL_TIME : view));
     byId("range").textContent = durationText(view.t1 - view.t0);
     this.draws++;
     this.lastDraw = performance.now() - began;
@@ -155,8 +163,7 @@ class App {
 
   /** The view has rested for a while. */
   rested() {
-    const { view } = this;
-    byId("overlay").ariaLabel = `Timeline: ${durationText(view.t1 - view.t0)} from ${secondsText(Math.round(view.t0))} s`;
+    byId("overlay").ariaLabel = `Timeline: ${rangeText(this.view)}`;
     if (this.listing && this.selected < 0) showDetails(this, byId("details"));
   }
 
@@ -164,12 +171,14 @@ class App {
   hover(x, y) {
     const hit = x < 0 ? null : hitAt(this, x, y);
     const others = hit && hit.others > 0 ? `   (and ${hit.others.toLocaleString("en")} more in this pixel)` : "";
-    byId("hover").textContent = hit ? spanText(this.store, hit.i) + others : "";
+    const behind = hit?.item && this.view.relative ? `   ${behindBegin(this.store, hit.i, hit.item.group)}` : "";
+    byId("hover").textContent = hit ? spanText(this.store, hit.i) + behind + others : "";
   }
 
-  /** @param {number} i */
-  select(i) {
+  /** @param {number} i @param {Group} [group] the one whose row it lies on */
+  select(i, group) {
     this.selected = i;
+    this.home = group ?? this.home;
     this.notes.selected = null;
     this.chain = [];
     showDetails(this, byId("details"));
@@ -182,16 +191,36 @@ class App {
     this.select(-1);
   }
 
+  /** The group on whose row a span is shown: that of what was selected last, if it is open and has it. @param {number} i */
+  homeOf(i) {
+    const having = this.groups.filter((g) => g.rowOf(i) >= 0);
+    const open = having.filter((g) => !g.collapsed);
+    return open.find((g) => g === this.home) ?? open[0] ?? having[0];
+  }
+
+  /** How far a span is moved where it is shown. @param {number} i */
+  shiftOf(i) {
+    const home = this.homeOf(i);
+    return home ? this.view.shiftOf(home, home.rowOf(i)) : 0;
+  }
+
+  /** Where on the axis a span lies. @param {number} i @returns {[number, number]} */
+  placeOf(i) {
+    const from = this.store.start[i] - this.shiftOf(i);
+    return [from, from + this.store.dur[i]];
+  }
+
   /** Zooms to the selected span, else to the measured range. */
   fitSelection() {
-    const { store, selected, view } = this;
+    const { selected, view } = this;
     if (selected < 0) {
       this.fitMeasured();
       return;
     }
     this.views.remember();
-    const room = Math.max(store.dur[selected] * 0.1, SHORTEST / 2);
-    view.show(store.start[selected] - room, store.start[selected] + store.dur[selected] + room);
+    const [from, to] = this.placeOf(selected);
+    const room = Math.max((to - from) * 0.1, SHORTEST / 2);
+    view.show(from - room, to + room);
     this.viewChanged();
   }
 
@@ -206,6 +235,7 @@ class App {
   find(query) {
     const range = rangeOfTime(this.view, this.store.meta.tracebase, query.pattern);
     this.search.find(range ? NOTHING : query);
+    if (range && this.view.relative) this.turnRelative();
     if (range) this.view.show(range.from, range.to);
     showQuery(query);
     showDetails(this, byId("details"));
@@ -219,7 +249,8 @@ class App {
 
   /** @param {number} direction */
   stepMatch(direction) {
-    const i = this.search.step(direction, direction > 0 ? this.view.t0 : this.view.t1);
+    const { begin, end, t0, t1, relative } = this.view;
+    const i = this.search.step(direction, direction > 0 ? (relative ? begin : t0) : (relative ? end : t1));
     if (i >= 0) this.goTo(i);
   }
 
@@ -241,7 +272,8 @@ class App {
   /** @param {number} i */
   bringIntoSight(i) {
     const { store, view } = this;
-    const middle = store.start[i] + store.dur[i] / 2;
+    const [from, to] = this.placeOf(i);
+    const middle = (from + to) / 2;
     const dur = Math.max(store.dur[i], 1);
     this.views.remember();
     const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / 6);
@@ -252,8 +284,7 @@ class App {
 
   /** Brings a row of a span into sight, opening its group if no open one has it. @param {number} i */
   revealRow(i) {
-    const having = this.groups.filter((g) => g.rowOf(i) >= 0);
-    const group = having.find((g) => !g.collapsed) ?? having[0];
+    const group = this.homeOf(i);
     if (!group) return;
     if (group.collapsed) this.toggleGroup(group);
     this.view.freshen(this.groups);
@@ -274,6 +305,15 @@ class App {
     else this.highlight.toggle(group, row);
     this.search.highlightChanged();
     this.view.layOut(this.groups);
+    this.viewChanged();
+  }
+
+  /** Lets each row count from its own begin, or all from one again. What is measured belongs to one of the two. */
+  turnRelative() {
+    this.views.remember();
+    this.view.turnRelative(this.groups);
+    this.measured = null;
+    showDetails(this, byId("details"));
     this.viewChanged();
   }
 
@@ -323,7 +363,7 @@ function handle(app) {
   return {
     app,
     counts: { spans: store.n, cpus: app.groups[0].keys.length, pids: app.groups[1].keys.length },
-    view: () => ({ t0: view.t0, t1: view.t1, begin: view.begin, end: view.end, width: view.width, height: view.height }),
+    view: () => ({ t0: view.t0, t1: view.t1, begin: view.begin, end: view.end, width: view.width, height: view.height, relative: view.relative }),
     show: (/** @type {number} */ t0, /** @type {number} */ t1) => {
       view.show(t0, t1);
       app.drawNow();

@@ -37,10 +37,10 @@ class Notes {
    * @param {Group | undefined} group
    */
   addSpan(i, time, group) {
-    const { store, groups } = this.app;
+    const { store } = this.app;
     const [start, end] = [store.start[i], store.start[i] + store.dur[i]];
     const from = time >= start && time <= end ? time : (start + end) / 2;
-    const home = group ?? groups.find((g) => !g.collapsed && g.rowOf(i) >= 0) ?? groups.find((g) => g.rowOf(i) >= 0);
+    const home = group ?? this.app.homeOf(i);
     const thread = store.pids[store.pid[i]] > 0 ? ` \u00b7 ${threadText(store, store.pids[store.pid[i]])}` : "";
     const text = `${callText(store, i)}\n${secondsText(start)} s \u00b7 ${durationText(store.dur[i])}${thread}`;
     this.add({ i, group: home?.name ?? "", from, to: from, dx: 24, dy: -64, text });
@@ -76,15 +76,18 @@ class Notes {
 
   /** Selects the next or the previous note in time and brings it into sight. @param {number} direction */
   step(direction) {
-    if (this.all.length === 0) return;
-    const inTime = [...this.all].sort((a, b) => a.from - b.from);
+    const inTime = this.shown.sort((a, b) => a.from - b.from);
+    if (inTime.length === 0) return;
     const at = this.selected ? inTime.indexOf(this.selected) + direction : direction > 0 ? 0 : -1;
     const note = inTime[(at + inTime.length) % inTime.length];
     const { view } = this.app;
-    if (note.from < view.t0 || note.to > view.t1) {
+    const group = this.groupOf(note);
+    const shift = group ? view.shiftOf(group, group.rowOf(note.i)) : 0;
+    const [from, to] = [note.from - shift, note.to - shift];
+    if (from < view.t0 || to > view.t1) {
       this.app.views.remember();
-      const half = Math.max(view.t1 - view.t0, (note.to - note.from) * 1.2) / 2;
-      view.show((note.from + note.to) / 2 - half, (note.from + note.to) / 2 + half);
+      const half = Math.max(view.t1 - view.t0, (to - from) * 1.2) / 2;
+      view.show((from + to) / 2 - half, (from + to) / 2 + half);
     }
     if (note.i >= 0) this.app.revealRow(note.i);
     this.app.viewChanged();
@@ -112,13 +115,24 @@ class Notes {
     });
   }
 
+  /** Those that can be drawn: a length lies on no row, and needs a time that all share. */
+  get shown() {
+    return this.all.filter((note) => note.i >= 0 || !this.app.view.relative);
+  }
+
+  /** @param {Note} note */
+  groupOf(note) {
+    return this.app.groups.find((g) => g.name === note.group);
+  }
+
   /** Where the tip of a note stands; nothing if that is not in sight. @param {Note} note */
   tipOf(note) {
-    const { view, groups } = this.app;
-    const group = groups.find((g) => g.name === note.group);
+    const { view } = this.app;
+    const group = this.groupOf(note);
     const item = group && view.itemsOf.get(group)?.[group.rowOf(note.i)];
-    const x = view.x(note.from);
-    if (!item || x < 0 || x > view.width) return null;
+    if (!item) return null;
+    const x = view.on(item).x(note.from);
+    if (x < 0 || x > view.width) return null;
     const y = view.middle(item);
     return y < MARKS_HEIGHT || y > MARKS_HEIGHT + view.rowsSeen ? null : { x, y };
   }
@@ -126,7 +140,7 @@ class Notes {
   /** Draws all notes in sight; sets what can be hit. @param {CanvasRenderingContext2D} c */
   draw(c) {
     this.bubbles = [];
-    for (const note of this.all) {
+    for (const note of this.shown) {
       if (note.to > note.from) this.drawLength(c, note);
       else this.drawBubble(c, note);
     }
@@ -213,12 +227,13 @@ class Notes {
       note.dx += byX;
       note.dy += byY;
     } else if (to) {
+      const { view } = this.app;
       const hit = hitAt(this.app, to.x, to.y);
       const before = this.tipOf(note);
       if (!hit?.item || hit.item.row < 0 || hit.item.group.rowOf(hit.i) < 0) return;
       note.i = hit.i;
       note.group = hit.item.group.name;
-      note.from = note.to = this.snapped(to.x, hit.i);
+      note.from = note.to = this.snapped(to.x, hit.i, view.on(hit.item));
       const after = this.tipOf(note);
       if (before && after) {
         // The bubble stays where it is.
@@ -229,12 +244,12 @@ class Notes {
     this.app.overlayChanged();
   }
 
-  /** A time, or the start of the span there if that is near. @param {number} x @param {number} i */
-  snapped(x, i) {
-    const { view, store } = this.app;
+  /** A time, or the start of the span there if that is near. @param {number} x @param {number} i @param {TimeScale} times */
+  snapped(x, i, times) {
+    const { store } = this.app;
     const [start, end] = [store.start[i], store.start[i] + store.dur[i]];
-    if (Math.abs(view.x(start) - x) < TIP_REACH) return start;
-    return Math.min(Math.max(view.time(x), start), end);
+    if (Math.abs(times.x(start) - x) < TIP_REACH) return start;
+    return Math.min(Math.max(times.time(x), start), end);
   }
 }
 
@@ -287,7 +302,7 @@ function nudgeNote(app, byX, byY) {
 function annotate(app) {
   const { notes, selected, measured, view } = app;
   if (notes.selected) /** @type {HTMLElement | null} */ (document.querySelector("#details textarea"))?.focus();
-  else if (selected >= 0) notes.addSpan(selected, (view.t0 + view.t1) / 2, undefined);
-  else if (measured && measured.to > measured.from) notes.addLength(measured.from, measured.to);
+  else if (selected >= 0) notes.addSpan(selected, (view.t0 + view.t1) / 2 + app.shiftOf(selected), undefined);
+  else if (measured && measured.to > measured.from && !view.relative) notes.addLength(measured.from, measured.to);
   app.noteAddress();
 }

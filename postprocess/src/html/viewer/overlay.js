@@ -24,6 +24,8 @@ class Overlay {
     this.widths = new Map();
     /** Marks and points drawn. @type {Spot[]} */
     this.spots = [];
+    /** By row of a group, once rows share no time. @type {Map<Group, Lane>} */
+    this.marksOf = new Map();
     this.arcs = new Arcs(app, this.context);
     this.bars = new Bars(app, this.context, this.spots);
     this.wire = new Wire(app, this.context, this.spots);
@@ -54,17 +56,19 @@ class Overlay {
     c.clip();
     this.headers();
     this.curves.draw();
-    if (app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
-    if (app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
+    // What leads from row to row needs a time that they share.
+    const shared = !view.relative;
+    if (shared && app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
+    if (shared && app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
     this.names();
     this.glyphs.draw(app.picture.lines.roomy);
     this.samples();
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
     this.tags.draw();
-    this.arcs.drawChain(app.chain);
+    if (shared) this.arcs.drawChain(app.chain);
     this.selection();
     c.restore();
-    this.marks();
+    if (shared) this.marks();
     this.axis();
     this.measure();
     this.scrollBar();
@@ -145,6 +149,7 @@ class Overlay {
     this.points(item);
     this.bars.draw(item);
     this.wire.draw(item);
+    if (this.app.view.relative) this.rowMarks(item);
   }
 
   /** The reason of a wait in words, or as a letter, wherever there is room beside its code. @param {Item} item */
@@ -152,20 +157,21 @@ class Overlay {
     const { context: c } = this;
     const { store, view, palette, focus } = this.app;
     const { waits } = item.group;
+    const times = view.on(item);
     const end = waits.first[item.row + 1];
     const y = view.middle(item);
     const size = Math.min(11, view.bodyHeight(item) - 8);
     if (size < 8) return;
     c.font = `bold ${size}px ${FONT}`;
-    for (let k = firstInLane(waits, item.row, view.t0), next = k; k < end; k = next) {
+    for (let k = firstInLane(waits, item.row, times.t0), next = k; k < end; k = next) {
       const i = waits.ids[k];
-      if (store.start[i] >= view.t1) break;
+      if (store.start[i] >= times.t1) break;
       next = k + 1;
       if (store.dur[i] * view.scale < 1) {
         next = Math.max(next, seekStart(store.start, waits.ids, next, end, store.start[i] + 1 / view.scale) - 1);
       }
-      const a = Math.max(view.x(store.start[i]), 0);
-      const b = Math.min(view.x(store.start[i] + store.dur[i]), view.width);
+      const a = Math.max(times.x(store.start[i]), 0);
+      const b = Math.min(times.x(store.start[i] + store.dur[i]), view.width);
       if (b - a < 24) continue;
       const letter = waitLetter(store.events[store.event[i]]);
       const word = b - a > 180 ? shownName(store.names[store.name[i]]) : letter;
@@ -183,13 +189,14 @@ class Overlay {
     const { context: c } = this;
     const { store, view, palette, focus } = this.app;
     const lane = item.group.points;
-    const from = firstInLane(lane, item.row, view.t0);
-    const to = seekStart(store.start, lane.ids, from, lane.first[item.row + 1], view.t1);
+    const times = view.on(item);
+    const from = firstInLane(lane, item.row, times.t0);
+    const to = seekStart(store.start, lane.ids, from, lane.first[item.row + 1], times.t1);
     if ((to - from) * POINT_ROOM > view.width || view.scale * POINT_SCALE < 1) return;
     const bottom = view.top(item) + item.h - item.below;
     for (let k = from; k < to; k++) {
       const i = lane.ids[k];
-      const x = view.x(store.start[i]);
+      const x = times.x(store.start[i]);
       const color = store.kind[i] === Kind.RPC ? palette.css.mark : palette.css.dim;
       c.fillStyle = focus.shows(i) ? color : palette.css.grey;
       c.beginPath();
@@ -201,33 +208,67 @@ class Overlay {
     }
   }
 
-  /** Marks: a flag above the rows, a line down to the row it belongs to; of those in one pixel the first. */
+  /** Marks: a flag above the rows, a line down to the row it belongs to. */
   marks() {
+    const { view, marks, groups } = this.app;
+    this.flags(marks, 0, view, 0, (i) => {
+      const item = groups.map((g) => view.itemsOf.get(g)?.[g.rowOf(i)]).find((it) => it !== undefined);
+      return item ? Math.min(Math.max(view.middle(item), MARKS_HEIGHT), view.height - AXIS_HEIGHT) : MARKS_HEIGHT;
+    });
+  }
+
+  /** Marks on the row they belong to, for rows that share no time. @param {Item} item */
+  rowMarks(item) {
+    const { store, view, marks } = this.app;
+    const { group } = item;
+    let lane = this.marksOf.get(group);
+    if (!lane) {
+      const rowOf = Int32Array.from(marks.ids, group.rowOf);
+      this.marksOf.set(group, (lane = laneOf(store, indexByRow(group.keys.length, rowOf, marks.ids))));
+    }
+    this.flags(lane, item.row, view.on(item), view.top(item), () => view.middle(item));
+  }
+
+  /**
+   * The flags of one row of a lane; of those in one pixel the first.
+   * @param {Lane} lane
+   * @param {number} row
+   * @param {TimeScale} times
+   * @param {number} top
+   * @param {(i: number) => number} bottomOf where a flag's line ends
+   */
+  flags(lane, row, times, top, bottomOf) {
     const { context: c } = this;
-    const { store, view, palette, marks, groups, focus, layers } = this.app;
+    const { store, palette, focus, layers } = this.app;
     let free = -Infinity;
     c.font = `11px ${FONT}`;
-    const from = firstInLane(marks, 0, view.t0);
-    const to = seekStart(store.start, marks.ids, from, marks.ids.length, view.t1);
+    const from = firstInLane(lane, row, times.t0);
+    const to = seekStart(store.start, lane.ids, from, lane.first[row + 1], times.t1);
+    const foot = top + MARKS_HEIGHT;
     for (let k = from; k < to;) {
-      const i = marks.ids[k];
+      const i = lane.ids[k];
       const letter = String.fromCharCode(97 + store.events[store.event[i]] - MARK_A);
       k++;
       if (!layers.showsMark(letter)) continue;
-      k = seekStart(store.start, marks.ids, k, to, store.start[i] + 0.5 / view.scale);
-      const x = view.x(store.start[i]);
-      const item = groups.map((g) => view.itemsOf.get(g)?.[g.rowOf(i)]).find((it) => it !== undefined);
-      const down = item ? Math.min(Math.max(view.middle(item), MARKS_HEIGHT), view.height - AXIS_HEIGHT) : MARKS_HEIGHT;
-      c.fillStyle = focus.shows(i) ? palette.css.mark : palette.css.grey;
+      k = seekStart(store.start, lane.ids, k, to, store.start[i] + 0.5 / times.scale);
+      const x = times.x(store.start[i]);
+      const color = focus.shows(i) ? palette.css.mark : palette.css.grey;
+      c.fillStyle = color;
       c.globalAlpha = 0.6;
-      c.fillRect(Math.round(x), MARKS_HEIGHT - 4, 1, down - MARKS_HEIGHT + 4);
+      c.fillRect(Math.round(x), foot - 4, 1, bottomOf(i) - foot + 4);
       c.globalAlpha = 1;
-      this.spots.push({ i, x0: x - 3, x1: x + 3, y0: 0, y1: MARKS_HEIGHT });
+      this.spots.push({ i, x0: x - 3, x1: x + 3, y0: top, y1: foot });
       if (x < free) continue;
       const text = shownName(store.names[store.name[i]]).replace(/^mark_([a-d])=/, (_, which) => (which === "d" ? "#" : ""));
-      c.fillText(text, x + 3, MARKS_HEIGHT / 2 + 1);
-      free = x + this.widthOf(text, 211) + 8;
-      this.spots.push({ i, x0: x, x1: free - 6, y0: 0, y1: MARKS_HEIGHT });
+      const width = this.widthOf(text, 211);
+      c.fillStyle = palette.css.back;
+      c.globalAlpha = 0.85;
+      c.fillRect(x + 1, top + 4, width + 4, MARKS_HEIGHT - 6);
+      c.globalAlpha = 1;
+      c.fillStyle = color;
+      c.fillText(text, x + 3, (top + foot) / 2 + 1);
+      free = x + width + 8;
+      this.spots.push({ i, x0: x, x1: free - 6, y0: top, y1: foot });
     }
   }
 
@@ -236,8 +277,6 @@ class Overlay {
     const { context: c } = this;
     const { store, view, palette, selected, groups } = this.app;
     if (selected < 0) return;
-    const x0 = view.x(store.start[selected]);
-    const x1 = Math.max(view.x(store.start[selected] + store.dur[selected]), x0 + 2);
     c.strokeStyle = palette.css.select;
     c.lineWidth = 2;
     for (const group of groups) {
@@ -245,6 +284,9 @@ class Overlay {
       if (!item) continue;
       const part = isKernel(store.kind[selected]) ? OUTER_PART : INNER_PART;
       const reach = view.bodyHeight(item) * part + 1;
+      const times = view.on(item);
+      const x0 = times.x(store.start[selected]);
+      const x1 = Math.max(times.x(store.start[selected] + store.dur[selected]), x0 + 2);
       const left = Math.max(x0, -5);
       c.strokeRect(left - 1, view.middle(item) - reach, Math.min(x1, view.width + 5) - left + 2, 2 * reach);
     }

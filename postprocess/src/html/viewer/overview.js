@@ -135,16 +135,17 @@ class Overview {
     }
   }
 
-  /** What is in sight: all else is dimmed. */
+  /** What is in sight: all else is dimmed; all is if that is another time on each row. */
   window() {
     const { context: c, width } = this;
-    const { palette } = this.app;
-    const [x0, x1] = this.windowEdges();
+    const { palette, view } = this.app;
+    const [x0, x1] = view.relative ? [0, 0] : this.windowEdges();
     c.fillStyle = palette.css.back;
     c.globalAlpha = 0.55;
     c.fillRect(0, 0, x0, BARS_HEIGHT);
     c.fillRect(x1, 0, width - x1, BARS_HEIGHT);
     c.globalAlpha = 1;
+    if (view.relative) return;
     c.strokeStyle = palette.css.measure;
     c.lineWidth = 1.5;
     c.strokeRect(x0 + 0.75, 0.75, x1 - x0 - 1.5, BARS_HEIGHT - 1.5);
@@ -176,7 +177,7 @@ function listenToOverview(app, canvas) {
   /** Where the middle of what is in sight lies from the pointer. @type {number | null} */
   let grip = null;
   canvas.addEventListener("pointerdown", (e) => {
-    if (e.button !== 0) return;
+    if (e.button !== 0 || view.relative) return;
     canvas.setPointerCapture(e.pointerId);
     const [x0, x1] = overview.windowEdges();
     const { x } = pointOf(e, canvas);

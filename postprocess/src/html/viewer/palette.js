@@ -9,6 +9,7 @@ const LIGHT = Object.freeze({
   irq: ["#2b6cd4", "#4a84df", "#1f59b8"], bh: ["#35a3cf", "#55b5da", "#238bb5"], sched: ["#8b95a1"],
   users: ["#f0a02e", "#a58ae0", "#d8c03f", "#b07a52", "#ec8f62", "#8f93e6", "#a3bf3f", "#c9a06a", "#7db8a4",
     "#e6b866", "#9fa8c9", "#c4703f", "#b3a23a", "#b59adf"],
+  stripes: ["#ffffff", "#ffe357", "#101418", "#a8ecff", "#8a1c1c", "#ffb3da", "#0f2a6b", "#ff8f1f"],
   wakeup: "#1d5fd0", ipi: "#8a929c", mark: "#7a2fb5", chain: "#d9480f", match: "#000000",
 });
 
@@ -19,6 +20,7 @@ const DARK = Object.freeze({
   irq: ["#4c8bf0", "#6ea2f5", "#3a76d6"], bh: ["#45b4de", "#68c5e8", "#339cc4"], sched: ["#8d97a3"],
   users: ["#f0a840", "#b097ec", "#dcc850", "#bd8a63", "#f09d72", "#9ba0f0", "#aecb4c", "#d2ad7c", "#8dc8b4",
     "#ecc47a", "#acb5d6", "#d2814f", "#c2b148", "#c2a9ea"],
+  stripes: LIGHT.stripes,
   wakeup: "#7fb2ff", ipi: "#9aa4b0", mark: "#cf9bff", chain: "#ff922b", match: "#ffffff",
 });
 
@@ -40,6 +42,7 @@ const SAFE = Object.freeze({
   syscall: ["#009e73", "#26b38c", "#00875f"], trap: ["#cc79a7", "#d995ba", "#b96292"],
   irq: ["#0072b2", "#2a8ac4", "#00609a"], bh: ["#56b4e9", "#7cc5ef", "#3aa3dd"], cexit: "#d55e00",
   users: ["#e69f00", "#f0e442", "#b87d00", "#f3c14d", "#d9cf2e", "#8f6200", "#f7d991", "#c9a52a", "#fff08a", "#a67c1a"],
+  stripes: ["#ffffff", "#000000", "#f0e442", "#0b3c5d", "#e69f00", "#d55e00"],
   wakeup: "#0072b2", chain: "#d55e00", measure: "#0072b2",
 });
 /** The same on dark grounds, where lines in the darker ones would be lost. */
@@ -84,6 +87,7 @@ class Palette {
     this.shades[Kind.BH] = css.bh;
     this.shades[Kind.SCHED] = css.sched;
     this.pixels = this.shades.map((shades) => shades.map(pixel));
+    this.stripes = css.stripes.map(pixel);
     this.waitPixels = Array.from({ length: 26 }, (_, k) => pixel(this.wait(String.fromCharCode(97 + k))));
   }
 
@@ -93,15 +97,35 @@ class Palette {
   }
 
   /**
-   * Which shade of its kind a span of execution has: neighbours in the list of threads differ, the rest by number.
+   * The number that a span of execution is coloured by: its place in the list of threads, where neighbours are to
+   * differ, a bottom half's own, or the event's.
    * @param {Store} store
    * @param {number} i
    */
-  shade(store, i) {
+  numberOf(store, i) {
     const kind = store.kind[i];
-    const by = kind === Kind.USER ? store.pid[i]
-      : kind === Kind.BH ? store.arg[i] : store.events[store.event[i]];
-    return by % this.pixels[kind].length;
+    return kind === Kind.USER ? store.pid[i] : kind === Kind.BH ? store.arg[i] : store.events[store.event[i]];
+  }
+
+  /** Which shade of its kind a span of execution has. @param {Store} store @param {number} i */
+  shade(store, i) {
+    return this.numberOf(store, i) % this.pixels[store.kind[i]].length;
+  }
+
+  /**
+   * The pixels of a span's stripes, the outer and the inner one, 0 for none: of the kernel's spans two digits of their
+   * number, of a thread's one, so that threads of one colour have another.
+   * @param {Store} store
+   * @param {number} i
+   * @returns {[number, number]}
+   */
+  stripesOf(store, i) {
+    const { stripes } = this;
+    const kind = store.kind[i];
+    const by = this.numberOf(store, i);
+    if (kind === Kind.USER) return [0, stripes[(by + Math.floor(by / this.pixels[kind].length)) % stripes.length]];
+    if (!isKernel(kind) || kind === Kind.SCHED) return [0, 0];
+    return [stripes[by % stripes.length], stripes[Math.floor(by / stripes.length) % stripes.length]];
   }
 
   /** @param {Store} store @param {number} i */

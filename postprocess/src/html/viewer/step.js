@@ -4,8 +4,8 @@
 
 /** The row that the selected span is on, else the first row in sight. @param {App} app @returns {Item | undefined} */
 function rowOfSelected(app) {
-  const { view, selected, groups } = app;
-  const items = groups.map((group) => view.itemsOf.get(group)?.[group.rowOf(selected)]);
+  const { view, selected, groups, home } = app;
+  const items = (home ? [home, ...groups] : groups).map((group) => view.itemsOf.get(group)?.[group.rowOf(selected)]);
   const rows = view.seen().filter((item) => item.row >= 0);
   const shown = items.find((item) => item && rows.includes(item)) ?? items.find((item) => item);
   return selected >= 0 && shown ? shown : rows[0];
@@ -14,13 +14,13 @@ function rowOfSelected(app) {
 /** Selects a span and brings it into sight if it is not, as much as it must. @param {App} app @param {number} i @param {Item} item */
 function selectNear(app, i, item) {
   const { store, view } = app;
-  const [start, end] = [store.start[i], store.start[i] + store.dur[i]];
+  const [start, end] = [store.start[i] - item.shift, store.start[i] + store.dur[i] - item.shift];
   if (end < view.t0 || start > view.t1) {
     const half = (view.t1 - view.t0) / 2;
     view.show(start - half, start + half);
   }
   view.reveal(item);
-  app.select(i);
+  app.select(i, item.group);
   byId("hover").textContent = spanText(store, i);
   app.viewChanged();
 }
@@ -33,7 +33,7 @@ function stepSpan(app, direction) {
   const { ids, first } = item.group.exec;
   const [from, to] = [first[item.row], first[item.row + 1]];
   if (selected < 0) {
-    const k = firstInRow(store, item.group.exec, item.row, view.t0);
+    const k = firstInRow(store, item.group.exec, item.row, view.on(item).t0);
     if (k < to) selectNear(app, ids[k], item);
     return;
   }
@@ -51,7 +51,7 @@ function stepRow(app, direction) {
   const rows = view.items.filter((it) => it.row >= 0);
   const other = item && rows[rows.indexOf(item) + (selected < 0 ? 0 : direction)];
   if (!other) return;
-  const time = selected < 0 ? view.t0 : store.start[selected] + store.dur[selected] / 2;
+  const time = (selected < 0 ? view.t0 : store.start[selected] + store.dur[selected] / 2 - item.shift) + other.shift;
   const { exec } = other.group;
   const k = Math.min(firstInRow(store, exec, other.row, time), exec.first[other.row + 1] - 1);
   if (k >= exec.first[other.row]) selectNear(app, exec.ids[k], other);

@@ -76,7 +76,7 @@ class Strips {
   /** @param {Item} item */
   composeSamples(item) {
     const { layers, focus, palette } = this.app;
-    this.eachSeen(item.group.samples, item.row, (i, from, to) => {
+    this.eachSeen(item.group.samples, item, (i, from, to) => {
       if (!layers.showsSample(i)) return;
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
@@ -102,7 +102,7 @@ class Strips {
   composeFreq(item) {
     const { store, layers } = this.app;
     const { least, most } = layers.freqRange;
-    this.eachSeen(item.group.freq, item.row, (i, from, to) => {
+    this.eachSeen(item.group.freq, item, (i, from, to) => {
       const eighth = Math.min(Math.floor((8 * (store.arg[i] - least)) / Math.max(most - least, 1)), 7);
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
@@ -114,22 +114,23 @@ class Strips {
   /**
    * Calls `draw` with what of a row is in sight and the device pixels it fills, once for each pixel.
    * @param {Lane} lane
-   * @param {number} row
+   * @param {Item} item
    * @param {(i: number, from: number, to: number) => void} draw
    */
-  eachSeen(lane, row, draw) {
+  eachSeen(lane, item, draw) {
     const { store, view } = this.app;
     const { start, dur } = store;
+    const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;
-    const end = lane.first[row + 1];
-    for (let k = firstInLane(lane, row, view.t0), next = k; k < end; k = next) {
+    const end = lane.first[item.row + 1];
+    for (let k = firstInLane(lane, item.row, t0), next = k; k < end; k = next) {
       const i = lane.ids[k];
-      if (start[i] >= view.t1) break;
-      const from = Math.round((start[i] - view.t0) * scale);
-      const to = Math.max(Math.round((start[i] + dur[i] - view.t0) * scale), from + 1);
+      if (start[i] >= t1) break;
+      const from = Math.round((start[i] - t0) * scale);
+      const to = Math.max(Math.round((start[i] + dur[i] - t0) * scale), from + 1);
       next = k + 1;
       if (to - from === 1) {
-        next = Math.max(next, seekStart(start, lane.ids, next, end, view.t0 + (from + 0.5) / scale));
+        next = Math.max(next, seekStart(start, lane.ids, next, end, t0 + (from + 0.5) / scale));
         if (next - 1 > k && dur[lane.ids[next - 1]] * scale >= 1) next--;
       }
       if (to > 0 && from < this.w) draw(i, from, to);

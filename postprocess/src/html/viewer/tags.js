@@ -32,6 +32,7 @@ class Tags {
   /** @param {Item} item @param {boolean} all */
   row(item, all) {
     const { store, view } = this.app;
+    const times = view.on(item);
     const lines = Math.min(Math.floor((view.bodyHeight(item) * (0.5 - INNER_PART) + 6) / TAG_LINE), TAG_LINES);
     const free = new Float64Array(Math.max(lines, 1)).fill(-Infinity);
     /** @type {Set<number>} */
@@ -39,7 +40,7 @@ class Tags {
     for (const i of this.eachPixel(item)) {
       const kind = store.kind[i];
       if (isIdle(kind) || (!all && (kind !== Kind.USER || named.has(store.pid[i])))) continue;
-      const x = Math.max(view.x(store.start[i]), 0);
+      const x = Math.max(times.x(store.start[i]), 0);
       if (all && store.dur[i] * view.scale >= NAME_ROOM) continue;
       if (this.tag(i, x, item, free)) named.add(store.pid[i]);
     }
@@ -49,9 +50,10 @@ class Tags {
   *eachPixel(item) {
     const { store, view } = this.app;
     const { exec: { ids, first }, tree } = item.group;
+    const { t0, t1 } = view.on(item);
     const summary = new Summary();
     const end = first[item.row + 1];
-    for (let k = firstInRow(store, item.group.exec, item.row, view.t0); k < end && store.start[ids[k]] < view.t1;) {
+    for (let k = firstInRow(store, item.group.exec, item.row, t0); k < end && store.start[ids[k]] < t1;) {
       const next = Math.max(k + 1, seekStart(store.start, ids, k + 1, end, store.start[ids[k]] + 1 / view.scale));
       if (next === k + 1) yield ids[k];
       else {

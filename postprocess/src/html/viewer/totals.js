@@ -92,6 +92,14 @@ const mostTime = (sums) => [...sums.values()].sort((a, b) => allTime(b) - allTim
  */
 function showTotals(app, panel, from, to) {
   const { store } = app;
+  if (app.view.relative) {
+    panel.replaceChildren(
+      closeButton(() => app.measure(null)), textElement("h2", durationText(to - from)),
+      actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
+      textElement("p", "On rows that count from their own begins this is another time on each: there are no totals."),
+    );
+    return;
+  }
   const totals = new Totals(app, from, to);
   const part = (/** @type {number} */ time) => (time === 0 ? "" : `${trimmed((100 * time) / (to - from), 1)}%`);
   const byName = (/** @type {Map<number, Sum>} */ sums) => mostTime(sums).map((sum) => [
@@ -120,9 +128,9 @@ function showTotals(app, panel, from, to) {
 
 /** Measures the selected span, or stretches what is measured to it. @param {App} app @param {boolean} stretch */
 function measureSelected(app, stretch) {
-  const { store, selected, measured } = app;
+  const { selected, measured } = app;
   if (selected < 0) return;
-  const [start, end] = [store.start[selected], store.start[selected] + store.dur[selected]];
+  const [start, end] = app.placeOf(selected);
   const before = stretch && measured ? measured : { from: start, to: end };
   app.measure({ from: Math.min(before.from, start), to: Math.max(before.to, end) });
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is in sight: the range of time, and where each row stands. All lengths in CSS pixels.
+//
+// Rows can count their time from their own begin, to be compared: each is moved in time, by its item's `shift`, so that
+// what it holds first lies where the trace begins. The view's own range is then that of the axis. Whoever draws, or
+// looks for something, on a row takes times from `on(item)`, and need not know.
 "use strict";
 
 /** The shortest range that can be shown, units of 10 ns. */
@@ -15,24 +19,24 @@ const ROW_MOST = 90;
 /** Limits of the factor by which rows are made higher. */
 const ROW_ZOOM_LEAST = 0.5;
 const ROW_ZOOM_MOST = 6;
+/** Part of the width before the begin of rows that are compared. */
+const BEGIN_ROOM = 0.02;
 /** What is left of a row for execution, at least; if there is less, nothing is kept free. */
 const BODY_LEAST = 16;
 
 /**
  * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
- * execution; `even` rows have another ground.
- * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean}} Item
+ * execution; `even` rows have another ground. What lies on it is drawn `shift` units earlier than it was.
+ * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean, shift: number}} Item
  */
 
-class View {
+class View extends TimeScale {
   /** @param {Store} store @param {Index} exec execution by CPU */
   constructor(store, exec) {
     const [begin, end] = extent(store, exec);
+    super(begin, end, 1);
     this.begin = begin;
     this.end = end;
-    this.t0 = this.begin;
-    this.t1 = this.end;
-    this.width = 1;
     this.height = 1;
     this.scroll = 0;
     this.rowsHeight = 0;
@@ -44,24 +48,34 @@ class View {
     this.rowsOf = new Map();
     /** Whether rows stay where nothing of them is in sight. */
     this.keepsRows = false;
+    /** Whether each row counts from its own begin. */
+    this.relative = false;
+    /** The range to go back to then. @type {[number, number] | null} */
+    this.rangeBefore = null;
     /** Factor of the height of rows. */
     this.rowZoom = 1;
     this.showWhole();
   }
 
-  /** Pixels per unit of time. */
-  get scale() {
-    return this.width / (this.t1 - this.t0);
+  /** The times that lie in sight on a row. @param {Item} item @returns {TimeScale} */
+  on({ shift }) {
+    return shift === 0 ? this : new TimeScale(this.t0 + shift, this.t1 + shift, this.width);
   }
 
-  /** @param {number} time */
-  x(time) {
-    return (time - this.t0) * this.scale;
+  /** How far a row is moved. @param {Group} group @param {number} row */
+  shiftOf(group, row) {
+    return this.relative && group.from[row] < Infinity ? group.from[row] - this.begin : 0;
   }
 
-  /** @param {number} x */
-  time(x) {
-    return this.t0 + x / this.scale;
+  /** Lets each row count from its own begin, which comes into sight, or all from one again, as before. @param {Group[]} groups */
+  turnRelative(groups) {
+    this.relative = !this.relative;
+    if (this.relative) {
+      const from = this.begin - (this.t1 - this.t0) * BEGIN_ROOM;
+      this.rangeBefore = [this.t0, this.t1];
+      this.show(from, from + this.t1 - this.t0);
+    } else if (this.rangeBefore) this.show(...this.rangeBefore);
+    this.layOut(groups);
   }
 
   /** Everything, with a little room at both ends. */
@@ -121,7 +135,7 @@ class View {
     const { lit, from, to } = group;
     if (group.collapsed) return [];
     const wanted = group.onlyLit ? (/** @type {number} */ r) => lit[r] === 1
-      : this.keepsRows || !group.hides ? () => true
+      : this.keepsRows || this.relative || !group.hides ? () => true
       : (/** @type {number} */ r) => lit[r] === 1 || (from[r] <= this.t1 && to[r] >= this.t0);
     const rows = [];
     for (let r = 0; r < group.keys.length; r++) if (wanted(r)) rows.push(r);
@@ -155,7 +169,7 @@ class View {
     this.itemsOf.clear();
     let y = 0;
     for (const group of shown) {
-      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false });
+      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0 });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
       const h = Math.max(Math.floor(Math.min(unit * weight(group), ROW_MOST) * this.rowZoom), ROW_LEAST / 2);
@@ -164,7 +178,8 @@ class View {
       for (const [k, row] of rowsOf(group).entries()) {
         const [above, below] = [group.roomAbove(row), group.roomBelow];
         const fits = h - above - below >= BODY_LEAST;
-        const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even: k % 2 === 0 };
+        const shift = this.shiftOf(group, row);
+        const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even: k % 2 === 0, shift };
         items[row] = item;
         this.items.push(item);
         y += h;

@@ -20,8 +20,7 @@ class Views {
 
   /** Saves what is in sight under a number, or under the first free one. @param {number} [number] */
   save(number = this.free) {
-    const { view } = this.app;
-    const name = `${secondsText(Math.round(view.t0))} s, ${durationText(view.t1 - view.t0)}`;
+    const name = rangeText(this.app.view);
     if (number > 0 && number <= VIEWS_MOST) this.saved[number] = { name, address: addressOf(this.app) };
     this.changed();
   }

@@ -21,14 +21,15 @@ class Wire {
     const { store, view, focus, palette } = this.app;
     const { start, dur, kind, events, event } = store;
     const { messages } = item.group;
+    const times = view.on(item);
     const end = messages.first[item.row + 1];
     let free = -Infinity;
     c.lineCap = "round";
-    for (let k = firstInLane(messages, item.row, view.t0), next = k; k < end; k = next) {
+    for (let k = firstInLane(messages, item.row, times.t0), next = k; k < end; k = next) {
       const i = messages.ids[k];
-      if (start[i] >= view.t1) break;
-      const x0 = view.x(start[i]);
-      const x1 = view.x(start[i] + dur[i]);
+      if (start[i] >= times.t1) break;
+      const x0 = times.x(start[i]);
+      const x1 = times.x(start[i] + dur[i]);
       next = x1 - x0 >= 1 ? k + 1 : Math.max(k + 1, seekStart(start, messages.ids, k + 1, end, start[i] + 0.5 / view.scale));
       const incoming = RX_EVENTS.includes(events[event[i]]);
       c.strokeStyle = focus.shows(i) ? (incoming ? RX_COLOR : TX_COLOR) : palette.css.grey;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -110,9 +111,17 @@ fn command_line(guest: &Guest) -> Command {
     // An oops and a panic end the guest at once instead of leaving it half alive.
     qemu.args(["-append", &format!("console=ttyS0 loglevel=7 oops=panic panic=-1 {}", guest.append)]);
     qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
-    let share = guest.share.display().to_string().replace(',', ",,");
+    let share = option_value(&guest.share);
     qemu.arg("-virtfs").arg(format!("local,path={share},mount_tag=share,security_model=none,multidevs=remap"));
+    if let Some(socket) = &guest.monitor {
+        qemu.arg("-monitor").arg(format!("unix:{},server=on,wait=off", option_value(socket)));
+    }
     qemu
+}
+
+/// A path inside an option of QEMU's, which ends at a comma.
+fn option_value(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
 }
 
 fn accelerator_words(accelerator: Accelerator) -> &'static [&'static str] {
