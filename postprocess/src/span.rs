@@ -2,7 +2,7 @@
 //! Spans: what each CPU did, from when to when; and the JSON that carries them to the page.
 //!
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
-//! calls and returns, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`],
+//! calls and returns, [`begin`] what began before the recording, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`],
 //! by the numbers of the [`machine`], and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, [`profile`] adds up where time went; both
@@ -13,6 +13,7 @@ pub mod build;
 pub mod cpu;
 pub mod stack;
 pub mod thread;
+pub mod begin;
 pub mod nest;
 pub mod switch;
 pub mod point;
@@ -35,7 +36,7 @@ pub mod source;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER, USER_FIRST};
+use crate::event::number::{class, is_execution, Class, IDLE_EXIT, LOST, USER, USER_FIRST};
 
 pub use build::{build, build_from};
 pub use check::check;
@@ -117,6 +118,8 @@ pub struct SavedView(pub String, pub serde_json::Map<String, serde_json::Value>)
 pub struct Tally {
     /// Calls, returns and switches that were missing and have been supplied.
     pub repairs: u64,
+    /// The first of those.
+    pub first: Option<Repair>,
     /// Events before the end of what was known of their CPU; held until then.
     pub late: u64,
     /// Events of no known number, or of no possible CPU.
@@ -139,6 +142,31 @@ pub struct Tally {
     pub idle: i64,
     /// Units of which nothing is known.
     pub lost: i64,
+}
+
+/// A call, return or switch that was missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// When an event showed it, units of 10 ns after [`Meta::tracebase`].
+    pub ts: i64,
+    /// CPU.
+    pub cpu: i32,
+    /// Its event number.
+    pub event: u32,
+    /// What it is a call of or return from, or the thread switched to; among [`Spans::names`].
+    pub name: u32,
+}
+
+impl Repair {
+    /// Where it was missing, and what.
+    pub fn text(&self, names: &[String]) -> String {
+        let Repair { ts, cpu, event, name } = *self;
+        let name = names.get(name as usize).map_or("", String::as_str);
+        let slash = if matches!(class(event), Class::Return(_)) { "/" } else { "" };
+        let sign = if ts < 0 { "-" } else { "" };
+        let (seconds, rest) = (ts.unsigned_abs() / 100_000_000, ts.unsigned_abs() % 100_000_000);
+        format!("CPU {cpu}, {sign}{seconds}.{rest:08} s: {slash}{name} ({event:x})")
+    }
 }
 
 impl Tally {

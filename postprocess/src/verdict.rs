@@ -86,9 +86,11 @@ fn judged<T: Trace>(trace: &T) -> Vec<Finding> {
     found.extend(meta.quality.iter().cloned().map(|text| Finding { verdict: Verdict::Fail, text }));
     // The original does not record every return.
     let of_repairs = if meta.format >= 5 { Verdict::Incomplete } else { Verdict::Pass };
+    let first = tally.first.map_or_else(String::new, |first| first.text(&spans.names));
+    let repairs = format!("calls, returns or switches are missing and were supplied; the first: {first}");
     let counted = [
         (Verdict::Incomplete, meta.lost, "events were lost while recording"),
-        (of_repairs, tally.repairs, "calls, returns or switches are missing and were supplied"),
+        (of_repairs, tally.repairs, &*repairs),
         (Verdict::Fail, tally.unknown, "events have a number or a CPU that cannot be"),
         (Verdict::Fail, tally.late, "events are earlier than what came before them on their CPU"),
     ];

@@ -2,6 +2,7 @@
 //! Events to spans, made to be read: each golden file shows every input event, under it the spans it closed, and at
 //! the end what was pending.
 //!
+//! A span that was shown and is another since is said to be so.
 //! A span is shown as `start+duration cpu pid name`, then its event number, and RPC, argument, return value and
 //! IPC code where they are not 0.
 
@@ -37,32 +38,37 @@ pub fn told(events: Events, from: i64) -> String {
     let mut text = String::new();
     let mut builder = Builder::new(&events.meta, events.names);
     let mut shown: Vec<Span> = Vec::new();
+    let closed = |builder: &Builder| builder.held().chain(builder.written()).copied().collect::<Vec<Span>>();
     let (known, events_in_time) = events.events.split_at(events.events.partition_point(|e| e.ts < from));
     known.iter().for_each(|e| builder.push(e));
     for event in events_in_time {
         let line = line(event, &builder.names);
         builder.push(event);
         text.push_str(&line);
-        let closed: Vec<Span> = builder.written()[shown.len()..].to_vec();
-        closed.iter().for_each(|s| show(&mut text, s, builder.names.text(s.name)));
-        shown.extend(closed);
+        let closed = closed(&builder);
+        without(&closed, &shown).iter().for_each(|s| show(&mut text, s, builder.names.text(s.name)));
+        for s in without(&shown, &closed) {
+            let _ = writeln!(text, "        no longer {}+{} {}", s.start, s.dur, builder.names.text(s.name));
+        }
+        shown = closed;
     }
     let intervals = events.meta.intervals.clone();
     let (spans, tally) = builder.finish(events.meta);
     text.push_str("pending\n");
-    for span in &spans.spans {
-        match shown.iter().position(|s| s == span) {
-            Some(at) => drop(shown.swap_remove(at)),
-            None => show(&mut text, span, &spans.names[span.name as usize]),
-        }
-    }
-    for trimmed in &shown {
-        let _ = writeln!(text, "trimmed since: start {}", trimmed.start);
+    for span in &without(&spans.spans, &shown) {
+        show(&mut text, span, &spans.names[span.name as usize]);
     }
     let _ =
         writeln!(text, "{} repairs, {} repeated and {} pending wakeups", tally.repairs, tally.repeated, tally.pending);
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
     text
+}
+
+/// The spans of `all` that are not in `others`, as often as they are there.
+fn without(all: &[Span], others: &[Span]) -> Vec<Span> {
+    let mut others = others.to_vec();
+    let mut is_new = |s: &&Span| others.iter().position(|o| o == *s).map(|at| others.swap_remove(at)).is_none();
+    all.iter().filter(|s| is_new(s)).copied().collect()
 }
 
 fn line(event: &Event, names: &Names) -> String {

@@ -2,7 +2,7 @@
 //! What is wrong with a raw trace is found and graded.
 
 use kutrace_format::abi::block;
-use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A};
+use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, TRAP_RETURN};
 use kutrace_tests::{busy, sign, Trace, START};
 use postprocess::verdict::{judge, verdict, Verdict};
 
@@ -53,10 +53,21 @@ fn counted_losses_leave_a_trace_incomplete() {
 #[test]
 fn a_return_without_its_call_leaves_a_trace_incomplete() {
     let mut trace = Trace::new(1, 1_000);
-    trace.cpu(0).entry(80, IRQ_RETURN + 0xec, &[]);
+    trace.cpu(0).running(7, "prog", None).folded(20, 39, 0, 5, 7).entry(80, IRQ_RETURN + 0xec, &[]);
     let (verdict, text) = judged(&trace.bytes());
     assert_eq!(verdict, Verdict::Incomplete, "{text}");
-    assert!(text.contains("warn  1 calls, returns or switches are missing"), "{text}");
+    let missing = "warn  1 calls, returns or switches are missing and were supplied; the first: CPU 0, ";
+    let found = text.lines().find_map(|line| line.strip_prefix(missing));
+    assert!(found.is_some_and(|place| place.ends_with(" s: local_timer (5ec)")), "{text}");
+}
+
+#[test]
+fn what_began_before_the_recording_is_not_missing() {
+    let mut trace = Trace::new(2, 1_000);
+    trace.cpu(0).entry(80, IRQ_RETURN + 0xec, &[]);
+    trace.cpu(1).running(7, "prog", Some(0)).entry(90, TRAP_RETURN + 14, &[]).small_return(95, 1);
+    let (verdict, text) = judged(&trace.bytes());
+    assert_eq!(verdict, Verdict::Pass, "{text}");
 }
 
 #[test]

@@ -73,11 +73,11 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         }
     }
     sink.finish(&spans).context("stdout")?;
-    say(count, &tally);
+    say(count, &tally, &spans.names);
     Ok(spans::outcome("eventtospan", &input.name, &spans.meta))
 }
 
-fn say(spans: usize, tally: &Tally) {
+fn say(spans: usize, tally: &Tally, names: &[String]) {
     let all = (tally.user + tally.system + tally.idle + tally.lost).max(1) as f64;
     let percent = |part: i64| part as f64 * 100.0 / all;
     let (user, system, idle) = (percent(tally.user), percent(tally.system), percent(tally.idle));
@@ -89,6 +89,9 @@ fn say(spans: usize, tally: &Tally) {
         "eventtospan: {} repairs, {} late, {} unknown events",
         tally.repairs, tally.late, tally.unknown
     ));
+    if let Some(first) = tally.first {
+        cli::say(format_args!("eventtospan: the first repair: {}", first.text(names)));
+    }
     let Tally { wakeups, runs, repeated, pending, .. } = tally;
     cli::say(format_args!(
         "eventtospan: {wakeups} wakeups: {runs} led to a run, {repeated} repeated, {pending} pending at the end"

@@ -79,6 +79,7 @@ fn text<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names) -> io:
     let mut out = Writer::new(io::stdout().lock());
     let head = trace.head();
     out.head(head.format, head.flags, head.base, &head.blocks)?;
+    out.cpus(&trace.finish(decoder).intervals)?;
     while let Some(event) = T::next(decoder, names) {
         out.event(&event, names)?;
     }

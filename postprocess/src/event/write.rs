@@ -19,7 +19,7 @@ use std::io::{self, Write};
 
 use super::digits::Line;
 use super::names::Names;
-use super::{date, number, BlockLine, Event, Meta};
+use super::{date, number, BlockLine, Event, Interval, Meta};
 
 /// Bytes gathered before they are handed on.
 const CHUNK: usize = 64 * 1024;
@@ -51,6 +51,14 @@ impl<W: Write> Writer<W> {
             self.flush_full()?;
         }
         writeln!(self.line, "# TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)")
+    }
+
+    /// Writes from when to when each CPU was traced; behind the head, from when.
+    ///
+    /// # Errors
+    /// As [`Writer::head`].
+    pub fn cpus(&mut self, intervals: &[Interval]) -> io::Result<()> {
+        intervals.iter().try_for_each(|i| writeln!(self.line, "# ## CPU: {} {} {}", i.cpu, i.from, i.to))
     }
 
     /// Writes one event or name.
@@ -96,9 +104,7 @@ impl<W: Write> Writer<W> {
     /// As [`Writer::head`].
     pub fn finish(mut self, meta: &Meta) -> io::Result<()> {
         writeln!(self.line, "# ## FLAGS: {}", meta.flags)?;
-        for i in &meta.intervals {
-            writeln!(self.line, "# ## CPU: {} {} {}", i.cpu, i.from, i.to)?;
-        }
+        self.cpus(&meta.intervals)?;
         writeln!(self.line, "# ## LOST: {}", meta.lost)?;
         for sentence in &meta.quality {
             writeln!(self.line, "# ## QUALITY: {sentence}")?;

@@ -45,6 +45,14 @@ pub struct Builder {
     pub(super) overlays: Overlays,
     pub(super) rpcs: Rpcs,
     pub(super) out: Vec<Span>,
+    /// Where the time of the first CPU begins.
+    pub(super) first: Option<i64>,
+    /// And that of the last, as far as that is known.
+    pub(super) all_begun: i64,
+    /// Whether that of another began later, when there were threads that may have run there.
+    pub(super) late: bool,
+    /// Repairs up to then of calls, faults and their returns.
+    pub(super) repaired_calls: u64,
     meta: Meta,
     intervals: Vec<Interval>,
     last: i64,
@@ -91,7 +99,9 @@ impl Builder {
     /// A builder for events of the format that `meta` says; the intervals in it are where CPUs begin.
     pub fn new(meta: &event::Meta, names: Names) -> Builder {
         let hooks = if meta.format >= 5 { Hooks::Complete } else { Hooks::Original };
-        Builder { names, hooks, intervals: meta.intervals.clone(), ..Builder::default() }
+        let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| hooks == Hooks::Complete);
+        let all_begun = last.unwrap_or(i64::MIN);
+        Builder { names, hooks, intervals: meta.intervals.clone(), all_begun, ..Builder::default() }
     }
 
     /// The spans written so far; those of the last event are at the end.
@@ -106,8 +116,9 @@ impl Builder {
         for cpu in self.cpus.iter_mut().filter(|cpu| cpu.since <= now) {
             cpu.folded = None;
         }
-        let first = self.cpus.iter().filter_map(|cpu| cpu.folded).min().unwrap_or(self.out.len());
-        for folded in self.cpus.iter_mut().filter_map(|cpu| cpu.folded.as_mut()) {
+        let first = self.cpus.iter().filter(|cpu| cpu.begin.is_none()).filter_map(|cpu| cpu.folded).min();
+        let first = first.unwrap_or(self.out.len());
+        for folded in self.cpus.iter_mut().filter(|cpu| cpu.begin.is_none()).filter_map(|cpu| cpu.folded.as_mut()) {
             *folded -= first;
         }
         let rest = self.out.split_off(first);
@@ -163,6 +174,7 @@ impl Builder {
         }
         if !self.cpus[c].seen {
             let from = self.intervals.iter().find(|i| i.cpu == e.cpu).map_or(e.ts, |i| i.from.min(e.ts));
+            self.begin_cpu(from);
             self.cpus[c].seen = true;
             self.cpus[c].since = from;
             self.cpus[c].thread = self.threads.find(0, &mut self.names);
@@ -180,12 +192,14 @@ impl Builder {
             return ts;
         }
         if let Some(call) = cpu.folded {
-            let call = &mut self.out[call];
-            cpu.since = ts.max(call.start);
-            call.dur = cpu.since - call.start;
+            let call = &mut self.spans(c)[call];
+            let since = ts.max(call.start);
+            call.dur = since - call.start;
+            self.cpus[c].since = since;
         }
-        self.tally.late += u64::from(ts < cpu.since);
-        ts.max(cpu.since)
+        let since = self.cpus[c].since;
+        self.tally.late += u64::from(ts < since);
+        ts.max(since)
     }
 
     /// Ends the open piece at `t`; the next begins there.
@@ -207,9 +221,10 @@ impl Builder {
             let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
             let ret = i64::from(ret & 0xffff);
             let (event, arg, ipc) = (top.event as i32, arg.into(), ipc & 15);
-            self.out.push(Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
             cpu.folded = None;
+            self.write(c, Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
         }
+        let cpu = &mut self.cpus[c];
         cpu.since = t;
         cpu.owner = Some(cpu.thread).filter(|_| !cpu.is_lost());
     }
@@ -245,6 +260,7 @@ impl Builder {
                 let known = self.intervals.iter().find(|i| i.cpu as usize == c);
                 let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
                 self.close(c, to, Close::End { ret: 0, ipc: 0 });
+                self.settle(c);
                 self.end_overlays(c, to);
             }
         }

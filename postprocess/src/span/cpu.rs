@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the span builder knows of each CPU.
 
+use super::begin::Begin;
 use super::stack::Frame;
 use super::wait::Reason;
 use crate::event::number;
@@ -23,6 +24,8 @@ pub struct Cpu {
     pub thread: usize,
     /// What that thread is inside of; never empty once `seen`.
     pub stack: Vec<Frame>,
+    /// While it is not known what else the thread is inside of.
+    pub begin: Option<Begin>,
     /// The frame of `stack` that the thread may have left unseen while it was away.
     pub ambiguous: Option<usize>,
     /// When it switched, and the index of the thread it switched from, while the scheduler has not returned.
@@ -37,7 +40,7 @@ pub struct Cpu {
     pub ipis: Vec<Ipi>,
     /// What the sender of the last one that arrived was doing.
     pub remote: Option<Reason>,
-    /// Index of the span of a folded call that ends at `since`.
+    /// Index among its spans of a folded call that ends at `since`.
     pub folded: Option<usize>,
 }
 
@@ -80,6 +83,7 @@ impl Cpu {
             owner: None,
             thread: 0,
             stack: Vec::new(),
+            begin: None,
             ambiguous: None,
             switched: None,
             idle_edge: i64::MIN,

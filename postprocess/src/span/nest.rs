@@ -2,9 +2,9 @@
 //! Calls and returns: what is inside of what, and the repair of what is missing.
 
 use super::build::Builder;
-use super::cpu::Close;
+use super::cpu::{Close, Cpu};
 use super::stack::{may_nest, Frame, Hooks, DEPTH_MAX};
-use super::Span;
+use super::{Repair, Span};
 use crate::event::number::{self, Class, Level};
 use crate::event::Event;
 
@@ -16,17 +16,20 @@ impl Builder {
         self.unwind(c, t, e.event, ipc);
         self.close(c, t, Close::Pause { ipc });
         self.arrive_arcs(c, t);
+        let depth = self.cpus[c].stack.len();
+        if let Some(begin) = &mut self.cpus[c].begin {
+            begin.runs(e.event, depth);
+        }
         if e.dur == 0 {
             self.cpus[c].stack.push(Frame::call(e.event, e.arg, e.name));
             return;
         }
-        let (pid, rpc) = self.owner(c);
-        let cpu = &mut self.cpus[c];
-        cpu.since = t.saturating_add(e.dur);
-        cpu.folded = Some(self.out.len());
+        let ((pid, rpc), cpu) = (self.owner(c), self.cpus[c].id);
         let (event, arg, ret) = (e.event as i32, e.arg.into(), i64::from(e.ret & 0xffff));
         let (start, dur, ipc, name) = (t, e.dur, e.ipc >> 4, e.name);
-        self.out.push(Span { start, dur, cpu: cpu.id, pid, rpc, event, arg, ret, ipc, name });
+        let call = self.write(c, Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc, name });
+        self.cpus[c].since = t.saturating_add(e.dur);
+        self.cpus[c].folded = Some(call);
         self.born(c, e);
     }
 
@@ -40,12 +43,14 @@ impl Builder {
                     self.end_top(c, t, ipc);
                 }
             }
-            None => self.imply_call(c, call, e.name),
+            None => self.imply_call(c, t, call, e),
         }
         self.close(c, t, Close::End { ret: e.ret, ipc });
         self.cpus[c].stack.pop();
-        if level == Level::Sched {
-            self.sched_left(c, t);
+        match level {
+            Level::Sched => self.sched_left(c, t),
+            Level::Syscall => self.settle(c),
+            _ => {}
         }
         self.arrive_arcs(c, t);
         self.born(c, e);
@@ -64,8 +69,9 @@ impl Builder {
 
     /// Ends what is on top of the stack, of which no return was seen.
     pub(super) fn end_top(&mut self, c: usize, t: i64, ipc: u8) {
-        self.tally.repairs += 1;
-        let scheduler = self.cpus[c].top().level() == Level::Sched;
+        let gone = self.cpus[c].top();
+        self.repair(c, gone.event | number::RETURN_BIT, gone.name);
+        let scheduler = gone.level() == Level::Sched;
         self.close(c, t, Close::End { ret: 0, ipc });
         self.cpus[c].stack.pop();
         if scheduler {
@@ -73,9 +79,23 @@ impl Builder {
         }
     }
 
-    /// Turns the open piece into a call of which only the return was seen.
-    fn imply_call(&mut self, c: usize, call: u32, return_name: u32) {
+    /// Counts what was missing, now that the CPU's last event has shown it.
+    pub(super) fn repair(&mut self, c: usize, event: u32, name: u32) {
+        let Cpu { id: cpu, last: ts, .. } = self.cpus[c];
         self.tally.repairs += 1;
+        self.repaired_calls += u64::from(matches!(number::level(event), Level::Syscall | Level::Trap));
+        self.tally.first.get_or_insert(Repair { ts, cpu, event, name });
+    }
+
+    /// Turns the open piece into a call of which only the return was seen.
+    fn imply_call(&mut self, c: usize, t: i64, call: u32, e: &Event) {
+        let name = self.names.text(e.name).trim_start_matches('/').to_string();
+        let arg = if call == number::SOFTIRQ { e.arg } else { 0 };
+        let frame = Frame::call(call, arg, self.names.id(&name));
+        if self.began_before(c, t, frame, e.ipc & 15) {
+            return;
+        }
+        self.repair(c, call, frame.name);
         let since = self.cpus[c].since;
         while self.cpus[c].stack.len() > 1 && !may_nest(self.cpus[c].top(), call, self.hooks) {
             let gone = self.cpus[c].stack.pop();
@@ -83,9 +103,19 @@ impl Builder {
                 self.sched_left(c, since);
             }
         }
-        let name = self.names.text(return_name).trim_start_matches('/').to_string();
-        let name = self.names.id(&name);
-        self.cpus[c].stack.push(Frame::call(call, 0, name));
+        self.cpus[c].stack.push(frame);
+    }
+
+    /// Who switches is inside the scheduler.
+    pub(super) fn imply_sched_call(&mut self, c: usize, t: i64, ipc: u8) {
+        let frame = Frame::call(number::SCHED, 0, self.names.id("-sched-"));
+        if self.hooks == Hooks::Complete && self.began_before(c, t, frame, ipc) {
+            return;
+        }
+        self.repair(c, frame.event, frame.name);
+        self.unwind(c, t, frame.event, ipc);
+        self.close(c, t, Close::Pause { ipc });
+        self.cpus[c].stack.push(Frame { shown: true, ..frame });
     }
 
     /// After a switch the scheduler must return before a system call or the scheduler can be called; if that return
@@ -109,13 +139,9 @@ impl Builder {
         }
     }
 
-    /// Decides about a thread that came back to what it blocked in, if this event tells whether it is still there.
+    /// Decides about a thread of which it is not known what it is inside of, or that came back to what it blocked in,
+    /// if this event tells.
     pub(super) fn decide(&mut self, c: usize, class: Class, event: u32) {
-        let cpu = &mut self.cpus[c];
-        let Some(at) = cpu.ambiguous else { return };
-        if at + 1 < cpu.stack.len() {
-            return;
-        }
         let user_only = match class {
             Class::Call(Level::Syscall) => true,
             Class::Point => {
@@ -123,6 +149,12 @@ impl Builder {
             }
             _ => false,
         };
+        if user_only {
+            self.left_before(c);
+            self.settle(c);
+        }
+        let cpu = &mut self.cpus[c];
+        let Some(at) = cpu.ambiguous.filter(|at| at + 1 >= cpu.stack.len()) else { return };
         let kernel_only = match class {
             Class::Return(_) | Class::Switch | Class::Call(Level::Sched) => true,
             Class::Point => matches!(
@@ -132,11 +164,12 @@ impl Builder {
             _ => false,
         };
         if user_only && at + 1 == cpu.stack.len() {
+            let left = cpu.top();
             cpu.stack.truncate(1);
-            self.tally.repairs += 1;
+            self.repair(c, left.event | number::RETURN_BIT, left.name);
         }
         if user_only || kernel_only {
-            cpu.ambiguous = None;
+            self.cpus[c].ambiguous = None;
         }
     }
 }

@@ -21,16 +21,11 @@ impl Builder {
         if thread == self.cpus[c].thread {
             return;
         }
-        let inside = self.cpus[c].stack.iter().any(|f| f.level() == Level::Sched);
-        while inside && self.cpus[c].top().level() != Level::Sched {
-            self.end_top(c, t, e.ipc & 15);
+        if self.cpus[c].stack.iter().all(|f| f.level() != Level::Sched) {
+            self.imply_sched_call(c, t, e.ipc & 15);
         }
-        if !inside {
-            self.tally.repairs += 1;
-            self.unwind(c, t, number::SCHED, e.ipc & 15);
-            self.close(c, t, Close::Pause { ipc: e.ipc & 15 });
-            let name = self.names.id("-sched-");
-            self.cpus[c].stack.push(Frame { shown: true, ..Frame::call(number::SCHED, 0, name) });
+        while self.cpus[c].top().level() != Level::Sched {
+            self.end_top(c, t, e.ipc & 15);
         }
         self.sched_left(c, t);
         self.leave_queued(c, t);
@@ -46,12 +41,15 @@ impl Builder {
 
     /// Keeps the stack of the thread on a CPU for its next run; idle has none.
     fn put_away(&mut self, c: usize) {
+        let unsure = self.cpus[c].begin.is_some();
+        self.settle(c);
         let cpu = &mut self.cpus[c];
         let thread = &mut self.threads.list[cpu.thread];
         let stack = std::mem::take(&mut cpu.stack);
         cpu.ambiguous = None;
         if thread.cpu == Some(c) {
             thread.cpu = None;
+            thread.unsure = unsure || thread.exited;
             if thread.pid != 0 && !thread.exited {
                 thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
                 thread.stack = stack;
@@ -77,11 +75,14 @@ impl Builder {
             Some(top) => *top = scheduler,
             None => cpu.stack.push(scheduler),
         }
+        if new.unsure && new.pid != 0 {
+            self.doubt(c);
+        }
     }
 
     /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
-    /// woke did not sleep: it waited for a CPU, unless its wakeup was lost. One not met before has not run since it was
-    /// woken. Who switches away inside a call that never returns does not wait for anything.
+    /// woke did not sleep: it waited for a CPU, unless its wakeup was lost, or was on a CPU whose time begins later. One
+    /// not met before has not run since it was woken. Who switches away inside a call that never returns does not wait for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         let old = &mut self.threads.list[old];
@@ -92,7 +93,8 @@ impl Builder {
         let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
-            let why = if self.tally.gaps == 0 { Reason::Cpu } else { Reason::Unknown };
+            let told = self.tally.gaps == 0 && start >= self.all_begun;
+            let why = if told { Reason::Cpu } else { Reason::Unknown };
             self.wait(self.running(c), start, t, why);
         }
         self.arrive_arcs(c, t);
@@ -116,14 +118,18 @@ impl Builder {
         cpu.thread = thread;
         cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
+        self.doubt(c);
     }
 
     /// The events say that another thread runs than the switches did: one was missed.
     pub(super) fn resync(&mut self, c: usize, pid: u32, t: i64) {
-        if !self.cpus[c].is_lost() {
-            self.tally.repairs += 1;
-        }
+        let missed = !self.cpus[c].is_lost();
         self.place(c, pid, t);
+        if missed {
+            let name = self.cpus[c].top().name;
+            self.repair(c, number::SWITCH, name);
+            self.settle(c);
+        }
     }
 
     /// Nothing is known of a CPU from here on.
@@ -139,6 +145,7 @@ impl Builder {
     fn forget(&mut self, c: usize, t: i64) {
         self.sched_left(c, t);
         self.close(c, t, Close::Pause { ipc: 0 });
+        self.settle(c);
         let cpu = &mut self.cpus[c];
         cpu.ambiguous = None;
         cpu.mwait = None;
@@ -147,6 +154,7 @@ impl Builder {
             old.cpu = None;
             old.running = false;
             old.stack.clear();
+            old.unsure = true;
             old.last_end = None;
         }
     }
@@ -173,8 +181,13 @@ impl Builder {
         if self.cpus[c].stack.len() == 1 && e.ts >= self.cpus[c].since {
             self.close(c, e.ts, Close::Pause { ipc: 0 });
         }
-        if insert_call(&mut self.cpus[c].stack, frame) {
-            self.cpus[c].ambiguous = Some(1);
+        let cpu = &mut self.cpus[c];
+        let depth = cpu.stack.len();
+        if insert_call(&mut cpu.stack, frame) {
+            cpu.ambiguous = Some(1);
+            if let Some(begin) = &mut cpu.begin {
+                begin.known += cpu.stack.len() - depth;
+            }
         }
     }
 }

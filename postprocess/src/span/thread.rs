@@ -18,6 +18,9 @@ pub struct Thread {
     pub user: u32,
     /// What it is inside of while it does not run; empty if not known.
     pub stack: Vec<Frame>,
+    /// Whether it may be inside of more: nothing has shown yet that it ever was in user code. Of a thread of the kernel
+    /// nothing does.
+    pub unsure: bool,
     /// The frame of `stack` it blocked in, which it may have left unseen.
     pub ambiguous: Option<usize>,
     /// Index of the CPU it is on, from the switch to it to the switch from it.
@@ -67,7 +70,7 @@ impl Threads {
             return index;
         }
         let text = if pid == 0 { "-idle-".to_string() } else { format!(".{pid}") };
-        self.list.push(Thread { pid, user: names.id(&text), ..Thread::default() });
+        self.list.push(Thread { pid, user: names.id(&text), unsure: pid != 0, ..Thread::default() });
         self.index.insert(pid, self.list.len() - 1);
         self.list.len() - 1
     }

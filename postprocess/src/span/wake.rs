@@ -53,10 +53,17 @@ impl Builder {
             Level::User if !self.cpus[c].is_lost() => Waker::Worker,
             _ => Waker::Thread,
         };
-        let blocked = self.threads.list[sleeper].stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
+        let sleeper = &self.threads.list[sleeper];
+        let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
+        // Records tell of every call that began before: who was never in user code and sleeps in none is a thread of
+        // the kernel, or inside a fault since then. Neither waits for a lock of programs, or for their bytes. But the
+        // call may be among what is missing.
+        let for_work = self.hooks == Hooks::Complete && sleeper.unsure && blocked.is_none();
+        let in_doubt = blocked.is_none() && (self.tally.gaps > 0 || self.late && sleeper.unsure);
         match self.why(c) {
-            // The call that it blocked in may be among the events that are missing.
-            Reason::Unknown if blocked.is_none() && self.tally.gaps > 0 => Reason::Unknown,
+            Reason::Lock | Reason::Pipe if for_work && in_doubt => Reason::Unknown,
+            Reason::Lock | Reason::Pipe if for_work => Reason::Task,
+            Reason::Unknown if in_doubt => Reason::Unknown,
             Reason::Unknown => of_sleeper(&self.machine, blocked.copied(), waker),
             known => known,
         }
@@ -126,7 +133,8 @@ impl Builder {
         cpu.low = false;
         cpu.since = t;
         let event = number::IDLE_EXIT as i32;
-        self.out.push(Span { start, dur: latency, cpu: cpu.id, event, arg: hint.into(), name, ..Span::default() });
+        let exit = Span { start, dur: latency, cpu: cpu.id, event, arg: hint.into(), name, ..Span::default() };
+        self.write(c, exit);
     }
 
     /// A return from clone or fork in the original's traces stands for the wakeup of the new thread.

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What a thread is inside of since before anything was known of it.
+//!
+//! A CPU's recording begins, and goes on after a gap, inside of anything; and a thread that is met for the first time
+//! comes out of what it went to sleep in before. What that was only its return tells, which then is no repair: the call
+//! began before, and has all time since. So a CPU's execution spans are held back until something shows that its
+//! thread is, or was, in user code.
+//!
+//! Invariant: what is held back is bounded, and a CPU's spans are written in order.
+
+use super::build::Builder;
+use super::stack::{may_nest, Frame, Hooks};
+use super::Span;
+use crate::event::number::{self, Level};
+
+/// Execution spans held back on a CPU at most; a call reaches back no further.
+const HELD_MAX: usize = 256;
+
+/// Since when a thread on a CPU is known, while it is not known what it was inside of then.
+#[derive(Clone, Debug)]
+pub struct Begin {
+    /// Frames that were known then; some may be gone by now.
+    pub known: usize,
+    /// Event numbers of all that has run directly above those.
+    above: Vec<u32>,
+    /// The CPU's execution spans since then.
+    spans: Vec<Span>,
+}
+
+impl Begin {
+    /// Something runs above `depth` frames.
+    pub fn runs(&mut self, event: u32, depth: usize) {
+        if depth <= self.known && !self.above.contains(&event) {
+            self.above.push(event);
+        }
+    }
+
+    /// Gives to one activity what another has had since the begin; answers whether that was anything.
+    fn give(&mut self, from: Frame, to: Frame) -> bool {
+        let mut any = false;
+        for span in self.spans.iter_mut().filter(|s| s.event == from.event as i32) {
+            (span.event, span.arg, span.name) = (to.event as i32, to.arg.into(), to.name);
+            any = true;
+        }
+        any
+    }
+
+    /// Whether a call could have begun before: nothing has run that cannot be above it.
+    fn allows(&self, call: Frame, hooks: Hooks) -> bool {
+        self.above.iter().all(|&inner| may_nest(call, inner, hooks))
+    }
+}
+
+impl Builder {
+    /// The time of a CPU begins. If it does so later than that of others, in a trace that wrapped, a thread that is on no
+    /// CPU may have run there: since when it has not, and in what it sleeps, is not known. Nor were calls missing up to
+    /// now: they were made there.
+    pub(super) fn begin_cpu(&mut self, from: i64) {
+        let first = *self.first.get_or_insert(from);
+        self.first = Some(first.min(from));
+        if from <= first || self.hooks == Hooks::Original {
+            return;
+        }
+        for thread in self.threads.list.iter_mut().filter(|t| t.cpu.is_none() && t.pid != 0) {
+            self.late |= thread.last_end.take().is_some();
+            thread.unsure = true;
+        }
+        self.tally.repairs -= std::mem::take(&mut self.repaired_calls);
+        self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
+    }
+
+    /// From now on it is not known what a CPU's thread is inside of, but for the frames below the scheduler.
+    pub(super) fn doubt(&mut self, c: usize) {
+        let cpu = &mut self.cpus[c];
+        let above = if cpu.top().level() == Level::Sched { vec![number::SCHED] } else { Vec::new() };
+        cpu.begin = Some(Begin { known: cpu.stack.len() - above.len(), above, spans: Vec::new() });
+        cpu.folded = None;
+    }
+
+    /// What a CPU's thread was inside of at its begin is known now, or will never be.
+    pub(super) fn settle(&mut self, c: usize) {
+        let cpu = &mut self.cpus[c];
+        let Some(begin) = cpu.begin.take() else { return };
+        cpu.folded = cpu.folded.map(|call| call + self.out.len());
+        self.out.extend(begin.spans);
+    }
+
+    /// Puts a call on the stack of which only the end is seen, if it may have begun before the thread was known: then
+    /// it has all time since that nothing above it had. What is there now has lost its return.
+    pub(super) fn began_before(&mut self, c: usize, t: i64, call: Frame, ipc: u8) -> bool {
+        if call.level() == Level::Syscall {
+            self.left_before(c);
+        }
+        let (cpu, hooks) = (&self.cpus[c], self.hooks);
+        let Some(begin) = cpu.begin.as_ref().filter(|b| b.allows(call, hooks)) else { return false };
+        let known = begin.known.min(cpu.stack.len());
+        let (below, above) = cpu.stack.split_at(known);
+        let fits = |f: &Frame| may_nest(*f, call.event, hooks);
+        if !below.last().is_some_and(fits) || above.iter().any(fits) {
+            return false;
+        }
+        while self.cpus[c].stack.len() > known {
+            self.end_top(c, t, ipc);
+        }
+        let cpu = &mut self.cpus[c];
+        let below = cpu.top();
+        let Some(begin) = &mut cpu.begin else { return false };
+        let shown = begin.give(below, call);
+        begin.runs(call.event, known);
+        cpu.stack.push(Frame { shown, ..call });
+        true
+    }
+
+    /// A thread is in user code: of a call that only a record told of it had left before it was known, and has all time
+    /// since.
+    pub(super) fn left_before(&mut self, c: usize) {
+        let cpu = &mut self.cpus[c];
+        let (Some(begin), &[user, call]) = (&mut cpu.begin, &cpu.stack[..]) else { return };
+        if begin.known > 1 && call.level() == Level::Syscall {
+            begin.give(call, user);
+            cpu.stack.truncate(1);
+            cpu.ambiguous = None;
+        }
+    }
+
+    /// The spans of CPUs that are held back: each may still be given to another activity.
+    pub fn held(&self) -> impl Iterator<Item = &Span> {
+        self.cpus.iter().filter_map(|cpu| cpu.begin.as_ref()).flat_map(|begin| &begin.spans)
+    }
+
+    /// Writes an execution span of a CPU, and answers where it is among [`Builder::spans`].
+    pub(super) fn write(&mut self, c: usize, span: Span) -> usize {
+        if let Some(begin) = self.cpus[c].begin.as_mut().filter(|b| b.spans.len() >= HELD_MAX) {
+            self.out.append(&mut begin.spans);
+        }
+        let spans = self.spans(c);
+        spans.push(span);
+        spans.len() - 1
+    }
+
+    /// Where a CPU's execution spans are written.
+    pub(super) fn spans(&mut self, c: usize) -> &mut Vec<Span> {
+        match &mut self.cpus[c].begin {
+            Some(begin) => &mut begin.spans,
+            None => &mut self.out,
+        }
+    }
+}
