@@ -183,10 +183,16 @@ function buildGroup(store, parts) {
   const group = {
     name, title, keys, labels, rowOfKey, rowOf,
     targetRow: (/** @type {number} */ arc) => (target ? rowOfKey.get(target[arc]) ?? -1 : -1),
-    exec, tree: new SummaryTree(store, exec.ids), waits: lane(parts.waits), points: lane(parts.points), bars,
+    exec, waits: lane(parts.waits), points: lane(parts.points), bars,
     barsReach: new Reach(store, bars), ...stack(store, bars, parts.isBase), freq: lane(parts.freq), samples: lane(parts.samples),
     messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open,
     onlyLit: false, lit: new Uint8Array(rows), litCount: 0, from: new Float64Array(rows), to: new Float64Array(rows),
+    // Made when the group is drawn first: threads are closed while a page opens.
+    get tree() {
+      const value = new SummaryTree(store, exec.ids);
+      Object.defineProperty(this, "tree", { value });
+      return value;
+    },
   };
   bound(store, group);
   return group;
