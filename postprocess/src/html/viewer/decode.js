@@ -25,8 +25,10 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
  * are indexes into `cpus`, `pids` and `events`; `kinds` are those that any span has.
  * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
  *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
- *   pids: number[], events: number[], threads: Map<number, string>, meta: Meta}} Store
+ *   pids: number[], events: number[], threads: Map<number, string>, meta: Meta, counts: Counts}} Store
  */
+
+/** Spans of execution by index of CPU and of thread, and all spans by kind. @typedef {{cpu: Uint32Array, pid: Uint32Array, kind: Uint32Array}} Counts */
 
 /**
  * Reads the page's data, each group as soon as the browser's parser is behind its last element.
@@ -69,7 +71,7 @@ async function readStore(page) {
   unpackers.end();
   return /** @type {Store} */ (/** @type {unknown} */ ({
     n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
-    kind: sorter.kind, kinds: sorter.kinds, threads: sorter.threads(columns.name, meta.names),
+    kind: sorter.kind, kinds: sorter.kinds, counts: sorter.counts, threads: sorter.threads(columns.name, meta.names),
   }));
 }
 
@@ -145,7 +147,7 @@ function piecesOf(chunks, chunkBytes, offset, bytes) {
   return pieces;
 }
 
-/** Tells spans apart, group by group: the kind of each, and what threads are called. */
+/** Tells spans apart, group by group: the kind of each, how many there are, and what threads are called. */
 class Sorter {
   /** @param {Layout} layout */
   constructor({ rows, cpus, pids, events }) {
@@ -154,8 +156,8 @@ class Sorter {
     this.events = events;
     this.byEvent = Uint8Array.from(events, kindOfEvent);
     this.kind = new Uint8Array(rows);
-    /** Kinds that any span has. @type {Set<number>} */
-    this.kinds = new Set();
+    /** @type {Counts} */
+    this.counts = { cpu: new Uint32Array(cpus.length), pid: new Uint32Array(pids.length), kind: new Uint32Array(KIND_NAMES.length) };
     /** By thread, its first user-mode span, and its last row label. */
     this.user = new Int32Array(pids.length).fill(-1);
     this.label = new Int32Array(pids.length).fill(-1);
@@ -163,8 +165,7 @@ class Sorter {
 
   /** @param {Record<string, Column>} columns @param {number} first @param {number} end */
   add({ event, cpu, pid, arg }, first, end) {
-    const { kind, byEvent, user, label, cpus, pids, events } = this;
-    const present = new Uint8Array(KIND_NAMES.length);
+    const { kind, byEvent, user, label, cpus, pids, events, counts } = this;
     for (let i = first; i < end; i++) {
       let k = byEvent[event[i]];
       if (k === Kind.USER) {
@@ -174,9 +175,16 @@ class Sorter {
       // Time in a queue lies on no CPU; the event of entering one does.
       else if (k === Kind.QUEUE && cpus[cpu[i]] >= 0) k = Kind.POINT;
       kind[i] = k;
-      present[k] = 1;
+      counts.kind[k]++;
+      if (k > Kind.SCHED) continue;
+      counts.cpu[cpu[i]]++;
+      counts.pid[pid[i]]++;
     }
-    for (const [k, is] of present.entries()) if (is === 1) this.kinds.add(k);
+  }
+
+  /** Kinds that any span has. */
+  get kinds() {
+    return new Set([...this.counts.kind.keys()].filter((k) => this.counts.kind[k] > 0));
   }
 
   /** What every thread is called: by its row label if it has one, else by its first user-mode span. @param {Column} name @param {string[]} names @returns {Map<number, string>} */

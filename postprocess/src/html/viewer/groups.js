@@ -51,7 +51,7 @@ function cpuParts(store, of) {
   const { cpu, cpus, arg } = store;
   const samples = of(Kind.SAMPLE);
   const freq = of(Kind.FREQ);
-  const { keys, rowOfValue, exec } = rowsOfColumn(store, cpu, cpus, (n) => n >= 0, [samples, freq]);
+  const { keys, rowOfValue, exec } = rowsOfColumn(store, cpu, store.counts.cpu, cpus, (n) => n >= 0, [samples, freq]);
   return {
     name: "CPU", title: "CPUs", keys, labels: keys.map((n) => `CPU ${n}`), rowOf: (i) => rowOfValue[cpu[i]], target: arg,
     exec, points: of(Kind.POINT, Kind.RPC), samples, freq, open: true,
@@ -63,7 +63,7 @@ function threadParts(store, of) {
   const { pid, pids, ret } = store;
   const waits = of(Kind.WAIT);
   const bars = of(Kind.LOCK);
-  const { keys, rowOfValue, exec } = rowsOfColumn(store, pid, pids, (n) => n > 0, [waits, bars]);
+  const { keys, rowOfValue, exec } = rowsOfColumn(store, pid, store.counts.pid, pids, (n) => n > 0, [waits, bars]);
   return {
     name: "PID", title: "Threads", keys, labels: keys.map((n) => threadText(store, n)), rowOf: (i) => rowOfValue[pid[i]],
     target: ret, exec, waits, points: of(Kind.POINT, Kind.RPC), bars,
@@ -151,12 +151,13 @@ function networkParts({ kind }, of) {
  * Rows for those values of a column that execution or one of the lists has, and the execution on each.
  * @param {Store} store
  * @param {Column} column
+ * @param {Uint32Array} count execution by value of the column
  * @param {number[]} values
  * @param {(value: number) => boolean} hasRow
  * @param {Uint32Array[]} lists
  */
-function rowsOfColumn({ kind }, column, values, hasRow, lists) {
-  const ofValue = indexByColumn(values.length, Int32Array.from(values, (key, v) => (hasRow(key) ? v : -1)), column, kind, Kind.SCHED);
+function rowsOfColumn({ kind }, column, count, values, hasRow, lists) {
+  const ofValue = indexByColumn(values.length, Int32Array.from(values, (key, v) => (hasRow(key) ? v : -1)), column, count, kind, Kind.SCHED);
   const used = Uint8Array.from(values, (_, v) => (ofValue.first[v + 1] > ofValue.first[v] ? 1 : 0));
   for (const list of lists) for (const i of list) used[column[i]] = 1;
   /** @type {number[]} */

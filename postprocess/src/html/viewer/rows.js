@@ -37,14 +37,13 @@ function indexByRow(rows, rowOf, ids) {
  * @param {number} rows
  * @param {Int32Array} rowOfValue row of each value of the column, -1 to leave it out
  * @param {Column} column
+ * @param {Uint32Array} count spans to take, by value of the column
  * @param {Uint8Array} kind
  * @param {number} last the last kind that is taken
  * @returns {Index}
  */
-function indexByColumn(rows, rowOfValue, column, kind, last) {
+function indexByColumn(rows, rowOfValue, column, count, kind, last) {
   const n = column.length;
-  const count = new Uint32Array(rowOfValue.length);
-  for (let i = 0; i < n; i++) if (kind[i] <= last) count[column[i]]++;
   const first = new Uint32Array(rows + 1);
   for (let v = 0; v < rowOfValue.length; v++) if (rowOfValue[v] >= 0) first[rowOfValue[v] + 1] += count[v];
   for (let r = 0; r < rows; r++) first[r + 1] += first[r];
@@ -157,9 +156,9 @@ function firstInLane(lane, row, time) {
  * @param {Store} store
  * @returns {Index}
  */
-function indexByKind({ kind }) {
+function indexByKind({ kind, counts }) {
   const rowOfKind = Int32Array.from(KIND_NAMES, (_, k) => (isExecution(k) ? -1 : k));
-  return indexByColumn(KIND_NAMES.length, rowOfKind, kind, kind, KIND_NAMES.length);
+  return indexByColumn(KIND_NAMES.length, rowOfKind, kind, counts.kind, kind, KIND_NAMES.length);
 }
 
 /**

@@ -47,9 +47,9 @@ pub fn measure(from: Option<&Path>, dir: &Path) -> Result<Pages> {
     Ok(Pages { from, values: values.collect::<Result<_>>()? })
 }
 
-/// A recorded trace that earlier commands have left.
+/// A recorded trace that earlier commands have left, the longest first.
 fn recorded() -> Result<PathBuf> {
-    let known = [place::target().join("demo/t.raw"), place::target().join("bench/redis.raw")];
+    let known = [place::target().join("bench/redis.raw"), place::target().join("demo/t.raw")];
     known.into_iter().find(|path| path.exists()).context("bench: no raw trace at hand\nhint: cargo xtask demo")
 }
 
