@@ -36,7 +36,9 @@ async function bytesOf(page) {
   const { chromium, flags } = page.launched;
   const profile = mkdtempSync(join(tmpdir(), "kutrace-memory-"));
   const own = [...flags, "--remote-debugging-port=0", "--window-size=1600,900", `--user-data-dir=${profile}`];
-  const child = spawn(process.env.CHROMIUM, [...own, page.url().split("#")[0]], { stdio: ["ignore", "ignore", "pipe"] });
+  // A group of its own: Debian's command is a script that starts the browser. All of it has ended once its output has.
+  const child = spawn(process.env.CHROMIUM, [...own, page.url().split("#")[0]], { detached: true, stdio: ["ignore", "ignore", "pipe"] });
+  const ended = new Promise((done) => child.once("close", done));
   try {
     const address = await new Promise((found) => {
       let text = "";
@@ -60,9 +62,8 @@ async function bytesOf(page) {
     await browser.close();
     return bytes;
   } finally {
-    child.kill();
-    if (child.exitCode === null && child.signalCode === null) await new Promise((done) => child.once("exit", done));
-    child.stderr.destroy();
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid);
+    await ended;
     rmSync(profile, { recursive: true, force: true, maxRetries: 3 });
   }
 }
