@@ -2,8 +2,8 @@
 //! Spans: what each CPU did, from when to when; and the JSON that carries them to the page.
 //!
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
-//! calls and returns, [`begin`] what began before the recording, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`],
-//! by the numbers of the [`machine`], and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
+//! calls and returns, [`begin`] what began before the recording, [`switch`] threads, [`point`] point events, [`wake`] arcs
+//! and waits, with the reasons of [`wait`], by the numbers of the [`machine`], and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, [`profile`] adds up where time went; both
 //! average the codes of [`ipc`]. [`held`] coarsens what is too much for memory or page. [`sample`] calls program counters

@@ -82,7 +82,8 @@ impl Builder {
 
     /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
     /// woke did not sleep: it waited for a CPU, unless its wakeup was lost, or was on a CPU whose time begins later. One
-    /// not met before has not run since it was woken. Who switches away inside a call that never returns does not wait for anything.
+    /// not met before has not run since it was woken. Who switches away inside a call that never returns does not wait
+    /// for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         let old = &mut self.threads.list[old];

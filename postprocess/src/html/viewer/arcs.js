@@ -6,6 +6,9 @@
 const ARC_LEAST = 6;
 const ARC_MOST = 250;
 
+/** CSS pixels beside the picture in which arcs are drawn, too. */
+const ROOM_BESIDE = 16;
+
 class Arcs {
   /** @param {App} app @param {CanvasRenderingContext2D} context */
   constructor(app, context) {
@@ -95,9 +98,15 @@ class Arcs {
     const same = y0 === y1;
     const cx = same ? (x0 + x1) / 2 : x1;
     const cy = same ? y0 - from.h * 0.9 : y0;
+    // Only the part in sight: dashes cost their number, also where nobody sees them.
+    const along = (/** @type {number} */ x) => {
+      const part = x1 > x0 ? Math.min(Math.max((x - x0) / (x1 - x0), 0), 1) : Number(x > x0);
+      return same ? part : 1 - Math.sqrt(1 - part);
+    };
+    const [s, t] = [along(-ROOM_BESIDE), along(view.width + ROOM_BESIDE)];
     c.beginPath();
-    c.moveTo(x0, y0);
-    c.quadraticCurveTo(cx, cy, x1, y1);
+    c.moveTo(blossom(s, s, x0, cx, x1), blossom(s, s, y0, cy, y1));
+    c.quadraticCurveTo(blossom(s, t, x0, cx, x1), blossom(s, t, y0, cy, y1), blossom(t, t, x0, cx, x1), blossom(t, t, y0, cy, y1));
     c.setLineDash([]);
     c.strokeStyle = this.app.palette.css.back;
     c.lineWidth = 3;
@@ -118,6 +127,13 @@ class Arcs {
     this.drawn.push({ i, x0, y0, x1, y1 });
   }
 }
+
+/**
+ * A coordinate of a quadratic curve's points and, where `s` and `t` differ, of the point that controls its part from one
+ * to the other.
+ * @param {number} s @param {number} t @param {number} p0 @param {number} p1 @param {number} p2
+ */
+const blossom = (s, t, p0, p1, p2) => (1 - s) * (1 - t) * p0 + ((1 - s) * t + s * (1 - t)) * p1 + s * t * p2;
 
 /** Whether a point lies within 4 pixels of an arc. @param {Spot} arc @param {number} x @param {number} y */
 function nearArc(arc, x, y) {
