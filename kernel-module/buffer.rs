@@ -5,19 +5,19 @@
 //! CPU writes into it. The pool's memory stays until a reset to another size, or until the module is unloaded, after
 //! every hook is off.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::size_of;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use kernel::prelude::*;
 
 use crate::abi::block::{self, COUNTED_WORDS, COUNTERS_AT};
-use crate::abi::command::{BLOCKS_MAX, IPC, LLC, WRAP};
-use crate::claim::{Block, Position};
+use crate::abi::command::{Cpu, BLOCKS_MAX, CPU_MUTE, CPU_OFFLINE, CPU_POSSIBLE, IPC, LLC, WRAP};
+use crate::claim::Block;
 use crate::ffi;
 use crate::lane::PerCpu;
+use crate::on_each_cpu;
 
 /// Block states.
 const FREE: u32 = 0;
@@ -30,17 +30,18 @@ struct BlockState {
     following: AtomicU64,
 }
 
-/// All blocks.
+/// All blocks. A reset and a resize change it through the same shared reference that hooks and the device have; they
+/// come while no hook that records runs, and every number that they change is loaded and stored as a whole.
 pub struct Pool {
     /// What was allocated.
-    memory: *mut u8,
+    memory: AtomicPtr<u8>,
     /// The first block: the first multiple of a block's size in `memory`.
-    first: u64,
-    states: *mut BlockState,
-    blocks: u64,
+    first: AtomicU64,
+    states: AtomicPtr<BlockState>,
+    blocks: AtomicU64,
     /// Whether blocks have counter bytes.
-    counting: bool,
-    wrap: bool,
+    counting: AtomicBool,
+    wrap: AtomicBool,
     open: AtomicBool,
     taken: AtomicU64,
     /// Events in blocks that were taken anew.
@@ -48,28 +49,22 @@ pub struct Pool {
     overwritten: AtomicU64,
 }
 
-struct PoolCell(UnsafeCell<Pool>);
-
-// SAFETY: fields that are not atomic change only while no hook runs, under the control lock.
-unsafe impl Sync for PoolCell {}
-
-static POOL: PoolCell = PoolCell(UnsafeCell::new(Pool {
-    memory: ptr::null_mut(),
-    first: 0,
-    states: ptr::null_mut(),
-    blocks: 0,
-    counting: false,
-    wrap: false,
+static POOL: Pool = Pool {
+    memory: AtomicPtr::new(ptr::null_mut()),
+    first: AtomicU64::new(0),
+    states: AtomicPtr::new(ptr::null_mut()),
+    blocks: AtomicU64::new(0),
+    counting: AtomicBool::new(false),
+    wrap: AtomicBool::new(false),
     open: AtomicBool::new(false),
     taken: AtomicU64::new(0),
     #[cfg(kutrace_count)]
     overwritten: AtomicU64::new(0),
-}));
+};
 
 /// The pool.
 pub fn pool() -> &'static Pool {
-    // SAFETY: no exclusive reference exists while hooks or the device can call this; see `PoolCell`.
-    unsafe { &*POOL.0.get() }
+    &POOL
 }
 
 impl Pool {
@@ -80,8 +75,9 @@ impl Pool {
 
     /// Takes a free block, in stop mode each only once.
     pub fn take(&self) -> Option<Block> {
-        let exhausted = |taken| !self.wrap && taken >= self.blocks;
-        for _ in 0..self.blocks {
+        let (blocks, wrap) = (self.blocks(), self.wrap.load(Ordering::Relaxed));
+        let exhausted = |taken| !wrap && taken >= blocks;
+        for _ in 0..blocks {
             // Looked at before it is counted, so that a full pool does not count on for ever.
             if exhausted(self.taken.load(Ordering::Relaxed)) {
                 return None;
@@ -90,7 +86,7 @@ impl Pool {
             if exhausted(number) {
                 return None;
             }
-            let block = Block(self.first + number.checked_rem(self.blocks)? * block::BYTES as u64);
+            let block = self.block(number.checked_rem(blocks)?);
             let state = &self.state(block).state;
             if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 self.count_overwritten(block);
@@ -101,48 +97,60 @@ impl Pool {
     }
 
     /// Gives a block back.
-    pub fn give(&self, block: Block) {
+    ///
+    /// # Safety
+    /// It is one of the pool's, and nobody uses it any more.
+    pub unsafe fn give(&self, block: Block) {
         self.state(block).state.store(FREE, Ordering::Release);
     }
 
-    /// Writes into a block's header how far it is filled, when that was, and why it ends. The caller's CPU owns the
-    /// block, or no hook runs.
-    pub fn end_block(&self, at: Position, end: u64, flags: u32) {
-        let header = at.block().header();
-        // SAFETY: nobody else writes this header.
-        unsafe { (*header).end = end };
-        // SAFETY: as above.
-        unsafe { (*header).flags = flags };
-        // SAFETY: as above.
-        unsafe { (*header).content_bits = u64::from(at.offset()) * 8 };
-    }
-
-    /// Clears a block's counter bytes, in a trace that has them. The caller's CPU holds the block.
-    pub fn clear_counters(&self, block: Block) {
-        if self.counting {
+    /// Clears a block's counter bytes, in a trace that has them.
+    ///
+    /// # Safety
+    /// It is one of the pool's, and the caller's context holds it.
+    pub unsafe fn clear_counters(&self, block: Block) {
+        if self.counting.load(Ordering::Relaxed) {
             // SAFETY: the bytes are the last of the block.
-            unsafe { ptr::write_bytes((block.0 as *mut u8).add(COUNTERS_AT), 0, COUNTED_WORDS) };
+            unsafe { ptr::write_bytes((block.address() as *mut u8).add(COUNTERS_AT), 0, COUNTED_WORDS) };
         }
     }
 
     /// Remembers which block follows on the same CPU.
-    pub fn set_following(&self, block: Block, following: Block) {
-        self.state(block).following.store(following.0, Ordering::Relaxed);
+    ///
+    /// # Safety
+    /// `block` is one of the pool's.
+    pub unsafe fn set_following(&self, block: Block, following: Block) {
+        self.state(block).following.store(following.address(), Ordering::Relaxed);
     }
 
     /// The block that follows on the same CPU.
-    pub fn following(&self, block: Block) -> Block {
-        Block(self.state(block).following.load(Ordering::Relaxed))
+    ///
+    /// # Safety
+    /// `block` is one of the pool's, and another follows it.
+    pub unsafe fn following(&self, block: Block) -> Block {
+        // SAFETY: only blocks are stored there.
+        unsafe { Block::new(self.state(block).following.load(Ordering::Relaxed)) }
     }
 
+    fn blocks(&self) -> u64 {
+        self.blocks.load(Ordering::Relaxed)
+    }
+
+    /// Block number `index`, below [`Pool::blocks`].
+    fn block(&self, index: u64) -> Block {
+        // SAFETY: so many blocks are in the pool's memory.
+        unsafe { Block::new(self.first.load(Ordering::Relaxed) + index * block::BYTES as u64) }
+    }
+
+    /// What is known of one of the pool's blocks. INVARIANT: every [`Block`] but NO_BLOCK is one of them.
     fn state(&self, block: Block) -> &BlockState {
-        let index = (block.0 - self.first) as usize / block::BYTES;
-        // SAFETY: `states` has `blocks` elements, and every block comes from `take`, so it is one of the pool's.
-        unsafe { &*self.states.add(index) }
+        let index = (block.address() - self.first.load(Ordering::Relaxed)) as usize / block::BYTES;
+        // SAFETY: there are as many states as blocks, and `states` changes only when no hook has a block.
+        unsafe { &*self.states.load(Ordering::Relaxed).add(index) }
     }
 
     fn every_block(&self) -> impl Iterator<Item = Block> + '_ {
-        (0..self.blocks).map(|index| Block(self.first + index * block::BYTES as u64))
+        (0..self.blocks()).map(|index| self.block(index))
     }
 
     #[cfg(not(kutrace_count))]
@@ -157,26 +165,38 @@ impl Pool {
 }
 
 /// Makes the pool one of `blocks` blocks, all zero, or of the size the module was loaded with if that is 0. If there is
-/// no memory for it, or it has that size, it stays as it is. No hook may run; a reset must follow.
+/// no memory for it, the caller may not have as much (E2BIG), or it has that size, it stays as it is. No hook may run; a reset must follow.
 pub fn resize(blocks: u32) -> Result {
     // SAFETY: no precondition.
     let loaded = unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES;
     let blocks = if blocks == 0 { loaded } else { blocks as usize }.min(BLOCKS_MAX as usize);
-    if blocks as u64 == pool().blocks {
+    if blocks as u64 == pool().blocks() {
         return Ok(());
     }
+    // SAFETY: a command is a task's.
+    if !unsafe { ffi::kutrace_shim_may_have(blocks * block::BYTES) } {
+        return Err(E2BIG);
+    }
     // One more than there are, so that a whole number of them is aligned.
-    // SAFETY: no precondition; null is handled below.
+    // SAFETY: a command may sleep; null is handled below.
     let memory = unsafe { ffi::kutrace_shim_alloc((blocks + 1) * block::BYTES) };
     // SAFETY: as above.
     let states = unsafe { ffi::kutrace_shim_alloc(blocks * size_of::<BlockState>()) };
     if memory.is_null() || states.is_null() {
-        // SAFETY: null, or allocated above and used by nobody.
-        [memory, states].map(|memory| unsafe { ffi::kutrace_shim_free(memory) });
+        for memory in [memory, states] {
+            // SAFETY: null, or allocated above and used by nobody.
+            unsafe { ffi::kutrace_shim_free(memory) };
+        }
         return Err(ENOMEM);
     }
     put(memory, states, blocks as u64);
     Ok(())
+}
+
+/// Whether the pool is larger than the module was loaded with.
+pub fn is_enlarged() -> bool {
+    // SAFETY: no precondition.
+    pool().blocks() > (unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES) as u64
 }
 
 /// Frees the pool. No hook and no device may be left.
@@ -186,35 +206,33 @@ pub fn free() {
 
 /// Puts other memory in the place of the pool's, which is freed; where it is mapped it lives on.
 fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
-    // SAFETY: no hook runs, and the control lock is held or there is no device.
-    let pool = unsafe { &mut *POOL.0.get() };
-    let old = [pool.memory.cast(), pool.states.cast()];
-    // SAFETY: no mapping is made until the lock is given back, below.
+    let pool = pool();
+    // SAFETY: a command may sleep, and gives the lock back below.
     unsafe { ffi::kutrace_shim_lock_mapping() };
-    pool.memory = memory.cast();
-    pool.first = (memory as u64).next_multiple_of(block::BYTES as u64);
-    pool.states = states.cast();
-    pool.blocks = blocks;
+    let old_memory = pool.memory.swap(memory.cast(), Ordering::Relaxed).cast();
+    let old_states = pool.states.swap(states.cast(), Ordering::Relaxed).cast();
+    pool.first.store((memory as u64).next_multiple_of(block::BYTES as u64), Ordering::Relaxed);
+    pool.blocks.store(blocks, Ordering::Relaxed);
     // SAFETY: locked above.
     unsafe { ffi::kutrace_shim_unlock_mapping() };
-    // SAFETY: null, or from kutrace_shim_alloc, and the pool's no more.
-    old.map(|memory| unsafe { ffi::kutrace_shim_free(memory) });
+    for memory in [old_memory, old_states] {
+        // SAFETY: null, or from kutrace_shim_alloc, and the pool's no more.
+        unsafe { ffi::kutrace_shim_free(memory) };
+    }
 }
 
 /// Empties the pool and every CPU's state. No hook may run, and no counter be open.
 pub fn reset(flags: u32, shift: u32) {
-    // SAFETY: no hook runs and the caller holds the control lock.
-    let pool = unsafe { &mut *POOL.0.get() };
-    pool.wrap = flags & WRAP != 0;
-    pool.counting = flags & (IPC | LLC) != 0;
-    *pool.open.get_mut() = false;
-    *pool.taken.get_mut() = 0;
+    let pool = pool();
+    pool.wrap.store(flags & WRAP != 0, Ordering::Relaxed);
+    pool.counting.store(flags & (IPC | LLC) != 0, Ordering::Relaxed);
+    pool.open.store(false, Ordering::Relaxed);
+    pool.taken.store(0, Ordering::Relaxed);
     #[cfg(kutrace_count)]
-    {
-        *pool.overwritten.get_mut() = 0;
-    }
+    pool.overwritten.store(0, Ordering::Relaxed);
     for block in pool.every_block() {
-        pool.give(block);
+        // SAFETY: no hook runs, so no CPU uses it.
+        unsafe { pool.give(block) };
         // SAFETY: the header is in the pool and no CPU writes to it while hooks are off.
         unsafe { ptr::write_bytes(block.header(), 0, 1) };
     }
@@ -238,29 +256,67 @@ pub fn close() {
 /// Completes the header of each CPU's last block. No hook may run. `end`: the counter now.
 pub fn finish(end: u64) {
     // SAFETY: no hook runs, so this is the only reference to that CPU's state.
-    for_each_cpu(|_, state| unsafe { &mut *state }.finish(end));
+    for_each_cpu(|_, state| unsafe { (*state).finish(end) });
 }
 
-/// Waits until every claim under way has been left.
-pub fn wait_for_claims() {
+/// Completes, as far as they are filled, the blocks of the CPUs that have not done what they were told. `end`: the
+/// counter now.
+pub fn end_for_now(end: u64) {
     for_each_cpu(|_, state| {
-        while PerCpu::is_claiming(state) {
-            // SAFETY: the caller may sleep.
-            unsafe { ffi::kutrace_shim_pause() };
+        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
+        if unsafe { PerCpu::is_mute(state) } {
+            // SAFETY: as above.
+            unsafe { PerCpu::end_for_now(state, end) };
         }
     });
+}
+
+/// Says of each CPU whether it is there when recording begins. CPUs are held and the pool is closed.
+pub fn begin() {
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a start holds the control lock.
+    for_each_cpu(|cpu, state| unsafe { PerCpu::begin(state, on_each_cpu::is_online(cpu)) });
+}
+
+/// What is known of a CPU, to who holds the control lock.
+pub fn cpu(cpu: u32) -> Result<Cpu> {
+    let mut found = Cpu { cpu, flags: 0 };
+    if cpu >= cpus() {
+        return Err(EINVAL);
+    }
+    for_each_cpu(|number, state| {
+        if number == cpu {
+            // SAFETY: `for_each_cpu` gives the address of a CPU's state.
+            let offline = if unsafe { PerCpu::was_offline(state) } { CPU_OFFLINE } else { 0 };
+            // SAFETY: as above.
+            let mute = if unsafe { PerCpu::is_mute(state) } { CPU_MUTE } else { 0 };
+            found.flags = CPU_POSSIBLE | offline | mute;
+        }
+    });
+    Ok(found)
 }
 
 /// Blocks in the pool, and blocks taken since the reset.
 pub fn usage() -> (u32, u32) {
     let pool = pool();
-    (pool.blocks as u32, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
+    (pool.blocks() as u32, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
 }
 
 /// Events lost on all CPUs since the reset.
 pub fn lost() -> u64 {
     let mut sum = 0;
-    for_each_cpu(|_, state| sum += PerCpu::lost(state));
+    // SAFETY: `for_each_cpu` has it from per_cpu_ptr.
+    for_each_cpu(|_, state| sum += unsafe { PerCpu::lost(state) });
+    sum
+}
+
+/// Names and marks of programs that were refused since the reset.
+pub fn refused() -> (u64, u64) {
+    let mut sum = (0, 0);
+    for_each_cpu(|_, state| {
+        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
+        let (names, marks) = unsafe { PerCpu::refused(state) };
+        sum = (sum.0 + names, sum.1 + marks);
+    });
     sum
 }
 
@@ -282,12 +338,12 @@ pub fn print_counts() {
     pr_info!("count: calls={calls} recorded={recorded} lost={lost} overwritten={overwritten} outside={outside}\n");
 }
 
-/// The memory that holds the blocks, and the bytes before the first of them; for mmap, under its lock.
+/// The blocks, and how many bytes they are; for mmap, under its lock.
 #[no_mangle]
-pub extern "C" fn kutrace_pool(skip: &mut u64) -> *mut c_void {
+pub extern "C" fn kutrace_pool(bytes: &mut u64) -> *mut c_void {
     let pool = pool();
-    *skip = pool.first - pool.memory as u64;
-    pool.memory.cast()
+    *bytes = pool.blocks() * block::BYTES as u64;
+    pool.first.load(Ordering::Relaxed) as *mut c_void
 }
 
 /// Number of possible CPUs.
@@ -299,7 +355,7 @@ pub fn cpus() -> u32 {
 /// Calls `each` with every possible CPU and its state.
 pub fn for_each_cpu(mut each: impl FnMut(u32, *mut PerCpu)) {
     for cpu in 0..cpus() {
-        // SAFETY: `cpu` is below nr_cpu_ids.
+        // SAFETY: `cpu` is below the number of CPUs.
         if unsafe { ffi::kutrace_shim_possible(cpu) } {
             // SAFETY: the CPU is possible, so it has per-CPU data.
             each(cpu, unsafe { ffi::kutrace_shim_cpu(cpu) });

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, hold, release.
+//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, hold, release, and questions.
 //!
 //! shim.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
 //! one at a time.
+//!
+//! No command waits for ever. A CPU that is stuck with interrupts off answers nothing; then the hooks cannot be switched
+//! off, since that patches code under all CPUs, but recording ends and what was recorded can be read. The trace is
+//! stopped and not *settled*; it becomes so at the first command after the CPU has come back.
 //!
 //! Invariant: while an open file holds the recorder, no other file empties, starts or stops it; closed by whatever
 //! means, it holds nothing and no trace runs.
@@ -15,10 +19,12 @@ use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Info, Moment, Setup, BLOCKS_MAX, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
-    IOCTL_STOP, IPC, LLC, MAX_SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
+    Cpu, Info, Moment, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET,
+    IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, MAX_SHIFT, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE,
+    STATE_EMPTY, STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
 };
 use crate::ffi::Ops;
+use crate::on_each_cpu::{Cpus, Round};
 use crate::{buffer, clock, counters, ffi, hooks, on_each_cpu};
 
 struct State {
@@ -26,6 +32,10 @@ struct State {
     setup: Setup,
     start: Moment,
     stop: Moment,
+    /// What is to be said of the trace: `NOTE_*`.
+    notes: u32,
+    /// Whether no hook runs and every CPU's block is complete, unless a trace is running.
+    settled: bool,
     /// What the kernel's hooks call; null for nothing.
     connected: *const Ops,
     /// The open file that holds the recorder; null for none. Only compared.
@@ -36,8 +46,8 @@ struct State {
 
 struct StateCell(UnsafeCell<State>);
 
-// SAFETY: only `kutrace_control`, `kutrace_close`, `prepare` and `end` use it: under the control lock, and while there
-// is no device.
+// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_end_for_sleep`, `prepare` and `end` use it: under the control
+// lock, and while there is no device.
 unsafe impl Sync for StateCell {}
 
 static STATE: StateCell = StateCell(UnsafeCell::new(State {
@@ -45,6 +55,8 @@ static STATE: StateCell = StateCell(UnsafeCell::new(State {
     setup: Setup { flags: 0, shift: 0, blocks: 0 },
     start: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
     stop: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
+    notes: 0,
+    settled: true,
     connected: ptr::null(),
     holder: ptr::null(),
     process: ptr::null_mut(),
@@ -65,11 +77,20 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
             unsafe { argument.cast::<Info>().write(state.info()) };
             Ok(())
         }
+        // SAFETY: `argument` is valid for a Cpu.
+        IOCTL_CPU => buffer::cpu(unsafe { argument.cast::<Cpu>().read() }.cpu)
+            // SAFETY: as above.
+            .map(|cpu| unsafe { argument.cast::<Cpu>().write(cpu) }),
+        IOCTL_VECTOR => {
+            // SAFETY: `argument` is valid for a Vector, and the control lock is held.
+            unsafe { ffi::kutrace_shim_next_vector(argument.cast::<Vector>()) };
+            Ok(())
+        }
         // SAFETY: `argument` is valid for a Setup.
         IOCTL_RESET => state.reset(unsafe { argument.cast::<Setup>().read() }),
         IOCTL_START => state.start(),
         IOCTL_STOP => {
-            state.stop();
+            state.stop(0);
             Ok(())
         }
         // SAFETY: `argument` is valid for a Moment.
@@ -99,8 +120,19 @@ unsafe extern "C" fn kutrace_close(file: *const c_void) {
     // SAFETY: the control lock is held.
     let state = unsafe { &mut *STATE.0.get() };
     if state.release(file) {
-        state.stop();
+        state.abandon();
     }
+}
+
+/// The machine is about to sleep. Its TSC may begin again when it wakes, its CPUs go and come, and its devices: a trace
+/// ends before.
+///
+/// # Safety
+/// The control lock is held.
+#[no_mangle]
+unsafe extern "C" fn kutrace_end_for_sleep() {
+    // SAFETY: the control lock is held.
+    unsafe { &mut *STATE.0.get() }.stop(NOTE_SLEEP);
 }
 
 /// Prepares a first trace, when the module is loaded.
@@ -119,8 +151,12 @@ pub fn end() {
 }
 
 impl State {
-    fn info(&self) -> Info {
+    fn info(&mut self) -> Info {
+        if self.state == STATE_TRACING {
+            self.look_at_clock();
+        }
         let (blocks, blocks_taken) = buffer::usage();
+        let (refused_names, refused_marks) = buffer::refused();
         Info {
             version: VERSION,
             state: self.state,
@@ -133,9 +169,11 @@ impl State {
             lost: buffer::lost(),
             start: self.start,
             stop: self.stop,
-            // SAFETY: the process is null or referenced.
+            // SAFETY: the process is null or referenced, and a command is a task's.
             holder: unsafe { ffi::kutrace_shim_process_number(self.process) },
-            reserved: 0,
+            notes: self.notes,
+            refused_names,
+            refused_marks,
         }
     }
 
@@ -146,7 +184,7 @@ impl State {
     fn hold(&mut self, file: *const c_void) {
         self.release(file);
         self.holder = file;
-        // SAFETY: called by a process.
+        // SAFETY: a command is a task's.
         self.process = unsafe { ffi::kutrace_shim_process() };
     }
 
@@ -169,6 +207,7 @@ impl State {
         if self.state == STATE_TRACING {
             return Err(code::EBUSY);
         }
+        self.settle()?;
         // Where they cannot be had, the trace in the pool stays.
         counters::open(setup.flags)?;
         counters::close();
@@ -177,6 +216,7 @@ impl State {
         self.state = STATE_EMPTY;
         self.setup = setup;
         (self.start, self.stop) = (Moment::default(), Moment::default());
+        self.notes = 0;
         Ok(())
     }
 
@@ -187,15 +227,19 @@ impl State {
             return Ok(());
         }
         self.disconnect();
-        // SAFETY: the table lives as long as the module, which disconnects before it goes.
-        kernel::error::to_result(unsafe { ffi::kutrace_register(table) })?;
+        // SAFETY: the table lives as long as the module, which disconnects before it goes; a command may sleep.
+        let registered = kernel::error::to_result(unsafe { ffi::kutrace_register(table) });
+        if registered == Err(code::ENOEXEC) {
+            pr_err!("built for the hooks of another kernel than this one\n");
+        }
+        registered?;
         self.connected = table;
         Ok(())
     }
 
     fn disconnect(&mut self) {
         if !self.connected.is_null() {
-            // SAFETY: this module is connected; on return no hook runs.
+            // SAFETY: a command may sleep; on return no hook runs.
             unsafe { ffi::kutrace_unregister() };
             self.connected = ptr::null();
         }
@@ -209,46 +253,110 @@ impl State {
             pr_err!("the TSC is not stable on this machine: times would be wrong\n");
             return Err(code::EIO);
         }
+        // What follows patches code, and waits for every CPU to see it.
+        if on_each_cpu::ask(&Cpus::hold()?) == Round::Mute {
+            return Err(on_each_cpu::late());
+        }
         self.connect()?;
         counters::open(self.setup.flags)?;
-        self.state = STATE_TRACING;
         // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
         // switch whose hook was still off would be missing from the trace.
         // SAFETY: the operations are registered and the buffers are reset.
         unsafe { ffi::kutrace_enable() };
+        self.state = STATE_TRACING;
+        self.settled = false;
+        // A CPU that comes or goes says so itself, once it is known where each was at the start.
+        let cpus = Cpus::hold().inspect_err(|_| self.stop(0))?;
+        buffer::begin();
         self.start = clock::moment();
         buffer::open();
-        // SAFETY: no precondition; every other CPU takes an interrupt, and so begins its first block.
+        // SAFETY: interrupts are on. Every other CPU takes one, and so begins its first block.
         unsafe { ffi::kick_all_cpus_sync() };
+        drop(cpus);
+        // SAFETY: the hooks are on, and this one is called with interrupts off.
+        unsafe { ffi::kutrace_each_vector(hooks::table(self.setup.flags).vector) };
         Ok(())
     }
 
-    fn stop(&mut self) {
-        if self.state != STATE_TRACING {
-            return;
+    /// Ends a trace that is running; `note` says why, if that is not by command.
+    fn stop(&mut self, note: u32) {
+        if self.state == STATE_TRACING {
+            // The hooks go off one after the other. Recording ends before that, on each CPU at one moment. A CPU that
+            // is offline has ended its block, and begins none where the pool is closed.
+            let cpus = Cpus::hold();
+            buffer::close();
+            self.stop = clock::moment();
+            self.state = STATE_STOPPED;
+            self.notes |= note;
+            self.look_at_clock();
+            if !cpus.is_ok_and(|cpus| on_each_cpu::close(&cpus) == Round::All) {
+                self.notes |= NOTE_MUTE;
+                buffer::end_for_now(clock::tsc() >> self.setup.shift);
+            }
         }
-        // The hooks go off one after the other. Recording ends before that, on each CPU at one moment.
-        buffer::close();
-        self.stop = clock::moment();
-        on_each_cpu::close();
-        // SAFETY: no precondition; on return no hook runs.
+        // Where this fails the trace is stopped all the same.
+        let _ = self.settle();
+    }
+
+    /// Ends what the process left that held the recorder. A trace that ran goes with it if it has more memory than the
+    /// recorder otherwise: nobody is there to write it. One that was stopped stays until the next start.
+    fn abandon(&mut self) {
+        if self.state == STATE_TRACING {
+            self.stop(0);
+            if buffer::is_enlarged() {
+                // Where a CPU is mute this fails, and the memory is given back by the next reset.
+                let _ = self.reset(Setup { blocks: 0, ..self.setup });
+            }
+        } else if self.state == STATE_EMPTY && buffer::is_enlarged() {
+            let _ = self.reset(Setup { blocks: 0, ..self.setup });
+        }
+    }
+
+    /// Switches the hooks off and completes every CPU's block, unless that is done; ETIMEDOUT while a CPU that was told
+    /// to end its block has not.
+    fn settle(&mut self) -> Result {
+        if self.settled {
+            return Ok(());
+        }
+        if !on_each_cpu::is_answered() || on_each_cpu::ask(&Cpus::hold()?) == Round::Mute {
+            return Err(on_each_cpu::late());
+        }
+        // SAFETY: a command may sleep; on return no hook runs.
         unsafe { ffi::kutrace_disable() };
         counters::close();
         buffer::finish(clock::tsc() >> self.setup.shift);
         #[cfg(kutrace_count)]
         buffer::print_counts();
-        self.state = STATE_STOPPED;
+        self.settled = true;
+        Ok(())
+    }
+
+    /// Sees whether the kernel still trusts the TSC.
+    fn look_at_clock(&mut self) {
+        if clock::tsc_unstable() {
+            self.notes |= NOTE_UNSTABLE;
+        }
     }
 
     fn snapshot(&mut self) -> Result<Moment> {
         if self.state != STATE_TRACING || self.setup.flags & WRAP == 0 {
             return Err(code::EINVAL);
         }
+        // A CPU that is offline has ended its block.
+        let cpus = Cpus::hold()?;
         let end = clock::moment();
-        if !on_each_cpu::rotate() {
-            return Err(code::EAGAIN);
+        self.look_at_clock();
+        match on_each_cpu::rotate(&cpus) {
+            Round::All => self.notes &= !NOTE_MUTE,
+            Round::Refused => return Err(code::EAGAIN),
+            Round::Mute => {
+                self.notes |= NOTE_MUTE;
+                buffer::end_for_now(clock::tsc() >> self.setup.shift);
+            }
         }
-        buffer::wait_for_claims();
-        Ok(end)
+        match on_each_cpu::wait_for_claims() {
+            true => Ok(end),
+            false => Err(on_each_cpu::late()),
+        }
     }
 }

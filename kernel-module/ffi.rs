@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The kernel's C side as this module sees it: the hook table, and what shim.c supplies.
 
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
-use crate::abi::command::Moment;
+use crate::abi::command::{Moment, Vector};
 use crate::abi::{packet, user};
 use crate::lane::PerCpu;
 use kernel::bindings;
@@ -11,61 +11,239 @@ use kernel::bindings;
 /// `struct kutrace_ops` of include/linux/kutrace.h.
 #[repr(C)]
 pub struct Ops {
+    pub version: u32,
     pub event: unsafe extern "C" fn(u32),
     pub value: unsafe extern "C" fn(u32, u32),
     pub address: unsafe extern "C" fn(u32, u64),
     pub syscall: unsafe extern "C" fn(u64, u32),
-    pub syscall_return: unsafe extern "C" fn(i64, u32),
+    pub syscall_return: unsafe extern "C" fn(i64),
     pub packet: unsafe extern "C" fn(u32, *const [u64; packet::WORDS]),
     pub switch_to: unsafe extern "C" fn(*mut bindings::task_struct),
     pub task: unsafe extern "C" fn(*mut bindings::task_struct),
     pub user: unsafe extern "C" fn(u64, *const [u64; user::WORDS]) -> i64,
+    pub vector: unsafe extern "C" fn(u32, u32, *const c_char),
+    pub cpu: unsafe extern "C" fn(u32),
 }
+
+/// `KUTRACE_OPS_VERSION`.
+pub const OPS_VERSION: u32 = 0x20000 | core::mem::size_of::<Ops>() as u32;
 
 /// `struct kutrace_counter` of shim.h.
 #[repr(C)]
 pub struct PerfCounter {
-    pub event: *mut core::ffi::c_void,
-    pub index: *const core::ffi::c_int,
+    pub event: *mut c_void,
+    pub index: *const c_int,
 }
 
 // `task_struct` contains an empty struct; only pointers to it cross.
 #[allow(improper_ctypes)]
 extern "C" {
     // kernel/kutrace/kutrace.c
+
+    /// Connects the hooks to a recorder; they stay off.
+    ///
+    /// # Safety
+    /// The table and its functions stay until [`kutrace_unregister`] returns. The caller may sleep.
     pub fn kutrace_register(ops: *const Ops) -> c_int;
+    /// Disconnects it: on return no hook calls the table's functions.
+    ///
+    /// # Safety
+    /// The caller may sleep, and is not in a hook.
     pub fn kutrace_unregister();
+    /// Switches the hooks on: on return every online CPU has them on.
+    ///
+    /// # Safety
+    /// A recorder is connected whose state is ready for calls on every CPU. The caller may sleep.
     pub fn kutrace_enable();
+    /// Switches them off: on return no CPU is in one.
+    ///
+    /// # Safety
+    /// As of [`kutrace_unregister`].
     pub fn kutrace_disable();
 
+    // arch/x86/kernel/apic/vector.c
+
+    /// Tells of every vector of every CPU that is for a device.
+    ///
+    /// # Safety
+    /// `each` may be called with interrupts off and the interrupt's lock held, with a name that is gone when it returns.
+    /// The caller may sleep.
+    pub fn kutrace_each_vector(each: unsafe extern "C" fn(u32, u32, *const c_char));
+
+    // kernel/rcu/tree.c
+
+    /// Waits for a grace period.
+    ///
+    /// # Safety
+    /// The caller may sleep, and is in no section that RCU waits for.
+    pub fn synchronize_rcu();
+
     // kernel/smp.c
+
+    /// Waits until every other online CPU has taken an interrupt.
+    ///
+    /// # Safety
+    /// Interrupts are on.
     pub fn kick_all_cpus_sync();
 
     // shim.c
+
     /// This CPU's state when reached through %gs; an offset, not an address.
     pub static kutrace_cpu: u8;
-    /// The packet filter's parameters, which never change.
+    /// The packet filter's parameters. Like all parameters of the module they have their values before it runs, and
+    /// nobody may write them.
     pub static kutrace_shim_pktmask: c_long;
     pub static kutrace_shim_pktmatch: c_long;
+    /// What programs may insert a second on a CPU, 0 without limit.
+    pub static kutrace_shim_namerate: c_uint;
+    pub static kutrace_shim_markrate: c_uint;
+    /// Whether the running program may insert anything.
+    ///
+    /// # Safety
+    /// A task calls, not an interrupt.
+    pub fn kutrace_shim_may_mark() -> bool;
+    /// The state of a CPU, which is there as long as the module.
+    ///
+    /// # Safety
+    /// The CPU is possible.
     pub fn kutrace_shim_cpu(cpu: u32) -> *mut PerCpu;
+    /// One more than the highest number of a CPU.
+    ///
+    /// # Safety
+    /// None is needed.
     pub fn kutrace_shim_cpus() -> u32;
+    /// Whether a CPU of this number may ever come online.
+    ///
+    /// # Safety
+    /// The number is below [`kutrace_shim_cpus`].
     pub fn kutrace_shim_possible(cpu: u32) -> bool;
-    pub fn kutrace_shim_on_each_cpu(call: unsafe extern "C" fn(*mut c_void), argument: *mut c_void);
-    pub fn kutrace_shim_pause();
+    /// Whether it is online; that stays so only while the CPUs are held.
+    ///
+    /// # Safety
+    /// As of [`kutrace_shim_possible`].
+    pub fn kutrace_shim_online(cpu: u32) -> bool;
+    /// Has a CPU call `call` in an interrupt, with null, and does not wait; false if it still has to take the one before.
+    ///
+    /// # Safety
+    /// The CPU is online and held; one caller at a time. `call` stays until the CPU has made the call.
+    pub fn kutrace_shim_call(cpu: u32, call: unsafe extern "C" fn(*mut c_void)) -> bool;
+    /// Has no CPU come or go until [`kutrace_shim_release_cpus`]; false if one is about to.
+    ///
+    /// # Safety
+    /// The caller gives them back.
+    pub fn kutrace_shim_try_hold_cpus() -> bool;
+    /// Gives them back.
+    ///
+    /// # Safety
+    /// The caller holds them.
+    pub fn kutrace_shim_release_cpus();
+    /// A moment's rest; false if the process is being killed.
+    ///
+    /// # Safety
+    /// The caller may sleep.
+    pub fn kutrace_shim_pause() -> bool;
+    /// Whether the running process may have a pool of this size.
+    ///
+    /// # Safety
+    /// A task calls.
+    pub fn kutrace_shim_may_have(bytes: usize) -> bool;
+    /// The size of the pool that the module is loaded with.
+    ///
+    /// # Safety
+    /// None is needed.
     pub fn kutrace_shim_pool_bytes() -> usize;
+    /// Zeroed memory, or null.
+    ///
+    /// # Safety
+    /// The caller may sleep.
     pub fn kutrace_shim_alloc(bytes: usize) -> *mut c_void;
+    /// Gives it back.
+    ///
+    /// # Safety
+    /// The memory is from [`kutrace_shim_alloc`] or null, and nobody uses it any more. The caller may sleep.
     pub fn kutrace_shim_free(memory: *mut c_void);
+    /// Keeps others from mapping the pool.
+    ///
+    /// # Safety
+    /// The caller may sleep, does not hold the lock, and gives it back.
     pub fn kutrace_shim_lock_mapping();
+    /// Lets them again.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
     pub fn kutrace_shim_unlock_mapping();
+    /// The calling process, referenced.
+    ///
+    /// # Safety
+    /// A task calls.
     pub fn kutrace_shim_process() -> *mut c_void;
+    /// Its number as the running task sees it, 0 for null.
+    ///
+    /// # Safety
+    /// The process is null or referenced. A task calls.
     pub fn kutrace_shim_process_number(process: *mut c_void) -> u32;
+    /// Gives the reference back.
+    ///
+    /// # Safety
+    /// The process is null, or the caller has a reference and uses it no more.
     pub fn kutrace_shim_process_put(process: *mut c_void);
+    /// The system call that a task is in, as its state says it.
+    ///
+    /// # Safety
+    /// The caller holds the task. Its stack may be gone, unless interrupts are off: then it is the running task, a new
+    /// one, or the next to run.
     pub fn kutrace_shim_open_call(task: *mut bindings::task_struct) -> u16;
+    /// The number of the 64-bit system call that the running task returns from, or that of `OPEN_RETURN` less
+    /// `SYSCALL_RETURN` where its registers do not say: it was 32-bit, or overwrote them.
+    ///
+    /// # Safety
+    /// A task calls, in a system call.
+    pub fn kutrace_shim_returning() -> u32;
+    /// The low half of the id of its control group.
+    ///
+    /// # Safety
+    /// The caller holds the task. Preemption is off, and RCU watches or the task is an idle one, whose group is there for
+    /// good.
+    pub fn kutrace_shim_group(task: *mut bindings::task_struct) -> u16;
+    /// Reads three clocks at one moment.
+    ///
+    /// # Safety
+    /// `moment` can be written.
     pub fn kutrace_shim_moment(moment: *mut Moment);
-    pub fn kutrace_shim_counter_open(cpu: u32, config: u64, counter: *mut PerfCounter) -> core::ffi::c_int;
+    /// Opens a counter of a CPU; one that is offline leaves it closed, which is no error.
+    ///
+    /// # Safety
+    /// `counter` can be written, is closed, and is closed by [`kutrace_shim_counter_close`]. The caller may sleep, and
+    /// does not hold the CPUs.
+    pub fn kutrace_shim_counter_open(cpu: u32, config: u64, counter: *mut PerfCounter) -> c_int;
+    /// Closes it.
+    ///
+    /// # Safety
+    /// The counter is open or closed, and nobody reads its number any more. The caller may sleep.
     pub fn kutrace_shim_counter_close(counter: *mut PerfCounter);
+    /// Finds the vector after `vector`, if there is one.
+    ///
+    /// # Safety
+    /// `vector` can be read and written, and the control lock is held.
+    pub fn kutrace_shim_next_vector(vector: *mut Vector);
+    /// The rate of the TSC in kHz.
+    ///
+    /// # Safety
+    /// None is needed.
     pub fn kutrace_shim_tsc_khz() -> u32;
+    /// Whether the kernel found that the TSC cannot be trusted.
+    ///
+    /// # Safety
+    /// None is needed.
     pub fn kutrace_shim_tsc_unstable() -> bool;
+    /// Adds the device: from now on there are commands, mappings and the end before sleep.
+    ///
+    /// # Safety
+    /// The pool and the states are ready for commands. The caller may sleep.
     pub fn kutrace_shim_device_add() -> c_int;
+    /// Removes it: on return none of these runs.
+    ///
+    /// # Safety
+    /// It was added. The caller may sleep.
     pub fn kutrace_shim_device_remove();
 }

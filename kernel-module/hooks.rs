@@ -3,15 +3,18 @@
 //!
 //! Invariants: called with preemption off, in any context; no hook prints, sleeps or allocates.
 
+use core::ffi::{c_char, CStr};
+
 use kernel::bindings;
 
 use crate::abi::command::{IPC, LLC};
-use crate::abi::event::{SWITCH, SYSCALLS, TASK};
+use crate::abi::event::{Vector, NAME_BYTES, NAME_VECTOR, NAME_WORDS, ONLINE};
 use crate::abi::packet;
 use crate::abi::user::WORDS;
+use crate::claim::{self, End, TaskLane};
 use crate::entry;
-use crate::ffi::{self, Ops};
-use crate::lane::ThisCpu;
+use crate::ffi::{self, Ops, OPS_VERSION};
+use crate::lane::{on_this_cpu, ThisCpu};
 use crate::task::Task;
 use crate::user;
 
@@ -30,6 +33,7 @@ pub fn table(flags: u32) -> &'static Ops {
 
 const fn functions<const COUNTING: bool>() -> Ops {
     Ops {
+        version: OPS_VERSION,
         event: event::<COUNTING>,
         value: value::<COUNTING>,
         address: address::<COUNTING>,
@@ -39,78 +43,103 @@ const fn functions<const COUNTING: bool>() -> Ops {
         switch_to: switch_to::<COUNTING>,
         task: task::<COUNTING>,
         user: user::<COUNTING>,
+        vector: vector::<COUNTING>,
+        cpu: cpu::<COUNTING>,
     }
 }
 
-/// The CPU whose hook this is.
+/// Has `work` record in the hook that is called.
 #[inline(always)]
-fn this_cpu<const COUNTING: bool>() -> ThisCpu<COUNTING> {
+fn record<const COUNTING: bool, R>(work: impl FnOnce(ThisCpu<'_, COUNTING>) -> R) -> R {
     // SAFETY: hooks run with preemption off.
-    let cpu = unsafe { ThisCpu::new() };
-    cpu.count_call();
-    cpu
+    unsafe {
+        on_this_cpu(|cpu| {
+            cpu.count_call();
+            work(cpu)
+        })
+    }
+}
+
+/// The same in a hook that only tasks come to.
+#[inline(always)]
+fn record_of_task<const COUNTING: bool>(work: impl FnOnce(TaskLane<ThisCpu<'_, COUNTING>>)) {
+    // SAFETY: system calls and switches are a task's, and preemption is off, so no other task comes to the hooks of
+    // this CPU before this one has left.
+    record(|cpu| work(unsafe { TaskLane::new(cpu) }))
 }
 
 unsafe extern "C" fn event<const COUNTING: bool>(event: u32) {
-    entry::event(this_cpu::<COUNTING>(), event)
+    record(|cpu: ThisCpu<'_, COUNTING>| entry::event(cpu, event))
 }
 
 unsafe extern "C" fn value<const COUNTING: bool>(event: u32, value: u32) {
-    entry::value(this_cpu::<COUNTING>(), event, value)
+    record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, event, value))
 }
 
 unsafe extern "C" fn address<const COUNTING: bool>(event: u32, address: u64) {
-    entry::words(this_cpu::<COUNTING>(), event as u16, [address as u32, (address >> 32) as u32])
+    record(|cpu: ThisCpu<'_, COUNTING>| entry::address(cpu, event, address))
 }
 
 unsafe extern "C" fn syscall<const COUNTING: bool>(arg: u64, nr: u32) {
-    entry::syscall(this_cpu::<COUNTING>(), nr, arg)
+    record_of_task::<COUNTING>(|lane| entry::syscall(lane, nr, arg))
 }
 
-unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64, nr: u32) {
-    // A number that was overwritten is -1, which becomes that of OPEN_RETURN.
-    entry::syscall_return(this_cpu::<COUNTING>(), nr % SYSCALLS, value)
+unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64) {
+    // SAFETY: a task returns from its system call.
+    record_of_task::<COUNTING>(|lane| entry::syscall_return(lane, value, || unsafe { ffi::kutrace_shim_returning() }))
 }
 
 unsafe extern "C" fn packet<const COUNTING: bool>(event: u32, words: *const [u64; packet::WORDS]) {
-    // SAFETY: the kernel gives its own copy of the words.
+    // SAFETY: the kernel gives a copy of the packet's words on its stack.
     let words = unsafe { &*words };
     // SAFETY: nobody writes module parameters that are read-only.
     let (mask, wanted) = unsafe { (ffi::kutrace_shim_pktmask, ffi::kutrace_shim_pktmatch) };
     if packet::is_wanted(words, mask, wanted as u32) {
-        entry::value(this_cpu::<COUNTING>(), event, packet::hash(words))
+        record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, event, packet::hash(words)))
     }
 }
 
 unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
-    let cpu = this_cpu::<COUNTING>();
-    // SAFETY: the scheduler holds `next` until it runs.
+    // SAFETY: the scheduler has chosen `next` with its run queue locked and interrupts off: it runs right after this, so
+    // it has not ended.
     let next = unsafe { Task::new(next) };
-    let pid = next.pid();
-    let block = cpu.block_number();
-    if pid == 0 {
-        entry::value(cpu, SWITCH.into(), pid)
-    } else if cpu.must_name(block, pid) {
-        entry::switch_to_named(cpu, next.words())
-    } else {
-        entry::value(cpu, SWITCH.into(), pid);
-        // It may have gone into a block that has no name of the task yet.
-        if cpu.block_number() != block {
-            cpu.count_call();
-            entry::words(cpu, TASK, next.words())
-        }
-    }
+    record_of_task::<COUNTING>(|lane| entry::switch_to(lane, &next))
 }
 
 unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct) {
-    let cpu = this_cpu::<COUNTING>();
-    // SAFETY: the caller holds `task`.
-    entry::words(cpu, TASK, unsafe { Task::new(task) }.words())
+    // SAFETY: fork holds the task it makes; who renames a task is that task, or has a reference to it; who moves one to
+    // another control group keeps it from ending. One that is renamed by another may have ended.
+    let task = unsafe { Task::new(task) };
+    record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, task.words()))
 }
 
 unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64; WORDS]) -> i64 {
+    // SAFETY: the kernel gives a copy of the program's words on its stack.
+    let words = unsafe { &*words };
     // SAFETY: hooks run with preemption off.
-    let cpu = unsafe { ThisCpu::<COUNTING>::new() };
-    // SAFETY: the kernel gives its own copy of the words.
-    user::call(cpu, command, unsafe { &*words })
+    unsafe { on_this_cpu(|cpu: ThisCpu<'_, COUNTING>| user::call(cpu, command, words)) }
+}
+
+/// A vector of some CPU is for another device: said by the CPU that gave it.
+unsafe extern "C" fn vector<const COUNTING: bool>(cpu: u32, vector: u32, name: *const c_char) {
+    // SAFETY: the kernel gives a text on its stack, ended by 0, made while it holds the interrupt's lock.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let mut words = [0; NAME_WORDS];
+    (words[0], words[1]) = (NAME_VECTOR, Vector::of(cpu, vector).0);
+    for (at, byte) in name.iter().take(NAME_BYTES).enumerate() {
+        words[2 + at / 4] |= u32::from(*byte) << (at % 4 * 8);
+    }
+    record(|cpu: ThisCpu<'_, COUNTING>| entry::name(cpu, words))
+}
+
+unsafe extern "C" fn cpu<const COUNTING: bool>(event: u32) {
+    record(|cpu: ThisCpu<'_, COUNTING>| {
+        if event == ONLINE.into() {
+            cpu.come();
+            return entry::value(cpu, event, cpu.number());
+        }
+        entry::value(cpu, event, cpu.number());
+        cpu.go();
+        claim::close(cpu, End::Offline);
+    })
 }

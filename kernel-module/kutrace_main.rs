@@ -23,6 +23,7 @@ mod counters;
 mod control;
 mod on_each_cpu;
 mod user;
+mod budget;
 mod ffi;
 
 module! {

@@ -1,37 +1,169 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What every CPU does on command, in an interrupt: ends its block, in the same way with counters as without.
+//!
+//! A CPU that is stuck with interrupts off does nothing on command. Nobody waits for it longer than [`LIMIT_S`]: it is
+//! *mute* then, and does what it was told whenever it comes back.
 
-use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
 
-use crate::lane::ThisCpu;
-use crate::{claim, ffi};
+use kernel::prelude::*;
 
-/// Ends every CPU's block for good. The pool is closed.
-pub fn close() {
-    let mut nothing = ();
-    // SAFETY: `close_this` takes any pointer.
-    unsafe { ffi::kutrace_shim_on_each_cpu(close_this, (&raw mut nothing).cast()) }
+use crate::claim::End;
+use crate::lane::{on_this_cpu, Answer, PerCpu, ThisCpu};
+use crate::{buffer, claim, clock, ffi};
+
+/// Seconds to wait for a CPU, or for the lock that keeps CPUs from coming and going.
+const LIMIT_S: u64 = 10;
+
+/// While one lives no CPU comes online or goes offline.
+pub struct Cpus(());
+
+impl Cpus {
+    /// Waits until no CPU is about to come or go; ETIMEDOUT where one does not get done, EINTR if the process is killed.
+    pub fn hold() -> Result<Cpus> {
+        // SAFETY: the caller may sleep, and `drop` gives back what is taken.
+        wait_for(|| unsafe { ffi::kutrace_shim_try_hold_cpus() }).map(|()| Cpus(()))
+    }
+
+    fn each_online(&self, mut each: impl FnMut(u32, *mut PerCpu)) {
+        buffer::for_each_cpu(|cpu, state| {
+            if is_online(cpu) {
+                each(cpu, state);
+            }
+        });
+    }
 }
 
-/// Ends every CPU's block and begins another; false if one found none.
-pub fn rotate() -> bool {
-    let mut all = AtomicBool::new(true);
-    // SAFETY: `all` is there until every CPU has returned.
-    unsafe { ffi::kutrace_shim_on_each_cpu(rotate_this, (&raw mut all).cast()) };
-    all.into_inner()
+impl Drop for Cpus {
+    fn drop(&mut self) {
+        // SAFETY: held since `hold`.
+        unsafe { ffi::kutrace_shim_release_cpus() }
+    }
+}
+
+/// Whether a CPU is online, at this moment or for as long as [`Cpus`] are held.
+pub fn is_online(cpu: u32) -> bool {
+    // SAFETY: `for_each_cpu` gives numbers of CPUs that may be.
+    unsafe { ffi::kutrace_shim_online(cpu) }
+}
+
+/// How a round went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Round {
+    /// Every CPU did it.
+    All,
+    /// A CPU found no block.
+    Refused,
+    /// A CPU gave no answer; [`PerCpu::is_mute`] tells which.
+    Mute,
+}
+
+/// Whether every CPU takes interrupts.
+pub fn ask(cpus: &Cpus) -> Round {
+    round(cpus, answer_this)
+}
+
+/// Ends every CPU's block for good. The pool is closed.
+pub fn close(cpus: &Cpus) -> Round {
+    round(cpus, close_this)
+}
+
+/// Ends every CPU's block and begins another.
+pub fn rotate(cpus: &Cpus) -> Round {
+    round(cpus, rotate_this)
+}
+
+/// Whether every CPU has done by now what it was told.
+pub fn is_answered() -> bool {
+    let mut answered = true;
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, which is there as long as the module.
+    buffer::for_each_cpu(|_, state| answered &= !unsafe { PerCpu::is_mute(state) });
+    answered
+}
+
+/// Waits until every claim under way has been left, and every system call's; false if one was not within the limit. A
+/// mute CPU is not waited for.
+pub fn wait_for_claims() -> bool {
+    let mut left = true;
+    buffer::for_each_cpu(|_, state| {
+        // SAFETY: as in `is_answered`.
+        let is_left = || !unsafe { PerCpu::is_claiming(state) };
+        // SAFETY: as above.
+        left &= unsafe { PerCpu::is_mute(state) } || wait_for(is_left).is_ok();
+    });
+    if is_answered() {
+        // SAFETY: the caller may sleep, and no CPU keeps others from a grace period: all took an interrupt just now.
+        unsafe { ffi::synchronize_rcu() };
+    }
+    left
+}
+
+fn round(cpus: &Cpus, call: unsafe extern "C" fn(*mut c_void)) -> Round {
+    cpus.each_online(|cpu, state| {
+        // SAFETY: as in `is_answered`.
+        let answer = unsafe { PerCpu::answer(state) };
+        answer.store(Answer::None as u32, Ordering::Relaxed);
+        // One that has not taken the interrupt before will answer to that one, too late.
+        // SAFETY: the CPU is online and held; the control lock lets one caller in. `call` takes any pointer, and lives as
+        // long as the module, which ends when all have answered.
+        unsafe { ffi::kutrace_shim_call(cpu, call) };
+    });
+    let mut refused = false;
+    let answered = wait_for(|| {
+        let mut all = true;
+        cpus.each_online(|_, state| {
+            // SAFETY: as in `is_answered`.
+            let answer = unsafe { PerCpu::answer(state) }.load(Ordering::Acquire);
+            all &= answer != Answer::None as u32;
+            refused |= answer == Answer::No as u32;
+        });
+        all
+    });
+    match (answered, refused) {
+        (Err(_), _) => Round::Mute,
+        (Ok(()), true) => Round::Refused,
+        (Ok(()), false) => Round::All,
+    }
+}
+
+/// ETIMEDOUT, for which the kernel crate has no name: somebody did not answer within the limit.
+pub fn late() -> Error {
+    Error::from_errno(-(kernel::bindings::ETIMEDOUT as c_int))
+}
+
+fn wait_for(mut done: impl FnMut() -> bool) -> Result {
+    let until = clock::tsc() + LIMIT_S * 1000 * u64::from(clock::tsc_khz());
+    while !done() {
+        // SAFETY: the caller may sleep.
+        if !unsafe { ffi::kutrace_shim_pause() } {
+            return Err(EINTR);
+        }
+        if clock::tsc() > until {
+            return Err(late());
+        }
+    }
+    Ok(())
+}
+
+unsafe extern "C" fn answer_this(_: *mut c_void) {
+    // SAFETY: interrupts are off.
+    unsafe { on_this_cpu(|cpu: ThisCpu<'_, false>| cpu.answer(Answer::Yes)) }
 }
 
 unsafe extern "C" fn close_this(_: *mut c_void) {
     // SAFETY: interrupts are off.
-    claim::close(unsafe { ThisCpu::<false>::new() });
+    unsafe {
+        on_this_cpu(|cpu: ThisCpu<'_, false>| {
+            claim::close(cpu, End::Complete);
+            cpu.answer(Answer::Yes);
+        })
+    }
 }
 
-unsafe extern "C" fn rotate_this(all: *mut c_void) {
-    // SAFETY: `rotate` passes a pointer to an AtomicBool that outlives the call.
-    let all = unsafe { &*all.cast::<AtomicBool>() };
+unsafe extern "C" fn rotate_this(_: *mut c_void) {
     // SAFETY: interrupts are off.
-    if !claim::rotate(unsafe { ThisCpu::<false>::new() }) {
-        all.store(false, Ordering::Relaxed);
+    unsafe {
+        on_this_cpu(|cpu: ThisCpu<'_, false>| cpu.answer(if claim::rotate(cpu) { Answer::Yes } else { Answer::No }))
     }
 }

@@ -5,9 +5,12 @@
  * makes it unnecessary.
  */
 #include <linux/capability.h>
+#include <linux/cgroup.h>
 #include <linux/cpu.h>
+#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/kutrace.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -16,9 +19,13 @@
 #include <linux/perf_event.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
+#include <linux/security.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task_stack.h>
 #include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/suspend.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <asm/syscall.h>
@@ -44,22 +51,66 @@ bool kutrace_shim_possible(u32 cpu)
 	return cpu_possible(cpu);
 }
 
-/* Calls on every online CPU, in an interrupt, and waits. Remove when: the kernel crate has on_each_cpu(). */
-void kutrace_shim_on_each_cpu(void (*call)(void *), void *argument)
+bool kutrace_shim_online(u32 cpu)
 {
-	on_each_cpu(call, argument, 1);
+	return cpu_online(cpu);
 }
 
-/* Remove when: the kernel crate has fsleep() (6.17). */
-void kutrace_shim_pause(void)
+/*
+ * Has an online CPU call, in an interrupt, and does not wait. False if it has
+ * not taken its interrupt for the call before yet. Remove when: the kernel
+ * crate has smp_call_function_single_async().
+ */
+static DEFINE_PER_CPU(call_single_data_t, kutrace_csd);
+
+bool kutrace_shim_call(u32 cpu, void (*call)(void *))
+{
+	call_single_data_t *csd = per_cpu_ptr(&kutrace_csd, cpu);
+
+	if (smp_load_acquire(&csd->node.u_flags) & CSD_FLAG_LOCK)
+		return false;
+	INIT_CSD(csd, call, NULL);
+	return !smp_call_function_single_async(cpu, csd);
+}
+
+/*
+ * While it is held no CPU comes or goes. Remove when: the kernel crate has
+ * cpus_read_lock().
+ */
+bool kutrace_shim_try_hold_cpus(void)
+{
+	return cpus_read_trylock();
+}
+
+void kutrace_shim_release_cpus(void)
+{
+	cpus_read_unlock();
+}
+
+/*
+ * A moment's rest; false if the process is being killed. Remove when: the
+ * kernel crate has fsleep() (6.17) and fatal_signal_pending().
+ */
+bool kutrace_shim_pause(void)
 {
 	usleep_range(10, 100);
+	return !fatal_signal_pending(current);
 }
 
 /* Remove when: the module! macro takes parameters (6.17). */
 static unsigned int tracemb = 20;
 module_param(tracemb, uint, 0444);
 MODULE_PARM_DESC(tracemb, "Trace buffer in MiB, 1 to 65535 (default 20)");
+
+static unsigned int maxmb = 256;
+module_param(maxmb, uint, 0444);
+MODULE_PARM_DESC(maxmb, "MiB that who lacks CAP_SYS_RESOURCE may ask for (default 256, never less than tracemb)");
+
+bool kutrace_shim_may_have(size_t bytes)
+{
+	return bytes <= (size_t)max(maxmb, tracemb) << 20 ||
+	       capable(CAP_SYS_RESOURCE);
+}
 
 size_t kutrace_shim_pool_bytes(void)
 {
@@ -74,15 +125,48 @@ long kutrace_shim_pktmatch = 0xd1c517e5;
 module_param_named(pktmatch, kutrace_shim_pktmatch, long, 0444);
 MODULE_PARM_DESC(pktmatch, "What the exclusive or of these bytes, in words of four, must be (default 0xd1c517e5)");
 
+/* What programs may insert into the trace. Remove when: as above. */
+unsigned int kutrace_shim_namerate = 1000;
+module_param_named(namerate, kutrace_shim_namerate, uint, 0444);
+MODULE_PARM_DESC(namerate, "Names that programs may give, a second on each CPU, 0 for any number (default 1000)");
+unsigned int kutrace_shim_markrate = 1000000;
+module_param_named(markrate, kutrace_shim_markrate, uint, 0444);
+MODULE_PARM_DESC(markrate, "Marks that programs may set, a second on each CPU, 0 for any number (default 1000000)");
+
+enum { MARKS_ALL, MARKS_GROUP, MARKS_OFF };
+static const char * const kutrace_marks_words[] = { "all", "group", "off" };
+static char *marks = "all";
+module_param(marks, charp, 0444);
+MODULE_PARM_DESC(marks, "Whose marks are taken: all, group (of /dev/kutrace), off (default all)");
+static int kutrace_marks;
+
+/* The group of /dev/kutrace, as it was when that was opened by who may. */
+static kgid_t kutrace_group = GLOBAL_ROOT_GID;
+
+bool kutrace_shim_may_mark(void)
+{
+	switch (kutrace_marks) {
+	case MARKS_ALL:
+		return true;
+	case MARKS_GROUP:
+		return uid_eq(current_euid(), GLOBAL_ROOT_UID) ||
+		       in_egroup_p(READ_ONCE(kutrace_group));
+	default:
+		return false;
+	}
+}
+
 /*
- * Zeroed, and fit to be mapped; NULL rather than the last eighth of the memory
- * that is available. Remove when: the kernel crate has vmalloc_user().
+ * Zeroed, and charged to the caller's memory control group; NULL rather than
+ * the last eighth of the memory that is available. Remove when: the kernel
+ * crate's VVec takes flags for accounting.
  */
 void *kutrace_shim_alloc(size_t bytes)
 {
 	if ((long)(bytes >> PAGE_SHIFT) > si_mem_available() / 8 * 7)
 		return NULL;
-	return vmalloc_user(bytes);
+	return __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+			 __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 }
 
 void kutrace_shim_free(void *memory)
@@ -124,23 +208,76 @@ void kutrace_shim_process_put(struct pid *process)
 }
 
 /*
+ * Whether the kernel stack of a task that a hook was given is there: a task
+ * that has ended has given it back, and can still be renamed by another, in
+ * process context. With interrupts off the caller is the scheduler, which holds
+ * the run queue of the task it is about to run, or of a new one.
+ */
+static bool kutrace_has_stack(struct task_struct *task)
+{
+	return task == current || irqs_disabled();
+}
+
+/*
  * The system call a task is in, a 32-bit one plus 0x400, or 0xffff. The entry
- * code leaves -1 for whatever entered the kernel otherwise. Remove when:
- * bindings cover task_pt_regs().
+ * code leaves -1 for whatever entered the kernel otherwise. 0xfffe for a task
+ * of the kernel: one that has never been in user mode has no code segment
+ * there. Remove when: bindings cover task_pt_regs().
  */
 u16 kutrace_shim_open_call(struct task_struct *task)
 {
 	static_assert(NR_syscalls <= 512);
+	struct pt_regs *regs;
 	long nr;
 
 	if (task->flags & (PF_KTHREAD | PF_USER_WORKER))
+		return 0xfffe;
+	if (!kutrace_has_stack(task))
 		return 0xffff;
-	nr = task_pt_regs(task)->orig_ax;
+	regs = task_pt_regs(task);
+	if (!regs->cs)
+		return 0xfffe;
+	/*
+	 * From the entry code on a call's value is -ENOSYS until it returns: this
+	 * one has returned. A thread that was never switched away from may be
+	 * new: it has the value 0 in the call that it was made by.
+	 */
+	if (regs->ax != -ENOSYS && task->nvcsw + task->nivcsw)
+		return 0xffff;
+	nr = regs->orig_ax;
 #ifdef CONFIG_IA32_EMULATION
 	if (task_thread_info(task)->status & TS_COMPAT)
 		return nr >= 0 && nr < IA32_NR_syscalls ? nr + 0x400 : 0xffff;
 #endif
 	return nr >= 0 && nr < NR_syscalls ? nr : 0xffff;
+}
+
+/*
+ * The number of the 64-bit system call that the running task returns from, or
+ * 0x1ff, which none has. Remove when: bindings cover current_pt_regs().
+ */
+u32 kutrace_shim_returning(void)
+{
+	static_assert(NR_syscalls <= 0x1ff);
+	long nr = current_pt_regs()->orig_ax;
+
+	return !in_ia32_syscall() && nr >= 0 && nr < NR_syscalls ? nr : 0x1ff;
+}
+
+/*
+ * The low 16 bits of the id of a task's control group of the cpu controller,
+ * 0 for the root. Preemption is off: RCU keeps the group. Remove when:
+ * bindings cover task_css().
+ */
+u16 kutrace_shim_group(struct task_struct *task)
+{
+#ifdef CONFIG_CGROUP_SCHED
+	struct cgroup_subsys_state *css = task_css_check(task, cpu_cgrp_id, true);
+
+	return css->parent ? css->id : 0;
+#else
+	return 0;
+#endif
 }
 
 /*
@@ -223,6 +360,33 @@ void kutrace_shim_counter_close(struct kutrace_counter *counter)
 		perf_event_release_kernel(counter->event);
 }
 
+/*
+ * Finds of all vectors that are for device interrupts the one that comes after
+ * @vector->which, if there is one. The control lock is held.
+ */
+static struct kutrace_vector *kutrace_next;
+static u32 kutrace_after;
+
+static void kutrace_look_at_vector(unsigned int cpu, unsigned int vector,
+				   const char *name)
+{
+	u32 which = (cpu + 1) << 16 | vector;
+
+	if (which <= kutrace_after ||
+	    (kutrace_next->which && kutrace_next->which < which))
+		return;
+	kutrace_next->which = which;
+	strscpy_pad(kutrace_next->name, name);
+}
+
+void kutrace_shim_next_vector(struct kutrace_vector *vector)
+{
+	kutrace_after = vector->which;
+	kutrace_next = vector;
+	vector->which = 0;
+	kutrace_each_vector(kutrace_look_at_vector);
+}
+
 /* Remove when: bindings cover asm/tsc.h. */
 u32 kutrace_shim_tsc_khz(void)
 {
@@ -237,6 +401,12 @@ bool kutrace_shim_tsc_unstable(void)
 /* The device. Remove when: the kernel crate has MiscDevice with mmap (6.16). */
 static DEFINE_MUTEX(kutrace_control_lock);
 
+/* As for perf: a trace holds addresses of the kernel. */
+static int kutrace_may_control(void)
+{
+	return perfmon_capable() ? security_locked_down(LOCKDOWN_PERF) : -EPERM;
+}
+
 static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	union kutrace_argument argument;
@@ -244,14 +414,16 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 
 	if (_IOC_TYPE(cmd) != KUTRACE_IOC_TYPE || _IOC_SIZE(cmd) > sizeof(argument))
 		return -ENOTTY;
-	if (!perfmon_capable())
-		return -EPERM;
+	ret = kutrace_may_control();
+	if (ret)
+		return ret;
 	memset(&argument, 0, sizeof(argument));
 	if ((_IOC_DIR(cmd) & _IOC_WRITE) &&
 	    copy_from_user(&argument, (void __user *)arg, _IOC_SIZE(cmd)))
 		return -EFAULT;
 
-	mutex_lock(&kutrace_control_lock);
+	if (mutex_lock_killable(&kutrace_control_lock))
+		return -EINTR;
 	ret = kutrace_control(file, cmd, &argument);
 	mutex_unlock(&kutrace_control_lock);
 
@@ -261,22 +433,46 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 	return ret;
 }
 
+/* Remove when: the kernel crate maps a VVec. */
+static int kutrace_map(struct vm_area_struct *vma, void *pool, u64 bytes)
+{
+	unsigned long at;
+	u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	int ret = 0;
+
+	if (from > bytes || vma->vm_end - vma->vm_start > bytes - from)
+		return -EINVAL;
+	for (at = vma->vm_start; !ret && at < vma->vm_end; at += PAGE_SIZE) {
+		ret = vm_insert_page(vma, at, vmalloc_to_page(pool + from));
+		from += PAGE_SIZE;
+	}
+	return ret;
+}
+
 static int kutrace_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	void *pool;
-	u64 skip;
+	u64 bytes;
 	int ret;
 
-	if (!perfmon_capable())
-		return -EPERM;
-	if (vma->vm_flags & VM_WRITE)
+	ret = kutrace_may_control();
+	if (ret)
+		return ret;
+	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
 		return -EACCES;
-	vm_flags_clear(vma, VM_MAYWRITE);
+	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE | VM_MAYEXEC);
 	mutex_lock(&kutrace_mapping_lock);
-	pool = kutrace_pool(&skip);
-	ret = remap_vmalloc_range(vma, pool, (skip >> PAGE_SHIFT) + vma->vm_pgoff);
+	pool = kutrace_pool(&bytes);
+	ret = kutrace_map(vma, pool, bytes);
 	mutex_unlock(&kutrace_mapping_lock);
 	return ret;
+}
+
+static int kutrace_open(struct inode *inode, struct file *file)
+{
+	if (perfmon_capable())
+		WRITE_ONCE(kutrace_group, inode->i_gid);
+	return 0;
 }
 
 static int kutrace_release(struct inode *inode, struct file *file)
@@ -290,7 +486,9 @@ static int kutrace_release(struct inode *inode, struct file *file)
 static const struct file_operations kutrace_fops = {
 	.owner = THIS_MODULE,
 	.unlocked_ioctl = kutrace_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = kutrace_mmap,
+	.open = kutrace_open,
 	.release = kutrace_release,
 	.llseek = noop_llseek,
 };
@@ -302,12 +500,46 @@ static struct miscdevice kutrace_device = {
 	.mode = 0660,
 };
 
+/* Before the machine sleeps, while there still are processes. */
+static int kutrace_sleep(struct notifier_block *block, unsigned long action,
+			 void *data)
+{
+	switch (action) {
+	case PM_SUSPEND_PREPARE:
+	case PM_HIBERNATION_PREPARE:
+	case PM_RESTORE_PREPARE:
+		mutex_lock(&kutrace_control_lock);
+		kutrace_end_for_sleep();
+		mutex_unlock(&kutrace_control_lock);
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block kutrace_sleep_block = {
+	.notifier_call = kutrace_sleep,
+};
+
 int kutrace_shim_device_add(void)
 {
-	return misc_register(&kutrace_device);
+	int ret;
+
+	kutrace_marks = match_string(kutrace_marks_words,
+				     ARRAY_SIZE(kutrace_marks_words), marks);
+	if (kutrace_marks < 0) {
+		pr_err("kutrace: marks=%s: all, group or off is meant\n", marks);
+		return -EINVAL;
+	}
+	ret = register_pm_notifier(&kutrace_sleep_block);
+	if (ret)
+		return ret;
+	ret = misc_register(&kutrace_device);
+	if (ret)
+		unregister_pm_notifier(&kutrace_sleep_block);
+	return ret;
 }
 
 void kutrace_shim_device_remove(void)
 {
 	misc_deregister(&kutrace_device);
+	unregister_pm_notifier(&kutrace_sleep_block);
 }

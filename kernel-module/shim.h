@@ -33,6 +33,13 @@ struct kutrace_counter {
 	const int *index;
 };
 
+/* A vector of a CPU, and the device that it is for. */
+struct kutrace_vector {
+	u32 which;
+	u32 reserved;
+	char name[56];
+};
+
 /* The largest structure an ioctl carries is smaller. */
 union kutrace_argument {
 	u64 words[32];
@@ -40,19 +47,27 @@ union kutrace_argument {
 
 extern long kutrace_shim_pktmask;
 extern long kutrace_shim_pktmatch;
+extern unsigned int kutrace_shim_namerate;
+extern unsigned int kutrace_shim_markrate;
 
 /* Rust. */
 long kutrace_control(struct file *file, unsigned int cmd,
 		     union kutrace_argument *argument);
 void kutrace_close(struct file *file);
-void *kutrace_pool(u64 *skip);
+void kutrace_end_for_sleep(void);
+void *kutrace_pool(u64 *bytes);
 
 /* C. */
 struct kutrace_cpu *kutrace_shim_cpu(u32 cpu);
 u32 kutrace_shim_cpus(void);
 bool kutrace_shim_possible(u32 cpu);
-void kutrace_shim_on_each_cpu(void (*call)(void *), void *argument);
-void kutrace_shim_pause(void);
+bool kutrace_shim_may_mark(void);
+bool kutrace_shim_online(u32 cpu);
+bool kutrace_shim_call(u32 cpu, void (*call)(void *));
+bool kutrace_shim_try_hold_cpus(void);
+void kutrace_shim_release_cpus(void);
+bool kutrace_shim_pause(void);
+bool kutrace_shim_may_have(size_t bytes);
 size_t kutrace_shim_pool_bytes(void);
 void *kutrace_shim_alloc(size_t bytes);
 void kutrace_shim_free(void *memory);
@@ -62,10 +77,13 @@ struct pid *kutrace_shim_process(void);
 u32 kutrace_shim_process_number(struct pid *process);
 void kutrace_shim_process_put(struct pid *process);
 u16 kutrace_shim_open_call(struct task_struct *task);
+u32 kutrace_shim_returning(void);
+u16 kutrace_shim_group(struct task_struct *task);
 void kutrace_shim_moment(struct kutrace_moment *moment);
 int kutrace_shim_counter_open(u32 cpu, u64 config,
 			      struct kutrace_counter *counter);
 void kutrace_shim_counter_close(struct kutrace_counter *counter);
+void kutrace_shim_next_vector(struct kutrace_vector *vector);
 u32 kutrace_shim_tsc_khz(void);
 bool kutrace_shim_tsc_unstable(void);
 int kutrace_shim_device_add(void);

@@ -1,53 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Who a task is: the fields of `task_struct` that a trace shows.
 
+use core::marker::PhantomData;
 use core::ptr;
 
 use kernel::bindings;
 
 use crate::abi::event::{TaskState, TASK_WORDS};
 use crate::ffi;
+use crate::lane::ThisCpu;
 
-/// A task that cannot go away while the value lives: the running one, or one a hook was given.
-pub struct Task(*mut bindings::task_struct);
+/// A task that cannot go away while the value lives: the running one, or one a hook was given. Its stack can.
+pub struct Task<'a>(*mut bindings::task_struct, PhantomData<&'a ()>);
 
-impl Task {
-    /// The running task.
-    pub fn current() -> Task {
+impl<'a> Task<'a> {
+    /// The running task, which does not end while it runs, and runs as long as the CPU does nothing else.
+    pub fn current<const COUNTING: bool>(_: ThisCpu<'a, COUNTING>) -> Self {
         // SAFETY: there is always a running task.
-        Task(unsafe { bindings::get_current() })
+        Task(unsafe { bindings::get_current() }, PhantomData)
     }
 
     /// The task a hook was given.
     ///
     /// # Safety
-    /// `task` is valid until the value is gone.
-    pub unsafe fn new(task: *mut bindings::task_struct) -> Task {
-        Task(task)
+    /// Somebody holds `task` until the value is gone, and preemption is off until then.
+    pub unsafe fn new(task: *mut bindings::task_struct) -> Self {
+        Task(task, PhantomData)
     }
 
     /// Thread id.
     pub fn pid(&self) -> u32 {
-        // SAFETY: the task is valid.
+        // SAFETY: the task is held.
         unsafe { (*self.0).pid as u32 }
     }
 
     /// Thread group id.
     pub fn tgid(&self) -> u32 {
-        // SAFETY: the task is valid.
+        // SAFETY: the task is held.
         unsafe { (*self.0).tgid as u32 }
+    }
+
+    /// When it was made, in ns: with the pid, no other task's.
+    pub fn born(&self) -> u64 {
+        // SAFETY: the task is held.
+        unsafe { (*self.0).start_time }
     }
 
     /// The name, NUL-padded. A rename at the same moment can show half of each.
     pub fn comm(&self) -> [u32; 4] {
-        // SAFETY: the task is valid; comm is 16 bytes, of any alignment.
+        // SAFETY: the task is held; comm is 16 bytes, of any alignment.
         unsafe { ptr::read_unaligned((&raw const (*self.0).comm).cast()) }
     }
 
-    /// The system call the task is in.
+    /// The system call that the task is in, and its control group.
     pub fn state(&self) -> TaskState {
-        // SAFETY: the task is valid and so has a kernel stack.
-        TaskState(unsafe { ffi::kutrace_shim_open_call(self.0) } as u32)
+        // SAFETY: the task is held; with interrupts off hooks are given tasks that have their stacks.
+        let call = unsafe { ffi::kutrace_shim_open_call(self.0) };
+        // SAFETY: the task is held, and preemption is off. Where RCU does not watch, the idle task begins blocks alone.
+        let group = unsafe { ffi::kutrace_shim_group(self.0) };
+        TaskState((group as u32) << 16 | call as u32)
     }
 
     /// The argument words of a task entry.

@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What programs built against the original's library ask of the recorder: marks, other events and names.
 //!
+//! All programs of a machine share the trace: what each CPU takes of them has a [`crate::budget`], and what is more is
+//! counted.
+//!
 //! Invariant: nothing is recorded but what [`crate::abi::user::request`] accepts, and that says its own length.
 
 #![forbid(unsafe_code)]
 
 use kernel::error::code;
 
-use crate::abi::event::NAME;
 use crate::abi::user::{request, Refused, Request, VERSION_ANSWER, WORDS};
 use crate::claim::Lane;
 use crate::entry;
 use crate::lane::ThisCpu;
 
-/// Answers system call 1023: the value, or a negative errno. While tracing is off nothing is inserted, which is 0.
-pub fn call<const COUNTING: bool>(cpu: ThisCpu<COUNTING>, command: u64, words: &[u64; WORDS]) -> i64 {
-    let tracing = cpu.is_open();
+/// Answers system call 1023: the value, or a negative errno. While tracing is off nothing is inserted, which is 0. The
+/// same is said to programs that may not insert, and to those that do so too often.
+pub fn call<const COUNTING: bool>(cpu: ThisCpu<'_, COUNTING>, command: u64, words: &[u64; WORDS]) -> i64 {
+    let tracing = cpu.is_open() && cpu.takes_marks();
     match request(command, words) {
         Ok(Request::Test) => tracing.into(),
         Ok(Request::Version) => VERSION_ANSWER,
         Ok(_) if !tracing => 0,
+        Ok(Request::Event { .. }) if !cpu.takes_mark() => 0,
+        Ok(Request::Name { .. }) if !cpu.takes_name() => 0,
         Ok(Request::Event { event, value }) => {
             cpu.count_call();
             entry::value(cpu, event.into(), value);
@@ -27,7 +32,7 @@ pub fn call<const COUNTING: bool>(cpu: ThisCpu<COUNTING>, command: u64, words: &
         }
         Ok(Request::Name { len, words }) => {
             cpu.count_call();
-            entry::words(cpu, NAME, words);
+            entry::name(cpu, words);
             len
         }
         Err(Refused::Control) => code::EPERM.to_errno().into(),

@@ -14,7 +14,7 @@
 //! The payload of `NAME` is a run of records: kind u16, text bytes u16, number u32, second number u32, then
 //! the text, UTF-8, not terminated.
 
-use crate::abi::command::Moment;
+use crate::abi::command::{Moment, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE};
 
 /// First eight bytes of a raw file of format 5.
 pub const MAGIC: [u8; 8] = *b"KUtrace5";
@@ -38,6 +38,13 @@ pub const FLAG_IPC: u32 = 4;
 /// [`Header::flags`]: the blocks carry counter bytes, with LLC codes.
 pub const FLAG_LLC: u32 = 8;
 
+/// [`Header::flags`]: the kernel found after the start that the TSC is not stable, so times may be wrong.
+pub const FLAG_UNSTABLE: u32 = NOTE_UNSTABLE;
+/// [`Header::flags`]: the trace ended because the machine was about to sleep: suspend or hibernation.
+pub const FLAG_SLEEP: u32 = NOTE_SLEEP;
+/// [`Header::flags`]: a CPU took no interrupt when the trace was to end: its last block ends where it was seen.
+pub const FLAG_MUTE: u32 = NOTE_MUTE;
+
 /// The file header, decoded. Field order is file order.
 ///
 /// ```text
@@ -45,7 +52,8 @@ pub const FLAG_LLC: u32 = 8;
 ///      16 flags u32  20 shift u32   24 tsc_hz u64
 ///      32 cpus u32   36 block bytes u32   40 blocks u64   48 lost u64
 ///      56 start: tsc, realtime ns, monotonic ns   80 stop: the same
-///     104 uuid [16] 120 boot id [16]   136 zero to 256
+///     104 uuid [16] 120 boot id [16]  136 refused names u64  144 refused marks u64
+///     152 zero to 256
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -71,6 +79,10 @@ pub struct Header {
     pub uuid: [u8; 16],
     /// The kernel's boot id.
     pub boot_id: [u8; 16],
+    /// Names that programs gave and that were refused, since there were too many.
+    pub refused_names: u64,
+    /// The same of their marks and other events.
+    pub refused_marks: u64,
 }
 
 /// The header of a section, decoded.
@@ -85,6 +97,11 @@ pub struct Section {
     /// Records in the payload.
     pub items: u64,
 }
+
+/// Second number of a [`NameKind::Cpu`]: it was offline at the start.
+pub const CPU_OFFLINE: u32 = 1;
+/// It may go without its timer tick while it runs a thread (`nohz_full`).
+pub const CPU_TICKLESS: u32 = 2;
 
 /// What a name record names; `number` and `second` below are the record's two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,6 +127,8 @@ pub enum NameKind {
     CpuModel = 0x103,
     /// The host name.
     Host = 0x104,
+    /// A CPU: second is [`CPU_OFFLINE`] and [`CPU_TICKLESS`].
+    Cpu = 0x105,
 }
 
 impl NameKind {
@@ -126,6 +145,7 @@ impl NameKind {
             0x102 => NameKind::Kernel,
             0x103 => NameKind::CpuModel,
             0x104 => NameKind::Host,
+            0x105 => NameKind::Cpu,
             _ => return None,
         })
     }
@@ -169,6 +189,8 @@ impl Header {
         }
         out.put(&self.uuid);
         out.put(&self.boot_id);
+        out.put(&self.refused_names.to_le_bytes());
+        out.put(&self.refused_marks.to_le_bytes());
         bytes
     }
 
@@ -194,6 +216,8 @@ impl Header {
             stop: moment(80),
             uuid: array_at(bytes, 104),
             boot_id: array_at(bytes, 120),
+            refused_names: u64_at(bytes, 136),
+            refused_marks: u64_at(bytes, 144),
         })
     }
 }

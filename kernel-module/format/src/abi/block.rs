@@ -43,6 +43,10 @@ pub const fn counter_at(at: usize) -> usize {
 pub const MAGIC: u32 = 0xc1fc_1fc1;
 /// [`Header::flags`]: the CPU lost events after the last entry of this block.
 pub const FLAG_LOST: u32 = 1;
+/// [`Header::flags`]: the CPU went offline at the end of this block.
+pub const FLAG_OFFLINE: u32 = 2;
+/// [`Header::flags`]: the CPU's counter has stepped back: `begin` may be before all that its blocks before this say.
+pub const FLAG_BACK: u32 = 4;
 
 /// Byte offset of [`Header::uuid`].
 pub const UUID_AT: usize = 4;

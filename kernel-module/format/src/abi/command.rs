@@ -5,7 +5,7 @@
 //! offset 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`].
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 
@@ -28,6 +28,16 @@ pub const SNAPSHOT: u8 = 4;
 pub const HOLD: u8 = 5;
 /// Ends [`HOLD`] and nothing else; harmless for who does not hold it. `_IO(TYPE, 6)`.
 pub const RELEASE: u8 = 6;
+/// Tells what is known of the CPU whose number is in the caller's [`Cpu`]. `_IOWR(TYPE, 7, Cpu)`.
+pub const CPU: u8 = 7;
+/// Tells of the vector that is for a device now and comes after the caller's: 0 at first, and where none comes any more.
+/// `_IOWR(TYPE, 8, Vector)`.
+pub const VECTOR: u8 = 8;
+
+/// The number of an ioctl that carries `size` bytes both ways (`_IOWR`).
+pub const fn exchange_number(command: u8, size: usize) -> u32 {
+    1 << 30 | read_number(command, size)
+}
 
 /// The number of an ioctl that carries `size` bytes out of the kernel (`_IOR`).
 pub const fn read_number(command: u8, size: usize) -> u32 {
@@ -118,8 +128,48 @@ pub struct Info {
     pub stop: Moment,
     /// The process that holds the recorder, by the number it has for the caller; 0 for none.
     pub holder: u32,
+    /// `NOTE_*` bits, which are those of the file's header.
+    pub notes: u32,
+    /// Names that programs gave and that were refused, since there were too many.
+    pub refused_names: u64,
+    /// The same of their marks and other events.
+    pub refused_marks: u64,
+}
+
+/// [`Info::notes`]: the kernel has found that the TSC is not stable, after the start.
+pub const NOTE_UNSTABLE: u32 = 16;
+/// [`Info::notes`]: the trace ended because the machine was about to sleep: suspend or hibernation.
+pub const NOTE_SLEEP: u32 = 32;
+/// [`Info::notes`]: a CPU took no interrupt when it was to end its block; see [`Cpu::flags`].
+pub const NOTE_MUTE: u32 = 64;
+
+/// What is known of a CPU.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// Its number, from the caller; EINVAL if no CPU can have it.
+    pub cpu: u32,
+    /// `CPU_*` bits.
+    pub flags: u32,
+}
+
+/// [`Cpu::flags`]: it can be there.
+pub const CPU_POSSIBLE: u32 = 1;
+/// [`Cpu::flags`]: it was offline when tracing started.
+pub const CPU_OFFLINE: u32 = 2;
+/// [`Cpu::flags`]: it took no interrupt at the stop, or at the last snapshot: its last block ends where it was seen.
+pub const CPU_MUTE: u32 = 4;
+
+/// A vector of a CPU, and the device it is for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vector {
+    /// [`crate::abi::event::Vector`], or 0 for none.
+    pub which: u32,
     /// Zero.
     pub reserved: u32,
+    /// The names of its handlers, as /proc/interrupts lists them, NUL-padded.
+    pub name: [u8; crate::abi::event::NAME_BYTES],
 }
 
 /// The number of [`INFO`].
@@ -136,3 +186,7 @@ pub const IOCTL_SNAPSHOT: u32 = read_number(SNAPSHOT, core::mem::size_of::<Momen
 pub const IOCTL_HOLD: u32 = plain_number(HOLD);
 /// The number of [`RELEASE`].
 pub const IOCTL_RELEASE: u32 = plain_number(RELEASE);
+/// The number of [`CPU`].
+pub const IOCTL_CPU: u32 = exchange_number(CPU, core::mem::size_of::<Cpu>());
+/// The number of [`VECTOR`].
+pub const IOCTL_VECTOR: u32 = exchange_number(VECTOR, core::mem::size_of::<Vector>());

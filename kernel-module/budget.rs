@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How much programs may insert on a CPU: so much a second, and what was not used of the last second at once.
+//!
+//! Invariant: `core` only; comparisons and one addition, in whatever unit time has.
+
+#![forbid(unsafe_code)]
+
+/// A budget, and what of it has been used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// The time up to which it is used up.
+    used: u64,
+    second: u64,
+    /// What one takes; 0 where there is no limit.
+    cost: u64,
+}
+
+impl Budget {
+    /// An unused budget of `rate` a `second`; 0 is no limit.
+    pub const fn new(second: u64, rate: u32) -> Budget {
+        let cost = match rate {
+            0 => 0,
+            _ if second < rate as u64 => 1,
+            _ => second / rate as u64,
+        };
+        Budget { used: 0, second, cost }
+    }
+
+    /// Takes one at the time `now`; false if there is none left.
+    #[inline]
+    pub fn take(&mut self, now: u64) -> bool {
+        // What was left longer than a second ago has lapsed. A clock that stepped back has used up nothing.
+        let used = if self.used > now { 0 } else { self.used };
+        let after = used.max(now.saturating_sub(self.second)).saturating_add(self.cost);
+        let is_there = after <= now;
+        if is_there {
+            self.used = after;
+        }
+        is_there
+    }
+}
