@@ -8,10 +8,13 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kutrace_format::abi::command::{IPC, LLC, WRAP};
+use postprocess::standard;
+use postprocess::why::request::{Ask, Request};
 
 use crate::mark::Mark;
 use crate::quantity::{blocks, duration};
 use crate::record::Plan;
+use crate::report::say;
 use crate::session::Mode;
 use crate::target::{Existing, Target};
 
@@ -73,6 +76,11 @@ const AFTER_SUMMARY: &str = "\
 Examples:
   kutrace_control summary t.trace
   kutrace_control stop - | kutrace_control summary --top 3 -";
+
+const AFTER_WHY: &str = "\
+Examples:
+  kutrace_control why t.trace --client redis-benchmark
+  kutrace_control why t.trace --call fsync --slow 5";
 
 const AFTER_HTML: &str = "\
 Examples:
@@ -162,12 +170,16 @@ pub enum Command {
     /// Show where the time of a trace went, in the terminal
     #[command(after_help = AFTER_SUMMARY)]
     Summary {
-        /// A raw trace; `-` is standard input
-        file: PathBuf,
+        /// What is read.
+        #[command(flatten)]
+        trace: Trace,
         /// Lines of each list
         #[arg(short, long, value_name = "N", default_value_t = 10)]
         top: usize,
     },
+    /// Explain where requests spent their time, and why some are slow
+    #[command(after_help = AFTER_WHY)]
+    Why(Why),
     /// Make the page of a trace
     #[command(after_help = AFTER_HTML)]
     Html(Page),
@@ -250,11 +262,29 @@ pub struct Record {
     command: Vec<OsString>,
 }
 
+/// What is read, named as in the tools that turn one kind of file into another.
+#[derive(Debug, Args)]
+pub struct Trace {
+    /// A raw trace, or -i FILE; standard input if absent or `-`
+    file: Option<PathBuf>,
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file", hide = true)]
+    input: Option<PathBuf>,
+}
+
+impl Trace {
+    /// Its name, `-` for standard input.
+    pub fn file(&self) -> &Path {
+        self.input.as_ref().or(self.file.as_ref()).map_or(Path::new("-"), PathBuf::as_path)
+    }
+}
+
 /// Options of `html`.
 #[derive(Debug, Args)]
 pub struct Page {
-    /// A raw trace; `-` is standard input
-    pub file: PathBuf,
+    /// What is read.
+    #[command(flatten)]
+    pub trace: Trace,
     /// Where to; `-` is standard output [default: FILE with the ending html]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -272,7 +302,13 @@ impl Arguments {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         match arguments.get(1).is_some_and(|argument| argument == "-force") {
             true => Arguments { command: None, generate: None, force: true },
-            false => Arguments::parse_from(arguments),
+            false => Arguments::try_parse_from(arguments).unwrap_or_else(|asked| {
+                let status = standard::answer(&asked).unwrap_or_else(|e| {
+                    say(format_args!("standard output: {e}"));
+                    1
+                });
+                std::process::exit(status)
+            }),
         }
     }
 }
@@ -310,8 +346,82 @@ impl Record {
 impl Page {
     /// Where the page goes: beside the trace unless told otherwise.
     pub fn target(&self) -> Target {
-        let beside = || if self.file == Path::new("-") { self.file.clone() } else { self.file.with_extension("html") };
+        let file = self.trace.file();
+        let beside = || if file == Path::new("-") { file.to_owned() } else { file.with_extension("html") };
         Target::new(Some(self.output.clone().unwrap_or_else(beside)), Existing::of(self.force))
+    }
+}
+
+/// What `why` is asked.
+#[derive(Args, Debug)]
+pub struct Why {
+    /// What is read.
+    #[command(flatten)]
+    pub trace: Trace,
+    #[command(flatten)]
+    requests: Requests,
+    /// With --thread: from this second on, --to that
+    #[arg(long, value_name = "S", requires = "thread")]
+    from: Option<f64>,
+    /// With --thread: up to S seconds of the trace
+    #[arg(long, value_name = "S", requires = "thread", hide = true)]
+    to: Option<f64>,
+    /// How many of 100 requests count as slow, 1 by default
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
+    pub slow: f64,
+    /// Causes shown
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+    /// For programs: times in units of 10 ns
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a request is.
+#[derive(Args, Debug)]
+#[group(multiple = false)]
+struct Requests {
+    /// RPCs, from request to response; of this method
+    #[arg(long, value_name = "METHOD", num_args = 0..=1, default_missing_value = "")]
+    rpc: Option<String>,
+    /// From a thread's mark LABEL to its mark /LABEL
+    #[arg(long, value_name = "LABEL")]
+    mark: Option<String>,
+    /// Each instance of a system call or fault
+    #[arg(long, value_name = "NAME")]
+    call: Option<String>,
+    /// Processes of this name, from start to end
+    #[arg(long, value_name = "PROGRAM")]
+    run: Option<String>,
+    /// A client: from a send to a receive on its descriptor
+    #[arg(long, value_name = "PROGRAM")]
+    client: Option<String>,
+    /// A server: from the arrival of a request to the send
+    #[arg(long, value_name = "PROGRAM")]
+    serve: Option<String>,
+    /// One thread's time
+    #[arg(long, value_name = "PID")]
+    thread: Option<i32>,
+}
+
+impl Why {
+    /// What is asked of a trace that begins at `base`.
+    pub fn ask(&self, base: i64) -> Ask {
+        let Requests { rpc, mark, call, run, client, serve, thread } = &self.requests;
+        let at = |seconds: f64| base.saturating_add((seconds * 1e8) as i64);
+        let range = thread.map(|pid| {
+            let (start, end) = (self.from.map_or(i64::MIN, at), self.to.map_or(i64::MAX, at));
+            Ask::Range(Request { pid, start, end })
+        });
+        let rpc = rpc.clone().map(|method| Ask::Rpc(Some(method).filter(|method| !method.is_empty())));
+        let named = [
+            mark.clone().map(Ask::Mark),
+            call.clone().map(Ask::Call),
+            run.clone().map(Ask::Run),
+            client.clone().map(Ask::Client),
+            serve.clone().map(Ask::Serve),
+        ];
+        named.into_iter().flatten().next().or(range).or(rpc).unwrap_or_default()
     }
 }
 
@@ -337,7 +447,7 @@ mod tests {
     fn every_help_fits_a_screen_and_ends_with_two_examples_that_are_understood() {
         let command = Arguments::command();
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(names.len(), 20, "{names:?}");
+        assert_eq!(names.len(), 21, "{names:?}");
         for words in [&[][..]].into_iter().chain(names.chunks(1)) {
             let help = help(words);
             let lines: Vec<&str> = help.lines().collect();

@@ -4,9 +4,10 @@
 use std::io::{self, IsTerminal, Read};
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_complete::Shell;
+use postprocess::standard;
 
 use crate::arguments::{Arguments, Command};
 use crate::check::{self, Grade};
@@ -27,6 +28,7 @@ pub fn run(arguments: Arguments) -> Result<Status> {
     match arguments.command {
         Some(command) => one(&mut session, command),
         None => {
+            standard::input().context("standard input")?;
             let giver = if io::stdin().is_terminal() { Giver::Person } else { Giver::Script };
             let first = if arguments.force { &b"-force\n"[..] } else { b"" };
             words::run(&mut session, first.chain(io::stdin().lock()), giver).map(Status::from)
@@ -45,8 +47,9 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Reset { force: true } => session.force_reset().map(done)?,
         Command::Reset { force: false } => session.reset().map(done)?,
         Command::Mark { text } => text.insert().map(done)?,
-        Command::Summary { file, top } => show::summary(&file, top)?,
-        Command::Html(page) => show::page(&page.file, page.title.clone(), &page.target())?,
+        Command::Summary { trace, top } => show::summary(trace.file(), top)?,
+        Command::Why(why) => show::why(&why)?,
+        Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.target())?,
         Command::Check => fitness()?,
         Command::Completions { shell } => report::print(&completions(shell)).map(done)?,
         Command::Wait { time } => {

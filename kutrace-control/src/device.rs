@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicU32;
 
 use anyhow::{ensure, Context, Result};
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Info, Moment, Setup, VERSION};
+use kutrace_format::abi::command::{Cpu, Info, Moment, Setup, Vector, VERSION};
+use kutrace_format::abi::event::NAME_BYTES;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -39,6 +40,10 @@ pub trait Recorder: Sized {
     fn hold(&self) -> Result<()>;
     /// Ends [`Recorder::hold`].
     fn release(&self) -> Result<()>;
+    /// What is known of a CPU; nothing of one that cannot be.
+    fn cpu(&self, cpu: u32) -> Result<Cpu>;
+    /// The vectors that are for devices now.
+    fn vectors(&self) -> Result<Vec<Vector>>;
     /// The `blocks` blocks of the pool.
     fn pool(&self, blocks: u32) -> Result<Self::Pool>;
 }
@@ -95,6 +100,24 @@ impl Recorder for Device {
         sys::release(self.file.as_fd()).map_err(refusal).context("release").context(PATH)
     }
 
+    fn cpu(&self, cpu: u32) -> Result<Cpu> {
+        let mut cpu = Cpu { cpu, flags: 0 };
+        sys::cpu(self.file.as_fd(), &mut cpu).map_err(refusal).context("cpu").context(PATH)?;
+        Ok(cpu)
+    }
+
+    fn vectors(&self) -> Result<Vec<Vector>> {
+        let mut all = Vec::new();
+        let mut vector = Vector { which: 0, reserved: 0, name: [0; NAME_BYTES] };
+        loop {
+            sys::next_vector(self.file.as_fd(), &mut vector).map_err(refusal).context("vector").context(PATH)?;
+            match vector.which {
+                0 => return Ok(all),
+                _ => all.push(vector),
+            }
+        }
+    }
+
     fn pool(&self, blocks: u32) -> Result<sys::Mapping> {
         ensure!(blocks > 0, "{PATH}: the recorder has no memory");
         let bytes = blocks as usize * block::BYTES;
@@ -134,6 +157,12 @@ fn check_version(version: u32) -> Result<(), Failure> {
     Err(Failure::new(fact, "install module and tools from the same release"))
 }
 
+/// Whether the kernel keeps its addresses from root too.
+fn is_locked_down() -> bool {
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown");
+    lockdown.is_ok_and(|levels| levels.contains("[confidentiality]"))
+}
+
 /// What an errno of the device means to the user.
 fn refusal(errno: Errno) -> Failure {
     match errno {
@@ -144,10 +173,22 @@ fn refusal(errno: Errno) -> Failure {
             let fact = "no permission: root, or membership in the device's group, is needed";
             Failure::new(fact, "sudo kutrace_control ..., or see PERMISSIONS in: man 7 kutrace")
         }
+        Errno::PERM if is_locked_down() => Failure::new(
+            "this kernel is locked down: it shows no addresses of its own, and a trace has them",
+            "see /sys/kernel/security/lockdown; only a kernel that is not locked down to confidentiality can be traced",
+        ),
         Errno::PERM => {
             let fact = "no permission: root, or CAP_PERFMON or CAP_SYS_ADMIN, is needed";
             Failure::new(fact, "sudo kutrace_control ..., or see PERMISSIONS in: man 7 kutrace")
         }
+        Errno::TOOBIG => Failure::new(
+            "more memory than you may have",
+            "ask for less, or as root: insmod kutrace.ko maxmb=...; the buffer is as it was, and so is the trace in it",
+        ),
+        Errno::TIMEDOUT => Failure::new(
+            "a CPU takes no interrupts: it is stuck",
+            "the kernel's log may say where: dmesg; what was recorded can be written all the same: kutrace_control stop",
+        ),
         Errno::BUSY => Failure::new("in use", "another kutrace_control was faster: see `kutrace_control status`"),
         Errno::IO => Failure::new(
             "the TSC of this machine is not stable: times would be wrong",
@@ -181,7 +222,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 5");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 6");
     }
 
     #[test]
@@ -192,6 +233,8 @@ mod tests {
             Errno::PERM,
             Errno::BUSY,
             Errno::IO,
+            Errno::TIMEDOUT,
+            Errno::TOOBIG,
             Errno::OPNOTSUPP,
             Errno::NOSPC,
             Errno::NOTTY,

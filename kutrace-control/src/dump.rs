@@ -39,7 +39,7 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
     let ipc = if info.flags & IPC != 0 { FLAG_IPC } else { 0 };
     let llc = if info.flags & LLC != 0 { FLAG_LLC } else { 0 };
     Header {
-        flags: wrap | wrapped | ipc | llc,
+        flags: wrap | wrapped | ipc | llc | info.notes,
         shift: info.shift,
         tsc_hz: u64::from(info.tsc_khz) * 1000,
         cpus: info.cpus,
@@ -50,6 +50,8 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
         stop: info.stop,
         uuid,
         boot_id,
+        refused_names: info.refused_names,
+        refused_marks: info.refused_marks,
     }
 }
 

@@ -4,7 +4,6 @@
 //! Invariant: gathering never fails; what this machine does not tell is left out.
 
 pub mod tables;
-pub mod devices;
 pub mod machine;
 pub mod tasks;
 
@@ -12,7 +11,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use kutrace_format::file::{Name, NameKind};
+use kutrace_format::abi::command::{Cpu, Vector, CPU_OFFLINE, CPU_POSSIBLE};
+use kutrace_format::abi::event;
+use kutrace_format::file::{self, Name, NameKind};
 
 use tasks::Task;
 
@@ -32,18 +33,26 @@ struct Record {
 const IDLE: &[u8] = b"-idle-";
 
 impl Names {
-    /// All the names of this machine now. `at_start` are the tasks that were alive when tracing started: they
+    /// All the names of this machine now, and what the recorder says of its CPUs and vectors. `at_start` are the tasks that were alive when tracing started: they
     /// name their ids, since a later name or a reused id is told by the trace itself.
-    pub fn gather(at_start: &[Task]) -> Names {
+    pub fn gather(at_start: &[Task], cpus: &[Cpu], vectors: &[Vector]) -> Names {
         let mut names = Names::default();
         for (kind, table) in tables::TABLES {
             for (number, name) in tables::entries(table) {
                 names.add(kind, number, 0, name.as_bytes());
             }
         }
-        let interrupts = fs::read_to_string("/proc/interrupts").unwrap_or_default();
-        for ((vector, cpu), name) in devices::vectors(&interrupts, Path::new(devices::IRQ_DEBUG)) {
-            names.add(NameKind::Irq, vector, cpu + 1, name.as_bytes());
+        for Vector { which, name, .. } in vectors {
+            let which = event::Vector(*which);
+            let Some(cpu) = which.cpu() else { continue };
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            names.add(NameKind::Irq, which.vector(), cpu + 1, name);
+        }
+        let tickless = machine::cpus(&fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default());
+        for cpu in cpus.iter().filter(|cpu| cpu.flags & CPU_POSSIBLE != 0) {
+            let offline = if cpu.flags & CPU_OFFLINE != 0 { file::CPU_OFFLINE } else { 0 };
+            let second = offline | if tickless.contains(&cpu.cpu) { file::CPU_TICKLESS } else { 0 };
+            names.records.insert((NameKind::Cpu, cpu.cpu, 0), Record { second, text: Vec::new() });
         }
         names.add(NameKind::Kernel, 0, 0, machine::kernel().as_bytes());
         names.add(NameKind::Host, 0, 0, machine::host().as_bytes());
@@ -122,7 +131,11 @@ mod tests {
         let pid = std::process::id();
         let gone = Task { pid: u32::MAX, tgid: 1, comm: b"gone".to_vec() };
         let renamed = Task { pid, tgid: pid, comm: b"before".to_vec() };
-        let names = Names::gather(&[gone, renamed]);
+        let cpus = [(0, CPU_POSSIBLE), (1, 0), (2, CPU_POSSIBLE | CPU_OFFLINE)].map(|(cpu, flags)| Cpu { cpu, flags });
+        let mut name = [0; event::NAME_BYTES];
+        name[..4].copy_from_slice(b"eth0");
+        let vector = Vector { which: event::Vector::of(3, 0x21).0, reserved: 0, name };
+        let names = Names::gather(&[gone, renamed], &cpus, &[vector]);
         let records = read(&names.payload());
         assert_eq!(records.len(), names.len());
         assert!(records.contains(&(2, 0, 0, b"-idle-".to_vec())));
@@ -130,5 +143,8 @@ mod tests {
         assert!(records.contains(&(2, pid, pid, b"before".to_vec())));
         assert!(records.contains(&(8, 39, 0, b"getpid".to_vec())));
         assert!(records.contains(&(0x104, 0, 0, machine::host().into_bytes())));
+        assert!(records.contains(&(5, 0x21, 4, b"eth0".to_vec())));
+        let cpus: Vec<_> = records.iter().filter(|record| record.0 == 0x105).map(|r| (r.1, r.2)).collect();
+        assert_eq!(cpus, [(0, 0), (2, 1)]);
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use postprocess::standard;
 
 use crate::interrupt::Interrupted;
 
@@ -68,8 +69,17 @@ pub fn say(line: impl Display) {
 
 /// Text on standard output.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    standard::output().context("standard output")?;
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")
+    unless_gone(out.write_all(text.as_bytes()).and_then(|()| out.flush())).context("standard output")
+}
+
+/// A reader that goes away wants no more: that is no fault, and hides none.
+pub fn unless_gone(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Says an error, and its hint if it has one. A closed pipe is the reader's wish, and no error.
@@ -93,7 +103,8 @@ pub fn exit(result: anyhow::Result<Status>) -> ExitCode {
     ExitCode::from(status.0)
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+/// Whether the reader of what was written has gone.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -3,6 +3,7 @@
 //!
 //! Invariant: of every header only what is checked here is believed; no content makes this fail.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::AtomicU32;
@@ -89,6 +90,11 @@ impl Selection {
         }
         selection.blocks.sort_unstable();
         selection.check_order(recycling);
+        if recycling == Recycling::Oldest {
+            // The recorder keeps the block of a call that has not returned longer than those after it.
+            let runs = newest_runs(&selection.blocks, &selection.blocks);
+            selection.blocks = runs.into_iter().map(|at| selection.blocks[at]).collect();
+        }
         selection
     }
 
@@ -115,6 +121,24 @@ impl Selection {
             *expected = found.saturating_add(1);
         }
     }
+}
+
+/// Which of the `copied` blocks are in a run of their CPU's that ends in its newest of `all`.
+pub(crate) fn newest_runs(all: &[Choice], copied: &[Choice]) -> Vec<usize> {
+    let mut expected = HashMap::<u32, u64>::new();
+    for Id { cpu, sequence, .. } in all.iter().map(|choice| choice.id) {
+        let newest = expected.entry(cpu).or_default();
+        *newest = sequence.max(*newest);
+    }
+    let mut kept: Vec<usize> = (0..copied.len()).collect();
+    kept.sort_by_key(|&at| Reverse(copied[at].id.sequence));
+    kept.retain(|&at| {
+        let Id { cpu, sequence, .. } = copied[at].id;
+        let expected = expected.get_mut(&cpu).filter(|expected| **expected == sequence);
+        expected.map(|expected| *expected = expected.wrapping_sub(1)).is_some()
+    });
+    kept.sort_unstable();
+    kept
 }
 
 impl fmt::Display for Finding {

@@ -13,7 +13,9 @@ use std::path::Path;
 use anyhow::{bail, ensure, Context, Result};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Info, Setup, DEFAULT_SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING};
+use kutrace_format::abi::command::{
+    Cpu, Info, Setup, CPU_MUTE, DEFAULT_SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING,
+};
 use kutrace_format::file::Header;
 use rustix::time::{clock_gettime, ClockId};
 
@@ -130,7 +132,7 @@ impl<R: Recorder> Session<R> {
         let info = recorder.info()?;
         let pool = recorder.pool(info.blocks)?;
         let mut selection = Selection::of(&pool, Recycling::Oldest, stop.tsc >> info.shift);
-        let names = Names::gather(&self.at_start);
+        let names = self.names(&info)?;
         let recorder = self.recorder()?;
         let (uuid, boot_id) = (machine::random_uuid()?, machine::boot_id()?);
         let header = |selection: &Selection| -> Result<Header> {
@@ -167,10 +169,21 @@ impl<R: Recorder> Session<R> {
         }
     }
 
-    fn dump(&mut self, target: &Target) -> Result<Exit> {
-        let names = Names::gather(&self.at_start);
+    /// The names that go into the file of a trace.
+    fn names(&mut self, info: &Info) -> Result<Names> {
         let recorder = self.recorder()?;
-        let info = recorder.info()?;
+        let cpus = (0..info.cpus).map(|cpu| recorder.cpu(cpu)).collect::<Result<Vec<_>>>()?;
+        let vectors = recorder.vectors()?;
+        for Cpu { cpu, .. } in cpus.iter().filter(|cpu| cpu.flags & CPU_MUTE != 0) {
+            say(format_args!("CPU {cpu} takes no interrupts: its last block ends where it was seen"));
+        }
+        Ok(Names::gather(&self.at_start, &cpus, &vectors))
+    }
+
+    fn dump(&mut self, target: &Target) -> Result<Exit> {
+        let info = self.recorder()?.info()?;
+        let names = self.names(&info)?;
+        let recorder = self.recorder()?;
         let pool = recorder.pool(info.blocks)?;
         let selection = Selection::of(&pool, dump::recycling(&info), u64::MAX);
         ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
@@ -226,9 +239,10 @@ fn tally(target: &Target, info: &Info, selection: &Selection) -> Exit {
     }
     let blocks = selection.blocks.len();
     let (megabytes, seconds) = (status::megabytes(blocks as u32), status::seconds(info, 0));
+    status::notes(info).iter().for_each(|note| say(format_args!("{target}: {note}")));
     let lost = info.lost;
     say(format_args!("{target}: {megabytes:.1} MB, {blocks} blocks, {seconds:.3} s traced, {lost} events lost"));
-    if lost == 0 && selection.findings.is_empty() {
+    if lost == 0 && selection.findings.is_empty() && status::notes(info).is_empty() {
         Exit::Done
     } else {
         Exit::Lost

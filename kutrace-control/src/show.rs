@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is in a raw file: its page, its summary.
+//! What is in a raw file: its page, its summary, why requests took so long.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{anyhow, Context, Result};
+use postprocess::direct;
 use postprocess::html::{self, Error};
-use postprocess::span::Spans;
-use postprocess::{direct, summary};
+use postprocess::input::Input;
+use postprocess::kind::{self, Kind};
+use postprocess::line::count;
+use postprocess::progress::Watch;
+use postprocess::span::held::Held;
+use postprocess::span::Meta;
+use postprocess::standard;
+use postprocess::why::{self, Timeline};
 
-use crate::report::{self, say, Exit};
+use crate::arguments::Why;
+use crate::report::{self, say, Exit, Failure};
 use crate::target::Target;
 
 /// Waits for a CPU that are told in full.
@@ -20,42 +28,110 @@ const SHOWN: usize = 20;
 
 /// Writes the page of a raw file.
 pub fn page(file: &Path, title: Option<String>, target: &Target) -> Result<Exit> {
+    let input = open(file, "html")?;
     target.check()?;
-    let mut spans = spans(file)?;
-    let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    spans.meta.title = title.unwrap_or_else(|| name.into_owned());
-    target.write(|out| {
+    let watch = Watch::at_terminal("kutrace_control");
+    let (mut spans, _) = direct::spans_for_page(&input.read()?).with_context(|| name(file))?;
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    spans.meta.title = title.unwrap_or_else(|| stem.into_owned());
+    let written = target.write(|out| {
         let mut out = BufWriter::with_capacity(1 << 20, out);
         html::render(&spans, &mut out).and_then(|()| out.flush().map_err(Error::Write)).map_err(|error| match error {
             Error::Write(error) => error.into(),
             error => anyhow::Error::from(error),
         })
-    })?;
-    say(format_args!("{target}: {} spans", spans.spans.len()));
-    Ok(outcome(file, &spans))
+    });
+    drop(watch);
+    // A reader that goes away wants no more: that is no fault of the trace, and hides none.
+    if let Err(error) = written {
+        return if report::is_broken_pipe(&error) { Ok(outcome(file, &spans.meta)) } else { Err(error) };
+    }
+    say(format_args!("{target}: {}", count(spans.spans.len() as u64, "span", "spans")));
+    Ok(outcome(file, &spans.meta))
 }
 
 /// Prints what a raw file tells at a glance, `top` lines of each kind.
 pub fn summary(file: &Path, top: usize) -> Result<Exit> {
-    let spans = spans(file)?;
-    report::print(&summary::summarize(&spans, WORST).text(top))?;
-    Ok(outcome(file, &spans))
+    let watch = Watch::at_terminal("kutrace_control");
+    let summary = direct::summary_of_raw(&open(file, "summary")?.read()?, WORST).with_context(|| name(file))?;
+    drop(watch);
+    report::print(&summary.text(top))?;
+    Ok(outcome(file, &summary.meta))
 }
 
-/// The spans of a raw file, or of standard input for `-`.
-fn spans(file: &Path) -> Result<Spans> {
-    let place = || file.display().to_string();
-    let mut bytes = Vec::new();
-    match file == Path::new("-") {
-        true => io::stdin().lock().read_to_end(&mut bytes).context("standard input")?,
-        false => File::open(file).and_then(|mut file| file.read_to_end(&mut bytes)).with_context(place)?,
+/// Prints where the time of requests went.
+pub fn why(asked: &Why) -> Result<Exit> {
+    let file = asked.trace.file();
+    let watch = Watch::at_terminal("kutrace_control");
+    let (spans, _) =
+        direct::spans_of_raw(&open(file, "why")?.read()?, Held::new(usize::MAX)).with_context(|| name(file))?;
+    let timeline = Timeline::new(&spans);
+    let base = timeline.extent.0;
+    let why = why::explain(&timeline, &asked.ask(base), asked.slow / 100.0);
+    drop(watch);
+    let why = why.map_err(|fact| anyhow!("{}: {fact}", name(file)))?;
+    match asked.json {
+        true => report::print(&(serde_json::to_string_pretty(&why)? + "\n"))?,
+        false => report::print(&why.text(asked.top, base, |pid| timeline.name(pid)))?,
+    }
+    Ok(outcome(file, &spans.meta))
+}
+
+/// A raw file, and its bytes as far as they are known.
+struct Opened {
+    name: String,
+    input: Input<Box<dyn Read>>,
+    size: u64,
+}
+
+impl Opened {
+    fn read(mut self) -> Result<Vec<u8>> {
+        self.input.raw(self.size).context(self.name)
+    }
+}
+
+/// Opens a raw file, or standard input for `-`, for this command.
+fn open(file: &Path, command: &str) -> Result<Opened> {
+    let name = name(file);
+    let (size, input): (u64, Box<dyn Read>) = match file == Path::new("-") {
+        true => {
+            standard::input().context(name.clone())?;
+            if io::stdin().is_terminal() {
+                say("reading standard input; Ctrl-D ends it");
+            }
+            (0, Box::new(io::stdin().lock()))
+        }
+        false => {
+            let file = File::open(file).context(name.clone())?;
+            (file.metadata().map_or(0, |m| m.len()), Box::new(file))
+        }
     };
-    Ok(direct::spans_for_page(&bytes).with_context(place)?.0)
+    let input = Input::new(input).context(name.clone())?;
+    if let Err(wrong) = input.expect(Kind::Raw, &format!("kutrace_control {command}"), &name) {
+        let fact = format!("{name}: {wrong}");
+        // A page can be made of more than a raw trace, and of a page there is no need to.
+        let file = if file == Path::new("-") { "FILE" } else { &name };
+        let hint = match (command, input.kind) {
+            ("html", Kind::Page) => Some("open it in a browser".to_string()),
+            ("html", Kind::Events | Kind::Spans) => kind::way(input.kind, Kind::Page, "", file),
+            _ => wrong.hint,
+        };
+        return Err(hint.map_or_else(|| anyhow!(fact.clone()), |hint| Failure::new(&fact, hint).into()));
+    }
+    Ok(Opened { name, input, size })
+}
+
+/// What to call a file in a message.
+fn name(file: &Path) -> String {
+    if file == Path::new("-") {
+        return "standard input".to_string();
+    }
+    file.display().to_string()
 }
 
 /// Says what is missing.
-fn outcome(file: &Path, spans: &Spans) -> Exit {
-    let (place, meta) = (file.display(), &spans.meta);
+fn outcome(file: &Path, meta: &Meta) -> Exit {
+    let place = name(file);
     for sentence in meta.quality.iter().take(SHOWN) {
         say(format_args!("{place}: {sentence}"));
     }
@@ -63,7 +139,8 @@ fn outcome(file: &Path, spans: &Spans) -> Exit {
         say(format_args!("{place}: and {more} more"));
     }
     if meta.lost > 0 {
-        say(format_args!("{place}: {} events were lost while recording", meta.lost));
+        let lost = count(meta.lost, "event was", "events were");
+        say(format_args!("{place}: {lost} lost while recording"));
     }
     match meta.lost == 0 && meta.quality.is_empty() {
         true => Exit::Done,

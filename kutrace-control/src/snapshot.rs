@@ -4,7 +4,6 @@
 //! Blocks are copied oldest first, at the pace of the disk, in a race with the recorder. One that it recycled first is
 //! not in the file, and none before it of the same CPU: so each CPU's blocks are without a gap up to its newest.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU32;
@@ -14,7 +13,7 @@ use kutrace_format::abi::block::BYTES;
 use kutrace_format::file::Header;
 
 use crate::dump::copy_block;
-use crate::selection::{Choice, Selection};
+use crate::selection::{newest_runs, Selection};
 
 /// Copies the blocks that `selection` names to `file`, from the byte `start` on, and leaves in `selection` what has
 /// become of them. `written` is told the bytes as they go out.
@@ -46,27 +45,16 @@ pub fn write_blocks(
     Ok(())
 }
 
-/// Which of the `copied` blocks are in a run of their CPU's that ends in its newest of `all`, both ordered by begin.
-fn newest_runs(all: &[Choice], copied: &[Choice]) -> Vec<usize> {
-    let mut expected: HashMap<u32, u64> = all.iter().map(|choice| (choice.id.cpu, choice.id.sequence)).collect();
-    let mut is_next = |choice: &Choice| {
-        let expected = expected.get_mut(&choice.id.cpu).filter(|expected| **expected == choice.id.sequence);
-        expected.map(|expected| *expected = expected.wrapping_sub(1)).is_some()
-    };
-    let mut kept: Vec<usize> = (0..copied.len()).rev().filter(|&at| is_next(&copied[at])).collect();
-    kept.reverse();
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dump;
     use crate::pool::Id;
     use crate::selection::tests::{block, pool};
-    use crate::selection::Recycling;
+    use crate::selection::{Choice, Recycling};
     use kutrace_format::abi::block::{self, HEADER_WORDS, MAGIC, WORDS};
     use kutrace_format::abi::command::Info;
+    use std::collections::HashMap;
     use std::mem::offset_of;
     use std::sync::atomic::{fence, Ordering};
     use std::thread;

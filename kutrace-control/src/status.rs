@@ -18,8 +18,12 @@ pub fn lines(info: &Info, now_ns: u64) -> String {
         ("lost", format!("{} events", info.lost)),
         ("held", held(info)),
         ("clock", clock(info)),
+        ("notes", notes(info).join("; ")),
         ("module", format!("version {}, {} CPUs", info.version, info.cpus)),
     ] {
+        if label == "notes" && value.is_empty() {
+            continue;
+        }
         let _ = writeln!(text, "{:8}{value}", format!("{label}:"));
     }
     text
@@ -34,6 +38,11 @@ pub fn seconds(info: &Info, now_ns: u64) -> f64 {
 /// The MB that this many blocks take.
 pub fn megabytes(blocks: u32) -> f64 {
     f64::from(blocks) * block::BYTES as f64 / f64::from(1 << 20)
+}
+
+/// What else is to be known of the trace, a sentence each.
+pub fn notes(info: &Info) -> Vec<String> {
+    postprocess::raw::notes(info.notes, info.refused_names, info.refused_marks)
 }
 
 /// Whether older blocks were overwritten.
@@ -90,7 +99,7 @@ fn clock(info: &Info) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kutrace_format::abi::command::{Moment, VERSION};
+    use kutrace_format::abi::command::{Moment, NOTE_SLEEP, NOTE_UNSTABLE, VERSION};
 
     fn info() -> Info {
         Info {
@@ -117,9 +126,18 @@ used:   24 of 512 blocks (1.5 of 32.0 MB)
 lost:   0 events
 held:   by no process
 clock:  TSC 2592.000 MHz, 6.2 ns per count
-module: version 5, 4 CPUs
+module: version 6, 4 CPUs
 ";
         assert_eq!(lines(&info(), 2_500_000_000), expected);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_trace_is_said() {
+        assert!(notes(&info()).is_empty());
+        let info = Info { notes: NOTE_SLEEP | NOTE_UNSTABLE, refused_names: 7, ..info() };
+        let notes = notes(&info);
+        assert_eq!(notes.len(), 3);
+        assert!(lines(&info, 0).contains(&format!("notes:  {}; {}; 7 names of programs", notes[0], notes[1])));
     }
 
     #[test]

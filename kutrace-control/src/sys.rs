@@ -12,11 +12,12 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
-    Info, Moment, Setup, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
+    Cpu, Info, Moment, Setup, Vector, IOCTL_CPU, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT,
+    IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
 };
 use kutrace_format::abi::user;
 use rustix::io::{Errno, Result};
-use rustix::ioctl::{ioctl, Getter, NoArg, Setter};
+use rustix::ioctl::{ioctl, Getter, NoArg, Setter, Updater};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 
 /// Reads the state of the recorder.
@@ -72,6 +73,22 @@ pub fn release(device: BorrowedFd<'_>) -> Result<()> {
     // SAFETY: the number says that no argument is read or written.
     let command = unsafe { NoArg::<{ IOCTL_RELEASE }>::new() };
     // SAFETY: the command points to no memory.
+    unsafe { ioctl(device, command) }
+}
+
+/// Fills in what is known of the CPU whose number is in `cpu`.
+pub fn cpu(device: BorrowedFd<'_>, cpu: &mut Cpu) -> Result<()> {
+    // SAFETY: the number says that the kernel reads and writes a `Cpu`, for which every bit pattern is valid.
+    let command = unsafe { Updater::<{ IOCTL_CPU }, Cpu>::new(cpu) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Puts the vector for a device that comes after `vector` into its place.
+pub fn next_vector(device: BorrowedFd<'_>, vector: &mut Vector) -> Result<()> {
+    // SAFETY: the number says that the kernel reads and writes a `Vector`, for which every bit pattern is valid.
+    let command = unsafe { Updater::<{ IOCTL_VECTOR }, Vector>::new(vector) };
+    // SAFETY: the command points to no memory but its own.
     unsafe { ioctl(device, command) }
 }
 
@@ -155,5 +172,7 @@ mod tests {
         assert_eq!(snapshot(fd), Err(Errno::NOTTY));
         assert_eq!(hold(fd), Err(Errno::NOTTY));
         assert_eq!(release(fd), Err(Errno::NOTTY));
+        assert_eq!(cpu(fd, &mut Cpu::default()), Err(Errno::NOTTY));
+        assert_eq!(next_vector(fd, &mut Vector { which: 0, reserved: 0, name: [0; 56] }), Err(Errno::NOTTY));
     }
 }

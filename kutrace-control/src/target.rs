@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use jiff::Zoned;
+use postprocess::standard;
 use rustix::fs::{linkat, AtFlags, Mode, OFlags, CWD};
 use tempfile::NamedTempFile;
 
@@ -68,7 +69,7 @@ impl Target {
                 let hint = "name a file, or send it on: ... | rawtoevent";
                 Err(Failure::new("standard output: this is not for a terminal", hint).into())
             }
-            Target::Stdout => Ok(()),
+            Target::Stdout => standard::output().context("standard output"),
         }
     }
 
@@ -79,8 +80,7 @@ impl Target {
             Target::Stdout => {
                 self.check()?;
                 let mut out = io::stdout().lock();
-                write(&mut out)?;
-                out.flush().context("standard output")
+                write(&mut out).and_then(|()| Ok(out.flush()?)).context("standard output")
             }
         }
     }
@@ -144,6 +144,8 @@ impl Draft {
         let mode = Mode::from_raw_mode(MODE);
         match rustix::fs::open(directory, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
             Ok(file) => Ok(Draft::Nameless(file.into())),
+            // A folder that is not there is said to be, and not what would have been made in it.
+            Err(error) if !directory.is_dir() => Err(error.into()),
             Err(_) => hidden().permissions(Permissions::from_mode(MODE)).tempfile_in(directory).map(Draft::Hidden),
         }
     }

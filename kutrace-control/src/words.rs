@@ -5,13 +5,13 @@
 //! leaves a running trace running.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use kutrace_format::abi::command::{IPC, LLC, WRAP};
 
 use crate::device::Recorder;
@@ -70,6 +70,9 @@ pub enum Giver {
 const WORDS: &str =
     "words: go[ipc][llc][wrap], stop [NAME], snapshot [NAME], mark TEXT, wait TIME, stat, on, off, reset, dump [NAME], test, quit";
 
+/// Bytes of a line, at most: a word and the name of a file.
+const LONGEST: u64 = 1 << 13;
+
 /// Carries out the words of `input` to its end.
 pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver: Giver) -> Result<Exit> {
     let mut worst = Exit::Done;
@@ -79,9 +82,10 @@ pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver
             let _ = write!(io::stderr(), "control> ");
         }
         line.clear();
-        if input.read_until(b'\n', &mut line).context("standard input")? == 0 {
+        if input.by_ref().take(LONGEST).read_until(b'\n', &mut line).context("standard input")? == 0 {
             return Ok(worst);
         }
+        ensure!((line.len() as u64) < LONGEST, "standard input: a line of {LONGEST} bytes is no word");
         match step(session, parse(&line), giver) {
             Ok(Step::Next(exit)) => worst = worst.max(exit),
             Ok(Step::End(exit)) => return Ok(worst.max(exit)),

@@ -44,7 +44,7 @@ fn what_is_not_understood_has_status_2_and_says_what() {
         (&["record", "ls"], "unexpected argument 'ls'"),
         (&["mark", "too long"], "'too long' is no mark: up to 6 of a-z 0-9 - . /, or a number below 2^32"),
         (&["wait", "-1"], "unexpected argument"),
-        (&["summary"], "<FILE>"),
+        (&["summary", "-i", "t.raw", "t.raw"], "cannot be used with"),
         (&["summary", "t.raw", "--top", "few"], "invalid value 'few'"),
         (&["completions", "cmd.exe"], "invalid value 'cmd.exe'"),
     ] {
@@ -69,6 +69,7 @@ fn what_cannot_be_done_has_status_1_one_line_and_a_hint() {
         (&["html", "t.raw", "-o", "no/t.html"], "kutrace_control: no/t.html: No such file or directory"),
         (&["html", "t.raw", "-o", "/proc/t.html"], "kutrace_control: /proc/t.html: "),
         (&["summary", "there"], "kutrace_control: there: byte 0: not a KUtrace trace"),
+        (&["html"], "kutrace_control: standard input: byte 0: not a KUtrace trace: it is empty"),
         (&["summary", "."], "kutrace_control: .: Is a directory"),
     ] {
         let (status, out, err) = run(folder.path(), words);
@@ -102,10 +103,13 @@ fn a_summary_is_read_from_a_file_or_a_pipe() {
     let (status, text, _) = run(folder.path(), &["summary", "t.raw"]);
     assert_eq!(status, 0);
     assert!(text.contains(" on 2 CPUs") && text.contains("PROGRAM") && text.contains("WAKEUP LATENCY"), "{text}");
-    let mut child =
-        control(folder.path()).args(["summary", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(&fs::read(folder.path().join("t.raw")).unwrap()).unwrap();
-    assert_eq!(ended(child.wait_with_output().unwrap()).1, text);
+    for words in [&["summary", "-"][..], &["summary"], &["summary", "-i", "-"]] {
+        let mut child =
+            control(folder.path()).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&fs::read(folder.path().join("t.raw")).unwrap()).unwrap();
+        assert_eq!(ended(child.wait_with_output().unwrap()).1, text, "{words:?}");
+    }
+    assert_eq!(run(folder.path(), &["summary", "--input", "t.raw"]).1, text);
     let (_, short, _) = run(folder.path(), &["summary", "t.raw", "--top", "1"]);
     assert!(short.lines().count() < text.lines().count());
 }
@@ -129,8 +133,9 @@ fn a_closed_pipe_is_a_quiet_end() {
     for words in [&["summary", "t.raw"][..], &["html", "t.raw", "-o", "-"], &["completions", "bash"], &["check"]] {
         let (read, write) = std::io::pipe().unwrap();
         drop(read);
+        let (read_to_the_end, _, _) = run(folder.path(), words);
         let (status, _, err) = ended(control(folder.path()).args(words).stdout(write).output().unwrap());
-        assert_eq!((status, &*err), (0, ""), "{words:?}");
+        assert_eq!((status, &*err), (read_to_the_end, ""), "{words:?}");
     }
 }
 
@@ -142,6 +147,44 @@ fn a_full_disk_fails_and_leaves_nothing() {
         ended(control(folder.path()).args(["html", "t.raw", "-o", "-"]).stdout(full).output().unwrap());
     assert_eq!(status, 1);
     assert!(err.contains("No space left on device"), "{err}");
+}
+
+#[test]
+fn a_standard_stream_that_is_closed_is_said_to_be() {
+    let folder = folder();
+    let closed = |redirection: &str, words: &[&str]| {
+        let mut sh = Command::new("sh");
+        sh.current_dir(folder.path()).stdin(Stdio::null());
+        let line = format!("exec \"$@\" {redirection}");
+        ended(sh.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_kutrace_control")]).args(words).output().unwrap())
+    };
+    let said = "kutrace_control: standard output: it is closed\n".to_string();
+    for words in
+        [&["summary", "t.raw"][..], &["html", "t.raw", "-o", "-"], &["check"], &["completions", "fish"], &["--help"]]
+    {
+        assert_eq!(closed(">&-", words), (1, String::new(), said.clone()), "{words:?}");
+    }
+    let said = "kutrace_control: standard input: it is closed\n".to_string();
+    for words in [&["summary"][..], &["html"], &["why", "-"], &[]] {
+        assert_eq!(closed("<&-", words), (1, String::new(), said.clone()), "{words:?}");
+    }
+    assert_eq!(closed(">&- <&-", &["html", "t.raw"]).0, 0);
+}
+
+#[test]
+fn what_a_page_can_be_made_of_is_told_how() {
+    let folder = folder();
+    for (name, begins, hint) in [
+        ("t.events", "# ## VERSION: 3\n", "hint: eventtospan t.events | spantohtml > page.html\n"),
+        ("t.json", "{\n", "hint: spantohtml t.json > page.html\n"),
+        ("t.html", "<!doctype html>\n", "hint: open it in a browser\n"),
+    ] {
+        fs::write(folder.path().join(name), begins).unwrap();
+        let (status, _, err) = run(folder.path(), &["html", name]);
+        assert!(status == 1 && err.ends_with(hint), "{err}");
+        let (status, _, err) = run(folder.path(), &["why", name]);
+        assert!(status == 1 && err.contains("hint: kutrace_control why needs the raw trace"), "{err}");
+    }
 }
 
 #[test]
@@ -163,6 +206,9 @@ fn waiting_and_unknown_words_need_no_recorder() {
     child.stdin.take().unwrap().write_all(b"init\nwait 10ms\nstart\n").unwrap();
     let (status, _, err) = ended(child.wait_with_output().unwrap());
     assert_eq!(status, 2);
+    let zeros = fs::File::open("/dev/zero").unwrap();
+    let (endless, _, said) = ended(control(folder.path()).stdin(zeros).output().unwrap());
+    assert_eq!((endless, &*said), (1, "kutrace_control: standard input: a line of 8192 bytes is no word\n"));
     assert!(err.starts_with("kutrace_control: not a word: 'start'; words: go[ipc][llc][wrap], stop [NAME]"), "{err}");
 }
 
@@ -186,8 +232,20 @@ fn every_command_has_a_manual_and_the_program_completions() {
     let folder = folder();
     assert_eq!(run(folder.path(), &["--generate", "share"]).0, 0);
     let share = folder.path().join("share");
-    let commands =
-        ["record", "go", "stop", "snapshot", "status", "reset", "mark", "summary", "html", "check", "completions"];
+    let commands = [
+        "record",
+        "go",
+        "stop",
+        "snapshot",
+        "status",
+        "reset",
+        "mark",
+        "summary",
+        "why",
+        "html",
+        "check",
+        "completions",
+    ];
     for name in [""].into_iter().chain(commands) {
         let page = ["kutrace_control", name].join("-");
         let page = share.join(format!("man/man1/{}.1", page.trim_end_matches('-')));

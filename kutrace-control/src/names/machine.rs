@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What machine this is: kernel, CPU model, host name, boot.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Context, Result};
@@ -25,6 +26,15 @@ pub fn host() -> String {
 pub fn cpu_model(cpuinfo: &str) -> Option<&str> {
     let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim())
+}
+
+/// The CPUs in a list like `1,4-7`; what is no such list names none.
+pub fn cpus(list: &str) -> BTreeSet<u32> {
+    let ranges = list.trim().split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    });
+    ranges.flatten().collect()
 }
 
 /// The id of this boot.
@@ -58,6 +68,13 @@ mod tests {
         let uuid = parse_uuid("00010203-0405-0607-0809-0a0b0c0d0eff\n");
         assert_eq!(uuid, Some([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]));
         assert_eq!(parse_uuid("0001"), None);
+    }
+
+    #[test]
+    fn a_list_of_cpus_names_each_of_them() {
+        assert_eq!(cpus("1,4-6\n"), BTreeSet::from([1, 4, 5, 6]));
+        assert_eq!(cpus("(null)\n"), BTreeSet::new());
+        assert_eq!(cpus(""), BTreeSet::new());
     }
 
     #[test]

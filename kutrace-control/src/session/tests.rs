@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::block::{Header as BlockHeader, BYTES};
-use kutrace_format::abi::command::{Moment, STATE_STOPPED, WRAP};
+use kutrace_format::abi::command::{Moment, Vector, CPU_POSSIBLE, STATE_STOPPED, WRAP};
 use kutrace_format::file::{Header, HEADER_BYTES};
 
 use super::*;
@@ -79,6 +79,14 @@ impl Recorder for Memory {
     fn release(&self) -> Result<()> {
         self.log.borrow_mut().push("release");
         Ok(())
+    }
+
+    fn cpu(&self, cpu: u32) -> Result<Cpu> {
+        Ok(Cpu { cpu, flags: CPU_POSSIBLE })
+    }
+
+    fn vectors(&self) -> Result<Vec<Vector>> {
+        Ok(Vec::new())
     }
 
     /// The last block of the pool is still being written.
