@@ -3,7 +3,7 @@
 
 use crate::event::names::Names;
 use crate::event::{self, Event, Interval, CPUS_MAX};
-use crate::span::{self, Span};
+use crate::span::{self, packed, unpacked, Span};
 
 /// Columns of a row.
 pub const COLUMNS: usize = 10;
@@ -60,15 +60,14 @@ impl Renumber {
 }
 
 impl Row for Event {
-    const MAGIC: [u8; 8] = *b"KUevent1";
+    const MAGIC: [u8; 8] = *b"KUevent2";
     type About = event::Meta;
 
     #[inline]
     fn columns(&self) -> [i64; COLUMNS] {
         let e = self;
-        let [event, cpu, pid, rpc, arg, ret, name] =
-            [e.event, e.cpu, e.pid, e.rpc, e.arg, e.ret, e.name].map(i64::from);
-        [e.ts, e.dur, event, cpu, pid, rpc, arg, ret, e.ipc.into(), name]
+        let [event, cpu, pid, rpc, arg, name] = [e.event, e.cpu, e.pid, e.rpc, e.arg, e.name].map(i64::from);
+        [e.ts, e.dur, event, cpu, pid, rpc, arg, e.ret.into(), e.ipc.into(), name]
     }
 
     #[inline]
@@ -85,7 +84,7 @@ impl Row for Event {
             pid: word(pid)?,
             rpc: word(rpc)?,
             arg: word(arg)?,
-            ret: word(ret)?,
+            ret: i32::try_from(ret).ok()?,
             ipc: u8::try_from(ipc).ok()?,
             name: word(name)?,
         })
@@ -106,14 +105,14 @@ impl Row for Event {
 }
 
 impl Row for Span {
-    const MAGIC: [u8; 8] = *b"KUspans1";
+    const MAGIC: [u8; 8] = *b"KUspans2";
     type About = span::Meta;
 
     #[inline]
     fn columns(&self) -> [i64; COLUMNS] {
         let s = self;
         let [cpu, pid, rpc, event] = [s.cpu, s.pid, s.rpc, s.event].map(i64::from);
-        [s.start, s.dur, cpu, pid, rpc, event, s.arg, s.ret, s.ipc.into(), s.name.into()]
+        [s.start, s.dur, cpu, pid, rpc, event, packed(s.arg), packed(s.ret), s.ipc.into(), s.name.into()]
     }
 
     #[inline]
@@ -126,8 +125,8 @@ impl Row for Span {
             pid: number(pid)?,
             rpc: number(rpc)?,
             event: number(event)?,
-            arg,
-            ret,
+            arg: unpacked(arg),
+            ret: unpacked(ret),
             ipc: u8::try_from(ipc).ok()?,
             name: u32::try_from(name).ok()?,
         })

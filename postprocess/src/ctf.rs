@@ -21,6 +21,8 @@ use crate::raw::Raw;
 /// Types the fields below are made of. Bytes of text show as text, up to the first zero.
 const TYPES: &str = "\
 typealias integer { size = 8; align = 8; signed = false; } := u8;
+typealias integer { size = 12; align = 1; signed = false; } := u12;
+typealias integer { size = 20; align = 1; signed = false; } := u20;
 typealias integer { size = 16; align = 8; signed = false; } := u16;
 typealias integer { size = 32; align = 8; signed = false; } := u32;
 typealias integer { size = 32; align = 8; signed = true; } := i32;
@@ -139,7 +141,7 @@ fn uuid(bytes: &[u8; 16]) -> String {
 }
 
 fn environment(raw: &Raw) -> String {
-    let mut text = format!("domain = \"kernel\"; tracer_name = \"kutrace\"; tracer_major = {}; ", raw.flags() & 0xf);
+    let mut text = format!("tracer_name = \"kutrace\"; tracer_major = {}; ", raw.flags() & 0xf);
     let kinds = [(NameKind::Host, "hostname"), (NameKind::Kernel, "kernel_version"), (NameKind::CpuModel, "cpu_model")];
     for (kind, key) in kinds {
         for record in raw.names().iter().filter(|record| record.kind == kind as u16) {
@@ -175,10 +177,11 @@ fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
 fn arguments(number: u16) -> &'static str {
     match number {
         event::FULL_TIME => "struct { counter now; }",
-        event::TASK => "struct { u32 pid; u32 tgid; u16 call; u16 occasion; text comm[16]; }",
+        event::TASK => "struct { u32 pid; u32 tgid; u16 call; u16 cgroup; text comm[16]; }",
         event::NAME => "struct { u32 kind; u32 number; text called[56]; }",
         event::SWITCH | event::RUNNABLE => "struct { u32 pid; }",
-        event::IPI => "struct { u32 cpu; }",
+        event::IPI => "struct { u16 cpu; u8 vector; u8 unused; }",
+        event::THROTTLE | event::UNTHROTTLE => "struct { u20 cgroup; u12 cpu; }",
         event::SPECIAL..=event::SPECIAL_LAST => "struct { u32 arg; }",
         event::PC_USER | event::PC_KERNEL => "struct { u64 pc; }",
         event::SYSCALL..event::SYSCALL_RETURN | event::SYSCALL32..=event::SYSCALL32_LAST => "struct call",
@@ -194,8 +197,10 @@ mod tests {
     /// Bits of a field that [`arguments`] uses.
     fn bits(field: &str) -> usize {
         let of_one = match field.split_whitespace().next() {
-            Some("text") => 8,
+            Some("text" | "u8") => 8,
+            Some("u12") => 12,
             Some("u16") => 16,
+            Some("u20") => 20,
             Some("u32" | "i32") => 32,
             Some("u64" | "counter") => 64,
             _ => panic!("{field} has no type"),

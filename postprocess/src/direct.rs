@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From a raw trace straight to spans, or to a page: no text and no JSON between the stages, which work at once.
+//! From a raw trace straight to spans, to a page or to a summary: no text and no JSON between the stages, which work at
+//! once.
 //!
 //! Invariant: memory is bounded. Beside the raw bytes there are a few batches of events, and no more spans than asked
-//! for; what is done about more, [`Held`] tells.
+//! for; what is done about more, [`Held`] tells. A summary keeps none.
 
 use std::fmt;
 use std::io::Write;
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread;
 
 use crate::batch::{Batch, Renumber};
 use crate::event::names::Names;
+use crate::event::number::is_execution;
 use crate::event::{Event, Meta};
 use crate::html;
 use crate::raw::damage::NotATrace;
 use crate::raw::{self, original, Trace};
 use crate::span::build::Builder;
-use crate::span::held::Held;
-use crate::span::{Spans, Tally};
+use crate::span::held::{Held, Keep};
+use crate::span::{Span, Spans, Tally};
+use crate::summary::{Adder, Summary};
 
 /// Events that are handed over at a time.
 const BATCH: usize = 1 << 13;
@@ -91,6 +94,61 @@ pub fn spans_of_raw(bytes: &[u8], held: Held) -> Result<(Spans, Tally), NotATrac
 }
 
 fn spans_of<T: Trace<Decoder: Send> + Sync>(trace: &T, mut held: Held) -> (Spans, Tally) {
+    let (spans, tally) = built(trace, |_, builder| {
+        if builder.written().len() > held.room() {
+            held.add(builder.take());
+        }
+    });
+    (held.finish(spans), tally)
+}
+
+/// Decodes a raw trace of any format, and adds up all its events and spans; the `worst` waits for a CPU are told in full.
+///
+/// Memory: the raw bytes, and what [`crate::summary`] says.
+///
+/// # Errors
+/// If `bytes` are no raw trace.
+pub fn summary_of_raw(bytes: &[u8], worst: usize) -> Result<Summary, NotATrace> {
+    match raw::parse(bytes) {
+        Err(NotATrace::Original) => Ok(summary_of(&original::parse(bytes)?, worst)),
+        ours => Ok(summary_of(&ours?, worst)),
+    }
+}
+
+fn summary_of<T: Trace<Decoder: Send> + Sync>(trace: &T, worst: usize) -> Summary {
+    let mut adder = Adder::new(worst);
+    let (last, _) = built(trace, |events, builder| {
+        events.iter().for_each(|event| adder.event(builder.class(event), event));
+        builder.take().iter().for_each(|span| adder.span(span));
+    });
+    last.spans.iter().for_each(|span| adder.span(span));
+    adder.finish(last.meta, &last.names, &mut |cpu, window, each| executed(trace, cpu, window, each))
+}
+
+/// Looks once more at what a CPU did in a range of time.
+fn executed<T: Trace<Decoder: Send> + Sync>(
+    trace: &T,
+    cpu: i32,
+    window: (i64, i64),
+    each: &mut dyn FnMut(&Span, &str),
+) {
+    let Ok(cpu) = u32::try_from(cpu) else { return };
+    let mut those = |span: &Span, name: &str| {
+        let within = span.start < window.1 && span.start.saturating_add(span.dur) > window.0;
+        if within && span.cpu == cpu as i32 && is_execution(span.event) {
+            each(span, name);
+        }
+    };
+    let (last, _) = built(&trace.part(cpu, window), |_, builder| {
+        builder.take().iter().for_each(|span| those(span, builder.names.text(span.name)));
+    });
+    let name = |span: &Span| last.names.get(span.name as usize).map_or("", String::as_str);
+    last.spans.iter().for_each(|span| those(span, name(span)));
+}
+
+/// Builds the spans of a trace; after some events at a time `each` is called with them and the builder. The spans that it
+/// did not take are returned.
+fn built<T: Trace<Decoder: Send> + Sync>(trace: &T, mut each: impl FnMut(&[Event], &mut Builder)) -> (Spans, Tally) {
     let mut names = Names::default();
     let decoder = trace.decoder(&mut names);
     let begun = trace.finish(&decoder);
@@ -98,12 +156,14 @@ fn spans_of<T: Trace<Decoder: Send> + Sync>(trace: &T, mut held: Held) -> (Spans
     thread::scope(|scope| {
         let decoding = scope.spawn(move || send::<T>(trace, decoder, names, &batches));
         let mut builder = Builder::new(&begun, Names::default());
-        receive(&received, &mut builder, &mut held);
+        let mut renumber = Renumber::default();
+        for mut batch in &received {
+            renumber.receive(&mut batch, &mut builder.names);
+            batch.rows.iter().for_each(|event| builder.push(event));
+            each(&batch.rows, &mut builder);
+        }
         match decoding.join() {
-            Ok(meta) => {
-                let (spans, tally) = builder.finish(meta);
-                (held.finish(spans), tally)
-            }
+            Ok(meta) => builder.finish(meta),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
@@ -119,17 +179,6 @@ fn send<T: Trace>(trace: &T, mut decoder: T::Decoder, mut names: Names, batches:
         // The receiver goes away only if it panics, and then there is nobody to tell.
         if rows.is_empty() || batches.send(Batch { names: new, rows }).is_err() {
             return trace.finish(&decoder);
-        }
-    }
-}
-
-fn receive(batches: &Receiver<Batch<Event>>, builder: &mut Builder, held: &mut Held) {
-    let mut renumber = Renumber::default();
-    for mut batch in batches {
-        renumber.receive(&mut batch, &mut builder.names);
-        batch.rows.iter().for_each(|event| builder.push(event));
-        if builder.written().len() > held.room() {
-            held.add(builder.take());
         }
     }
 }

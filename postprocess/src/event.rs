@@ -34,8 +34,8 @@ pub struct Event {
     pub rpc: u32,
     /// First argument; of a name, the number named.
     pub arg: u32,
-    /// Return value.
-    pub ret: u32,
+    /// Return value: its low 32 bits, of the original's formats the low 16, without a sign.
+    pub ret: i32,
     /// IPC or LLC codes: low four bits of the time before, high four of a folded call.
     pub ipc: u8,
     /// Index into the [`names::Names`] that travel with the events.
@@ -71,6 +71,15 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// Bits of a return value that the events have.
+    pub fn value_bits(&self) -> u8 {
+        if self.format >= 5 {
+            32
+        } else {
+            16
+        }
+    }
+
     /// Whether nothing was lost or damaged.
     pub fn is_whole(&self) -> bool {
         self.lost == 0 && self.quality.is_empty()

@@ -61,6 +61,11 @@ impl<W: Write, T: Row> Writer<W, T> {
         Ok(Writer { out, rows: Vec::with_capacity(FRAME + 128), before: 0, names: 0, count: 0, of: PhantomData })
     }
 
+    /// What is written to.
+    pub fn get(&self) -> &W {
+        &self.out
+    }
+
     /// Says what is known about the whole trace.
     ///
     /// # Errors
@@ -88,17 +93,18 @@ impl<W: Write, T: Row> Writer<W, T> {
         }
     }
 
-    /// Writes the last rows, what is known about the whole trace, and the end; and flushes.
+    /// Writes the last rows, what is known about the whole trace, and the end; and flushes. Answers what was written to.
     ///
     /// # Errors
     /// As [`Writer::new`].
-    pub fn finish(mut self, about: &T::About, names: &[impl AsRef<str>]) -> io::Result<()> {
+    pub fn finish(mut self, about: &T::About, names: &[impl AsRef<str>]) -> io::Result<W> {
         self.flush(names)?;
         self.about(about)?;
         let mut end = Vec::new();
         put(&mut end, self.count);
         self.frame(END, &end)?;
-        self.out.flush()
+        self.out.flush()?;
+        Ok(self.out)
     }
 
     fn flush(&mut self, names: &[impl AsRef<str>]) -> io::Result<()> {
@@ -186,6 +192,9 @@ impl<R: BufRead, T: Row> Reader<R, T> {
         let mut batch = Batch { names: Vec::new(), rows: Vec::new() };
         while batch.rows.is_empty() && !self.ended {
             self.frame(&mut batch)?;
+        }
+        if batch.rows.is_empty() && self.damage.is_empty() && !self.input.fill_buf()?.is_empty() {
+            self.damaged(self.at, "more follows the end of the frames; left out: one trace at a time");
         }
         Ok(Some(batch).filter(|b| !b.rows.is_empty()))
     }

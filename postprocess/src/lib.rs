@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! From a raw trace to a page: [`raw`] bytes become [`event`] lines, events become [`span`]s, spans become [`html`];
 //! between processes they travel as text, [`line`] by line, or as [`frame`]s, within one as [`batch`]es, and [`direct`]
-//! goes the whole way in one. Beside it, [`summary`] tells what a terminal can of the spans, [`verdict`] judges a raw trace, [`ctf`]
-//! describes the raw blocks to other tools, and [`manual`] the command lines of the tools to readers and shells.
+//! goes the whole way in one. Beside it, [`summary`] tells what a terminal can of the spans, [`why`] explains
+//! requests, [`verdict`] judges a raw
+//! trace, [`kind`] recognizes what an [`input`] is, [`ctf`] describes the raw blocks to other tools, and [`manual`] the
+//! command lines of the tools to readers and shells. [`progress`] is for whoever waits. [`standard`] knows whether there
+//! is a standard input and output.
 //!
 //! Invariants: no I/O on files below `src/bin`; no stage fails on content, what it repaired, skipped or lost stands in
 //! its report; raw counter values never appear after [`raw`].
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod raw;
 pub mod event;
@@ -18,6 +21,11 @@ pub mod batch;
 pub mod frame;
 pub mod direct;
 pub mod summary;
+pub mod why;
 pub mod verdict;
+pub mod kind;
+pub mod input;
+pub mod standard;
+pub mod progress;
 pub mod ctf;
 pub mod manual;

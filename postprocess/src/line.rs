@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Lines of text, one by one; none is copied that the input's buffer holds whole.
 
-use std::io::{self, BufRead, ErrorKind};
+use std::io::{self, BufRead, ErrorKind, Read};
+
+/// A number with what there are so many of: `1 gap`, `2 gaps`.
+pub fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
 
 /// The lines of an input.
 #[derive(Debug)]
@@ -11,33 +16,94 @@ pub struct Lines<R> {
     used: usize,
     /// A line that the buffer did not hold whole.
     cut: Vec<u8>,
+    /// Lines read.
+    number: u64,
 }
+
+/// Bytes of a line, at most: a whole trace may be one, but not what never ends.
+const LONGEST: u64 = 1 << 28;
 
 impl<R: BufRead> Lines<R> {
     /// The lines of `input`.
     pub fn new(input: R) -> Lines<R> {
-        Lines { input, used: 0, cut: Vec::new() }
+        Lines { input, used: 0, cut: Vec::new(), number: 0 }
     }
 
     /// The next line, without its end; `None` at the end of the input.
     ///
     /// # Errors
-    /// Whatever the input answers.
+    /// Whatever the input answers, or that the line is too long.
     #[inline]
     pub fn read(&mut self) -> io::Result<Option<&[u8]>> {
+        Ok(self.read_to_end()?.map(|(line, _)| line))
+    }
+
+    /// As [`Lines::read`], and whether the line has an end: the last, if it has none, may be cut.
+    ///
+    /// # Errors
+    /// As [`Lines::read`].
+    #[inline]
+    pub fn read_to_end(&mut self) -> io::Result<Option<(&[u8], bool)>> {
         self.input.consume(std::mem::take(&mut self.used));
+        self.number += 1;
         let end = match self.input.fill_buf() {
             Err(e) if e.kind() == ErrorKind::Interrupted => None,
             buffer => memchr::memchr(b'\n', buffer?),
         };
         if let Some(end) = end {
             self.used = end + 1;
-            return Ok(Some(&self.input.fill_buf()?[..end]));
+            return Ok(Some((&self.input.fill_buf()?[..end], true)));
         }
         self.cut.clear();
-        let read = self.input.read_until(b'\n', &mut self.cut)?;
+        let read = self.input.by_ref().take(LONGEST).read_until(b'\n', &mut self.cut)?;
+        if read as u64 == LONGEST && !self.cut.ends_with(b"\n") {
+            let fact = format!("line {}: longer than {} MiB", self.number, LONGEST >> 20);
+            return Err(io::Error::new(ErrorKind::InvalidData, fact));
+        }
         let line = self.cut.strip_suffix(b"\n").unwrap_or(&self.cut);
-        Ok(Some(line).filter(|_| read > 0))
+        Ok(Some((line, line.len() < read)).filter(|_| read > 0))
+    }
+
+    /// The number of the line last read, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// Lines that made no sense: how many, and which was the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unread {
+    count: u64,
+    first: u64,
+}
+
+/// Lines of which none made sense until it is said that there will be none.
+const HOPELESS: u64 = 1 << 16;
+
+impl Unread {
+    /// Gives up a text in which only lines that made no sense have come, so many that there is no end of them.
+    ///
+    /// # Errors
+    /// If there are so many.
+    pub fn hope(self, what: &str) -> io::Result<()> {
+        let fact = || io::Error::new(ErrorKind::InvalidData, format!("{HOPELESS} lines, and none is of {what}"));
+        (self.count < HOPELESS).then_some(()).ok_or_else(fact)
+    }
+
+    /// Counts the line of this number.
+    pub fn add(&mut self, line: u64) {
+        self.first = if self.count == 0 { line } else { self.first };
+        self.count += 1;
+    }
+
+    /// A sentence about the lines of `what`, if there are any.
+    pub fn sentence(self, what: &str) -> Option<String> {
+        let Unread { count: number, first } = self;
+        match number {
+            0 => None,
+            1 => Some(format!("line {first} of the {what} could not be read")),
+            _ => Some(format!("{number} lines of the {what} could not be read; the first is line {first}")),
+        }
     }
 }
 

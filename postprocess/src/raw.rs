@@ -25,10 +25,14 @@ pub mod dump;
 use std::collections::BTreeMap;
 
 use kutrace_format::abi::event::ENTRY_WORDS_MAX;
-use kutrace_format::file::{Header, Name, FLAG_WRAP, FLAG_WRAPPED};
+use kutrace_format::file::{
+    Header, Name, NameKind, CPU_OFFLINE, FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE, FLAG_WRAP, FLAG_WRAPPED,
+};
 
 use crate::event::names::Names;
 use crate::event::{date, BlockLine, Interval, Meta, CPUS_MAX};
+use crate::line::count;
+use crate::progress;
 use block::{Block, Expected};
 use clock::Clock;
 use counter::Counting;
@@ -36,7 +40,10 @@ use damage::{Damage, NotATrace};
 use decode::{Counts, Decoder};
 use stream::Stream;
 
-pub use trace::{decode, Trace};
+pub use trace::{decode, meta, Trace};
+
+/// Units of 10 ns by which a CPU may end its last block before the stop, because it took that long to stop all: 0.1 s.
+const SLACK: i64 = 10_000_000;
 
 /// A raw trace, checked and sorted by CPU, not decoded.
 #[derive(Debug)]
@@ -87,6 +94,7 @@ impl<'a> Raw<'a> {
     /// A decoder of all events; names are kept in `names`.
     pub fn decoder(&self, names: &mut Names) -> Decoder<'a> {
         let (start, wrapped) = (self.start(), self.header.flags & FLAG_WRAPPED != 0);
+        progress::begin(self.cpus.values().map(|blocks| blocks.len() as u64).sum());
         let present = self.cpus.iter().map(|(&cpu, blocks)| (cpu, blocks.clone()));
         let mut streams: BTreeMap<u32, Stream> =
             present.map(|(cpu, blocks)| (cpu, Stream::new(cpu, blocks, start, wrapped))).collect();
@@ -104,6 +112,27 @@ impl<'a> Raw<'a> {
     /// Each CPU with its blocks, in sequence.
     pub fn cpus(&self) -> impl Iterator<Item = (u32, &[Block<'a>])> {
         self.cpus.iter().map(|(&cpu, blocks)| (cpu, &blocks[..]))
+    }
+
+    /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
+    pub fn part(&self, cpu: u32, range: (i64, i64)) -> Raw<'a> {
+        let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let blocks = all[trace::within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
+        let header = Header { flags: self.header.flags | FLAG_WRAPPED, ..self.header };
+        Raw {
+            header,
+            damage: Vec::new(),
+            names: self.names.clone(),
+            cpus: BTreeMap::from([(cpu, blocks)]),
+            missing: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// Events lost, by the header or the blocks.
+    pub fn lost(&self) -> u64 {
+        let recorded: u64 = self.cpus.values().filter_map(|b| b.last()).map(|b| b.lost).fold(0, u64::saturating_add);
+        self.header.lost.max(recorded)
     }
 
     /// The original's flag byte: version 5, 0x40 if recorded in wrap mode and wrapped, 0x80 IPC, 0x20 LLC.
@@ -129,18 +158,36 @@ impl<'a> Raw<'a> {
 
     /// What is known about the whole trace once `decoder` has come to its end.
     pub fn finish(&self, decoder: &Decoder) -> Meta {
-        let recorded: u64 = self.cpus.values().filter_map(|b| b.last()).map(|b| b.lost).fold(0, u64::saturating_add);
-        let lost = self.header.lost.max(recorded);
+        let lost = self.lost();
         let found = self.damage.iter().chain(decoder.streams().iter().flat_map(|s| &s.damage));
         let mut quality: Vec<String> = found.map(Damage::to_string).collect();
         quality.extend(sentences(&decoder.counts));
+        quality.extend(self.notes());
         let end = self.end();
         let interval = |s: &Stream| {
             let (from, last) = (self.clock.units(s.from()), self.clock.units(s.at()));
             Interval { cpu: s.cpu, from, to: last.max(end) }
         };
-        let intervals = decoder.streams().iter().map(interval).collect();
+        let mut intervals: Vec<Interval> = decoder.streams().iter().map(interval).collect();
+        let from = intervals.iter().map(|i| i.from).min().unwrap_or_else(|| self.clock.units(self.start()));
+        let silent = self.offline().filter(|cpu| !intervals.iter().any(|i| i.cpu == *cpu)).collect::<Vec<_>>();
+        intervals.extend(silent.into_iter().map(|cpu| Interval { cpu, from, to: end }));
+        intervals.sort_by_key(|i| i.cpu);
         Meta { format: 5, base: date::utc(self.clock.base), flags: self.flags(), lost, quality, intervals }
+    }
+
+    /// CPUs that were offline when the recording began.
+    fn offline(&self) -> impl Iterator<Item = u32> + '_ {
+        let cpus = self.names.iter().filter(|name| name.kind == NameKind::Cpu as u16 && name.number < CPUS_MAX);
+        cpus.filter(|name| name.second & CPU_OFFLINE != 0).map(|name| name.number)
+    }
+
+    /// What the recorder noted of the whole trace.
+    pub fn notes(&self) -> Vec<String> {
+        match self.header_sound {
+            true => notes(self.header.flags, self.header.refused_names, self.header.refused_marks),
+            false => Vec::new(),
+        }
     }
 
     /// Counter when tracing started; if the header is damaged, when the first block did.
@@ -173,8 +220,11 @@ impl<'a> Raw<'a> {
                 }
             }
         }
-        for blocks in self.cpus.values_mut() {
+        for (&cpu, blocks) in &mut self.cpus {
             order(blocks, &mut self.damage);
+            if !rejected && short.iter().all(|s| s.0 != cpu) {
+                skipped(blocks, self.header.flags & FLAG_WRAPPED != 0, &mut self.damage);
+            }
             if let Some(last) = blocks.last_mut() {
                 let room = last.entries.len() + ENTRY_WORDS_MAX * 4 < self.counting.room();
                 last.lost_after |= rejected && !room;
@@ -182,6 +232,26 @@ impl<'a> Raw<'a> {
             }
         }
         self.missing = short.into_iter().map(|(cpu, _)| cpu).collect();
+        if blocks.is_empty() && counted == 0 {
+            self.damage.push(Damage::at(40, "the file has no blocks: nothing was recorded"));
+        }
+        self.ends_early();
+    }
+
+    /// The stop makes every CPU end its last block, after the moment that the header says. Where one ends well before
+    /// that, and did not run out of memory or go offline, what followed is missing.
+    fn ends_early(&mut self) {
+        let stop = self.clock.tsc_units(self.header.stop.tsc.into());
+        for (&cpu, blocks) in self.cpus.iter_mut().filter(|(_, b)| self.header_sound && b.iter().all(|b| !b.back)) {
+            let Some(last) = blocks.last_mut().filter(|b| b.end != 0 && !b.lost_after && !b.offline) else { continue };
+            let early = stop - self.clock.units(last.end);
+            if early > SLACK {
+                let fact =
+                    format!("the last block of cpu {cpu} ends {} us before the stop: others are missing", early / 100);
+                self.damage.push(Damage::of_block(last.index, last.offset, fact));
+                last.lost_after = true;
+            }
+        }
     }
 
     fn describe(&self, r: &block::Rejected) -> String {
@@ -195,6 +265,21 @@ impl<'a> Raw<'a> {
             _ => format!("{fact}; skipped"),
         }
     }
+}
+
+/// What the recorder notes of a whole trace, a sentence each: by the flags of the file's header, and by how many names
+/// and marks it refused.
+pub fn notes(flags: u32, refused_names: u64, refused_marks: u64) -> Vec<String> {
+    let noted = [
+        (FLAG_SLEEP, "the trace ended because the machine was about to sleep (suspend or hibernation)"),
+        (FLAG_UNSTABLE, "the kernel found that the TSC is not stable: times may be wrong"),
+        (FLAG_MUTE, "a CPU took no interrupt when it was to end its block: what it recorded later is missing"),
+    ];
+    let noted = noted.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, what)| what.to_string());
+    let refused = [(refused_names, "names"), (refused_marks, "marks")].into_iter().filter(|(n, _)| *n > 0);
+    let refused = refused
+        .map(|(n, what)| format!("{n} {what} of programs were refused: they came faster than the recorder takes them"));
+    noted.chain(refused).collect()
 }
 
 /// Puts a CPU's blocks in sequence; of two with the same number the first stays.
@@ -214,10 +299,28 @@ fn order(blocks: &mut Vec<Block>, damage: &mut Vec<Damage>) {
     });
 }
 
+/// Says where blocks of a CPU are missing: their numbers go on without a hole.
+fn skipped(blocks: &[Block], wrapped: bool, damage: &mut Vec<Damage>) {
+    let mut next = blocks.first().map_or(0, |b| if wrapped { b.sequence } else { 0 });
+    for block in blocks {
+        if let Some(missing @ 1..) = block.sequence.checked_sub(next) {
+            let blocks = count(missing, "block", "blocks");
+            let fact =
+                format!("before it {blocks} of cpu {} {} missing", block.cpu, if missing == 1 { "is" } else { "are" });
+            damage.push(Damage::of_block(block.index, block.offset, fact));
+        }
+        next = block.sequence.wrapping_add(1);
+    }
+}
+
 fn sentences(counts: &Counts) -> Vec<String> {
     let said = [
-        (counts.gaps, "gaps in which a CPU's events are missing"),
-        (counts.disagreements, "blocks name another thread than the events before them"),
+        (counts.gaps, "gap in which a CPU's events are missing", "gaps in which a CPU's events are missing"),
+        (
+            counts.disagreements,
+            "block names another thread than the events before it",
+            "blocks name another thread than the events before them",
+        ),
     ];
-    said.iter().filter(|s| s.0 > 0).map(|(n, what)| format!("{n} {what}")).collect()
+    said.into_iter().filter(|s| s.0 > 0).map(|(n, one, many)| count(n, one, many)).collect()
 }

@@ -2,8 +2,8 @@
 //! Spans: what each CPU did, from when to when; and the JSON that carries them to the page.
 //!
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
-//! calls and returns, [`begin`] what began before the recording, [`switch`] threads, [`point`] point events, [`wake`] arcs
-//! and waits, with the reasons of [`wait`], by the numbers of the [`machine`], and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
+//! calls and returns, [`begin`] what began before the recording, [`mode`] whether it is the program or the kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs
+//! and waits, with the reasons of [`wait`], and of who could run [`runnable`], CPUs that stood still [`stall`], by the numbers of the [`machine`], and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, [`profile`] adds up where time went; both
 //! average the codes of [`ipc`]. [`held`] coarsens what is too much for memory or page. [`sample`] calls program counters
@@ -14,12 +14,15 @@ pub mod cpu;
 pub mod stack;
 pub mod thread;
 pub mod begin;
+pub mod mode;
 pub mod nest;
 pub mod switch;
 pub mod point;
 pub mod wake;
 pub mod rpc;
 pub mod wait;
+pub mod runnable;
+pub mod stall;
 pub mod machine;
 pub mod idle;
 pub mod check;
@@ -34,9 +37,11 @@ pub mod runs;
 pub mod json;
 pub mod source;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::event::number::{class, is_execution, Class, IDLE_EXIT, LOST, USER, USER_FIRST};
+use crate::event::number::{class, is_execution, share, Class, Share};
 
 pub use build::{build, build_from};
 pub use check::check;
@@ -69,14 +74,40 @@ pub struct Span {
     pub rpc: i32,
     /// Event number; negative for arcs and annotations.
     pub event: i32,
-    /// First argument; of an arc, the CPU where it ends.
+    /// First argument; of an arc, the CPU where it ends. [`NONE`] if it is not known, and of what began before it was
+    /// recorded.
     pub arg: i64,
-    /// Return value, the low 16 bits; of an arc, the thread where it ends.
+    /// Return value, [`Meta::value_bits`] of it; of an arc, the thread where it ends. [`NONE`] of a call that has not
+    /// returned at the end of the span, or of which it is not known what it returned.
     pub ret: i64,
     /// IPC or LLC code, 0 to 15.
     pub ipc: u8,
     /// Index into [`Spans::names`].
     pub name: u32,
+}
+
+/// No value: of an argument that is not known, of a call that has not returned.
+pub const NONE: i64 = i64::MIN;
+
+/// A value as frames and pages store it: 0 for [`NONE`], and small if it is small.
+#[inline]
+pub const fn packed(value: i64) -> i64 {
+    match value {
+        NONE => 0,
+        0.. => value.wrapping_add(1),
+        _ => value,
+    }
+}
+
+/// The value that is [`packed`] so.
+#[inline]
+pub const fn unpacked(stored: i64) -> i64 {
+    match stored {
+        0 => NONE,
+        1.. => stored - 1,
+        NONE => i64::MAX,
+        _ => stored,
+    }
 }
 
 /// What the JSON says before its events.
@@ -96,12 +127,22 @@ pub struct Meta {
     pub flags: u32,
     /// Link rate for packet durations, Mb/s.
     pub mbit_sec: u32,
+    /// Bits of return values: 32, with their sign; else the original's 16, without.
+    #[serde(default)]
+    pub value_bits: u8,
+    /// Names of the errors that calls return on the machine traced, by their positive numbers; empty if not known.
+    #[serde(default)]
+    pub errors: BTreeMap<u32, String>,
     /// Tells traces apart in saved views.
     pub randomid: u32,
     /// Events the recorder counted as lost.
     pub lost: u64,
     /// What was damaged, cut or repaired, a sentence each; shown as a banner.
     pub quality: Vec<String>,
+    /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by name:
+    /// of all events, whatever spans there still are. Empty if not known.
+    #[serde(default)]
+    pub counts: BTreeMap<String, u64>,
     /// Views that the original's viewer saved.
     pub saved_views: Vec<SavedView>,
     /// Notes and views that were added to a page of ours, as its element `ku-added` has them; null for none.
@@ -132,7 +173,7 @@ pub struct Tally {
     pub runs: u64,
     /// Wakeups of a thread that was woken and had not run.
     pub repeated: u64,
-    /// Wakeups that had not led to a run at the end.
+    /// Wakeups that had not led to a run at the end, or to one of which the begin was not seen.
     pub pending: u64,
     /// Units of 10 ns in user code, over all CPUs.
     pub user: i64,
@@ -142,6 +183,12 @@ pub struct Tally {
     pub idle: i64,
     /// Units of which nothing is known.
     pub lost: i64,
+    /// Units offline.
+    pub offline: i64,
+    /// Units in which CPUs stood still.
+    pub stalled: i64,
+    /// How often they did.
+    pub stalls: u64,
 }
 
 /// A call, return or switch that was missing.
@@ -173,11 +220,16 @@ impl Tally {
     /// Adds up the time of all execution spans.
     fn count(&mut self, spans: &[Span]) {
         for span in spans.iter().filter(|s| is_execution(s.event)) {
-            let sum = match span.event as u32 {
-                LOST => &mut self.lost,
-                USER | IDLE_EXIT => &mut self.idle,
-                USER_FIRST.. => &mut self.user,
-                _ => &mut self.system,
+            let sum = match share(span.event) {
+                Share::User => &mut self.user,
+                Share::Kernel => &mut self.system,
+                Share::Idle => &mut self.idle,
+                Share::Lost => &mut self.lost,
+                Share::Offline => &mut self.offline,
+                Share::Stalled => {
+                    self.stalls += 1;
+                    &mut self.stalled
+                }
             };
             *sum = sum.saturating_add(span.dur);
         }

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Summary: what a terminal can tell of a trace before a browser opens it.
 //!
-//! [`share`] says how each CPU's time divides, [`work`] what took it, [`wait`] what threads waited for and who ran while
-//! they waited for a CPU, [`text`] puts it into tables. Times are units of 10 ns.
+//! [`share`] says how each CPU's time divides, [`work`] what took it, [`wait`] what threads waited for, [`latency`] how
+//! long they waited for a CPU and who ran meanwhile, [`text`] puts it into tables. Times are units of 10 ns.
+//!
+//! Invariant: everything is counted from all events and all spans, as they come, and no span is kept: memory is that of
+//! threads, names and distinct latencies, however long the trace is.
 
 pub mod share;
 pub mod work;
 pub mod wait;
+pub mod latency;
 pub mod text;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use crate::event::number::{is_execution, IDLE_EXIT, USER_FIRST};
-use crate::span::{Meta, Span, Spans};
+use foldhash::HashMap;
+
+use crate::event::number::{is_event, is_execution, is_thread, Class, Level};
+use crate::event::Event;
+use crate::span::{Meta, Span};
+use latency::{Latency, Waiting};
 use share::Share;
-use wait::{Latency, Wait};
-use work::{Program, Sum, Work};
+use wait::{Wait, Waits};
+use work::{Kernel, Program, Programs, Sum};
 
 /// What is said of a trace. Lists are ordered, what took most time first.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +32,8 @@ pub struct Summary {
     pub meta: Meta,
     /// First and last moment.
     pub extent: (i64, i64),
+    /// Events, as every tool counts them: [`is_event`].
+    pub events: u64,
     /// How each CPU's time divides, ordered by CPU.
     pub cpus: Vec<(i32, Share)>,
     /// Programs: all threads of one name.
@@ -36,59 +46,116 @@ pub struct Summary {
     pub faults: Vec<Sum>,
     /// Waits by reason.
     pub waits: Vec<Wait>,
-    /// How long threads that could run waited for a CPU.
-    pub latency: Latency,
+    /// From a wakeup to the run it led to.
+    pub woken: Latency,
+    /// From the loss of a CPU to the next run, where nobody had to wake the thread.
+    pub preempted: Latency,
+    /// Wakeups of threads that had not left their CPU yet.
+    pub running: u64,
 }
 
-/// Adds up `spans`, of which the worst `worst` waits for a CPU are told in full.
-pub fn summarize(spans: &Spans, worst: usize) -> Summary {
-    let executed = || spans.spans.iter().filter(|s| is_execution(s.event));
-    let threads = Threads::of(spans);
-    let Work { programs, calls, interrupts, faults } = work::add_up(spans, &threads);
-    Summary {
-        meta: spans.meta.clone(),
-        extent: (executed().map(|s| s.start).min().unwrap_or_default(), executed().map(end).max().unwrap_or_default()),
-        cpus: share::shares(&spans.spans),
-        programs,
-        calls,
-        interrupts,
-        faults,
-        waits: wait::waits(spans, &threads),
-        latency: wait::latency(spans, &threads, worst),
+/// Calls its last argument with each span of execution of a CPU within a range of time, and its name.
+pub type Look<'a> = dyn FnMut(i32, (i64, i64), &mut dyn FnMut(&Span, &str)) + 'a;
+
+/// Adds up events, and spans as [`crate::span::build::Builder::take`] gives them.
+#[derive(Debug)]
+pub struct Adder {
+    events: u64,
+    extent: Option<(i64, i64)>,
+    cpus: BTreeMap<i32, Share>,
+    kernel: Kernel,
+    programs: Programs,
+    waits: Waits,
+    waiting: Waiting,
+    /// The name of the user code of each thread; of several that a thread had, the last.
+    threads: HashMap<i32, u32>,
+}
+
+impl Adder {
+    /// Nothing yet; the longest `worst` waits for a CPU of each kind will be told in full.
+    pub fn new(worst: usize) -> Adder {
+        Adder {
+            events: 0,
+            extent: None,
+            cpus: BTreeMap::new(),
+            kernel: Kernel::default(),
+            programs: Programs::default(),
+            waits: Waits::default(),
+            waiting: Waiting::new(worst),
+            threads: HashMap::default(),
+        }
+    }
+
+    /// Takes an event of this class.
+    pub fn event(&mut self, class: Class, event: &Event) {
+        self.events += u64::from(is_event(event.event));
+        if let Class::Call(level) = class {
+            self.kernel.begin(level, event.name);
+        }
+    }
+
+    /// Takes a span.
+    pub fn span(&mut self, span: &Span) {
+        if !is_execution(span.event) || span.cpu < 0 {
+            self.waits.add(span);
+            self.waiting.add(span);
+            return;
+        }
+        let (first, last) = self.extent.unwrap_or((span.start, span.start));
+        self.extent = Some((first.min(span.start), last.max(end(span))));
+        self.cpus.entry(span.cpu).or_default().add(span);
+        self.kernel.add(span);
+        self.programs.add(span);
+        self.waiting.runs(span);
+        if is_thread(span.event) {
+            self.threads.insert(span.pid, span.name);
+        }
+    }
+
+    /// What is to be said, now that all was taken.
+    pub fn finish(mut self, meta: Meta, names: &[String], look: &mut Look) -> Summary {
+        self.kernel.finish();
+        self.waiting.finish();
+        let threads = Threads { numbers: self.threads, names };
+        Summary {
+            meta,
+            extent: self.extent.unwrap_or_default(),
+            events: self.events,
+            cpus: self.cpus.into_iter().collect(),
+            programs: self.programs.finish(&threads),
+            calls: self.kernel.sums(&[Level::Syscall, Level::Sched], names),
+            interrupts: self.kernel.sums(&[Level::Irq, Level::Softirq], names),
+            faults: self.kernel.sums(&[Level::Trap], names),
+            waits: self.waits.finish(&threads, names),
+            woken: self.waiting.woken.finish(&threads, look),
+            preempted: self.waiting.preempted.finish(&threads, look),
+            running: self.waiting.running,
+        }
     }
 }
 
-/// The names of threads, with their numbers: `bash.7`. Of several that a thread had, the last.
+/// The names of threads, with their numbers: `bash.7`.
 #[derive(Debug, Default)]
 pub struct Threads<'a> {
-    names: HashMap<i32, &'a str>,
+    numbers: HashMap<i32, u32>,
+    names: &'a [String],
 }
 
 impl<'a> Threads<'a> {
-    fn of(spans: &'a Spans) -> Threads<'a> {
-        let users = spans.spans.iter().filter(|s| is_user(s.event));
-        Threads { names: users.map(|s| (s.pid, name(spans, s))).collect() }
+    fn known(&self, pid: i32) -> Option<&'a str> {
+        self.names.get(*self.numbers.get(&pid)? as usize).map(String::as_str)
     }
 
     /// Name and number of a thread.
     pub fn name(&self, pid: i32) -> String {
-        self.names.get(&pid).map_or_else(|| format!("pid.{pid}"), |name| name.to_string())
+        self.known(pid).map_or_else(|| format!("pid.{pid}"), str::to_string)
     }
 
     /// The name without the number; `?` for a thread that has none.
     pub fn program(&self, pid: i32) -> &'a str {
-        let program = self.names.get(&pid).and_then(|name| name.rsplit_once('.')).map(|(program, _)| program);
+        let program = self.known(pid).and_then(|name| name.rsplit_once('.')).map(|(program, _)| program);
         program.filter(|program| !program.is_empty()).unwrap_or("?")
     }
-}
-
-/// Whether an event is user code of a thread.
-fn is_user(event: i32) -> bool {
-    (USER_FIRST..IDLE_EXIT).contains(&(event as u32))
-}
-
-fn name<'a>(spans: &'a Spans, span: &Span) -> &'a str {
-    spans.names.get(span.name as usize).map_or("", String::as_str)
 }
 
 fn end(span: &Span) -> i64 {

@@ -4,11 +4,13 @@
 use std::fmt;
 
 use crate::event::names::Names;
-use crate::event::number::{class, Class, Level, OPEN_CALL};
+use crate::event::number::{class, is_event, Class, Level};
 use crate::event::{Event, Meta};
+use crate::line::count;
 use crate::raw::{self, damage::NotATrace, original, Trace};
 use crate::span::build::Builder;
 use crate::span::check::Check;
+use crate::span::stall;
 use crate::span::Tally;
 
 /// Spans that are checked at a time.
@@ -83,19 +85,36 @@ fn judged<T: Trace>(trace: &T) -> Vec<Finding> {
     let (spans, tally) = builder.finish(meta.clone());
     spans.spans.iter().for_each(|span| check.span(span));
     let mut found = vec![info(extent(&contents, &meta)), info(contents.to_string()), info(shares(&tally))];
-    found.extend(meta.quality.iter().cloned().map(|text| Finding { verdict: Verdict::Fail, text }));
+    found.extend(stall::sentence(tally.stalls, tally.stalled).map(info));
+    let notes = trace.notes();
+    found.extend(meta.quality.iter().cloned().map(|text| {
+        let verdict = if notes.contains(&text) { Verdict::Incomplete } else { Verdict::Fail };
+        Finding { verdict, text }
+    }));
     // The original does not record every return.
     let of_repairs = if meta.format >= 5 { Verdict::Incomplete } else { Verdict::Pass };
     let first = tally.first.map_or_else(String::new, |first| first.text(&spans.names));
-    let repairs = format!("calls, returns or switches are missing and were supplied; the first: {first}");
+    let repair = |what| format!("{what} missing and supplied; the first: {first}");
+    let repairs = [repair("call, return or switch was"), repair("calls, returns or switches were")];
     let counted = [
-        (Verdict::Incomplete, meta.lost, "events were lost while recording"),
-        (of_repairs, tally.repairs, &*repairs),
-        (Verdict::Fail, tally.unknown, "events have a number or a CPU that cannot be"),
-        (Verdict::Fail, tally.late, "events are earlier than what came before them on their CPU"),
+        (Verdict::Incomplete, meta.lost, ["event was lost while recording", "events were lost while recording"]),
+        (of_repairs, tally.repairs, repairs.each_ref().map(String::as_str)),
+        (
+            Verdict::Fail,
+            tally.unknown,
+            ["event has a number or a CPU that cannot be", "events have a number or a CPU that cannot be"],
+        ),
+        (
+            Verdict::Fail,
+            tally.late,
+            [
+                "event is earlier than what came before it on its CPU",
+                "events are earlier than what came before them on their CPU",
+            ],
+        ),
     ];
     let counted = counted.into_iter().filter(|c| c.1 > 0);
-    found.extend(counted.map(|(verdict, n, what)| Finding { verdict, text: format!("{n} {what}") }));
+    found.extend(counted.map(|(verdict, n, [one, many])| Finding { verdict, text: count(n, one, many) }));
     let violations = check.finish(&meta.intervals, &tally).into_iter();
     found.extend(violations.map(|text| Finding { verdict: Verdict::Fail, text }));
     found
@@ -125,7 +144,7 @@ struct Contents {
 impl Contents {
     fn count(&mut self, event: &Event) {
         let class = class(event.event);
-        if class == Class::Name && event.event != OPEN_CALL {
+        if !is_event(event.event) {
             self.names += 1;
             return;
         }
@@ -143,22 +162,39 @@ impl Contents {
 
 impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Contents { calls, traps, irqs, switches, points, .. } = self;
-        write!(f, "{calls} system calls, {traps} faults, {irqs} interrupts, {switches} switches, {points} points")
+        let Contents { calls, traps, irqs, switches, points, .. } = *self;
+        let [calls, traps, irqs, switches, points] = [
+            (calls, "system call", "system calls"),
+            (traps, "fault", "faults"),
+            (irqs, "interrupt", "interrupts"),
+            (switches, "switch", "switches"),
+            (points, "point", "points"),
+        ]
+        .map(|(number, one, many)| count(number as u64, one, many));
+        write!(f, "{calls}, {traps}, {irqs}, {switches}, {points}")
     }
 }
 
 fn extent(contents: &Contents, meta: &Meta) -> String {
     let from = meta.intervals.iter().map(|i| i.from).min().unwrap_or_default();
     let to = meta.intervals.iter().map(|i| i.to).max().unwrap_or_default();
-    let (format, cpus, seconds) = (meta.format, meta.intervals.len(), (to - from) as f64 / 1e8);
-    format!("format {format}, {cpus} CPUs, {seconds:.6} s, {} events, {} names", contents.events, contents.names)
+    let (format, seconds) = (meta.format, (to - from) as f64 / 1e8);
+    let [cpus, events, names] = [
+        (meta.intervals.len(), "CPU", "CPUs"),
+        (contents.events, "event", "events"),
+        (contents.names, "name", "names"),
+    ]
+    .map(|(number, one, many)| count(number as u64, one, many));
+    format!("format {format}, {cpus}, {seconds:.6} s, {events}, {names}")
 }
 
 /// How the CPUs' time divides.
 fn shares(tally: &Tally) -> String {
-    let all = (tally.user + tally.system + tally.idle + tally.lost).max(1) as f64;
+    let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).max(1) as f64;
     let [user, system, idle, lost] =
         [tally.user, tally.system, tally.idle, tally.lost].map(|part| part as f64 * 100.0 / all);
-    format!("{user:.1}% user, {system:.1}% kernel, {idle:.1}% idle, {lost:.1}% lost; {} wakeups", tally.wakeups)
+    format!(
+        "{user:.1}% user, {system:.1}% kernel, {idle:.1}% idle, {lost:.1}% lost; {}",
+        count(tally.wakeups, "wakeup", "wakeups")
+    )
 }

@@ -5,15 +5,16 @@
 
 mod cli;
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail, Context};
 use clap::Parser;
+use postprocess::kind::Kind;
 use postprocess::verdict::{self, Verdict};
 
-use cli::Outcome;
+use cli::{Common, Outcome, Output};
 
 /// Says whether a raw KUtrace file is whole and sound
 ///
@@ -24,25 +25,31 @@ use cli::Outcome;
 struct Args {
     /// The raw file; standard input if absent
     file: Option<PathBuf>,
+    #[command(flatten)]
+    named: cli::Named,
     /// Print the verdict only
     #[arg(short, long)]
     quiet: bool,
+    /// Write to this new file, not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 const EXAMPLES: [&str; 2] = ["checktrace t.trace", "checktrace --quiet t.trace && kutrace_control html t.trace"];
 
 fn main() -> ExitCode {
-    cli::end("checktrace", run(&cli::parse(EXAMPLES)))
+    cli::run("checktrace", || run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut input = cli::open(args.file.as_ref())?;
-    let mut bytes = Vec::new();
-    input.read.read_to_end(&mut bytes).with_context(|| input.name.clone())?;
+    let mut input = cli::open(args.named.or(&args.file), Kind::Raw)?;
+    let bytes = input.raw()?;
+    let out = Common { output: args.output.clone(), quiet: args.quiet }.open()?;
+    let place = out.name();
     let found = verdict::judge(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
     let verdict = verdict::verdict(&found);
     let shown = if args.quiet { &[][..] } else { &found };
-    print(shown, verdict).context("stdout")?;
+    print(out, shown, verdict).context(place)?;
     match verdict {
         Verdict::Pass => Ok(Outcome::Whole),
         Verdict::Incomplete => Ok(Outcome::Damaged),
@@ -50,11 +57,10 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-fn print(found: &[verdict::Finding], verdict: Verdict) -> io::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+fn print(mut out: Output, found: &[verdict::Finding], verdict: Verdict) -> io::Result<()> {
     for finding in found {
         writeln!(out, "{finding}")?;
     }
     writeln!(out, "{verdict}")?;
-    out.flush()
+    out.finish().map(drop)
 }

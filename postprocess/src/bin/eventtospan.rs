@@ -5,7 +5,6 @@
 
 mod cli;
 
-use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,10 +12,12 @@ use anyhow::{bail, Context};
 use clap::Parser;
 use postprocess::event::names::Names;
 use postprocess::event::source::Source;
+use postprocess::kind::Kind;
+use postprocess::line::count;
 use postprocess::span::check::Check;
-use postprocess::span::{self, Span, Tally};
+use postprocess::span::{self, stall, Span, Tally};
 
-use cli::{spans, Outcome};
+use cli::{spans, Common, Outcome, Reader};
 
 /// Turns events, as lines of ours or the original's, sorted or not, or as frames, into spans on standard output
 #[derive(Parser)]
@@ -24,9 +25,11 @@ use cli::{spans, Outcome};
 struct Args {
     /// The events; standard input if absent
     file: Option<PathBuf>,
+    #[command(flatten)]
+    named: cli::Named,
     /// Title of the page
-    #[arg(long, default_value = "")]
-    title: String,
+    #[arg(long)]
+    title: Option<String>,
     /// Fail if the spans do not cover every CPU's time exactly
     #[arg(long)]
     check: bool,
@@ -40,60 +43,67 @@ const EXAMPLES: [&str; 2] = [
 ];
 
 fn main() -> ExitCode {
-    cli::end("eventtospan", run(cli::parse(EXAMPLES)))
+    cli::run("eventtospan", || run(cli::parse(EXAMPLES)))
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
-    let input = cli::open(args.file.as_ref())?;
-    let mut sink = spans::Sink::new(args.form).context("stdout")?;
+    let input = cli::open(args.named.or(&args.file), Kind::Events)?;
+    let place = input.name.clone();
+    let common = args.form.common.clone();
+    let mut sink = spans::Sink::new(&args.form)?;
     let (most, mut taken, mut check) = (sink.most(), 0, Check::default());
     let away = |spans: Vec<Span>, names: &Names| {
         taken += spans.len();
         spans.iter().filter(|_| args.check).for_each(|span| check.span(span));
         sink.take(spans, names.since(0))
     };
-    let source = Source::open(BufReader::with_capacity(1 << 16, input.read)).with_context(|| input.name.clone())?;
+    let source = Source::open(input.buffered()).with_context(|| place.clone())?;
     let (mut spans, tally, meta) = span::build_from(source, most, away).map_err(|e| match e.chain().len() {
-        1 => e.context(input.name.clone()),
+        1 => e.context(place.clone()),
         _ => e,
     })?;
-    let count = taken + spans.spans.len();
-    if count == 0 {
-        bail!("{}: no events", input.name);
+    let written = taken + spans.spans.len();
+    if written == 0 {
+        bail!("{place}: no events");
     }
-    spans.meta.title = args.title;
+    spans.meta.title = args.title.unwrap_or_default();
+    if tally.unknown > 0 {
+        let events = count(tally.unknown, "event has a number or a CPU", "events have a number or a CPU");
+        spans.meta.quality.push(format!("{events} that cannot be; left out"));
+    }
     if args.check {
         spans.spans.iter().for_each(|span| check.span(span));
         let violations = check.finish(&meta.intervals, &tally);
         for sentence in &violations {
-            cli::say(format_args!("eventtospan: {}: {sentence}", input.name));
+            cli::say(format_args!("eventtospan: {place}: {sentence}"));
         }
         if !violations.is_empty() {
-            bail!("{}: the spans are not sound", input.name);
+            bail!("{place}: the spans are not sound");
         }
     }
-    sink.finish(&spans).context("stdout")?;
-    say(count, &tally, &spans.names);
-    Ok(spans::outcome("eventtospan", &input.name, &spans.meta))
+    if sink.finish(&spans)? == Reader::Stayed {
+        tell(&common, written, &tally, &spans.names);
+    }
+    Ok(spans::outcome("eventtospan", &place, &spans.meta))
 }
 
-fn say(spans: usize, tally: &Tally, names: &[String]) {
-    let all = (tally.user + tally.system + tally.idle + tally.lost).max(1) as f64;
+fn tell(common: &Common, spans: usize, tally: &Tally, names: &[String]) {
+    let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).max(1) as f64;
     let percent = |part: i64| part as f64 * 100.0 / all;
     let (user, system, idle) = (percent(tally.user), percent(tally.system), percent(tally.idle));
     let lost = percent(tally.lost);
-    cli::say(format_args!(
-        "eventtospan: {spans} spans, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost"
-    ));
-    cli::say(format_args!(
-        "eventtospan: {} repairs, {} late, {} unknown events",
-        tally.repairs, tally.late, tally.unknown
-    ));
-    if let Some(first) = tally.first {
-        cli::say(format_args!("eventtospan: the first repair: {}", first.text(names)));
+    let spans = count(spans as u64, "span", "spans");
+    common.tell(format_args!("{spans}, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost"));
+    if let Some(stalls) = stall::sentence(tally.stalls, tally.stalled) {
+        common.tell(format_args!("{stalls}"));
     }
-    let Tally { wakeups, runs, repeated, pending, .. } = tally;
-    cli::say(format_args!(
-        "eventtospan: {wakeups} wakeups: {runs} led to a run, {repeated} repeated, {pending} pending at the end"
-    ));
+    let [repairs, unknown] = [(tally.repairs, "repair", "repairs"), (tally.unknown, "unknown event", "unknown events")]
+        .map(|(number, one, many)| count(number, one, many));
+    common.tell(format_args!("{repairs}, {} late, {unknown}", tally.late));
+    if let Some(first) = tally.first {
+        common.tell(format_args!("the first repair: {}", first.text(names)));
+    }
+    let Tally { wakeups, runs, repeated, pending, .. } = *tally;
+    let wakeups = count(wakeups, "wakeup", "wakeups");
+    common.tell(format_args!("{wakeups}: {runs} led to a run, {repeated} repeated, {pending} pending at the end"));
 }

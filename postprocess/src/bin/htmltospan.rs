@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use postprocess::html;
+use postprocess::kind::Kind;
 
 use cli::{spans, Outcome};
 
@@ -22,20 +23,22 @@ struct Args {
     /// The page; standard input if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
+    named: cli::Named,
+    #[command(flatten)]
     form: spans::Form,
 }
 
 const EXAMPLES: [&str; 2] = ["htmltospan t.html > t.json", "htmltospan t.html | spantoprof | spantohtml > prof.html"];
 
 fn main() -> ExitCode {
-    cli::end("htmltospan", run(&cli::parse(EXAMPLES)))
+    cli::run("htmltospan", || run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut input = cli::open(args.file.as_ref())?;
-    let mut page = Vec::new();
-    input.read.read_to_end(&mut page).with_context(|| input.name.clone())?;
-    let spans = html::lift(&String::from_utf8_lossy(&page)).with_context(|| input.name.clone())?;
-    spans::write(&spans, args.form)?;
-    Ok(spans::outcome("htmltospan", &input.name, &spans.meta))
+    let input = cli::open(args.named.or(&args.file), Kind::Page)?;
+    let (place, mut page) = (input.name.clone(), Vec::new());
+    input.buffered().read_to_end(&mut page).with_context(|| place.clone())?;
+    let spans = html::lift(&String::from_utf8_lossy(&page)).with_context(|| place.clone())?;
+    spans::write(&spans, &args.form)?;
+    Ok(spans::outcome("htmltospan", &place, &spans.meta))
 }

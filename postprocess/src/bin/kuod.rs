@@ -5,15 +5,16 @@
 
 mod cli;
 
-use std::io::{self, BufWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, Context};
 use clap::Parser;
-use postprocess::raw::dump::dump;
+use postprocess::kind::Kind;
+use postprocess::raw::damage::NotATrace;
+use postprocess::raw::{self, dump::dump};
 
-use cli::Outcome;
+use cli::{Common, Outcome};
 
 /// Shows the words of a raw KUtrace file, damaged or not, ours or the original's
 ///
@@ -24,20 +25,24 @@ use cli::Outcome;
 struct Args {
     /// The raw file; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    named: cli::Named,
+    #[command(flatten)]
+    common: Common,
 }
 
 const EXAMPLES: [&str; 2] = ["kuod t.trace | less", "kutrace_control stop - | kuod | head"];
 
 fn main() -> ExitCode {
-    cli::end("kuod", run(&cli::parse(EXAMPLES)))
+    cli::run("kuod", || run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut input = cli::open(args.file.as_ref())?;
-    let mut bytes = Vec::new();
-    input.read.read_to_end(&mut bytes).with_context(|| input.name.clone())?;
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let written = dump(&bytes, &mut out).map_err(|e| anyhow!("{}: {e}", input.name))?;
-    written.and_then(|()| out.flush()).context("stdout")?;
-    Ok(Outcome::Whole)
+    let mut input = cli::open(args.named.or(&args.file), Kind::Raw)?;
+    let bytes = input.raw()?;
+    let (mut out, whole) = (args.common.open()?, raw::meta(&bytes).map(|meta| meta.is_whole()));
+    let (place, refused) = (out.name(), |e: NotATrace| anyhow!("{}: {e}", input.name));
+    let written = dump(&bytes, &mut out).map_err(refused)?;
+    written.and_then(|()| out.finish()).context(place)?;
+    Ok(if whole.map_err(refused)? { Outcome::Whole } else { Outcome::Damaged })
 }

@@ -6,14 +6,18 @@
 mod cli;
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{anyhow, ensure, Context};
 use clap::Parser;
 use kutrace_format::abi::block::BYTES;
-use postprocess::{ctf, raw};
+use postprocess::ctf;
+use postprocess::kind::Kind;
+use postprocess::line::count;
+use postprocess::raw::block::Block;
+use postprocess::raw::{self, Raw};
 
 use cli::Outcome;
 
@@ -21,41 +25,84 @@ use cli::Outcome;
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The raw file; `-` is standard input
-    file: PathBuf,
-    /// The folder, which is made
-    dir: PathBuf,
+    /// The raw file, `-` or nothing for standard input; and the folder, which is made
+    #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "DIR"])]
+    paths: Vec<PathBuf>,
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Replace a folder that was made by this tool before
+    #[arg(short, long)]
+    force: bool,
 }
 
-const EXAMPLES: [&str; 2] = ["rawtoctf t.trace t.ctf; babeltrace2 t.ctf", "kutrace_control stop - | rawtoctf - t.ctf"];
+const EXAMPLES: [&str; 2] = ["rawtoctf t.trace t.ctf; babeltrace2 t.ctf", "kutrace_control stop - | rawtoctf t.ctf"];
 
 fn main() -> ExitCode {
-    cli::end("rawtoctf", run(&cli::parse(EXAMPLES)))
+    let args: Args = cli::parse(EXAMPLES);
+    if args.input.is_some() && args.paths.len() > 1 {
+        cli::usage::<Args>("--input names the file, so only the folder follows");
+    }
+    cli::run("rawtoctf", || run(&args))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut input = cli::open(Some(&args.file))?;
-    let mut bytes = Vec::new();
-    input.read.read_to_end(&mut bytes).with_context(|| input.name.clone())?;
+    let (dir, file) = args.paths.split_last().context("no folder")?;
+    let mut input = cli::open(args.input.as_ref().or(file.first()), Kind::Raw)?;
+    let bytes = input.raw()?;
     let raw = raw::parse(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
-    let place = args.dir.display();
     ensure!(raw.cpus().next().is_some(), "{}: no block can be used", input.name);
-    fs::create_dir(&args.dir).with_context(|| format!("{place}"))?;
-    let mut open = 0;
-    for (cpu, blocks) in raw.cpus() {
-        let ended = blocks.iter().filter(|block| block.end != 0);
-        open += blocks.len() - ended.clone().count();
-        write(&args.dir.join(format!("cpu_{cpu}")), ended.map(|block| &bytes[block.offset..][..BYTES]))?;
+    if args.force {
+        remove(dir)?;
     }
-    write(&args.dir.join("metadata"), [ctf::metadata(&raw).as_bytes()].into_iter())?;
+    fs::create_dir(dir).with_context(|| dir.display().to_string())?;
+    let open = blocks(&raw, &bytes, dir).inspect_err(|_| {
+        // What is there is no trace, and would be in the way of the next.
+        let _ = fs::remove_dir_all(dir);
+    })?;
     for damage in &raw.damage {
         cli::say(format_args!("rawtoctf: {}: {damage}", input.name));
     }
     if open > 0 {
-        cli::say(format_args!("rawtoctf: {}: {open} blocks without an end left out", input.name));
+        cli::say(format_args!(
+            "rawtoctf: {}: {} left out",
+            input.name,
+            count(open, "block without an end", "blocks without an end")
+        ));
     }
-    let whole = raw.damage.is_empty() && open == 0 && raw.header.lost == 0;
+    if raw.lost() > 0 {
+        let lost = count(raw.lost(), "event was", "events were");
+        cli::say(format_args!("rawtoctf: {}: {lost} lost while recording", input.name));
+    }
+    let whole = raw.damage.is_empty() && open == 0 && raw.lost() == 0;
     Ok(if whole { Outcome::Whole } else { Outcome::Damaged })
+}
+
+/// Writes all files of the folder; answers how many blocks without an end were left out.
+fn blocks(raw: &Raw, bytes: &[u8], dir: &Path) -> anyhow::Result<u64> {
+    let mut open = 0;
+    // A stream's packets are in the order of their times: where the counter stepped back, another begins.
+    for (cpu, blocks) in raw.cpus() {
+        let ended = blocks.iter().filter(|block| block.end != 0);
+        open += blocks.len() - ended.clone().count();
+        let ended: Vec<Block> = ended.copied().collect();
+        for (n, run) in ended.chunk_by(|_, next| !next.back).enumerate() {
+            let name = if n == 0 { format!("cpu_{cpu}") } else { format!("cpu_{cpu}_{n}") };
+            write(&dir.join(name), run.iter().map(|block| &bytes[block.offset..][..BYTES]))?;
+        }
+    }
+    write(&dir.join("metadata"), [ctf::metadata(raw).as_bytes()].into_iter())?;
+    Ok(open as u64)
+}
+
+/// Removes a folder of ours; one that has anything else in it stays.
+fn remove(dir: &Path) -> anyhow::Result<()> {
+    let context = || dir.display().to_string();
+    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
+    let names: Vec<_> = entries.map(|e| e.map(|e| e.file_name())).collect::<io::Result<_>>().with_context(context)?;
+    let ours = |name: &std::ffi::OsString| name == "metadata" || name.to_string_lossy().starts_with("cpu_");
+    ensure!(names.iter().all(ours), "{}: holds more than this tool writes; not replaced", dir.display());
+    fs::remove_dir_all(dir).with_context(context)
 }
 
 fn write<'a>(path: &Path, parts: impl Iterator<Item = &'a [u8]>) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@
 
 mod cli;
 
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,13 +13,14 @@ use anyhow::{anyhow, Context};
 use clap::Parser;
 use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
-use postprocess::event::Meta;
 use postprocess::frame;
+use postprocess::kind::Kind;
+use postprocess::line::count;
 use postprocess::raw::damage::NotATrace;
 use postprocess::raw::decode::Counts;
 use postprocess::raw::{self, original, Trace};
 
-use cli::Outcome;
+use cli::{Common, Outcome, Output, Reader};
 
 /// Turns a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
 #[derive(Parser)]
@@ -27,9 +28,13 @@ use cli::Outcome;
 struct Args {
     /// The raw file; standard input if absent
     file: Option<PathBuf>,
+    #[command(flatten)]
+    named: cli::Named,
     /// Write frames, which eventtospan reads faster, in place of text
     #[arg(long)]
     binary: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// Sentences about damage shown before the rest is only counted.
@@ -39,13 +44,12 @@ const EXAMPLES: [&str; 2] =
     ["rawtoevent t.trace | grep -w futex | head", "rawtoevent t.trace | eventtospan | spantohtml > t.html"];
 
 fn main() -> ExitCode {
-    cli::end("rawtoevent", run(&cli::parse(EXAMPLES)))
+    cli::run("rawtoevent", || run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut input = cli::open(args.file.as_ref())?;
-    let mut bytes = Vec::new();
-    input.read.read_to_end(&mut bytes).with_context(|| input.name.clone())?;
+    let mut input = cli::open(args.named.or(&args.file), Kind::Raw)?;
+    let bytes = input.raw()?;
     let refused = |e: NotATrace| anyhow!("{}: {e}", input.name);
     match raw::parse(&bytes) {
         Err(NotATrace::Original) => write(&original::parse(&bytes).map_err(refused)?, &input.name, args),
@@ -57,9 +61,11 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn write<T: Trace>(trace: &T, input: &str, args: &Args) -> anyhow::Result<Outcome> {
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
-    let written =
-        if args.binary { frames(trace, &mut decoder, &mut names) } else { text(trace, &mut decoder, &mut names) };
-    let meta = written.context("stdout")?;
+    let out = args.common.open()?;
+    let place = out.name();
+    let write = if args.binary { frames } else { text };
+    let reader = write(trace, &mut decoder, &mut names, out).context(place)?;
+    let meta = trace.finish(&decoder);
     for sentence in meta.quality.iter().take(SHOWN) {
         cli::say(format_args!("rawtoevent: {input}: {sentence}"));
     }
@@ -68,34 +74,39 @@ fn write<T: Trace>(trace: &T, input: &str, args: &Args) -> anyhow::Result<Outcom
     }
     let Counts { events, unknown_returns: unknown, .. } = T::counts(&decoder);
     let (cpus, lost) = (meta.intervals.len(), meta.lost);
-    cli::say(format_args!(
-        "rawtoevent: {events} events on {cpus} CPUs, {lost} lost, {unknown} returns from unknown system calls"
-    ));
+    if reader == Reader::Stayed {
+        let (events, cpus) = (count(events, "event", "events"), count(cpus as u64, "CPU", "CPUs"));
+        let unknown = count(unknown, "return from an unknown system call", "returns from unknown system calls");
+        args.common.tell(format_args!("{events} on {cpus}, {lost} lost, {unknown}"));
+    }
     Ok(if meta.is_whole() { Outcome::Whole } else { Outcome::Damaged })
 }
 
-/// Writes lines of text, and answers what is known at the end.
-fn text<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names) -> io::Result<Meta> {
-    let mut out = Writer::new(io::stdout().lock());
+/// Writes lines of text.
+fn text<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names, mut to: Output) -> io::Result<Reader> {
+    let mut out = Writer::new(&mut to);
     let head = trace.head();
     out.head(head.format, head.flags, head.base, &head.blocks)?;
     out.cpus(&trace.finish(decoder).intervals)?;
     while let Some(event) = T::next(decoder, names) {
         out.event(&event, names)?;
+        if out.get().is_gone() {
+            return Ok(Reader::Gone);
+        }
     }
-    let meta = trace.finish(decoder);
-    out.finish(&meta)?;
-    Ok(meta)
+    out.finish(&trace.finish(decoder))?;
+    to.finish()
 }
 
-/// Writes frames, and answers what is known at the end.
-fn frames<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names) -> io::Result<Meta> {
-    let mut out = frame::Writer::new(io::stdout().lock())?;
+/// Writes frames.
+fn frames<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names, to: Output) -> io::Result<Reader> {
+    let mut out = frame::Writer::new(to)?;
     out.about(&trace.finish(decoder))?;
     while let Some(event) = T::next(decoder, names) {
         out.row(&event, names.since(0))?;
+        if out.get().is_gone() {
+            return Ok(Reader::Gone);
+        }
     }
-    let meta = trace.finish(decoder);
-    out.finish(&meta, names.since(0))?;
-    Ok(meta)
+    out.finish(&trace.finish(decoder), names.since(0))?.finish()
 }

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use postprocess::event::number::PC_SAMPLE;
+use postprocess::line;
 use postprocess::span::sample::{self, kernel::Symbols};
 
 use cli::{spans, Outcome};
@@ -24,6 +25,8 @@ struct Args {
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
+    named: cli::Named,
+    #[command(flatten)]
     form: spans::Form,
 }
 
@@ -33,16 +36,17 @@ const EXAMPLES: [&str; 2] = [
 ];
 
 fn main() -> ExitCode {
-    cli::end("samptoname_k", run(&cli::parse(EXAMPLES)))
+    cli::run("samptoname_k", || run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
     let place = args.kallsyms.display().to_string();
     let text = std::fs::read(&args.kallsyms).with_context(|| place.clone())?;
     let symbols = Symbols::parse(&String::from_utf8_lossy(&text)).context(place)?;
-    let (mut spans, place) = spans::read(args.file.as_ref())?;
+    let (mut spans, place) = spans::read(args.named.or(&args.file))?;
     let count = sample::name(&mut spans, PC_SAMPLE + 1, |_, pc| symbols.find(pc).map(str::to_string));
-    spans::write(&spans, args.form)?;
-    cli::say(format_args!("samptoname_k: {} samples named, {} not known", count.named, count.unknown));
+    spans::write(&spans, &args.form)?;
+    let named = line::count(count.named, "sample", "samples");
+    args.form.common.tell(format_args!("{named} named, {} not known", count.unknown));
     Ok(spans::outcome("samptoname_k", &place, &spans.meta))
 }

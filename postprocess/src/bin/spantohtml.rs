@@ -5,7 +5,7 @@
 
 mod cli;
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use clap::Parser;
 use postprocess::html::{self, Error};
 use postprocess::span::held::Held;
 
-use cli::{spans, Outcome};
+use cli::{spans, Common, Outcome};
 
 /// Make a timeline page from spans.
 ///
@@ -24,9 +24,13 @@ use cli::{spans, Outcome};
 struct Options {
     /// Spans as JSON or frames; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    named: cli::Named,
     /// Title of the page, instead of the trace's own
     #[arg(long)]
     title: Option<String>,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// Bytes of memory for spans, at most.
@@ -37,23 +41,26 @@ const EXAMPLES: [&str; 2] =
 
 fn main() -> ExitCode {
     let options: Options = cli::parse(EXAMPLES);
-    if io::stdout().is_terminal() {
+    if options.common.output.is_none() && io::stdout().is_terminal() {
         cli::say(format_args!("spantohtml: standard output: a terminal cannot show a page"));
         cli::say(format_args!("hint: spantohtml t.json > t.html"));
         return ExitCode::from(2);
     }
-    cli::end("spantohtml", run(options))
+    cli::run("spantohtml", || run(options))
 }
 
 fn run(options: Options) -> anyhow::Result<Outcome> {
-    let (mut spans, place) = spans::read_into(options.file.as_ref(), Held::within(MEMORY))?;
+    let (mut spans, place) = spans::read_into(options.named.or(&options.file), Held::within(MEMORY))?;
     if let Some(title) = options.title {
         spans.meta.title = title;
     }
-    let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
-    html::render(&spans, &mut out).and_then(|()| out.flush().map_err(Error::Write)).map_err(|e| match e {
-        Error::Write(e) => anyhow::Error::from(e).context("stdout"),
-        Error::TooMany(_) => anyhow::Error::from(e).context(place.clone()),
-    })?;
+    let mut out = options.common.open()?;
+    let to = out.name();
+    html::render(&spans, &mut out).and_then(|()| out.finish().map(drop).map_err(Error::Write)).map_err(
+        |e| match e {
+            Error::Write(e) => anyhow::Error::from(e).context(to),
+            Error::TooMany(_) => anyhow::Error::from(e).context(place.clone()),
+        },
+    )?;
     Ok(spans::outcome("spantohtml", &place, &spans.meta))
 }

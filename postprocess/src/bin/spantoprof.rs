@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use postprocess::span::profile::{profile, Rows};
+use postprocess::span::profile::{Adder, Rows};
 
 use cli::{spans, Outcome};
 
@@ -29,6 +29,8 @@ struct Args {
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
+    named: cli::Named,
+    #[command(flatten)]
     form: spans::Form,
 }
 
@@ -36,17 +38,16 @@ const EXAMPLES: [&str; 2] =
     ["spantoprof t.json | spantohtml > prof.html", "spantoprof --group t.json | spantohtml > groups.html"];
 
 fn main() -> ExitCode {
-    cli::end("spantoprof", run(&cli::parse(EXAMPLES)))
+    cli::run("spantoprof", || run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (mut spans, place) = spans::read(args.file.as_ref())?;
     let rows = match (args.group, args.all) {
         (false, _) => Rows::Each,
         (true, false) => Rows::Groups(2),
         (true, true) => Rows::Groups(1),
     };
-    profile(&mut spans, rows);
-    spans::write(&spans, args.form)?;
+    let (spans, place) = spans::read_into(args.named.or(&args.file), Adder::new(rows))?;
+    spans::write(&spans, &args.form)?;
     Ok(spans::outcome("spantoprof", &place, &spans.meta))
 }

@@ -27,6 +27,8 @@ struct Args {
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
     #[command(flatten)]
+    named: cli::Named,
+    #[command(flatten)]
     form: spans::Form,
 }
 
@@ -34,14 +36,14 @@ const EXAMPLES: [&str; 2] =
     ["spantospan 100 t.json | spantohtml > coarse.html", "rawtoevent t.trace | eventtospan | spantospan 1000 > t.json"];
 
 fn main() -> ExitCode {
-    cli::end("spantospan", run(&cli::parse(EXAMPLES)))
+    cli::run("spantospan", || run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (mut spans, place) = spans::read(args.file.as_ref())?;
+    let (mut spans, place) = spans::read(args.named.or(&args.file))?;
     if let Some(step) = NonZeroU32::new(args.granularity_usec * 100) {
         coarsen::coarsen(&mut spans, step);
     }
-    spans::write(&spans, args.form)?;
+    spans::write(&spans, &args.form)?;
     Ok(spans::outcome("spantospan", &place, &spans.meta))
 }

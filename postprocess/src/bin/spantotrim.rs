@@ -23,8 +23,10 @@ use cli::{spans, Outcome};
 #[command(version, allow_negative_numbers = true)]
 struct Args {
     /// Start in seconds; or the text of a mark, for the time from it to the mark `/TEXT`
-    start: String,
+    #[arg(value_parser = start)]
+    start: Start,
     /// Stop in seconds; the end of the trace if absent
+    #[arg(value_parser = seconds)]
     stop: Option<f64>,
     /// The spans as JSON; standard input if absent or `-`
     #[arg(short, long)]
@@ -33,11 +35,36 @@ struct Args {
     form: spans::Form,
 }
 
+/// Where to start.
+#[derive(Clone, Debug)]
+enum Start {
+    Seconds(f64),
+    Mark(String),
+}
+
+fn start(text: &str) -> Result<Start, String> {
+    match text.parse::<f64>() {
+        Ok(_) => seconds(text).map(Start::Seconds),
+        Err(_) => Ok(Start::Mark(text.to_string())),
+    }
+}
+
+/// Seconds that a trace can have: no infinity, and no number that is none.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|e: std::num::ParseFloatError| e.to_string())?;
+    Some(seconds).filter(|s| s.abs() < 1e9).ok_or_else(|| "not a time in seconds".to_string())
+}
+
 const EXAMPLES: [&str; 2] =
     ["spantotrim 39.2 43.9 < t.json > part.json", "spantotrim slow -i t.json | spantohtml > slow.html"];
 
 fn main() -> ExitCode {
-    cli::end("spantotrim", run(&cli::parse(EXAMPLES)))
+    let args: Args = cli::parse(EXAMPLES);
+    match (&args.start, args.stop) {
+        (Start::Seconds(start), Some(stop)) if stop <= *start => cli::usage::<Args>("the stop is not after the start"),
+        (Start::Mark(mark), Some(_)) => cli::usage::<Args>(format_args!("a stop goes with a time, and {mark} is none")),
+        _ => cli::run("spantotrim", || run(&args)),
+    }
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -48,22 +75,15 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     if spans.spans.is_empty() {
         bail!("{place}: no spans there, the trace goes from {:.8} to {:.8}", before.0, before.1);
     }
-    spans::write(&spans, args.form)?;
+    spans::write(&spans, &args.form)?;
     Ok(spans::outcome("spantotrim", &place, &spans.meta))
 }
 
 fn range(args: &Args, spans: &Spans) -> anyhow::Result<Range> {
-    let Ok(start) = args.start.parse() else {
-        if args.stop.is_some() {
-            bail!("a stop goes with a time, and {} is none", args.start);
-        }
-        return trim::labelled(spans, &args.start).with_context(|| format!("no mark {}", args.start));
-    };
-    let range = Range { from: json::units(start), to: args.stop.map_or(i64::MAX, json::units) };
-    if range.from >= range.to {
-        bail!("the stop is not after the start");
+    match &args.start {
+        Start::Mark(mark) => trim::labelled(spans, mark).with_context(|| format!("no mark {mark}")),
+        Start::Seconds(start) => Ok(Range { from: json::units(*start), to: args.stop.map_or(i64::MAX, json::units) }),
     }
-    Ok(range)
 }
 
 /// Start and end of all spans in seconds.

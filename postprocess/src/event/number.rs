@@ -6,9 +6,12 @@
 //!                                          600        700       7ff           a00 e00              bff fff   returns
 //! ```
 //!
-//! Ours: 0x220 is the end of a thread, 0x107 says that a thread is inside a system call whose start is not in the trace, 0xbfe is the return from
-//! one whose number is not known, 0x30000 is time of which nothing was recorded. The bit 0x200 tells a return from
-//! its call. The middle digit of a name's number is its length in the original's files; here it is always 0.
+//! Ours: 0x220 to 0x22b are the end of a thread, quotas of control groups, reasons to wait and work on the way out to user
+//! mode, 0x107 says that a thread is inside a system call whose start is not in the trace, 0x108 which control group it
+//! is in, 0x109 that it is one of the kernel, 0x10a what is
+//! special about a CPU, 0xbfe is the return from a call whose number is not known, 0x9fd is work on
+//! the way out in spans, 0x30000 is time of which nothing was recorded. The bit 0x200 tells a return from its call. The
+//! middle digit of a name's number is its length in the original's files; here it is always 0.
 
 /// Name of a thread: the argument is its pid.
 pub const PID_NAME: u32 = 0x002;
@@ -18,6 +21,8 @@ pub const METHOD_NAME: u32 = 0x003;
 pub const IRQ_NAME: u32 = 0x005;
 /// Name of a lock.
 pub const LOCK_NAME: u32 = 0x007;
+/// Name of an error that calls return, by its positive number.
+pub const ERRNO_NAME: u32 = 0x00e;
 /// Name of a system call.
 pub const SYSCALL_NAME: u32 = 0x008;
 /// Release and version of the kernel.
@@ -32,6 +37,18 @@ pub const QUEUE_NAME: u32 = 0x105;
 pub const RESOURCE_NAME: u32 = 0x106;
 /// Ours: the thread in the argument is inside the system call that the name gives, as `number/name`.
 pub const OPEN_CALL: u32 = 0x107;
+/// Ours: the thread in the argument belongs to the control group whose id the name gives; a thread of which nothing is
+/// said is in the root group.
+pub const GROUP: u32 = 0x108;
+/// Ours: the thread in the argument is a thread of the kernel, or if the name is `program`, the next with its number is none.
+pub const KERNEL_THREAD: u32 = 0x109;
+/// Ours: the CPU in the argument was offline when the recording began, or may go without ticks while it runs a thread: the
+/// name is [`CPU_OFFLINE`] or [`CPU_TICKLESS`].
+pub const CPU: u32 = 0x10a;
+/// Name of a CPU that was offline.
+pub const CPU_OFFLINE: &str = "offline";
+/// Name of a CPU that may go without ticks.
+pub const CPU_TICKLESS: &str = "tickless";
 
 /// The CPU switches to the thread in the argument. Duration 1: a statement of who runs, not a switch.
 pub const SWITCH: u32 = 0x200;
@@ -47,7 +64,7 @@ pub const RPC_RECEIVED: u32 = 0x204;
 pub const RPC_SENT: u32 = 0x205;
 /// The thread in the argument is made runnable.
 pub const RUNNABLE: u32 = 0x206;
-/// An interrupt is sent to the CPU in the argument.
+/// An interrupt is sent to the CPU in the argument; the return value is its vector, 0 if unknown.
 pub const IPI: u32 = 0x207;
 /// Idle enters a low-power state.
 pub const MWAIT: u32 = 0x208;
@@ -87,10 +104,26 @@ pub const MONITOR_STORE: u32 = 0x21e;
 pub const MONITOR_EXIT: u32 = 0x21f;
 /// Ours: the thread ends, with the exit code in the argument.
 pub const EXIT: u32 = 0x220;
+/// Ours: a CPU's share of a control group is throttled; the argument is the group's id, the return value the CPU.
+pub const THROTTLE: u32 = 0x223;
+/// Ours: and may run again.
+pub const UNTHROTTLE: u32 = 0x224;
+/// Ours: the thread is about to wait, for the reason in the argument; the name says it.
+pub const WAIT: u32 = 0x225;
+/// Ours: this CPU is about to go offline.
+pub const GOES_OFFLINE: u32 = 0x227;
+/// Ours: and is online again.
+pub const COMES_ONLINE: u32 = 0x228;
+/// Ours: work on the way out to user mode begins; the argument has its kinds as bits.
+pub const EXIT_WORK: u32 = 0x22a;
+/// Ours: and ends.
+pub const EXIT_WORK_RETURN: u32 = 0x22b;
 /// Last of the points.
 pub const POINT_LAST: u32 = 0x27f;
-/// A sample of a user program counter; `+ 1` of a kernel one.
+/// A sample of a program counter in a program.
 pub const PC_SAMPLE: u32 = 0x280;
+/// And in the kernel.
+pub const PC_KERNEL: u32 = 0x281;
 /// A lock is held, in spans only.
 pub const LOCK_HELD: u32 = 0x282;
 /// A lock is waited for, in spans only.
@@ -110,6 +143,8 @@ pub const SOFTIRQ: u32 = 0x5ff;
 pub const SOFTIRQ_RETURN: u32 = 0x7ff;
 /// System calls.
 pub const SYSCALL: u32 = 0x800;
+/// Ours: the kernel's work for a thread outside of any call, before it goes on with the program; in spans only.
+pub const WAY_OUT: u32 = 0x9fd;
 /// A system call whose number is not known.
 pub const UNKNOWN_CALL: u32 = 0x9fe;
 /// Ours: the return from a system call whose number is not known.
@@ -133,6 +168,12 @@ pub const USER_FIRST: u32 = 0x10001;
 pub const IDLE_EXIT: u32 = 0x20000;
 /// Ours: from here to the next switch statement nothing was recorded on this CPU.
 pub const LOST: u32 = 0x30000;
+/// Ours: the CPU is offline, in spans only.
+pub const OFFLINE: u32 = 0x30001;
+/// Ours: the CPU stood still, in spans only.
+pub const STALLED: u32 = 0x30002;
+/// Ours: a thread of the kernel outside of interrupts: plus the low half of its pid.
+pub const KERNEL: u32 = 0x40000;
 /// Arc from a wakeup to the run it leads to.
 pub const WAKEUP_ARC: i32 = -3;
 /// A note beside a span, by the original's viewer: the argument and the return value are its distance from the span.
@@ -189,6 +230,12 @@ pub const fn class(event: u32) -> Class {
     }
 }
 
+/// Whether `event` is one that happened, and that counts: every line of the text that is no name and no comment. A call
+/// that carries its return is one. All tools count events by this.
+pub const fn is_event(event: u32) -> bool {
+    !matches!(class(event), Class::Name)
+}
+
 /// The level of a call or return.
 pub const fn level(event: u32) -> Level {
     match event & !RETURN_BIT {
@@ -207,6 +254,47 @@ pub const fn user(pid: u32) -> u32 {
         (0, _) => USER,
         (_, 0) => USER | 0xffff,
         (_, low) => USER | low,
+    }
+}
+
+/// The event number of `pid`, a thread of the kernel.
+pub const fn kernel(pid: u32) -> u32 {
+    KERNEL | pid & 0xffff
+}
+
+/// Whether an event is what a thread is at the bottom: a program's user code, or a thread of the kernel. Such spans have
+/// the thread's name.
+pub const fn is_thread(event: i32) -> bool {
+    matches!(event as u32, USER_FIRST..IDLE_EXIT | KERNEL..=0x4ffff)
+}
+
+/// Whose time an execution span is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// A program's.
+    User,
+    /// The kernel's.
+    Kernel,
+    /// Nobody's: idle, or leaving idle.
+    Idle,
+    /// Not known.
+    Lost,
+    /// None: the CPU is offline.
+    Offline,
+    /// Nobody's: the CPU stood still.
+    Stalled,
+}
+
+/// Whose time a span of this event is.
+pub const fn share(event: i32) -> Share {
+    match event as u32 {
+        USER | IDLE_EXIT => Share::Idle,
+        LOST => Share::Lost,
+        OFFLINE => Share::Offline,
+        STALLED => Share::Stalled,
+        KERNEL.. => Share::Kernel,
+        USER_FIRST.. => Share::User,
+        _ => Share::Kernel,
     }
 }
 

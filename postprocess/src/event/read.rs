@@ -9,7 +9,7 @@ use super::names::Names;
 use super::source::Source;
 use super::{digits, number, Event, Events, Interval, Meta, CPUS_MAX};
 use crate::batch::{Batch, Renumber};
-use crate::line::Lines;
+use crate::line::{Lines, Unread};
 
 /// Reads all events, from text or frames.
 ///
@@ -25,13 +25,15 @@ pub fn read(input: impl BufRead) -> io::Result<Events> {
     Ok(Events { meta: source.finish(), names, events })
 }
 
+/// The newest format known.
+const NEWEST: u32 = 5;
 /// Events handed on at a time.
 const BATCH: usize = 1 << 12;
 
 /// Reads event lines.
 ///
-/// Text of format 5 or later, said before its first event, is ordered, and is handed on as it is read. Any other text is
-/// read to its end and ordered first.
+/// Text of format 5 or later, said before its first event, is ordered, and is handed on as it is read, unless its first
+/// events show that somebody has changed that. Any other text is read to its end and ordered first.
 #[derive(Debug)]
 pub struct Text<R> {
     lines: Lines<R>,
@@ -47,9 +49,17 @@ struct Read {
     /// Names handed on.
     sent: usize,
     events: Vec<Event>,
-    unread: u64,
+    unread: Unread,
+    /// The number of the line being read.
+    at: u64,
+    /// Lines of names and events, and how many there are to be, if that is said at the end.
+    count: u64,
+    all: Option<Option<u64>>,
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
     recent: Vec<u32>,
+    /// Whether the header has been there, and whether another was.
+    begun: bool,
+    another: bool,
 }
 
 impl<R: BufRead> Text<R> {
@@ -60,10 +70,26 @@ impl<R: BufRead> Text<R> {
     pub fn new(input: R) -> io::Result<Text<R>> {
         let meta = Meta { format: 3, ..Meta::default() };
         let (names, events, recent) = (Names::default(), Vec::new(), vec![0; 0x1000]);
-        let read = Read { meta, names, sent: 0, events, unread: 0, recent };
+        let read = Read {
+            meta,
+            names,
+            sent: 0,
+            events,
+            unread: Unread::default(),
+            at: 0,
+            count: 0,
+            all: None,
+            recent,
+            begun: false,
+            another: false,
+        };
         let mut text = Text { lines: Lines::new(input), read, ordered: false };
-        while text.read.events.is_empty() && text.next_line()? {}
+        while text.read.events.is_empty() && text.next_line()? {
+            text.read.unread.hope("event text")?;
+        }
         text.ordered = text.read.meta.format >= 5;
+        while text.ordered && text.read.events.len() < BATCH && text.next_line()? {}
+        text.ordered &= text.read.events.is_sorted_by_key(|e| e.ts);
         if !text.ordered {
             while text.next_line()? {}
             // Events of the same time stay as they were.
@@ -92,29 +118,39 @@ impl<R: BufRead> Text<R> {
 
     /// What is known about the whole trace at the end.
     pub fn finish(self) -> Meta {
-        let Read { mut meta, unread, .. } = self.read;
-        if unread > 0 {
-            meta.quality.push(format!("{unread} lines of the event text could not be read"));
+        let Read { mut meta, unread, count, all, another, .. } = self.read;
+        meta.quality.extend(unread.sentence("event text"));
+        match all.filter(|_| !another) {
+            Some(None) => meta.quality.push("the event text ends before its end".to_string()),
+            Some(Some(all)) if all != count => {
+                meta.quality.push(format!("the event text has {count} of {all} lines of events"));
+            }
+            _ => {}
+        }
+        if meta.format > NEWEST {
+            meta.quality.push(format!("the events are of format {}, newer than this program", meta.format));
         }
         meta
     }
 
     /// Takes a line; false if there is none.
     fn next_line(&mut self) -> io::Result<bool> {
-        let line = self.lines.read()?;
-        if let Some(line) = line {
-            self.read.line(line.trim_ascii());
-        }
-        Ok(line.is_some())
+        let Some((line, whole)) = self.lines.read_to_end()?.filter(|_| !self.read.another) else { return Ok(false) };
+        self.read.at += 1;
+        self.read.line(line.trim_ascii(), whole);
+        Ok(!self.read.another)
     }
 }
 
 impl Read {
-    fn line(&mut self, line: &[u8]) {
+    /// Takes a line; of a text that is counted, one without an end is cut.
+    fn line(&mut self, line: &[u8], whole: bool) {
         if line.first() == Some(&b'#') {
-            self.comment(&String::from_utf8_lossy(line));
-        } else if !line.is_empty() && !self.event(line) {
-            self.unread += 1;
+            return self.comment(&String::from_utf8_lossy(line));
+        }
+        self.count += u64::from(!line.is_empty());
+        if !line.is_empty() && (!whole && self.all.is_some() || !self.event(line)) {
+            self.unread.add(self.at);
         }
     }
 
@@ -134,17 +170,17 @@ impl Read {
     }
 
     fn name(&mut self, ts: i64, event: u32, fields: &mut Fields) -> Option<Event> {
-        let arg = fields.number()? as u32;
+        let arg = fields.word()?;
         let name = self.names.id(&String::from_utf8_lossy(fields.rest.trim_ascii()));
         Some(Event { ts, dur: 1, event: event & 0xf0f, arg, name, ..Event::default() })
     }
 
     fn transition(&mut self, ts: i64, dur: i64, event: u32, fields: &mut Fields) -> Option<Event> {
         let cpu = u32::try_from(fields.number()?).ok()?;
-        let pid = fields.number()? as u32;
-        let rpc = fields.number()? as u32;
-        let arg = fields.number()? as u32;
-        let ret = fields.number()? as u32;
+        let pid = u32::try_from(fields.number()?).ok()?;
+        let rpc = u32::try_from(fields.number()?).ok()?;
+        let arg = fields.word()?;
+        let ret = fields.word()? as i32;
         let ipc = u8::try_from(fields.number()?).ok()?;
         let name = self.named(event, fields.text()?);
         Some(Event { ts, dur: dur.max(0), event, cpu, pid, rpc, arg, ret, ipc, name })
@@ -165,13 +201,19 @@ impl Read {
         }
         let Some((key, value)) = line.strip_prefix("# ## ").and_then(|l| l.split_once(": ")) else { return };
         match key {
+            "VERSION" if std::mem::replace(&mut self.begun, true) => {
+                self.another = true;
+                let fact = format!("line {}: another trace begins; left out: one trace at a time", self.at);
+                meta.quality.push(fact);
+            }
             "FORMAT" => meta.format = value.parse().unwrap_or(meta.format),
             "FLAGS" => meta.flags |= value.parse().unwrap_or(0),
             "LOST" => meta.lost = meta.lost.saturating_add(value.parse().unwrap_or(0)),
             "QUALITY" => meta.quality.push(value.to_string()),
+            "EVENTS" => self.all = Some(value.parse().ok()),
             "CPU" => match interval(value) {
                 Some(i) => self.traced(i),
-                None => self.unread += 1,
+                None => self.unread.add(self.at),
             },
             _ => {}
         }
@@ -216,6 +258,13 @@ impl<'a> Fields<'a> {
         let end = rest.iter().position(|&c| c == b' ').unwrap_or(rest.len());
         self.rest = &rest[end..];
         Some(&rest[..end])
+    }
+
+    /// A number of 32 bits, with a sign or without.
+    #[inline]
+    fn word(&mut self) -> Option<u32> {
+        let number = self.number()?;
+        u32::try_from(number).or_else(|_| i32::try_from(number).map(|number| number as u32)).ok()
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use super::read::Text;
 use super::{Event, Meta};
 use crate::batch::Batch;
 use crate::frame;
+use crate::line::count;
 
 /// Events, ordered by time: one that comes with an earlier time than one before gets that one's.
 #[derive(Debug)]
@@ -68,7 +69,8 @@ impl<R: BufRead> Source<R> {
             Form::Frames(frames) => frames.finish(),
         };
         if self.late > 0 {
-            meta.quality.push(format!("{} events are out of order; their times are held", self.late));
+            let one = "event is out of order; its time is held";
+            meta.quality.push(count(self.late, one, "events are out of order; their times are held"));
         }
         meta
     }

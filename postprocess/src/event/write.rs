@@ -4,6 +4,7 @@
 //! ```text
 //! # ## VERSION: 3
 //! # ## FORMAT: 5                                   of the raw trace; absent in the original's text
+//! # ## EVENTS: ?                                   their number comes at the end
 //! # [1] 2026-11-20_15:14:24.885828 cpu 02 flags 05 block 0
 //! # TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)
 //! -1 1 34 70 sleep                                 names: ts 1 event argument name
@@ -11,9 +12,10 @@
 //! # ## CPU: 2 2488582818 2593916933                the traced interval
 //! # ## LOST: 0
 //! # ## QUALITY: a sentence
+//! # ## EVENTS: 2                                   lines of names and events
 //! ```
 //!
-//! A return value of -128..=127 is printed as the original does, as the low 16 bits; any other keeps its low 32.
+//! A return value has the low 32 bits of what was returned, with their sign; the original's has the low 16, without.
 
 use std::io::{self, Write};
 
@@ -29,12 +31,19 @@ const CHUNK: usize = 64 * 1024;
 pub struct Writer<W> {
     out: W,
     line: Vec<u8>,
+    /// Lines of names and events.
+    count: u64,
 }
 
 impl<W: Write> Writer<W> {
     /// A writer to `out`, which need not be buffered.
     pub fn new(out: W) -> Writer<W> {
-        Writer { out, line: Vec::with_capacity(CHUNK + 1024) }
+        Writer { out, line: Vec::with_capacity(CHUNK + 1024), count: 0 }
+    }
+
+    /// What is written to.
+    pub fn get(&self) -> &W {
+        &self.out
     }
 
     /// Writes the lines that come before all events. `base` is the minute that times count from, in Unix seconds.
@@ -42,7 +51,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Whatever the output answers, here and below.
     pub fn head(&mut self, format: u32, flags: u32, base: i64, blocks: &[BlockLine]) -> io::Result<()> {
-        writeln!(self.line, "# ## VERSION: 3\n# ## FORMAT: {format}")?;
+        writeln!(self.line, "# ## VERSION: 3\n# ## FORMAT: {format}\n# ## EVENTS: ?")?;
         for block in blocks {
             let (seconds, part) = (block.ts.div_euclid(100_000_000), block.ts.rem_euclid(100_000_000) / 100);
             let day = date::utc(base.saturating_add(seconds));
@@ -68,6 +77,7 @@ impl<W: Write> Writer<W> {
     #[inline]
     pub fn event(&mut self, e: &Event, names: &Names) -> io::Result<()> {
         let name = names.text(e.name);
+        self.count += 1;
         if e.event < number::SWITCH {
             self.name(e, name);
             return self.flush_full();
@@ -84,9 +94,9 @@ impl<W: Write> Writer<W> {
             line.unsigned(field.into());
         }
         line.put(b" ");
-        for field in [e.arg, e.ret, e.ipc.into()] {
+        for field in [e.arg.into(), e.ret.into(), i64::from(e.ipc)] {
             line.put(b" ");
-            line.unsigned(field.into());
+            line.signed(field);
         }
         line.put(b" ");
         self.line.extend_from_slice(line.text());
@@ -109,6 +119,7 @@ impl<W: Write> Writer<W> {
         for sentence in &meta.quality {
             writeln!(self.line, "# ## QUALITY: {sentence}")?;
         }
+        writeln!(self.line, "# ## EVENTS: {}", self.count)?;
         self.out.write_all(&self.line)?;
         self.out.flush()
     }

@@ -2,6 +2,7 @@
 //! What the page knows beside its columns: the JSON of its element `ku-meta`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use crate::event::number::{self, is_execution};
 use crate::span::{Meta, SavedView, Span, Spans};
 
 /// Version of the page's data; a reader takes pages of its own version and below.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of data in one script element: as base64 4 MiB, well below what a browser holds in one string.
 pub const CHUNK_BYTES: usize = 3 << 20;
@@ -38,6 +39,12 @@ pub struct About<'a> {
     lost: u64,
     quality: Cow<'a, [String]>,
     #[serde(default)]
+    value_bits: u8,
+    #[serde(default)]
+    errors: Cow<'a, BTreeMap<u32, String>>,
+    #[serde(default)]
+    counts: Cow<'a, BTreeMap<String, u64>>,
+    #[serde(default)]
     entries: u64,
     #[serde(default)]
     entry_ns: u32,
@@ -64,6 +71,9 @@ impl<'a> About<'a> {
             randomid: meta.randomid,
             lost: meta.lost,
             quality: meta.quality.as_slice().into(),
+            value_bits: meta.value_bits,
+            errors: Cow::Borrowed(&meta.errors),
+            counts: Cow::Borrowed(&meta.counts),
             entries: spans.spans.iter().filter(|s| begins_with_entry(s)).count() as u64,
             entry_ns: entry_ns(meta.flags),
             saved_views: meta.saved_views.as_slice().into(),
@@ -85,6 +95,9 @@ impl<'a> About<'a> {
             randomid: self.randomid,
             lost: self.lost,
             quality: self.quality.to_vec(),
+            value_bits: self.value_bits,
+            errors: self.errors.clone().into_owned(),
+            counts: self.counts.clone().into_owned(),
             saved_views: self.saved_views.to_vec(),
             ..Meta::default()
         }

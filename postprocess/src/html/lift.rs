@@ -6,9 +6,12 @@ use std::fmt;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine;
 
+use serde_json::Value;
+
 use super::about::{About, VERSION};
-use super::columns::{self, Damage};
-use crate::span::{json, Meta, Spans};
+use super::columns::{self, Damage, Form};
+use super::page::checksum;
+use crate::span::{json, Spans};
 
 /// Why no spans could be lifted out of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub enum NotLifted {
     Newer(u32),
     /// The page's description of its data, or one of its chunks, counted from 0, cannot be read.
     Unreadable(Option<usize>),
+    /// More than one page.
+    Several,
     /// A column is damaged or missing.
     Damaged(Damage),
 }
@@ -27,6 +32,7 @@ impl fmt::Display for NotLifted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAPage => f.write_str("not a page of KUtrace"),
+            Self::Several => f.write_str("another page follows: one at a time"),
             Self::Newer(version) => write!(f, "the page's data have version {version}, newer than this program"),
             Self::Unreadable(None) => f.write_str("the page's description of its data cannot be read"),
             Self::Unreadable(Some(chunk)) => write!(f, "chunk {chunk} of the page's data cannot be read"),
@@ -37,12 +43,11 @@ impl fmt::Display for NotLifted {
 
 impl std::error::Error for NotLifted {}
 
-/// Where the description of the data begins, and where each chunk does; both end at the next `<`.
-const ABOUT: &str = "<script type=\"application/json\" id=\"ku-meta\">";
+/// Where the description of the data begins, each chunk of them, and what was added to the page: notes, views. All end
+/// at the next `<`.
+const ABOUT: &str = "<script type=\"application/json\" id=\"ku-meta\"";
 const CHUNK: &str = "<script type=\"text/plain\" class=\"ku-data\">";
-
-/// Where what was added to the page begins: notes, views. It ends at the next `<`, too.
-const ADDED: &str = "<script type=\"application/json\" id=\"ku-added\">";
+const ADDED: &str = "<script type=\"application/json\" id=\"ku-added\"";
 
 /// Between these comments of a page of the original stands its JSON, in one line between apostrophes; behind it is no
 /// other.
@@ -54,26 +59,52 @@ const ORIGINAL: [&str; 2] = ["<!-- selfcontained1 -->", "<!-- selfcontained2 -->
 /// If `page` is no page with whole data.
 pub fn lift(page: &str) -> Result<Spans, NotLifted> {
     let Some((_, rest)) = page.split_once(ABOUT) else { return of_original(page) };
-    let (about, data) = rest.split_once('<').ok_or(NotLifted::Unreadable(None))?;
-    let about: About = serde_json::from_str(about).map_err(|_| NotLifted::Unreadable(None))?;
+    let (text, data) = rest.split_once('<').ok_or(NotLifted::Unreadable(None))?;
+    if data.contains(ABOUT) {
+        return Err(NotLifted::Several);
+    }
+    let (sum, text) = text.split_once('>').ok_or(NotLifted::Unreadable(None))?;
+    let about: About = serde_json::from_str(text).map_err(|_| NotLifted::Unreadable(None))?;
     if about.version > VERSION {
         return Err(NotLifted::Newer(about.version));
+    }
+    let form = if sum.is_empty() && about.version == 1 { Form::Bare } else { Form::Checked };
+    if form == Form::Checked && sum != checksum(text) {
+        return Err(NotLifted::Unreadable(None));
     }
     let mut bytes = Vec::with_capacity(data.len() / 4 * 3);
     for (number, rest) in data.split(CHUNK).skip(1).enumerate() {
         let chunk = rest.split('<').next().unwrap_or_default();
         STANDARD.decode_vec(chunk, &mut bytes).map_err(|_| NotLifted::Unreadable(Some(number)))?;
     }
-    let spans = columns::decode(&about.layout, &bytes).map_err(NotLifted::Damaged)?;
-    let added = page.split_once(ADDED).and_then(|(_, rest)| serde_json::from_str(rest.split('<').next()?).ok());
+    let spans = columns::decode(&about.layout, &bytes, form).map_err(NotLifted::Damaged)?;
+    let mut meta = about.meta();
+    match added(data, form) {
+        Some(added) => meta.added = added,
+        None => meta.quality.push("the notes and views in the page are damaged; left out".into()),
+    }
+    Ok(Spans { meta, names: about.names.into_owned(), spans })
+}
+
+/// What was added to a page, null for nothing; `None` if it is damaged.
+fn added(page: &str, form: Form) -> Option<Value> {
+    let Some((_, rest)) = page.split_once(ADDED) else { return (form == Form::Bare).then_some(Value::Null) };
+    let (sum, text) = rest.split_once('<')?.0.split_once('>')?;
+    if form == Form::Checked && sum != checksum(text) {
+        return None;
+    }
     // Pages of before have an empty object for nothing.
-    let added = added.filter(|added| *added != serde_json::json!({})).unwrap_or_default();
-    Ok(Spans { meta: Meta { added, ..about.meta() }, names: about.names.into_owned(), spans })
+    serde_json::from_str(text).ok().map(|added| if added == serde_json::json!({}) { Value::Null } else { added })
 }
 
 fn of_original(page: &str) -> Result<Spans, NotLifted> {
     let between = page.split_once(ORIGINAL[0]).and_then(|(_, rest)| Some(rest.split_once(ORIGINAL[1])?.0));
-    let quoted = between.ok_or(NotLifted::NotAPage)?.split_once('\'').and_then(|(_, rest)| rest.rsplit_once('\''));
+    if page.matches(ORIGINAL[0]).count() > 1 {
+        return Err(NotLifted::Several);
+    }
+    // The text is one line; the program of the page follows it.
+    let begun = between.ok_or(NotLifted::NotAPage)?.split_once('\'');
+    let quoted = begun.and_then(|(_, rest)| rest.lines().next()?.rsplit_once('\''));
     let (text, _) = quoted.ok_or(NotLifted::Unreadable(None))?;
     json::read(&mut lines(text).as_bytes()).map_err(|_| NotLifted::Unreadable(None))
 }

@@ -101,6 +101,7 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
     let title = if spans.meta.title.is_empty() { "KUtrace" } else { &spans.meta.title };
     let page = Page {
         title,
+        guard: include_str!("viewer/guard.js"),
         meta: escaped_json(&About::new(spans, title, &layout)),
         chunks: data.chunks(CHUNK_BYTES).map(|c| STANDARD.encode(c)).collect(),
         style: include_str!("viewer/style.css"),
@@ -123,11 +124,17 @@ fn has_room(spans: usize) -> Result<(), Error> {
 #[template(path = "page.html")]
 struct Page<'a> {
     title: &'a str,
+    guard: &'static str,
     meta: String,
     chunks: Vec<String>,
     style: &'static str,
     scripts: &'static [(&'static str, &'static str)],
     added: String,
+}
+
+/// The attribute by which an element of text is checked: ` data-crc32="..."`.
+pub fn checksum(text: &str) -> String {
+    format!(" data-crc32=\"{:08x}\"", crc32fast::hash(text.as_bytes()))
 }
 
 /// JSON that holds no `<`, so that nothing in it can end its script element or open a comment.

@@ -2,7 +2,7 @@
 //! One block: its header read and checked, its entries still words.
 
 use byteorder::{ByteOrder, LittleEndian};
-use kutrace_format::abi::block::{BYTES, COUNTERS_AT, CRC_AT, FLAG_LOST, HEADER_WORDS, MAGIC};
+use kutrace_format::abi::block::{BYTES, COUNTERS_AT, CRC_AT, FLAG_BACK, FLAG_LOST, FLAG_OFFLINE, HEADER_WORDS, MAGIC};
 use kutrace_format::abi::event::TaskState;
 
 use super::counter::Counting;
@@ -27,6 +27,10 @@ pub struct Block<'a> {
     pub lost: u64,
     /// Whether some of them right after this block.
     pub lost_after: bool,
+    /// Whether the counter may have stepped back before this block.
+    pub back: bool,
+    /// Whether the CPU went offline at its end.
+    pub offline: bool,
     /// Thread running at its begin.
     pub pid: u32,
     /// State of that thread.
@@ -113,6 +117,8 @@ pub fn parse(index: usize, offset: usize, bytes: &[u8], expected: Expected) -> R
         end,
         lost: long(64),
         lost_after: word(104) & FLAG_LOST != 0,
+        back: word(104) & FLAG_BACK != 0,
+        offline: word(104) & FLAG_OFFLINE != 0,
         pid: word(76),
         state: TaskState(word(84)),
         comm: &bytes[88..104],

@@ -135,7 +135,21 @@ mod tests {
 
     fn header(shift: u32, tsc_hz: u64, start: Moment, stop: Moment) -> Header {
         let (flags, cpus, block_bytes, blocks, lost) = (0, 1, 65536, 0, 0);
-        Header { flags, shift, tsc_hz, cpus, block_bytes, blocks, lost, start, stop, uuid: [0; 16], boot_id: [0; 16] }
+        Header {
+            flags,
+            shift,
+            tsc_hz,
+            cpus,
+            block_bytes,
+            blocks,
+            lost,
+            start,
+            stop,
+            uuid: [0; 16],
+            boot_id: [0; 16],
+            refused_names: 0,
+            refused_marks: 0,
+        }
     }
 
     const START: Moment = Moment { tsc: 1 << 40, realtime_ns: 120_000_000_050, monotonic_ns: 7 };

@@ -5,14 +5,15 @@
 //! from the call's own entry, from TASK records and from block headers; it is forgotten when the CPU it was learned on
 //! loses events. A return whose call is not known is `/syscall`, [`number::UNKNOWN_RETURN`].
 //!
-//! At the start of a CPU's stream and after a gap comes a switch of duration 1, a statement of who runs; if that
+//! At the start of a CPU's stream, after a gap, and where a thread takes another's number in `execve`, comes a switch of
+//! duration 1, a statement of who runs; if that
 //! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
 //! [`number::OPEN_CALL`] says so. [`number::LOST`] opens a gap; its argument is the number of events lost, if known.
 
 use std::collections::VecDeque;
 
 use byteorder::{ByteOrder, LittleEndian};
-use kutrace_format::abi::event::{self, TaskState};
+use kutrace_format::abi::event::{self, Ipi, TaskState, Throttle};
 use kutrace_format::abi::word;
 use kutrace_format::file::{Name, NameKind};
 
@@ -27,6 +28,8 @@ use crate::event::{number, Event};
 
 /// The system calls that never return: exit and exit_group, 64-bit and 32-bit.
 const EXITS: [u16; 4] = [60, 231, TaskState::COMPAT + 1, TaskState::COMPAT + 252];
+/// The system calls that load a program: execve and execveat, 64-bit and 32-bit.
+const EXECS: [u16; 4] = [59, 322, TaskState::COMPAT + 11, TaskState::COMPAT + 358];
 /// What lies between the number of a 32-bit system call and that in the text.
 const COMPAT_SHIFT: u16 = event::SYSCALL32 - (event::SYSCALL + TaskState::COMPAT);
 
@@ -68,6 +71,8 @@ struct Cpu {
     gaps: u32,
     /// Whether who runs must be said at the next block.
     adrift: bool,
+    /// Whether it is in the scheduler, as far as is known since its stream began or was lost.
+    scheduling: bool,
 }
 
 impl<'a> Decoder<'a> {
@@ -91,7 +96,10 @@ impl<'a> Decoder<'a> {
                 ready.push_back(Event { ts: -1, event: number::PID_NAME, arg: pid, name, ..Event::default() });
             }
         }
-        let cpus = streams.iter().map(|s| Cpu { id: s.cpu, task: 0, pid: 0, gaps: 0, adrift: true }).collect();
+        let cpus = streams
+            .iter()
+            .map(|s| Cpu { id: s.cpu, task: 0, pid: 0, gaps: 0, adrift: true, scheduling: true })
+            .collect();
         let merge = Merge::new(streams);
         Decoder { clock, counting, ipc: 0, merge, cpus, tasks, event_names, ready, counts: Counts::default() }
     }
@@ -101,7 +109,7 @@ impl<'a> Decoder<'a> {
     pub fn next(&mut self, names: &mut Names) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.counts.events += u64::from(event.event >= number::SWITCH);
+                self.counts.events += u64::from(number::is_event(event.event));
                 return Some(event);
             }
             let (cpu, Timed { at, item }) = self.merge.next()?;
@@ -141,7 +149,15 @@ impl<'a> Decoder<'a> {
                     event::RUNNABLE => self.woken(word, names),
                     _ => self.event_names.point(text_number, word, names),
                 };
-                self.push(cpu, Event { ts, dur: 1, event: text_number, arg: word, name, ..Event::default() });
+                let (arg, ret) = match number {
+                    event::IPI => (Ipi(word).cpu(), Ipi(word).vector().into()),
+                    event::THROTTLE | event::UNTHROTTLE => (Throttle(word).group(), Throttle(word).cpu()),
+                    _ => (word, 0),
+                };
+                self.push(
+                    cpu,
+                    Event { ts, dur: 1, event: text_number, arg, ret: ret as i32, name, ..Event::default() },
+                );
             }
             event::PC_USER | event::PC_KERNEL => {
                 let pc = LittleEndian::read_u64(words);
@@ -157,19 +173,22 @@ impl<'a> Decoder<'a> {
             }
             event::SYSCALL..=0x9ff => self.call(cpu, at, number, word, names),
             event::SYSCALL32..=event::SYSCALL32_LAST => self.call(cpu, at, number - COMPAT_SHIFT, word, names),
-            event::OPEN_RETURN => self.returned(cpu, ts, self.open_call(cpu), word, names),
+            event::OPEN_RETURN => self.returned(cpu, ts, self.open_call(cpu), word as i32, names),
             event::SYSCALL_RETURN..=0xbfe => {
-                self.returned(cpu, ts, Some(number - event::SYSCALL_RETURN), word, names);
+                self.returned(cpu, ts, Some(number - event::SYSCALL_RETURN), word as i32, names);
             }
             event::SMALL_RETURN..=0xcff => {
                 let value = i32::from(number - event::SMALL_RETURN) - 128;
-                self.returned(cpu, ts, self.open_call(cpu), value as u32, names);
+                self.returned(cpu, ts, self.open_call(cpu), value, names);
             }
             event::IRQ..=0x5ff | event::IRQ_RETURN..=0x7ff => {
                 let name = self.event_names.interrupt(text_number, self.cpus[cpu].id, names);
                 self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });
             }
             _ => {
+                if let event::SCHED | event::SCHED_RETURN = number {
+                    self.cpus[cpu].scheduling = number == event::SCHED;
+                }
                 let name = self.event_names.event(text_number, names);
                 self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });
             }
@@ -188,23 +207,22 @@ impl<'a> Decoder<'a> {
 
     fn call(&mut self, cpu: usize, at: u64, number: u16, word: u32, names: &mut Names) {
         let ts = self.clock.units(at);
+        self.cpus[cpu].scheduling = false;
         let call = word::Call::decode(word);
         let open = if call.folded.is_none() { Call::In(number - event::SYSCALL) } else { Call::Out };
         self.tasks.set_call(self.cpus[cpu].task, open, self.seen(cpu));
         let (dur, ret) = call.folded.map_or((0, 0), |(dur, ret)| {
             let end = self.clock.units(at.saturating_add(dur.into()));
-            ((end - ts).max(1), u32::from(i16::from(ret) as u16))
+            ((end - ts).max(1), i32::from(ret))
         });
         let name = self.event_names.event(number.into(), names);
         self.push(cpu, Event { ts, dur, event: number.into(), arg: call.arg.into(), ret, name, ..Event::default() });
     }
 
-    fn returned(&mut self, cpu: usize, ts: i64, call: Option<u16>, value: u32, names: &mut Names) {
+    fn returned(&mut self, cpu: usize, ts: i64, call: Option<u16>, ret: i32, names: &mut Names) {
         self.tasks.set_call(self.cpus[cpu].task, Call::Out, self.seen(cpu));
         self.counts.unknown_returns += u64::from(call.is_none());
         let event = call.map_or(number::UNKNOWN_RETURN, |nr| u32::from(event::SYSCALL_RETURN + nr));
-        let small = i8::try_from(value as i32).is_ok();
-        let ret = if small { value & 0xffff } else { value };
         let name = self.event_names.event(event, names);
         self.push(cpu, Event { ts, event, ret, name, ..Event::default() });
     }
@@ -225,15 +243,45 @@ impl<'a> Decoder<'a> {
         let state = TaskState(LittleEndian::read_u32(&numbers[8..]));
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
+        let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
+        // A thread that is not the first of its program loads another: then it is the first, under that one's number.
+        // In the scheduler the record is of the thread that runs next.
+        let becomes = task != self.cpus[cpu].task && !self.cpus[cpu].scheduling;
+        if becomes && is_exec(self.open_call(cpu)) && is_exec(state.open_call()) {
+            self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
+            self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
+            self.switch(cpu, ts, pid, 1, names);
+        }
+        self.group(task, ts, state, names);
         self.inside(cpu, task, ts, state, names);
+    }
+
+    /// Passes on that a thread is one of the kernel, or that the next with its number is none.
+    fn of_kernel(&mut self, task: usize, ts: i64, state: TaskState, names: &mut Names) {
+        if self.tasks.set_kernel(task, state.is_kernel()) {
+            let name = names.id(if state.is_kernel() { "kernel" } else { "program" });
+            let arg = self.tasks.get(task).pid;
+            self.ready.push_back(Event { ts, dur: 1, event: number::KERNEL_THREAD, arg, name, ..Event::default() });
+        }
     }
 
     fn name(&mut self, ts: i64, words: &[u8], names: &mut Names) {
         let Some((numbers, text)) = words.split_at_checked(8) else { return };
-        let (event, arg) = (LittleEndian::read_u32(numbers), LittleEndian::read_u32(&numbers[4..]));
+        let (kind, arg) = (LittleEndian::read_u32(numbers), LittleEndian::read_u32(&numbers[4..]));
         let text = clean(until_nul(text));
-        if self.event_names.tell(event, arg, &text) {
-            self.ready.push_back(Event { ts, dur: 1, event, arg, name: names.id(&text), ..Event::default() });
+        if kind == event::NAME_VECTOR {
+            return self.event_names.tell_vector(event::Vector(arg), &text, names);
+        }
+        if self.event_names.tell(kind, arg, &text) {
+            self.ready.push_back(Event { ts, dur: 1, event: kind, arg, name: names.id(&text), ..Event::default() });
+        }
+    }
+
+    /// Takes which control group a thread is in.
+    fn group(&mut self, task: usize, ts: i64, state: TaskState, names: &mut Names) {
+        if self.tasks.set_group(task, state.group()) {
+            let (arg, name) = (self.tasks.get(task).pid, names.id(&state.group().to_string()));
+            self.ready.push_back(Event { ts, dur: 1, event: number::GROUP, arg, name, ..Event::default() });
         }
     }
 
@@ -247,10 +295,13 @@ impl<'a> Decoder<'a> {
     /// Takes what a record says about the system call a thread is in, and passes on what its own entries did not say.
     ///
     /// The record is what the thread last entered the kernel for, so it may speak of a call that has returned: the
-    /// thread's own entries know better. Only of a thread that was exiting it speaks of another with the same pid.
+    /// thread's own entries know better. But if they left it in another call, it has made calls on a CPU that recorded
+    /// none of them; and of a thread that was exiting the record speaks of another with the same pid.
     fn inside(&mut self, cpu: usize, task: usize, ts: i64, state: TaskState, names: &mut Names) {
+        self.of_kernel(task, ts, state, names);
         let known = match self.known_call(task) {
             Call::In(nr) if EXITS.contains(&nr) => Call::Unknown,
+            Call::In(nr) if state.open_call().is_some_and(|told| told != nr) => Call::Unknown,
             known => known,
         };
         self.tasks.set_call(task, known, self.seen(cpu));
@@ -277,6 +328,7 @@ impl<'a> Decoder<'a> {
         let ts = self.clock.units(at);
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
+        self.group(task, ts, state, names);
         let adrift = std::mem::take(&mut self.cpus[cpu].adrift);
         if !adrift && pid == self.cpus[cpu].pid {
             return;
@@ -291,6 +343,7 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, event: number::LOST, arg, name: names.id("-lost-"), ..Event::default() });
         self.cpus[cpu].gaps = self.cpus[cpu].gaps.wrapping_add(1);
         self.cpus[cpu].adrift = true;
+        self.cpus[cpu].scheduling = true;
         self.counts.gaps += u64::from(count == 0);
     }
 

@@ -51,9 +51,10 @@ fn format_5(layout: &file::Layout, out: &mut impl Write) -> io::Result<()> {
         let time = time(clock.base, clock.units(long(24)));
         let (cpu, sequence, lost, pid) = (word(72), long(56), long(64), word(76));
         let comm = bytes[88..104].split(|&c| c == 0).next().unwrap_or_default().escape_ascii();
+        let back = if word(104) & block::FLAG_BACK != 0 { "  the clock stepped back" } else { "" };
         writeln!(
             out,
-            "block {index} at {offset:x}  cpu {cpu}  {time}  sequence {sequence}  lost {lost}  pid {pid} {comm}"
+            "block {index} at {offset:x}  cpu {cpu}  {time}  sequence {sequence}  lost {lost}  pid {pid} {comm}{back}"
         )?;
         let content = usize::try_from(long(40) / 8).unwrap_or(usize::MAX);
         let words = &bytes[block::HEADER_WORDS * 4..content.clamp(block::HEADER_WORDS * 4, bytes.len())];

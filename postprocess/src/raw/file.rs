@@ -44,10 +44,34 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
     }
     layout.sections(bytes);
     let (found, said) = (layout.blocks.len() as u64, header.blocks);
+    if let Some(behind) = size(bytes).and_then(|size| bytes.get(size..)).filter(|behind| !behind.is_empty()) {
+        let what = if behind.starts_with(&file::MAGIC) { "another trace" } else { "something" };
+        let at = bytes.len() - behind.len();
+        layout.damage.push(Damage::at(at, format!("{what} follows the last block; left out: a file is one trace")));
+    }
     if header_sound && found != said {
         layout.damage.push(Damage::at(40, format!("the header counts {said} blocks, the file has {found}")));
     }
     Ok(layout)
+}
+
+/// Bytes that tell a file of format 5.
+pub const MAGIC_BYTES: usize = file::MAGIC.len();
+
+/// Bytes of a file that begins so, if its header is sound and the section of its blocks agrees with it.
+pub fn size(bytes: &[u8]) -> Option<usize> {
+    let head = head(bytes).ok()?;
+    let header =
+        Header::from_bytes(head).filter(|_| checksum_without(head, file::CRC_AT) == stored(head, file::CRC_AT))?;
+    let mut at = file::HEADER_BYTES;
+    loop {
+        let section = Section::from_bytes(bytes.get(at..)?.first_chunk()?);
+        let end = at.checked_add(file::SECTION_BYTES)?.checked_add(usize::try_from(section.bytes).ok()?)?;
+        if section.tag == file::BLOCKS {
+            return Some(end).filter(|_| header.blocks.checked_mul(block::BYTES as u64) == Some(section.bytes));
+        }
+        at = Some(end).filter(|_| is_tag(section.tag))?;
+    }
 }
 
 fn head(bytes: &[u8]) -> Result<&[u8; file::HEADER_BYTES], NotATrace> {

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use kutrace_format::file::{Name, NameKind};
+use kutrace_format::abi::event as abi;
+use kutrace_format::abi::event::Vector;
+use kutrace_format::file::{self, Name, NameKind};
 
 use crate::event::names::{base40, clean, clean_sentence, Names};
-use crate::event::{number, Event};
+use crate::event::{number, Event, CPUS_MAX};
 
 /// Names of softirqs, by number, as the original spells them.
 const SOFTIRQS: [&str; 10] = ["hi", "timer", "tx", "rx", "block", "irq_p", "taskl", "sched", "hrtim", "rcu"];
@@ -18,6 +20,9 @@ const POINTS: [&str; 32] = [
     "res", "enq", "deq", "-21c-", "-21d-", "mon_st", "mon_ex",
 ];
 
+/// Why a thread waits: what it says before it does, from [`abi::WAIT_FROZEN`] on.
+const WAITS: [&str; 7] = ["frozen", "stopped", "traced", "memory_limit", "reclaim", "dirty_pages", "supervisor"];
+
 /// Names of events by number.
 #[derive(Debug)]
 pub struct EventNames {
@@ -27,7 +32,7 @@ pub struct EventNames {
     given: BTreeMap<u32, String>,
     /// Names that programs gave to methods, locks, queues and resources, by the name's number and theirs.
     told: BTreeMap<(u32, u32), String>,
-    /// Names that an interrupt has on one CPU only, of its call and its return, by event number and CPU.
+    /// Names that an interrupt has on one CPU only at present, of its call and its return, by event number and CPU.
     on_cpu: BTreeMap<(u32, u32), u32>,
 }
 
@@ -39,15 +44,17 @@ impl EventNames {
         let mut events = Vec::new();
         for record in records {
             let Some(kind) = NameKind::from_number(record.kind) else { continue };
+            if kind == NameKind::Cpu {
+                events.extend(about_cpu(record, names));
+                continue;
+            }
             let sentence = matches!(kind, NameKind::Kernel | NameKind::CpuModel | NameKind::Host);
             let text = if sentence { clean_sentence(record.text) } else { clean(record.text) };
             if text.is_empty() || kind == NameKind::Task {
                 continue;
             }
             if let (NameKind::Irq, 0..255, cpu @ 1..) = (kind, record.number, record.second) {
-                let call = number::IRQ + record.number;
-                on_cpu.insert((call, cpu - 1), names.id(&text));
-                on_cpu.insert((call | number::RETURN_BIT, cpu - 1), names.id(&format!("/{text}")));
+                name_vector(&mut on_cpu, record.number, cpu - 1, &text, names);
                 continue;
             }
             let event = u32::from(record.kind);
@@ -81,6 +88,13 @@ impl EventNames {
         match self.on_cpu.get(&(event, cpu)) {
             Some(&name) => name,
             None => self.event(event, names),
+        }
+    }
+
+    /// Takes what the kernel says that a vector of a CPU is called from here on; nothing, if the text is empty.
+    pub fn tell_vector(&mut self, which: Vector, text: &str, names: &mut Names) {
+        if let (vector @ 0..255, Some(cpu)) = (which.vector(), which.cpu()) {
+            name_vector(&mut self.on_cpu, vector, cpu, text, names);
         }
     }
 
@@ -128,6 +142,13 @@ impl EventNames {
         match call {
             0x200..=0x21f => POINTS[(call & 0x1f) as usize].to_string(),
             number::EXIT => "exit".to_string(),
+            number::THROTTLE => "throttle".to_string(),
+            number::UNTHROTTLE => "unthrottle".to_string(),
+            number::WAIT => "wait".to_string(),
+            number::GOES_OFFLINE => "goes_offline".to_string(),
+            number::COMES_ONLINE => "comes_online".to_string(),
+            number::EXIT_WORK => "exit_work".to_string(),
+            number::EXIT_WORK_RETURN => "/exit_work".to_string(),
             0x221..=0x2ff => format!("spl#{}", call & 0xff),
             number::SCHED | number::SCHED_OLD => format!("{slash}-sched-"),
             number::UNKNOWN_CALL => format!("{slash}syscall"),
@@ -143,6 +164,10 @@ impl EventNames {
         let name = POINTS[(event & 0x1f) as usize];
         let told = |kind, number| self.told.get(&(kind, number));
         Some(match event {
+            number::WAIT => match WAITS.get(arg.wrapping_sub(abi::WAIT_FROZEN) as usize) {
+                Some(reason) => format!("wait_{reason}"),
+                None => format!("wait_{arg}"),
+            },
             number::MARK_A..=0x20c => format!("{name}={}", base40(arg)),
             number::LOCK_TRY..=number::LOCK_RELEASED => match told(number::LOCK_NAME, arg) {
                 Some(lock) => format!("{name}{lock}"),
@@ -159,6 +184,31 @@ impl EventNames {
             }
             _ => return None,
         })
+    }
+}
+
+/// What a record says of a CPU.
+fn about_cpu(record: &Name, names: &mut Names) -> Vec<Event> {
+    let told = [(file::CPU_OFFLINE, number::CPU_OFFLINE), (file::CPU_TICKLESS, number::CPU_TICKLESS)];
+    let told = told.into_iter().filter(|(bit, _)| record.second & bit != 0 && record.number < CPUS_MAX);
+    told.map(|(_, text)| Event {
+        ts: -1,
+        event: number::CPU,
+        arg: record.number,
+        name: names.id(text),
+        ..Event::default()
+    })
+    .collect()
+}
+
+/// Names a vector of a CPU, both the interrupt and its return.
+fn name_vector(on_cpu: &mut BTreeMap<(u32, u32), u32>, vector: u32, cpu: u32, text: &str, names: &mut Names) {
+    let call = number::IRQ + vector;
+    for (event, name) in [(call, text.to_string()), (call | number::RETURN_BIT, format!("/{text}"))] {
+        match text.is_empty() {
+            true => on_cpu.remove(&(event, cpu)),
+            false => on_cpu.insert((event, cpu), names.id(&name)),
+        };
     }
 }
 

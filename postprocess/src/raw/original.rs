@@ -20,7 +20,7 @@ use super::clock::Clock;
 use super::damage::{Damage, NotATrace};
 use super::decode::Counts;
 use super::name::EventNames;
-use super::trace::{Head, Trace};
+use super::trace::{within, Head, Trace};
 use crate::event::names::{clean, clean_sentence, Names};
 use crate::event::{date, number, BlockLine, Event, Interval, Meta};
 use block::Block;
@@ -204,5 +204,11 @@ impl<'a> Trace for Original<'a> {
         let to = streams.iter().map(Stream::at).max().unwrap_or_default();
         let intervals = streams.iter().map(|s| Interval { cpu: s.cpu, from: s.from(), to }).collect();
         Meta { format: 3, base: date::utc(self.clock.base), flags: self.flags, lost: 0, quality, intervals }
+    }
+    fn part(&self, cpu: u32, range: (i64, i64)) -> Original<'a> {
+        let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
+        let blocks = all[within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
+        let cpus = BTreeMap::from([(cpu, blocks)]);
+        Original { damage: Vec::new(), records: self.records.clone(), cpus, ..*self }
     }
 }

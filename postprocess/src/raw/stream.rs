@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The entries of one CPU: its blocks in sequence, times unwrapped, gaps marked.
 //!
-//! Invariant: times never go backwards. What a block cannot say ends at the next block, with a [`Item::Lost`] between.
+//! Invariant: times never go backwards: where a block says that the counter stepped back, they go on from where they
+//! were. What a block cannot say ends at the next block, with a [`Item::Lost`] between.
 
 use byteorder::{ByteOrder, LittleEndian};
 use kutrace_format::abi::event::{self, TaskState};
@@ -10,6 +11,7 @@ use kutrace_format::abi::word;
 use super::block::Block;
 use super::damage::Damage;
 use super::merge::When;
+use crate::progress;
 
 /// What a CPU's stream says at one counter value.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +65,8 @@ pub struct Stream<'a> {
     from: u64,
     /// Counter of the last entry, as unwrapped.
     counter: u64,
+    /// What is added to it: by how much the counter has stepped back since the first block.
+    ahead: u64,
     /// Counter last answered; never goes back.
     at: u64,
     /// Whether something is missing between `rest` and the next block.
@@ -81,6 +85,7 @@ impl<'a> Iterator for Stream<'a> {
         if let Some(entry) = self.entry() {
             return Some(entry);
         }
+        self.ends_before();
         if std::mem::take(&mut self.gap) {
             return Some(self.lose());
         }
@@ -108,6 +113,7 @@ impl<'a> Stream<'a> {
             rest: &[],
             from: at,
             counter: at,
+            ahead: 0,
             at,
             gap,
             back: false,
@@ -139,15 +145,19 @@ impl<'a> Stream<'a> {
 
     fn begin(&mut self) -> Option<Timed<'a>> {
         let block = self.blocks.next()?;
+        progress::advance(1);
         let follows = self.blocks.peek().is_none_or(|next| next.sequence == block.sequence.wrapping_add(1));
         self.gap = block.lost_after || !follows;
         self.counter = block.begin;
         self.back = false;
-        if block.sequence != 0 {
-            self.at = self.at.max(block.begin);
-        }
         self.rest = block.entries;
         self.block = Some(block);
+        if block.back {
+            self.stepped_back();
+        }
+        if block.sequence != 0 {
+            self.at = self.at.max(self.now());
+        }
         Some(Timed { at: self.at, item: Item::Begin { pid: block.pid, state: block.state, comm: block.comm } })
     }
 
@@ -174,12 +184,18 @@ impl<'a> Stream<'a> {
                 self.counter = LittleEndian::read_u64(words);
                 continue;
             }
-            if self.counter < self.at {
+            if self.now() < self.at {
                 self.went_back();
             }
-            self.at = self.counter;
+            self.at = self.now();
             return Some(Timed { at: self.at, item: Item::Entry(number, words, counters) });
         }
+    }
+
+    /// The counter of the last entry, as if it had never stepped back.
+    #[inline]
+    fn now(&self) -> u64 {
+        self.counter.wrapping_add(self.ahead)
     }
 
     /// The counter bytes of the next words.
@@ -207,13 +223,35 @@ impl<'a> Stream<'a> {
         None
     }
 
+    /// A block cannot end before its entries: the counter stepped back among them, and none came later to tell. Where
+    /// the next block says that it stepped back, the end is a guess.
+    fn ends_before(&mut self) {
+        let Some(block) = &self.block else { return };
+        let told = self.back || self.blocks.peek().is_some_and(|next| next.back);
+        if block.end != 0 && block.end < self.counter && !told {
+            let back = self.counter - block.end;
+            self.back = true;
+            self.report(format!("time goes back by {back} counts on cpu {}; held", self.cpu));
+        }
+    }
+
     #[cold]
     fn went_back(&mut self) {
         if !std::mem::replace(&mut self.back, true) {
-            let back = self.at - self.counter;
+            let back = self.at - self.now();
             self.report(format!("time goes back by {back} counts on cpu {}; held", self.cpu));
         }
-        self.counter = self.at;
+        self.counter = self.at.wrapping_sub(self.ahead);
+    }
+
+    /// Goes on from the time of the last entry, if the counter is before it: how long the step took nobody knows.
+    #[cold]
+    fn stepped_back(&mut self) {
+        let back = self.at.saturating_sub(self.now());
+        if back > 0 {
+            self.ahead = self.ahead.wrapping_add(back);
+            self.report(format!("the clock of cpu {} stepped back by {back} counts; times go on from there", self.cpu));
+        }
     }
 
     fn report(&mut self, fact: String) {

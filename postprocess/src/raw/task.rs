@@ -16,6 +16,10 @@ pub struct Task {
     pub user: u32,
     /// What a wakeup of it is called.
     pub runnable: u32,
+    /// Its control group.
+    pub group: u16,
+    /// Whether it was said to be one of the kernel.
+    kernel: bool,
     call: Call,
     seen: Seen,
 }
@@ -78,6 +82,16 @@ impl Tasks {
         task.comm = id;
         task.user = names.id(&format!("{comm}.{}", task.pid));
         true
+    }
+
+    /// Puts a thread into this control group; false if it was there.
+    pub fn set_group(&mut self, index: usize, group: u16) -> bool {
+        std::mem::replace(&mut self.list[index].group, group) != group
+    }
+
+    /// Says whether a thread is one of the kernel; false if that is known already.
+    pub fn set_kernel(&mut self, index: usize, kernel: bool) -> bool {
+        std::mem::replace(&mut self.list[index].kernel, kernel) != kernel
     }
 
     /// The system call a thread is in, as far as that is known and still true; `gaps` are those of each CPU.

@@ -26,6 +26,23 @@ pub trait Trace {
 
     /// What is known about the whole trace once `decoder` has come to its end.
     fn finish(&self, decoder: &Self::Decoder) -> Meta;
+
+    /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
+    fn part(&self, cpu: u32, range: (i64, i64)) -> Self;
+
+    /// The sentences of [`Meta::quality`] that speak of no damage: what the recorder itself says is not as asked for.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The numbers of the blocks that reach into a range of time, from when each begins, and of the one before them.
+pub(super) fn within(begins: impl Iterator<Item = i64>, (from, to): (i64, i64)) -> std::ops::Range<usize> {
+    let (mut first, mut end) = (0usize, 0);
+    for (n, begin) in begins.take_while(|&begin| begin < to).enumerate() {
+        (first, end) = (if begin <= from { n } else { first }, n + 1);
+    }
+    first.saturating_sub(1)..end
 }
 
 /// What is known of a trace before it is decoded.
@@ -63,6 +80,28 @@ impl<'a> Trace for Raw<'a> {
 
     fn finish(&self, decoder: &Decoder<'a>) -> Meta {
         self.finish(decoder)
+    }
+
+    fn part(&self, cpu: u32, range: (i64, i64)) -> Raw<'a> {
+        self.part(cpu, range)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes()
+    }
+}
+
+/// What is known about a raw file, of whichever format, before its events are decoded.
+///
+/// # Errors
+/// If this is no raw trace.
+pub fn meta(bytes: &[u8]) -> Result<Meta, NotATrace> {
+    fn of<T: Trace>(trace: &T) -> Meta {
+        trace.finish(&trace.decoder(&mut Names::default()))
+    }
+    match parse(bytes) {
+        Err(NotATrace::Original) => Ok(of(&original::parse(bytes)?)),
+        ours => Ok(of(&ours?)),
     }
 }
 

@@ -9,7 +9,7 @@
 //! Invariant: what is held back is bounded, and a CPU's spans are written in order.
 
 use super::build::Builder;
-use super::stack::{may_nest, Frame, Hooks};
+use super::stack::{may_nest, no_value, Frame, Hooks};
 use super::Span;
 use crate::event::number::{self, Level};
 
@@ -25,9 +25,16 @@ pub struct Begin {
     above: Vec<u32>,
     /// The CPU's execution spans since then.
     spans: Vec<Span>,
+    /// Whether it began in the middle of anything, an interrupt for example; else where its thread was switched to.
+    anywhere: bool,
 }
 
 impl Begin {
+    /// Whether there may be an interrupt above these many frames that nobody saw begin.
+    pub fn may_be_interrupted(&self, depth: usize) -> bool {
+        self.anywhere && depth <= self.known && self.allows(Frame::call(number::SOFTIRQ, 0, 0), Hooks::Complete)
+    }
+
     /// Something runs above `depth` frames.
     pub fn runs(&mut self, event: u32, depth: usize) {
         if depth <= self.known && !self.above.contains(&event) {
@@ -36,13 +43,25 @@ impl Begin {
     }
 
     /// Gives to one activity what another has had since the begin; answers whether that was anything.
-    fn give(&mut self, from: Frame, to: Frame) -> bool {
+    pub(super) fn give(&mut self, from: Frame, to: Frame) -> bool {
         let mut any = false;
-        for span in self.spans.iter_mut().filter(|s| s.event == from.event as i32) {
-            (span.event, span.arg, span.name) = (to.event as i32, to.arg.into(), to.name);
+        for span in &mut self.spans {
+            if span.event == number::STALLED as i32 && span.arg == i64::from(from.event) {
+                span.arg = to.event.into();
+            }
+            if span.event != from.event as i32 {
+                continue;
+            }
+            (span.event, span.arg, span.name) = (to.event as i32, to.arg, to.name);
+            span.ret = no_value(to.event);
             any = true;
         }
         any
+    }
+
+    /// What is held back.
+    pub(super) fn spans_mut(&mut self) -> &mut [Span] {
+        &mut self.spans
     }
 
     /// Whether a call could have begun before: nothing has run that cannot be above it.
@@ -72,8 +91,9 @@ impl Builder {
     /// From now on it is not known what a CPU's thread is inside of, but for the frames below the scheduler.
     pub(super) fn doubt(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
-        let above = if cpu.top().level() == Level::Sched { vec![number::SCHED] } else { Vec::new() };
-        cpu.begin = Some(Begin { known: cpu.stack.len() - above.len(), above, spans: Vec::new() });
+        let anywhere = cpu.top().level() != Level::Sched;
+        let above = if anywhere { Vec::new() } else { vec![number::SCHED] };
+        cpu.begin = Some(Begin { known: cpu.stack.len() - above.len(), above, spans: Vec::new(), anywhere });
         cpu.folded = None;
     }
 
@@ -111,14 +131,15 @@ impl Builder {
         true
     }
 
-    /// A thread is in user code: of a call that only a record told of it had left before it was known, and has all time
-    /// since.
+    /// A thread is in no call: what only a record told of it had left before it was known, and user code has all time
+    /// since. There may be an interrupt above.
     pub(super) fn left_before(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
-        let (Some(begin), &[user, call]) = (&mut cpu.begin, &cpu.stack[..]) else { return };
-        if begin.known > 1 && call.level() == Level::Syscall {
+        let (Some(begin), &[user, call, ref above @ ..]) = (&mut cpu.begin, &cpu.stack[..]) else { return };
+        if begin.known > 1 && call.level() == Level::Syscall && above.iter().all(|f| f.level() == Level::Irq) {
             begin.give(call, user);
-            cpu.stack.truncate(1);
+            begin.known -= 1;
+            cpu.stack.remove(1);
             cpu.ambiguous = None;
         }
     }

@@ -10,24 +10,31 @@
 //! * A **folded call** is a call and a return: the piece before it goes on after it.
 //! * A **switch** exchanges the stack for the new thread's ([`super::switch`]). A thread that blocked may have left
 //!   what it blocked in unseen; the first event that can only come from user code, or only from the kernel, decides.
+//! * A **sample** of the program counter tells the program from the kernel; what its thread was said to be at since the
+//!   last event that told, it was not, if the sample contradicts ([`super::mode`]).
 //! * A **point** is a line of its own ([`super::point`]); wakeups and interrupts between CPUs become arcs and waits
 //!   ([`super::wake`]).
 //!
 //! Invariants: `since` never moves back except to trim a folded call that was rounded up; a piece of no length is
 //! written only if its activity would not be seen at all otherwise.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead};
+
+use foldhash::HashMap;
 
 use super::cpu::{Close, Cpu};
 use super::machine::Machine;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
-use super::stack::{Frame, Hooks};
+use super::stack::{no_value, Frame, Hooks};
+use super::stall::Period;
 use super::thread::Threads;
-use super::{json, Meta, Span, Spans, Tally};
+use super::wake::PerhapsEnds;
+use super::{json, Meta, Span, Spans, Tally, NONE};
 use crate::batch::Renumber;
 use crate::event::names::Names;
-use crate::event::number::{self, Class};
+use crate::event::number::{self, Class, Level};
 use crate::event::source::Source;
 use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 
@@ -45,6 +52,12 @@ pub struct Builder {
     pub(super) overlays: Overlays,
     pub(super) rpcs: Rpcs,
     pub(super) out: Vec<Span>,
+    pub(super) period: Period,
+    pub(super) perhaps_ends: Vec<PerhapsEnds>,
+    /// CPUs that were offline when the recording began.
+    pub(super) offline: BTreeSet<u32>,
+    /// Whether the trace tells of the kernel's work on the way out to a program.
+    pub(super) exit_work_told: bool,
     /// Where the time of the first CPU begins.
     pub(super) first: Option<i64>,
     /// And that of the last, as far as that is known.
@@ -54,6 +67,8 @@ pub struct Builder {
     /// Repairs up to then of calls, faults and their returns.
     pub(super) repaired_calls: u64,
     meta: Meta,
+    /// How often what has this name happened.
+    pub(super) counts: HashMap<u32, u64>,
     intervals: Vec<Interval>,
     last: i64,
     /// Spans answered by [`Builder::take`], and the earliest start among them.
@@ -116,8 +131,8 @@ impl Builder {
         for cpu in self.cpus.iter_mut().filter(|cpu| cpu.since <= now) {
             cpu.folded = None;
         }
-        let first = self.cpus.iter().filter(|cpu| cpu.begin.is_none()).filter_map(|cpu| cpu.folded).min();
-        let first = first.unwrap_or(self.out.len());
+        let folded = self.cpus.iter().filter(|cpu| cpu.begin.is_none()).filter_map(|cpu| cpu.folded).min();
+        let first = folded.unwrap_or(self.out.len()).min(self.first_in_doubt());
         for folded in self.cpus.iter_mut().filter(|cpu| cpu.begin.is_none()).filter_map(|cpu| cpu.folded.as_mut()) {
             *folded -= first;
         }
@@ -133,9 +148,18 @@ impl Builder {
         self.tally.count(spans);
     }
 
+    /// What an event is, by the numbers of its machine.
+    pub fn class(&self, e: &Event) -> Class {
+        number::class(self.machine.number(e.event))
+    }
+
     /// Takes one event.
     pub fn push(&mut self, e: &Event) {
-        let e = &Event { event: self.machine.number(e.event), ..*e };
+        let e = &match self.machine.number(e.event) {
+            number::EXIT_WORK => Event { event: number::WAY_OUT, dur: 0, ..*e },
+            number::EXIT_WORK_RETURN => Event { event: number::WAY_OUT | number::RETURN_BIT, dur: 0, arg: 0, ..*e },
+            event => Event { event, ..*e },
+        };
         match number::class(e.event) {
             Class::Name => self.name(e),
             Class::Other => self.tally.unknown += 1,
@@ -146,16 +170,21 @@ impl Builder {
 
     fn transition(&mut self, class: Class, e: &Event) {
         let c = self.cpu(e);
+        let before = self.cpus[c].last;
         let t = self.arrive(c, e.ts);
         self.last = self.last.max(t.saturating_add(e.dur));
         if class == Class::Lost {
             return self.lose(c, e, t);
         }
+        self.silent(c, before, e, t);
         if class != Class::Switch && e.pid != self.running(c) {
             self.resync(c, e.pid, t);
         }
         self.leave_low_power(c, t);
         self.decide(c, class, e.event);
+        if let Class::Call(_) = class {
+            *self.counts.entry(e.name).or_default() += 1;
+        }
         match class {
             Class::Switch => self.switch(c, e, t),
             Class::Point => self.point(c, e, t),
@@ -165,20 +194,30 @@ impl Builder {
         }
     }
 
+    /// The index of a CPU, of which there may be no event yet.
+    fn known_cpu(&mut self, cpu: u32) -> usize {
+        while self.cpus.len() <= cpu as usize {
+            self.cpus.push(Cpu::new(self.cpus.len() as i32));
+        }
+        cpu as usize
+    }
+
     /// The index of an event's CPU. At the first event of a CPU its time begins, in the user code of the thread named.
     fn cpu(&mut self, e: &Event) -> usize {
-        let c = e.cpu as usize;
-        while self.cpus.len() <= c {
-            let id = self.cpus.len();
-            self.cpus.push(Cpu::new(id as i32));
-        }
+        let c = self.known_cpu(e.cpu);
         if !self.cpus[c].seen {
             let from = self.intervals.iter().find(|i| i.cpu == e.cpu).map_or(e.ts, |i| i.from.min(e.ts));
             self.begin_cpu(from);
             self.cpus[c].seen = true;
             self.cpus[c].since = from;
             self.cpus[c].thread = self.threads.find(0, &mut self.names);
-            self.place(c, e.pid, from);
+            let was_offline = self.offline.contains(&e.cpu) && e.ts > from;
+            self.place(c, if was_offline { 0 } else { e.pid }, from);
+            if was_offline {
+                self.place(c, e.pid, e.ts);
+                self.cpus[c].leaving = true;
+                self.was_offline(c);
+            }
         }
         c
     }
@@ -210,18 +249,22 @@ impl Builder {
         let (id, low, start) = (cpu.id, cpu.low, cpu.since);
         let Some(top) = cpu.stack.last_mut() else { return };
         let (ret, ipc, ends) = match how {
-            Close::Pause { ipc } => (0, ipc, false),
+            Close::Pause { ipc } => (NONE, ipc, false),
             Close::End { ret, ipc } => (ret, ipc, true),
         };
         let dur = t - start;
-        let needed = ends && !top.shown && top.event & !0xfff == 0;
+        let ret = if ret == NONE { no_value(top.event) } else { ret };
+        let needed = ends && top.event & !0xfff == 0 && (!top.shown || no_value(top.event) == NONE && ret != NONE);
         if dur > 0 || needed {
             top.shown = true;
             let idle = low && top.event == number::USER;
+            let interrupt = matches!(top.level(), Level::Irq | Level::Softirq);
             let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
-            let ret = i64::from(ret & 0xffff);
-            let (event, arg, ipc) = (top.event as i32, arg.into(), ipc & 15);
+            let (event, ipc) = (top.event as i32, ipc & 15);
             cpu.folded = None;
+            if interrupt && pid == 0 {
+                cpu.interrupt(start, t);
+            }
             self.write(c, Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
         }
         let cpu = &mut self.cpus[c];
@@ -243,14 +286,22 @@ impl Builder {
     /// The bottom frame of a thread.
     pub(super) fn bottom(&self, thread: usize) -> Frame {
         let thread = &self.threads.list[thread];
-        Frame { shown: true, ..Frame::call(number::user(thread.pid), 0, thread.user) }
+        let event = if thread.kernel { number::kernel(thread.pid) } else { number::user(thread.pid) };
+        Frame { shown: true, ..Frame::call(event, 0, thread.user) }
     }
 
     /// Ends all CPUs' time and answers the spans.
     pub fn finish(mut self, meta: event::Meta) -> (Spans, Tally) {
         self.intervals.clone_from(&meta.intervals);
         for i in meta.intervals.iter().filter(|i| i.cpu < CPUS_MAX) {
-            if self.cpus.get(i.cpu as usize).is_none_or(|cpu| !cpu.seen) {
+            if self.cpus.get(i.cpu as usize).is_some_and(|cpu| cpu.seen) {
+                continue;
+            }
+            if self.offline.contains(&i.cpu) {
+                let name = self.names.id("-offline-");
+                let (start, dur, cpu, event) = (i.from, i.to - i.from, i.cpu as i32, number::OFFLINE as i32);
+                self.out.push(Span { start, dur, cpu, pid: -1, event, name, ..Span::default() });
+            } else {
                 let (event, name) = (number::LOST, self.names.id("-lost-"));
                 self.push(&Event { ts: i.from, cpu: i.cpu, event, name, ..Event::default() });
             }
@@ -259,8 +310,12 @@ impl Builder {
             if self.cpus[c].seen {
                 let known = self.intervals.iter().find(|i| i.cpu as usize == c);
                 let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
-                self.close(c, to, Close::End { ret: 0, ipc: 0 });
+                self.silent_at_the_end(c, to);
+                // A scheduler that has not returned by then has made its choice.
+                self.sched_left(c, to);
+                self.close(c, to, Close::End { ret: NONE, ipc: 0 });
                 self.settle(c);
+                self.was_offline(c);
                 self.end_overlays(c, to);
             }
         }
@@ -270,7 +325,7 @@ impl Builder {
         self.label_rows();
         self.describe(meta);
         json::order(&mut self.out);
-        self.tally.pending = self.threads.list.iter().filter(|t| t.wakeup.is_some()).count() as u64;
+        self.tally.pending += self.threads.list.iter().filter(|t| t.wakeup.is_some()).count() as u64;
         (Spans { meta: self.meta, names: self.names.into_texts(), spans: self.out }, self.tally)
     }
 
@@ -281,9 +336,23 @@ impl Builder {
         match e.event {
             number::PID_NAME => self.rename(e),
             number::OPEN_CALL => self.open_call(e),
+            number::KERNEL_THREAD => {
+                let thread = self.threads.find(e.arg, &mut self.names);
+                self.set_kernel(thread, self.names.text(e.name) == "kernel");
+            }
+            number::CPU if self.names.text(e.name) == number::CPU_OFFLINE => drop(self.offline.insert(e.arg)),
+            number::CPU if e.arg < CPUS_MAX && text == number::CPU_TICKLESS => {
+                let c = self.known_cpu(e.arg);
+                self.cpus[c].ticks.tickless = true;
+            }
+            number::GROUP => {
+                let thread = self.threads.find(e.arg, &mut self.names);
+                self.threads.list[thread].group = self.names.text(e.name).parse().unwrap_or_default();
+            }
             number::KERNEL_NAME => self.meta.kernel = text.to_string(),
             number::MODEL_NAME => self.meta.cpu_model = text.to_string(),
             number::HOST_NAME => self.meta.host = text.to_string(),
+            number::ERRNO_NAME => drop(self.meta.errors.insert(e.arg, text.to_string())),
             _ => {}
         }
     }
@@ -326,10 +395,16 @@ impl Builder {
     fn describe(&mut self, meta: event::Meta) {
         let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.taken.to_le_bytes()].concat();
         self.meta.randomid = crc32fast::hash(&mark) >> 1;
+        self.meta.value_bits = meta.value_bits();
         self.meta.tracebase = meta.base;
         self.meta.flags = meta.flags;
         self.meta.mbit_sec = LINK_RATE;
         self.meta.lost = meta.lost;
         self.meta.quality = meta.quality;
+        let counts = std::mem::take(&mut self.counts);
+        self.meta.counts = counts.into_iter().map(|(name, n)| (self.names.text(name).to_string(), n)).collect();
+        if self.tally.wakeups > 0 {
+            self.meta.counts.insert("-wakeup-".to_string(), self.tally.runs);
+        }
     }
 }

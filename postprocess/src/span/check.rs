@@ -25,7 +25,7 @@ pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String
 /// * No duration is negative.
 /// * The execution spans of a CPU cover its time without gap or overlap, from the first moment to the last of its
 ///   interval if that is listed; a span of no length lies on a seam.
-/// * The times in user code, in the kernel, idle and lost add up to the time of all execution spans.
+/// * The times in user code, in the kernel, idle, lost, stalled and offline add up to the time of all execution spans.
 /// * Every wakeup led to a run, was repeated before the run, or is pending at the end.
 #[derive(Debug, Default)]
 pub struct Check {
@@ -88,7 +88,8 @@ impl Check {
                 _ => {}
             }
         }
-        let (all, parts) = (self.time, [tally.user, tally.system, tally.idle, tally.lost]);
+        let parts = [tally.user, tally.system, tally.idle, tally.lost, tally.stalled, tally.offline];
+        let all = self.time;
         let parts = parts.into_iter().fold(0, i64::saturating_add);
         if all != parts {
             self.violated(|| format!("user, kernel, idle and lost time add up to {parts} units, all spans to {all}"));

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use super::ipc::Mean;
+use super::stack::no_value;
 use super::{order, Span, Spans};
 use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
 
@@ -14,7 +15,7 @@ use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
 /// and RPC. Within a step, activities stand in the order in which they began.
 ///
 /// A span that fills a step is left alone. What is not execution stays if it lasts a step; marks and row labels stay.
-/// An argument or return value stays if all merged spans have the same, else it is 0; IPC codes are averaged.
+/// An argument or return value stays if all merged spans have the same; IPC codes are averaged.
 pub fn coarsen(spans: &mut Spans, step: NonZeroU32) {
     let mut coarse = Coarse::new(step);
     coarse.take(std::mem::take(&mut spans.spans));
@@ -149,8 +150,9 @@ impl Sum {
     fn add(&mut self, part: &Span) {
         self.ipc.add(part.ipc, part.dur);
         self.span.dur = self.span.dur.saturating_add(part.dur);
-        self.span.arg = if self.span.arg == part.arg { part.arg } else { 0 };
-        self.span.ret = if self.span.ret == part.ret { part.ret } else { 0 };
+        let many = no_value(part.event as u32);
+        self.span.arg = if self.span.arg == part.arg { part.arg } else { many };
+        self.span.ret = if self.span.ret == part.ret { part.ret } else { many };
     }
 }
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the span builder knows of each CPU.
 
+use std::collections::VecDeque;
+
 use super::begin::Begin;
 use super::stack::Frame;
-use super::wait::Reason;
+use super::stall::Ticks;
+use super::wait::{By, Reason};
 use crate::event::number;
+
+/// Interrupts that are remembered.
+const INTERRUPTS: usize = 64;
 
 /// A CPU.
 #[derive(Clone, Debug)]
@@ -15,6 +21,11 @@ pub struct Cpu {
     pub seen: bool,
     /// Where the open piece of time starts.
     pub since: i64,
+    /// Since when nothing has shown whether its thread is in the program or in the kernel: what it is inside of changed
+    /// then, but for interrupts, or a sample told.
+    pub entered: i64,
+    /// Whether that was a sample in the program.
+    pub in_program: bool,
     /// When its last event was.
     pub last: i64,
     /// Index of the thread the open piece belongs to, `None` if that is not known; the scheduler's belongs to the thread
@@ -28,18 +39,31 @@ pub struct Cpu {
     pub begin: Option<Begin>,
     /// The frame of `stack` that the thread may have left unseen while it was away.
     pub ambiguous: Option<usize>,
-    /// When it switched, and the index of the thread it switched from, while the scheduler has not returned.
-    pub switched: Option<(i64, usize)>,
+    /// When it switched, and the index of the thread it switched from unless that runs elsewhere already,
+    /// while the scheduler has not returned.
+    pub switched: Option<(i64, Option<usize>)>,
     /// When it last switched to idle or from it.
     pub idle_edge: i64,
+    /// When it last switched.
+    pub last_switch: i64,
+    /// When it was last idle, up to the switch from it.
+    pub idle: (i64, i64),
+    /// The last interrupts and softirqs while it was idle: from when to when.
+    pub interrupts: VecDeque<(i64, i64)>,
+    /// The control groups that have used up their share of it, or had, in order.
+    pub throttled: Vec<Throttled>,
     /// The hint it went to a low-power state with, until its next event.
     pub mwait: Option<u32>,
+    /// Whether it has said that it goes offline, and not that it is online again.
+    pub leaving: bool,
     /// Whether the open piece is in that state.
     pub low: bool,
+    /// What is known of its ticks.
+    pub ticks: Ticks,
     /// Interrupts sent to it that have not arrived.
     pub ipis: Vec<Ipi>,
     /// What the sender of the last one that arrived was doing.
-    pub remote: Option<Reason>,
+    pub remote: Option<(Reason, By)>,
     /// Index among its spans of a folded call that ends at `since`.
     pub folded: Option<usize>,
 }
@@ -49,10 +73,23 @@ pub struct Cpu {
 pub struct Ipi {
     /// When.
     pub ts: i64,
+    /// When that CPU sent the first that has not arrived either.
+    pub first: i64,
     /// By which CPU.
     pub from: i32,
     /// What that CPU was doing.
-    pub reason: Reason,
+    pub reason: (Reason, By),
+}
+
+/// A control group that has used up its share of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throttled {
+    /// Its id.
+    pub group: u32,
+    /// Since when.
+    pub from: i64,
+    /// Until when; the far future while it lasts.
+    pub to: i64,
 }
 
 /// How a piece of time ends. `ipc` is that of the piece.
@@ -65,8 +102,8 @@ pub enum Close {
     },
     /// Its activity is over.
     End {
-        /// What it returns.
-        ret: u32,
+        /// What it returns; [`super::NONE`] if that was not seen.
+        ret: i64,
         /// IPC code.
         ipc: u8,
     },
@@ -79,6 +116,8 @@ impl Cpu {
             id,
             seen: false,
             since: 0,
+            entered: i64::MIN,
+            in_program: false,
             last: i64::MIN,
             owner: None,
             thread: 0,
@@ -87,8 +126,14 @@ impl Cpu {
             ambiguous: None,
             switched: None,
             idle_edge: i64::MIN,
+            last_switch: i64::MIN,
+            idle: (i64::MAX, i64::MIN),
+            interrupts: VecDeque::new(),
+            throttled: Vec::new(),
             mwait: None,
+            leaving: false,
             low: false,
+            ticks: Ticks::default(),
             ipis: Vec::new(),
             remote: None,
             folded: None,
@@ -98,6 +143,20 @@ impl Cpu {
     /// What it is doing.
     pub fn top(&self) -> Frame {
         self.stack.last().copied().unwrap_or(Frame::call(number::LOST, 0, 0))
+    }
+
+    /// Remembers that while it was idle something interrupted it.
+    pub fn interrupt(&mut self, from: i64, to: i64) {
+        if self.interrupts.len() == INTERRUPTS {
+            self.interrupts.pop_front();
+        }
+        self.interrupts.push_back((from, to));
+    }
+
+    /// How long idle was interrupted within a time, as far as it is remembered.
+    pub fn interrupted(&self, from: i64, to: i64) -> i64 {
+        let within = self.interrupts.iter().rev().take_while(|i| i.1 > from);
+        within.map(|&(start, end)| end.min(to) - start.max(from)).sum()
     }
 
     /// Whether nothing is known of it at present.

@@ -24,6 +24,18 @@ pub struct Held {
     coarse: Option<Coarse>,
 }
 
+/// What becomes of spans as they are read.
+pub trait Keep {
+    /// Spans to gather before they are added.
+    fn room(&self) -> usize;
+
+    /// Takes spans; those of a CPU come in order.
+    fn add(&mut self, spans: Vec<Span>);
+
+    /// What is kept, with what was read last and is known about all.
+    fn finish(self, last: Spans) -> Spans;
+}
+
 impl Held {
     /// Lets `most` spans be.
     pub fn new(most: usize) -> Held {
@@ -34,9 +46,11 @@ impl Held {
     pub fn within(bytes: usize) -> Held {
         Held::new(bytes / (2 * size_of::<Span>()))
     }
+}
 
-    /// Spans to gather before they are added: up to the limit there is no need to.
-    pub fn room(&self) -> usize {
+impl Keep for Held {
+    /// Up to the limit there is no need to add any.
+    fn room(&self) -> usize {
         match self.coarse {
             Some(_) => TAKEN.min(self.most),
             None => self.most,
@@ -44,7 +58,7 @@ impl Held {
     }
 
     /// Takes spans, and coarsens them.
-    pub fn add(&mut self, spans: Vec<Span>) {
+    fn add(&mut self, spans: Vec<Span>) {
         let coarse = self.coarse.get_or_insert_with(|| Coarse::new(first_step(&spans, self.most)));
         coarse.take(spans);
         while coarse.count() > self.most && coarse.step().get() < LAST_STEP {
@@ -55,7 +69,7 @@ impl Held {
     }
 
     /// Puts what was added before the spans of `all`, in order; if it is few enough, that is all there is to do.
-    pub fn finish(mut self, mut all: Spans) -> Spans {
+    fn finish(mut self, mut all: Spans) -> Spans {
         if self.coarse.is_some() || all.spans.len() > self.most {
             self.add(std::mem::take(&mut all.spans));
         }
@@ -63,7 +77,7 @@ impl Held {
         let (most, us) = (self.most, coarse.step().get() / 100);
         all.meta.quality.push(format!(
             "there were more than {most} spans: what each CPU did is added up in steps of {us} us, what else is shorter \
-             is left out; from START to STOP, in seconds, all is there after `{OF_A_PART}`"
+             is left out; times add up, and how often something began is counted in the whole trace; from START to STOP, in seconds, all is there after `{OF_A_PART}`"
         ));
         all.spans = coarse.finish();
         all

@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The original's JSON, version 3: one span a line, so that `grep` and `sort` work on it.
 //!
-//! A span is `[start s, duration s, cpu, pid, rpc, event, arg, ret, ipc, "name"]`, times with eight decimals.
-//! The list ends with an entry at 999.0 seconds, as the original's viewer expects. Behind it stand the callouts and
+//! A span is `[start s, duration s, cpu, pid, rpc, event, arg, ret, ipc, "name"]`, times with eight decimals; `arg` and
+//! `ret` are `null` where there is no value. `errno` and `counts` go on in `errno002` and so
+//! on: tools of the original read lines of 255 bytes. Its `makeself` wants lines ordered by their bytes, keys too.
+//! The list ends with an entry at 999.0 seconds, as the original's viewer expects; its `arg`, which the original has as
+//! 0, is the number of spans before it. Behind it stand the callouts and
 //! views of the original's viewer, if there are any: `"extra"`, spans as well, and `"savedview"`.
 //! Written lines are ordered by time; read lines may be in any order, and several things in one line.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::held::Held;
-use super::{Meta, Span, Spans};
+use super::held::{Held, Keep};
+use super::source::Backward;
+use super::{Meta, Span, Spans, NONE};
 use crate::event::digits::{self, Line};
 use crate::event::names::Names;
 use crate::event::number::CALLOUT;
-use crate::line::Lines;
+use crate::line::{Lines, Unread};
 
 /// Units of [`Span::start`] in a second.
 const PER_SECOND: i64 = 100_000_000;
 /// Bytes gathered before they are handed on.
 const CHUNK: usize = 64 * 1024;
-/// Start time of the entry that ends the list.
-const END: &str = "[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]";
+/// Seconds that a time may have, and what a number of JSON is exact up to.
+const LONGEST: f64 = 1e10;
+const VALUE: f64 = 9_007_199_254_740_992.0;
 
 /// Writes `spans` as JSON.
 ///
@@ -43,6 +49,8 @@ pub struct Writer<'a, W> {
     /// As JSON has them.
     names: Vec<String>,
     lines: Vec<u8>,
+    /// Spans written.
+    count: u64,
     /// They come behind all else.
     callouts: Vec<Span>,
 }
@@ -55,7 +63,7 @@ impl<'a, W: Write> Writer<'a, W> {
     pub fn new(meta: &'a Meta, names: &[String], mut out: W) -> io::Result<Writer<'a, W>> {
         write_head(meta, &mut out)?;
         let names = names.iter().map(|n| quoted(&n.as_str().into())).collect();
-        Ok(Writer { out, meta, names, lines: Vec::with_capacity(CHUNK + 1024), callouts: Vec::new() })
+        Ok(Writer { out, meta, names, lines: Vec::with_capacity(CHUNK + 1024), count: 0, callouts: Vec::new() })
     }
 
     /// Writes a span; spans come in order.
@@ -69,6 +77,7 @@ impl<'a, W: Write> Writer<'a, W> {
             return Ok(());
         }
         self.put(span, b"],\n");
+        self.count += 1;
         if self.lines.len() >= CHUNK {
             self.out.write_all(&self.lines)?;
             self.lines.clear();
@@ -81,7 +90,7 @@ impl<'a, W: Write> Writer<'a, W> {
     /// # Errors
     /// As [`Writer::new`].
     pub fn finish(mut self) -> io::Result<()> {
-        writeln!(self.lines, "{END}")?;
+        writeln!(self.lines, "[999.0, 0.0, 0, 0, 0, 0, {}, 0, 0, \"\"]", self.count)?;
         let callouts = std::mem::take(&mut self.callouts);
         if !callouts.is_empty() || !self.meta.saved_views.is_empty() {
             writeln!(self.lines, "],\n\"extra\" : [")?;
@@ -109,8 +118,13 @@ impl<'a, W: Write> Writer<'a, W> {
         line.put(b", ");
         put_seconds(&mut line, s.dur, 1);
         for field in [s.cpu.into(), s.pid.into(), s.rpc.into(), s.event.into(), s.arg, s.ret, s.ipc.into()] {
-            line.put(b", ");
-            line.signed(field);
+            match field {
+                NONE => line.put(b", null"),
+                _ => {
+                    line.put(b", ");
+                    line.signed(field);
+                }
+            }
         }
         line.put(b", ");
         self.lines.extend_from_slice(line.text());
@@ -129,23 +143,71 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     }
     key("axisLabelX", "Time (sec)".into())?;
     key("axisLabelY", "CPU Number".into())?;
-    for (name, text) in [("cpuModelName", &meta.cpu_model), ("hostName", &meta.host), ("kernelVersion", &meta.kernel)] {
+    for (n, some) in parts(meta.counts.iter().map(|(name, count)| (name.clone(), (*count).into()))) {
+        key(&numbered("counts", n), some)?;
+    }
+    if !meta.cpu_model.is_empty() {
+        key("cpuModelName", meta.cpu_model.as_str().into())?;
+    }
+    for (n, some) in parts(meta.errors.iter().map(|(number, name)| (number.to_string(), name.as_str().into()))) {
+        key(&numbered("errno", n), some)?;
+    }
+    key("flags", meta.flags.into())?;
+    for (name, text) in [("hostName", &meta.host), ("kernelVersion", &meta.kernel)] {
         if !text.is_empty() {
             key(name, text.as_str().into())?;
         }
     }
-    key("flags", meta.flags.into())?;
     key("lost", meta.lost.into())?;
     key("mbit_sec", meta.mbit_sec.into())?;
-    key("quality", meta.quality.clone().into())?;
+    let length = meta.quality.iter().map(|sentence| sentence.len() + 3).sum::<usize>();
+    for (n, some) in meta.quality.chunks(if length < LINE - 32 { usize::MAX } else { 1 }).enumerate() {
+        key(&numbered("quality", n), some.into())?;
+    }
+    if meta.quality.is_empty() {
+        key("quality", Value::Array(Vec::new()))?;
+    }
     key("randomid", meta.randomid.into())?;
     key("shortMulX", 1.into())?;
     key("shortUnitsX", "s".into())?;
     key("thousandsX", 1000.into())?;
     key("title", meta.title.as_str().into())?;
     key("tracebase", meta.tracebase.as_str().into())?;
+    if meta.value_bits == 32 {
+        key("valueBits", 32.into())?;
+    }
     key("version", 3.into())?;
     writeln!(out, "\"events\" : [")
+}
+
+/// Bytes of a line that the tools of the original read, at most: they take the rest for another line.
+const LINE: usize = 255;
+
+/// The entries of a map as several, each short enough for a line, with their numbers.
+fn parts(entries: impl Iterator<Item = (String, Value)>) -> impl Iterator<Item = (usize, Value)> {
+    let mut parts: Vec<serde_json::Map<String, Value>> = Vec::new();
+    let mut room = 0usize;
+    for (key, value) in entries {
+        let needed = quoted(&key.as_str().into()).len() + quoted(&value).len() + 2;
+        if needed > room || parts.is_empty() {
+            parts.push(serde_json::Map::new());
+            room = LINE - 32;
+        }
+        room = room.saturating_sub(needed);
+        if let Some(part) = parts.last_mut() {
+            part.insert(key, value);
+        }
+    }
+    parts.into_iter().map(Value::Object).enumerate()
+}
+
+/// The key of such a part: that of the first is the name alone.
+fn numbered(name: &str, n: usize) -> String {
+    if n == 0 {
+        name.to_string()
+    } else {
+        format!("{name}{:03}", n + 1)
+    }
 }
 
 /// A value as JSON. The original puts it between apostrophes in a script, so there must be none in it.
@@ -168,7 +230,7 @@ fn put_seconds(line: &mut Line, units: i64, width: u32) {
 }
 
 #[derive(Deserialize)]
-struct Entry(f64, f64, i64, i64, i64, i64, f64, f64, i64, String);
+struct Entry(f64, f64, i64, i64, i64, i64, Option<f64>, Option<f64>, i64, String);
 
 /// Which list the entries that come next belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -187,7 +249,14 @@ struct Reader {
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
     recent: Vec<u32>,
     list: List,
-    ended: bool,
+    /// Whether a list of spans has begun, and whether the head of another trace came after it.
+    begun: bool,
+    another: bool,
+    /// Spans up to the list's end, and how many that says; `None` before it.
+    count: u64,
+    ended: Option<u64>,
+    /// Whether the last line ends with a bracket, as the last of all does.
+    closed: bool,
 }
 
 /// Reads JSON from [`write`] or from the original's `eventtospan3`, sorted or not.
@@ -200,37 +269,64 @@ pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
     read_into(input, Held::new(usize::MAX))
 }
 
-/// As [`read`], as many spans as `held` holds.
+/// As [`read`], handing the spans to `keep`.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_into(input: &mut impl BufRead, mut held: Held) -> io::Result<Spans> {
+pub fn read_into(input: &mut impl BufRead, mut keep: impl Keep) -> io::Result<Spans> {
     let mut reader = Reader::new();
-    let mut unread = 0u64;
+    let (mut unread, mut backward) = (Unread::default(), Backward::default());
     let mut lines = Lines::new(input);
     while let Some(line) = lines.read()? {
+        if let Some(last) = line.trim_ascii().last() {
+            reader.closed = *last == b'}';
+        }
         let taken = reader.plain(line).or_else(|| reader.line(&String::from_utf8_lossy(line)));
-        unread += u64::from(taken.is_none());
-        if reader.spans.len() > held.room() {
-            held.add(std::mem::take(&mut reader.spans));
+        if reader.another {
+            let line = lines.number();
+            reader.meta.quality.push(format!("line {line}: another trace begins; left out: one trace at a time"));
+            break;
+        }
+        if taken.is_none() {
+            unread.add(lines.number());
+            if !reader.begun && reader.spans.is_empty() {
+                unread.hope("JSON")?;
+            }
+        }
+        if reader.spans.len() > keep.room() {
+            backward.end(&mut reader.spans);
+            keep.add(std::mem::take(&mut reader.spans));
         }
     }
-    let Reader { mut meta, names, mut spans, ended, .. } = reader;
-    if unread > 0 {
-        meta.quality.push(format!("{unread} lines of the JSON could not be read"));
-    }
-    if !ended {
-        meta.quality.push("the JSON ends before its end mark".to_string());
+    let Reader { mut meta, names, mut spans, count, ended, closed, another, .. } = reader;
+    backward.end(&mut spans);
+    meta.quality.extend(backward.sentence());
+    meta.quality.extend(unread.sentence("JSON"));
+    match ended {
+        Some(all @ 1..) if all != count => meta.quality.push(format!("the JSON has {count} of {all} spans")),
+        Some(_) if closed || another => {}
+        _ => meta.quality.push("the JSON ends before its end mark".to_string()),
     }
     order(&mut spans);
-    Ok(held.finish(Spans { meta, names: names.into_texts(), spans }))
+    Ok(keep.finish(Spans { meta, names: names.into_texts(), spans }))
 }
 
 impl Reader {
     fn new() -> Reader {
         let meta = Meta { mbit_sec: 1000, ..Meta::default() };
         let (names, spans, recent) = (Names::default(), Vec::new(), vec![0; 0x1000]);
-        Reader { meta, names, spans, recent, list: List::Spans, ended: false }
+        Reader {
+            meta,
+            names,
+            spans,
+            recent,
+            list: List::Spans,
+            begun: false,
+            another: false,
+            count: 0,
+            ended: None,
+            closed: false,
+        }
     }
 
     /// Takes a line that is a span in the form that [`write`] gives it: times of eight decimals, whole numbers, no escape
@@ -254,8 +350,14 @@ impl Reader {
             let plain = name.iter().all(|&c| !matches!(c, b'"' | b'\\') && c >= b' ');
             *recent = self.names.id(std::str::from_utf8(name).ok().filter(|_| plain)?);
         }
-        let [cpu, pid, rpc, event] = [cpu, pid, rpc, event].map(|column| column as i32);
-        self.spans.push(Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc: ipc as u8, name: *recent });
+        if [cpu, pid, rpc, event, ipc].contains(&NONE) {
+            return None;
+        }
+        let number = |column: i64| i32::try_from(column).ok();
+        let (cpu, pid, rpc, event) = (number(cpu)?, number(pid)?, number(rpc)?, number(event)?);
+        let ipc = u8::try_from(ipc).ok()?;
+        self.spans.push(Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc, name: *recent });
+        self.count += u64::from(self.ended.is_none());
         Some(())
     }
 
@@ -282,35 +384,48 @@ impl Reader {
         }
         let (line, rest) = first::<Entry>(text)?;
         if line.0 >= 999.0 && line.5 == 0 && line.9.is_empty() {
-            self.ended = true;
+            self.ended = Some(line.6.map_or(0, |count| count as u64));
         } else {
-            let span = self.span(line);
+            let span = self.span(line)?;
             self.spans.push(span);
+            self.count += u64::from(self.ended.is_none());
         }
         Some(rest)
     }
 
-    fn span(&mut self, l: Entry) -> Span {
-        Span {
-            start: units(l.0),
-            dur: units(l.1),
-            cpu: l.2 as i32,
-            pid: l.3 as i32,
-            rpc: l.4 as i32,
-            event: l.5 as i32,
-            arg: l.6 as i64,
-            ret: l.7 as i64,
-            ipc: l.8 as u8,
+    /// The span of an entry; nothing if a number in it cannot be.
+    fn span(&mut self, l: Entry) -> Option<Span> {
+        let time = |seconds: f64| (seconds.abs() < LONGEST).then(|| units(seconds));
+        let number = |column: i64| i32::try_from(column).ok();
+        let value = |column: Option<f64>| match column {
+            None => Some(NONE),
+            Some(value) => (value.abs() < VALUE).then_some(value as i64),
+        };
+        Some(Span {
+            start: time(l.0)?,
+            dur: time(l.1)?,
+            cpu: number(l.2)?,
+            pid: number(l.3)?,
+            rpc: number(l.4)?,
+            event: number(l.5)?,
+            arg: value(l.6)?,
+            ret: value(l.7)?,
+            ipc: u8::try_from(l.8).ok()?,
             name: self.names.id(&l.9),
-        }
+        })
     }
 
     /// Takes a key with its value, or the begin of a list; answers what stands behind it.
     fn key<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let (name, rest) = first::<String>(text)?;
         let rest = rest.trim_start().strip_prefix(':')?.trim_start();
+        self.another |= self.begun && matches!(name.as_str(), "Comment" | "tracebase" | "events");
+        if self.another {
+            return None;
+        }
         if matches!(name.as_str(), "events" | "extra" | "savedview") {
             self.list = if name == "savedview" { List::Views } else { List::Spans };
+            self.begun |= name == "events";
             return rest.strip_prefix('[');
         }
         let (value, rest) = first(rest)?;
@@ -334,14 +449,16 @@ fn time(rest: &mut &[u8]) -> Option<i64> {
         }
     }
     *rest = behind[9..].strip_prefix(b",")?;
-    let units = seconds.checked_mul(PER_SECOND)?;
+    let units = seconds.checked_mul(PER_SECOND).filter(|_| (seconds.unsigned_abs() as f64) < LONGEST)?;
     Some(if text.starts_with(b"-") { units - part } else { units + part })
 }
 
-/// Takes a blank, a whole number and the comma behind it.
+/// Takes a blank, a whole number or `null`, and the comma behind it.
 #[inline]
 fn whole(rest: &mut &[u8]) -> Option<i64> {
-    let (number, behind) = digits::split(rest.strip_prefix(b" ")?)?;
+    let text = rest.strip_prefix(b" ")?;
+    let none = || Some((NONE, text.strip_prefix(b"null")?));
+    let (number, behind) = digits::split(text).or_else(none)?;
     *rest = behind.strip_prefix(b",")?;
     Some(number)
 }
@@ -372,17 +489,20 @@ pub fn order(spans: &mut [Span]) {
 fn set(meta: &mut Meta, key: &str, value: &Value) {
     let string = || value.as_str().unwrap_or_default().to_string();
     let number = || value.as_u64().unwrap_or_default();
-    match key {
+    match key.trim_end_matches(|c: char| c.is_ascii_digit()) {
         "added" => meta.added = value.clone(),
         "title" => meta.title = string(),
         "tracebase" => meta.tracebase = string(),
         "cpuModelName" => meta.cpu_model = string(),
         "hostName" => meta.host = string(),
         "kernelVersion" => meta.kernel = string(),
+        "errno" => meta.errors.extend(BTreeMap::deserialize(value).unwrap_or_default()),
+        "counts" => meta.counts.extend(BTreeMap::deserialize(value).unwrap_or_default()),
         "flags" => meta.flags = number() as u32,
         "mbit_sec" => meta.mbit_sec = number() as u32,
         "randomid" => meta.randomid = number() as u32,
         "lost" => meta.lost = number(),
+        "valueBits" => meta.value_bits = number() as u8,
         "quality" => {
             let list = value.as_array().into_iter().flatten();
             meta.quality.extend(list.filter_map(|v| v.as_str().map(str::to_string)));
@@ -392,97 +512,4 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_reads_back_the_same() {
-        let span = Span { start: -1, dur: 123, cpu: 3, pid: 4_194_303, event: 0x804, arg: 65_535, ..Span::default() };
-        let long = Span { start: 1_000 * PER_SECOND + 7, dur: 90_000_000_000, name: 1, ret: 65_500, ..span };
-        let meta = Meta {
-            title: "a \"b\" </script>".into(),
-            mbit_sec: 1000,
-            lost: 9,
-            quality: vec!["cut".into()],
-            added: serde_json::json!({ "notes": [{ "text": "it's </script>\n" }] }),
-            ..Meta::default()
-        };
-        let (span, long) = (Span { name: 1, ..span }, Span { name: 2, ..long });
-        let spans = Spans { meta, names: vec!["".into(), "x\\'".into(), "é".into()], spans: vec![span, long] };
-        let mut text = Vec::new();
-        write(&spans, &mut text).unwrap();
-        assert_eq!(read(&mut &text[..]).unwrap(), spans);
-    }
-
-    /// What the original's viewer exports: all that stands before the events in one line, views behind them.
-    const EXPORTED: &str = concat!(
-        "  {  \"Comment\" : \"V2 with IPC field\",  \"flags\" : 131,  \"mbit_sec\" : 100,  \"title\" : \"t, {x}\",  \"version\" : 3, ",
-        "\"events\" : [ [ 49.41830734, 0.00000001, 0, 8292, 0, 526, 0, 0, 0, \"bash.8292\"],\n",
-        "[ 49.41895135, 0.00000545, 0, 8287, 0, 73823, 0, 0, 5, \"a]b,.8287\"],\n[999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]\n],\n",
-        "\"extra\" : [\n[ 49.41895135, 0.00000545, 0, 8287, 0, -4, 60, -2, 0, \"look here\"]\n],\n",
-        "\"savedview\" : [\n  [\"&#x21d0;\", {\"rangeX\":1396,\"xleft_ts\":49.4,\"grouplength\":[4,54,0,0],\"search_text\":\"\"}],\n",
-        "  [\"&#x2780;\", {\"xleft_ts\":50.08196468481376,\"rowToHilite\":[0]}]\n]}\n\n",
-    );
-
-    #[test]
-    fn callouts_and_views_of_the_original_are_read_and_written_again() {
-        let spans = read(&mut EXPORTED.as_bytes()).unwrap();
-        let meta = &spans.meta;
-        assert_eq!((meta.flags, meta.mbit_sec, meta.title.as_str()), (131, 100, "t, {x}"));
-        assert_eq!(meta.quality, Vec::<String>::new());
-        assert_eq!(spans.spans.iter().map(|s| s.event).collect::<Vec<_>>(), [526, 73823, CALLOUT]);
-        assert_eq!((spans.spans[2].arg, spans.spans[2].ret), (60, -2));
-        assert_eq!(meta.saved_views.iter().map(|v| v.0.as_str()).collect::<Vec<_>>(), ["&#x21d0;", "&#x2780;"]);
-        assert_eq!(meta.saved_views[1].1["xleft_ts"], 50.08196468481376);
-        let mut text = Vec::new();
-        write(&spans, &mut text).unwrap();
-        assert_eq!(read(&mut &text[..]).unwrap(), spans);
-        serde_json::from_slice::<Value>(&text).unwrap();
-        let one_line = String::from_utf8(text).unwrap().replace('\n', " ");
-        assert_eq!(read(&mut one_line.as_bytes()).unwrap(), spans);
-    }
-
-    #[test]
-    fn no_apostrophe_ends_the_script_that_the_original_puts_the_json_into() {
-        let meta = Meta { title: "it's".into(), ..Meta::default() };
-        let spans = Spans {
-            meta,
-            names: vec!["".into(), "x';alert(1)//".into()],
-            spans: vec![Span { name: 1, ..Span::default() }],
-        };
-        let mut text = Vec::new();
-        write(&spans, &mut text).unwrap();
-        assert!(!text.contains(&b'\''));
-        let again = read(&mut &text[..]).unwrap();
-        assert_eq!((again.names, again.meta.title), (spans.names, spans.meta.title));
-    }
-
-    #[test]
-    fn a_span_reads_the_same_in_any_form() {
-        for (line, exact) in [
-            ("[-1.00000010, 0.00000001, -1, 4194303, 0, -3, 2, 65535, 15, \"a.b/c\"]", true),
-            ("[12.34567890, 0.5, 1, 2, 3, 4, 5, 6, 7, \"x\"]", false),
-            ("[12.34567890,0.00000001,1,2,3,4,5,6,7,\"x\"]", false),
-            ("[ 12.34567890, 0.00000001, 1, 2, 3, 4, 5.0, 6, 7, \"\\u00e9\"]", false),
-        ] {
-            let plain = |line: &str| {
-                let mut reader = Reader::new();
-                reader.plain(line.as_bytes()).map(|()| reader.spans[0])
-            };
-            let fast = plain(line);
-            assert_eq!(fast.is_some(), exact, "{line}");
-            let spaced = line.replace(", ", ",  ");
-            let slow = read(&mut spaced.as_bytes()).unwrap();
-            assert!(plain(&spaced).is_none() && slow.spans.len() == 1);
-            assert_eq!(fast.unwrap_or(slow.spans[0]), slow.spans[0], "{line}");
-        }
-    }
-
-    #[test]
-    fn a_cut_file_keeps_its_spans_and_says_so() {
-        let text = b"  {\n \"title\" : \"t\",\n\"events\" : [\n[  1.00000000, 0.00000010, 0, 1, 0, 2052, 0, 0, 0, \"read\"],\n[  2.0000";
-        let spans = read(&mut &text[..]).unwrap();
-        assert_eq!(spans.spans.len(), 1);
-        assert_eq!(spans.meta.quality.len(), 2);
-    }
-}
+mod tests;

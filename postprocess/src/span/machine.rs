@@ -30,6 +30,33 @@ pub enum Work {
     Other,
 }
 
+/// A system call that is told from others which do such work, for what a thread waits for in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// Waits for locks of files and for semaphores only: semop, fcntl, flock.
+    FileLock,
+    /// Waits for other tasks or a signal only, however long: wait4, waitid, pause, rt_sigsuspend.
+    Wait,
+    /// Closes files: close, dup2, close_range.
+    Close,
+    /// Opens files: open, openat.
+    Open,
+    /// Names a peer, that may be a file: connect, bind.
+    Connect,
+    /// Waits for what was given to the kernel to do: io_uring_enter, io_getevents.
+    Ring,
+    /// Loads a program: execve.
+    Exec,
+    /// Begins a thread: clone, fork, vfork.
+    Fork,
+    /// Ends threads: exit, exit_group.
+    End,
+    /// Traces another.
+    Ptrace,
+    /// Sends a signal.
+    Signal,
+}
+
 /// Whose system calls they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Calls {
@@ -47,6 +74,8 @@ pub struct Machine {
     calls: Calls,
     /// Interrupts of timers.
     timers: Vec<u32>,
+    /// Interrupts of disks.
+    disks: Vec<u32>,
     /// Interrupts by which one CPU makes another do something.
     remote: Vec<u32>,
     /// The event number of softirqs.
@@ -58,6 +87,7 @@ impl Default for Machine {
         Machine {
             calls: Calls::X86,
             timers: vec![number::IRQ + 0xec],
+            disks: Vec::new(),
             remote: [0xf6, 0xfb, 0xfc, 0xfd].map(|vector| number::IRQ + vector).into(),
             softirq: number::SOFTIRQ,
         }
@@ -84,6 +114,9 @@ impl Machine {
             (number::IRQ_NAME, _) if starts(&["reschedule_ipi", "call_func", "irq_work_ipi", "wakeup_ipi"]) => {
                 self.remote.push(irq);
             }
+            (number::IRQ_NAME, _) if starts(&["nvme", "ahci", "ata_", "mmc"]) || text.contains("-req") => {
+                self.disks.push(irq);
+            }
             _ => {}
         }
     }
@@ -101,6 +134,11 @@ impl Machine {
         self.timers.contains(&irq)
     }
 
+    /// Whether this interrupt is a disk's.
+    pub fn is_disk(&self, irq: u32) -> bool {
+        self.disks.contains(&irq)
+    }
+
     /// Whether what is done in this interrupt was asked for by the CPU that sent it.
     pub fn is_remote(&self, irq: u32) -> bool {
         self.remote.contains(&irq)
@@ -116,10 +154,16 @@ impl Machine {
 
     /// Whether this call never returns: exit, exit_group.
     pub fn is_exit(&self, call: u32) -> bool {
-        match self.calls {
-            Calls::X86 => matches!(call.wrapping_sub(number::SYSCALL), 60 | 231),
-            Calls::Generic => matches!(call.wrapping_sub(number::SYSCALL), 93 | 94),
-            Calls::Other => false,
+        self.special(call) == Some(Special::End)
+    }
+
+    /// What sets this call apart.
+    pub fn special(&self, call: u32) -> Option<Special> {
+        match (self.calls, call.wrapping_sub(number::SYSCALL)) {
+            (Calls::X86, nr @ 0..512) => special_x86(nr),
+            (Calls::X86, _) if call >= number::SYSCALL32 => special_i386(call - number::SYSCALL32),
+            (Calls::Generic, nr @ 0..512) => special_generic(nr),
+            _ => None,
         }
     }
 
@@ -141,6 +185,60 @@ impl Machine {
             _ => Work::Other,
         }
     }
+}
+
+/// System calls of x86-64, `asm/unistd_64.h`.
+fn special_x86(nr: u32) -> Option<Special> {
+    Some(match nr {
+        65 | 72 | 73 | 220 => Special::FileLock,
+        34 | 61 | 130 | 247 => Special::Wait,
+        3 | 33 | 292 | 436 => Special::Close,
+        2 | 85 | 257 | 437 => Special::Open,
+        42 | 49 => Special::Connect,
+        208 | 333 | 426 => Special::Ring,
+        59 | 322 => Special::Exec,
+        56..=58 | 435 => Special::Fork,
+        60 | 231 => Special::End,
+        101 => Special::Ptrace,
+        62 | 129 | 200 | 234 | 297 | 424 => Special::Signal,
+        _ => return None,
+    })
+}
+
+/// System calls of 32-bit programs, `asm/unistd_32.h`.
+fn special_i386(nr: u32) -> Option<Special> {
+    Some(match nr {
+        55 | 143 | 221 | 420 => Special::FileLock,
+        7 | 29 | 72 | 114 | 179 | 284 => Special::Wait,
+        6 | 63 | 330 | 436 => Special::Close,
+        5 | 8 | 295 | 437 => Special::Open,
+        361 | 362 => Special::Connect,
+        247 | 416 | 426 => Special::Ring,
+        11 | 358 => Special::Exec,
+        2 | 120 | 190 | 435 => Special::Fork,
+        1 | 252 => Special::End,
+        26 => Special::Ptrace,
+        37 | 178 | 238 | 270 | 335 | 424 => Special::Signal,
+        _ => return None,
+    })
+}
+
+/// System calls of Linux on newer machines, `asm-generic/unistd.h`.
+fn special_generic(nr: u32) -> Option<Special> {
+    Some(match nr {
+        25 | 32 | 192 | 193 => Special::FileLock,
+        95 | 133 | 260 => Special::Wait,
+        24 | 57 | 436 => Special::Close,
+        56 | 437 => Special::Open,
+        200 | 203 => Special::Connect,
+        4 | 292 | 426 => Special::Ring,
+        221 | 281 => Special::Exec,
+        220 | 435 => Special::Fork,
+        93 | 94 => Special::End,
+        117 => Special::Ptrace,
+        129..=131 | 138 | 240 | 424 => Special::Signal,
+        _ => return None,
+    })
 }
 
 /// System calls of x86-64, `asm/unistd_64.h`.

@@ -4,7 +4,7 @@
 use super::build::Builder;
 use super::cpu::{Close, Cpu};
 use super::stack::{may_nest, Frame, Hooks, DEPTH_MAX};
-use super::{Repair, Span};
+use super::{Repair, Span, NONE};
 use crate::event::number::{self, Class, Level};
 use crate::event::Event;
 
@@ -20,15 +20,18 @@ impl Builder {
         if let Some(begin) = &mut self.cpus[c].begin {
             begin.runs(e.event, depth);
         }
+        self.enter(c, level, t);
+        self.exit_work_told |= e.event == number::WAY_OUT;
         if e.dur == 0 {
-            self.cpus[c].stack.push(Frame::call(e.event, e.arg, e.name));
+            self.cpus[c].stack.push(Frame::call(e.event, e.arg.into(), e.name));
             return;
         }
         let ((pid, rpc), cpu) = (self.owner(c), self.cpus[c].id);
-        let (event, arg, ret) = (e.event as i32, e.arg.into(), i64::from(e.ret & 0xffff));
+        let (event, arg, ret) = (e.event as i32, e.arg.into(), e.ret.into());
         let (start, dur, ipc, name) = (t, e.dur, e.ipc >> 4, e.name);
         let call = self.write(c, Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc, name });
         self.cpus[c].since = t.saturating_add(e.dur);
+        self.cpus[c].entered = self.cpus[c].since;
         self.cpus[c].folded = Some(call);
         self.born(c, e);
     }
@@ -45,8 +48,9 @@ impl Builder {
             }
             None => self.imply_call(c, t, call, e),
         }
-        self.close(c, t, Close::End { ret: e.ret, ipc });
+        self.close(c, t, Close::End { ret: e.ret.into(), ipc });
         self.cpus[c].stack.pop();
+        self.enter(c, level, t);
         match level {
             Level::Sched => self.sched_left(c, t),
             Level::Syscall => self.settle(c),
@@ -72,7 +76,7 @@ impl Builder {
         let gone = self.cpus[c].top();
         self.repair(c, gone.event | number::RETURN_BIT, gone.name);
         let scheduler = gone.level() == Level::Sched;
-        self.close(c, t, Close::End { ret: 0, ipc });
+        self.close(c, t, Close::End { ret: NONE, ipc });
         self.cpus[c].stack.pop();
         if scheduler {
             self.sched_left(c, t);
@@ -90,7 +94,8 @@ impl Builder {
     /// Turns the open piece into a call of which only the return was seen.
     fn imply_call(&mut self, c: usize, t: i64, call: u32, e: &Event) {
         let name = self.names.text(e.name).trim_start_matches('/').to_string();
-        let arg = if call == number::SOFTIRQ { e.arg } else { 0 };
+        // Nobody knows its argument, which tells that it began unseen; of a softirq it is its number.
+        let arg = if call == number::SOFTIRQ { e.arg.into() } else { NONE };
         let frame = Frame::call(call, arg, self.names.id(&name));
         if self.began_before(c, t, frame, e.ipc & 15) {
             return;
@@ -108,7 +113,7 @@ impl Builder {
 
     /// Who switches is inside the scheduler.
     pub(super) fn imply_sched_call(&mut self, c: usize, t: i64, ipc: u8) {
-        let frame = Frame::call(number::SCHED, 0, self.names.id("-sched-"));
+        let frame = Frame::call(number::SCHED, NONE, self.names.id("-sched-"));
         if self.hooks == Hooks::Complete && self.began_before(c, t, frame, ipc) {
             return;
         }
@@ -150,8 +155,7 @@ impl Builder {
             _ => false,
         };
         if user_only {
-            self.left_before(c);
-            self.settle(c);
+            self.in_no_call(c);
         }
         let cpu = &mut self.cpus[c];
         let Some(at) = cpu.ambiguous.filter(|at| at + 1 >= cpu.stack.len()) else { return };

@@ -8,6 +8,7 @@ use kutrace_format::abi::event::IDLE_POLL;
 use super::build::Builder;
 use super::cpu::Close;
 use super::stack::Hooks;
+use super::wait::Reason;
 use super::Span;
 use crate::event::number;
 use crate::event::Event;
@@ -29,7 +30,9 @@ impl Builder {
     pub(super) fn point(&mut self, c: usize, e: &Event, t: i64) {
         let ipc = e.ipc & 15;
         match e.event {
-            number::FREQUENCY | number::FREQUENCY_SET | number::PC_SAMPLE..=0x281 => return self.sample(c, e, t),
+            number::FREQUENCY | number::FREQUENCY_SET | number::PC_SAMPLE..=number::PC_KERNEL => {
+                return self.sample(c, e, t)
+            }
             number::MWAIT if self.running(c) == 0 => self.unwind_idle(c, t, ipc),
             _ => {}
         }
@@ -43,6 +46,7 @@ impl Builder {
             number::EXIT => {
                 let thread = self.cpus[c].thread;
                 self.threads.list[thread].exited = true;
+                self.ends(thread);
             }
             number::MARK_A..=number::MARK_D | number::MONITOR_EXIT => self.close(c, t, Close::Pause { ipc }),
             number::RPC_REQUEST..=number::RPC_MIDDLE => {
@@ -51,6 +55,19 @@ impl Builder {
             }
             number::RUNNABLE => self.runnable(c, e.arg, t),
             number::IPI | number::MONITOR_STORE => self.send(c, e.arg, t),
+            number::GOES_OFFLINE => {
+                self.close(c, t, Close::Pause { ipc });
+                self.cpus[c].leaving = true;
+            }
+            number::COMES_ONLINE => {
+                self.close(c, t, Close::Pause { ipc });
+                self.was_offline(c);
+            }
+            number::THROTTLE | number::UNTHROTTLE => self.throttle(e, t),
+            number::WAIT => {
+                let thread = self.cpus[c].thread;
+                self.threads.list[thread].waits_for = Reason::told(e.arg);
+            }
             number::LOCK_TRY..=number::LOCK_RELEASED => self.lock(c, e, t),
             number::ENQUEUE | number::DEQUEUE => self.queue(c, e),
             number::RX_PACKET..=number::TX_USER => self.packet(c, e, t),
@@ -70,7 +87,7 @@ impl Builder {
             rpc: thread.rpc as i32,
             event: e.event as i32,
             arg: e.arg.into(),
-            ret: (e.ret & 0xffff).into(),
+            ret: e.ret.into(),
             ipc: e.ipc,
             name: e.name,
         });
@@ -80,6 +97,11 @@ impl Builder {
     /// for the time up to the next. No sample of a program counter is taken while a CPU sleeps: what idle and other
     /// threads were at is said by their own.
     fn sample(&mut self, c: usize, e: &Event, t: i64) {
+        match e.event {
+            number::PC_SAMPLE => self.sampled_in_program(c, t),
+            number::PC_KERNEL => self.sampled_in_kernel(c, t),
+            _ => {}
+        }
         let kind = if e.event > number::PC_SAMPLE { number::PC_SAMPLE } else { e.event };
         let before = self.overlays.samples.insert((c, kind), Event { ts: t, ..*e });
         let Some(before) = before else { return };

@@ -4,15 +4,19 @@
 //! A row is a CPU, a thread, or an RPC. Its bar holds execution and waits: what ran, most time first, then waits, then
 //! idle. Program counter samples and held locks lie over that time, so they have bars of their own on the same row.
 //!
-//! In a profile [`Span::arg`] is the number of spans added up, except of idle; and a row's other numbers are -1.
+//! In a profile [`Span::arg`] is how often something began there, except of idle; the pieces of an interrupted call are
+//! one. A row's other numbers are -1.
 
 mod row;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use super::held::Keep;
 use super::{json, Span, Spans};
 use crate::event::names::Names;
-use crate::event::number;
+use crate::event::number::{self, is_execution};
+use crate::summary::work::{Kernel, Part};
 use row::{Bar, Row};
 
 /// Which rows a profile has.
@@ -38,74 +42,116 @@ enum Key {
 
 /// Replaces `spans` by their profile. Durations of an average are rounded down.
 pub fn profile(spans: &mut Spans, rows: Rows) {
-    let mut names = Names::default();
-    let each = add_up(spans, &mut names);
-    let labels = name_rows(spans, &each);
-    let mut out = Vec::new();
-    match rows {
-        Rows::Each => {
-            for (&key, row) in &each {
-                let label = names.id(&labels[&key]);
-                draw(key, row, 1, label, &mut out);
-            }
-        }
-        Rows::Groups(least) => {
-            let groups = group(&each, &labels).into_iter().filter(|(_, rows)| rows.len() >= least);
-            for (pid, (name, rows)) in (FIRST_GROUP..).zip(groups) {
-                let mut sum = Row::default();
-                rows.iter().for_each(|row| sum.merge(row, &mut names));
-                let label = names.id(&format!("{name} ({})", rows.len()));
-                draw(Key::Thread(pid), &sum, rows.len() as i64, label, &mut out);
-            }
-        }
-    }
-    json::order(&mut out);
-    (spans.names, spans.spans) = (names.into_texts(), out);
+    *spans = Adder::new(rows).finish(std::mem::take(spans));
 }
 
-/// The rows of a trace.
-fn add_up(spans: &Spans, names: &mut Names) -> BTreeMap<Key, Row> {
-    let ids: Vec<u32> = spans.names.iter().map(|n| names.id(n)).collect();
-    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
-    for span in &spans.spans {
-        let Some(bar) = Bar::of(span.event) else { continue };
-        let name = ids.get(span.name as usize).copied().unwrap_or_default();
+/// Adds up spans as they come; none is kept.
+#[derive(Debug)]
+pub struct Adder {
+    wanted: Rows,
+    rows: BTreeMap<Key, Row>,
+    /// What a row is called, by the number of the name: a thread by its label, or else by its user code; an RPC by its
+    /// first point.
+    labels: BTreeMap<Key, u32>,
+    /// By it the pieces of a call are one.
+    kernel: Kernel,
+}
+
+/// Spans that are gathered before they are added.
+const GATHERED: usize = 1 << 14;
+
+impl Keep for Adder {
+    fn room(&self) -> usize {
+        GATHERED
+    }
+
+    fn add(&mut self, spans: Vec<Span>) {
+        spans.iter().for_each(|span| self.span(span));
+    }
+
+    fn finish(mut self, mut last: Spans) -> Spans {
+        self.add(std::mem::take(&mut last.spans));
+        let mut names = Names::default();
+        let ids: Vec<u32> = last.names.iter().map(|n| names.id(n)).collect();
+        let label = |key: &Key| match self.labels.get(key).and_then(|&name| last.names.get(name as usize)) {
+            Some(label) => label.clone(),
+            None => key.to_string(),
+        };
+        let labels: BTreeMap<Key, String> = self.rows.keys().map(|key| (*key, label(key))).collect();
+        let each: BTreeMap<Key, Row> = self.rows.into_iter().map(|(key, row)| (key, row.renamed(&ids))).collect();
+        last.spans = drawn(self.wanted, &each, &labels, &mut names);
+        last.names = names.into_texts();
+        last.meta.counts.clear();
+        last
+    }
+}
+
+impl Adder {
+    /// Nothing yet.
+    pub fn new(wanted: Rows) -> Adder {
+        Adder { wanted, rows: BTreeMap::new(), labels: BTreeMap::new(), kernel: Kernel::default() }
+    }
+
+    fn span(&mut self, span: &Span) {
+        self.label(span);
+        let Some(bar) = Bar::of(span.event) else { return };
+        let goes_on = is_execution(span.event) && span.cpu >= 0 && self.kernel.add(span) == Part::GoesOn;
         let keys = [
             (span.cpu >= 0).then_some(Key::Cpu(span.cpu)),
             (span.pid > 0).then_some(Key::Thread(span.pid)),
             (span.rpc > 0).then_some(Key::Rpc(span.rpc)),
         ];
         for key in keys.into_iter().flatten() {
-            rows.entry(key).or_default().add(bar, span, name);
+            self.rows.entry(key).or_default().add(bar, span, i64::from(!goes_on));
         }
     }
-    rows
-}
 
-/// The rows' names: of a thread its label, or else the name of its user code; of an RPC that of its first point.
-fn name_rows(spans: &Spans, rows: &BTreeMap<Key, Row>) -> BTreeMap<Key, String> {
-    let mut labels: BTreeMap<Key, String> = BTreeMap::new();
-    for span in &spans.spans {
-        let Some(name) = spans.names.get(span.name as usize) else { continue };
+    fn label(&mut self, span: &Span) {
         match span.event as u32 {
-            number::ROW_LABEL => drop(labels.insert(Key::Thread(span.pid), name.clone())),
+            number::ROW_LABEL => drop(self.labels.insert(Key::Thread(span.pid), span.name)),
             number::RPC_REQUEST..=number::RPC_MIDDLE => {
-                labels.entry(Key::Rpc(span.rpc)).or_insert_with(|| name.clone());
+                self.labels.entry(Key::Rpc(span.rpc)).or_insert(span.name);
             }
-            number::USER_FIRST..number::IDLE_EXIT => {
-                labels.entry(Key::Thread(span.pid)).or_insert_with(|| name.clone());
+            _ if number::is_thread(span.event) => {
+                self.labels.entry(Key::Thread(span.pid)).or_insert(span.name);
             }
             _ => {}
         }
     }
-    for &key in rows.keys() {
-        labels.entry(key).or_insert_with(|| match key {
-            Key::Cpu(cpu) => format!("cpu.{cpu}"),
-            Key::Thread(pid) => format!("pid.{pid}"),
-            Key::Rpc(rpc) => format!("rpc.{rpc}"),
-        });
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Cpu(cpu) => write!(f, "cpu.{cpu}"),
+            Key::Thread(pid) => write!(f, "pid.{pid}"),
+            Key::Rpc(rpc) => write!(f, "rpc.{rpc}"),
+        }
     }
-    labels
+}
+
+/// The spans of the rows that are wanted.
+fn drawn(wanted: Rows, each: &BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>, names: &mut Names) -> Vec<Span> {
+    let mut out = Vec::new();
+    match wanted {
+        Rows::Each => {
+            for (&key, row) in each {
+                let label = names.id(&labels[&key]);
+                draw(key, row, 1, label, &mut out);
+            }
+        }
+        Rows::Groups(least) => {
+            let groups = group(each, labels).into_iter().filter(|(_, rows)| rows.len() >= least);
+            for (pid, (name, rows)) in (FIRST_GROUP..).zip(groups) {
+                let mut sum = Row::default();
+                rows.iter().for_each(|row| sum.merge(row, names));
+                let label = names.id(&format!("{name} ({})", rows.len()));
+                draw(Key::Thread(pid), &sum, rows.len() as i64, label, &mut out);
+            }
+        }
+    }
+    json::order(&mut out);
+    out
 }
 
 /// A name up to its last dot.

@@ -3,29 +3,54 @@
 
 use std::io::{self, BufRead};
 
-use super::held::Held;
+use super::held::Keep;
 use super::{json, order, Span, Spans};
 use crate::batch::Renumber;
 use crate::event::names::Names;
 use crate::frame;
+use crate::line::count;
 
-/// Reads all spans, as many as `held` holds.
+/// Reads all spans, and hands them to `keep`.
 ///
 /// # Errors
 /// Whatever `input` answers, or that the frames are of a version not known.
-pub fn read(mut input: impl BufRead, mut held: Held) -> io::Result<Spans> {
+pub fn read(mut input: impl BufRead, mut keep: impl Keep) -> io::Result<Spans> {
     if !frame::begins::<Span>(&mut input)? {
-        return json::read_into(&mut input, held);
+        return json::read_into(&mut input, keep);
     }
     let mut frames = frame::Reader::new(input)?;
     let (mut names, mut spans, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
+    let mut backward = Backward::default();
     while let Some(mut batch) = frames.batch()? {
         renumber.receive(&mut batch, &mut names);
+        backward.end(&mut batch.rows);
         spans.append(&mut batch.rows);
-        if spans.len() > held.room() {
-            held.add(std::mem::take(&mut spans));
+        if spans.len() > keep.room() {
+            keep.add(std::mem::take(&mut spans));
         }
     }
     order::order(&mut spans);
-    Ok(held.finish(Spans { meta: frames.finish(), names: names.into_texts(), spans }))
+    let mut meta = frames.finish();
+    meta.quality.extend(backward.sentence());
+    Ok(keep.finish(Spans { meta, names: names.into_texts(), spans }))
+}
+
+/// Spans that end before they begin, which no tool of ours writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Backward(u64);
+
+impl Backward {
+    /// Lets those among `spans` end where they begin.
+    pub fn end(&mut self, spans: &mut [Span]) {
+        for span in spans.iter_mut().filter(|span| span.dur < 0) {
+            span.dur = 0;
+            self.0 += 1;
+        }
+    }
+
+    /// What is to be said of them, if there were any.
+    pub fn sentence(self) -> Option<String> {
+        let spans = count(self.0, "span ends before it begins", "spans end before they begin");
+        Some(format!("{spans}; taken as of no length")).filter(|_| self.0 > 0)
+    }
 }

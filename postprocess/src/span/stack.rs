@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What a thread is inside of: user code, then what interrupted or was called by what.
 
+use super::NONE;
 use crate::event::number::{self, Level};
 
 /// Activities deeper than this close those above them; no machine nests so deep.
@@ -13,8 +14,8 @@ const UNMASKABLE: [u32; 2] = [number::IRQ + 2, number::IRQ + 18];
 pub struct Frame {
     /// Event number of its call.
     pub event: u32,
-    /// First argument.
-    pub arg: u32,
+    /// First argument; [`super::NONE`] if it is not known.
+    pub arg: i64,
     /// Its name.
     pub name: u32,
     /// Whether a span of it was written already.
@@ -23,7 +24,7 @@ pub struct Frame {
 
 impl Frame {
     /// The frame of a call.
-    pub fn call(event: u32, arg: u32, name: u32) -> Frame {
+    pub fn call(event: u32, arg: i64, name: u32) -> Frame {
         Frame { event, arg, name, shown: false }
     }
 
@@ -37,6 +38,15 @@ impl Frame {
         let unknown = call == number::UNKNOWN_CALL && self.level() == Level::Syscall;
         let sched = number::level(call) == Level::Sched && self.level() == Level::Sched;
         self.event == call || unknown || sched
+    }
+}
+
+/// What a span of this activity has where a value is not known, or has not been returned: only system calls have values.
+pub fn no_value(event: u32) -> i64 {
+    if number::level(event) == Level::Syscall && event != number::WAY_OUT {
+        NONE
+    } else {
+        0
     }
 }
 

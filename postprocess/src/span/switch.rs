@@ -3,8 +3,11 @@
 
 use super::build::Builder;
 use super::cpu::Close;
-use super::stack::Frame;
+use super::runnable::Woken;
+use super::stack::{Frame, Hooks};
+use super::thread::Thread;
 use super::wait::Reason;
+use super::NONE;
 use crate::event::number::{self, Level};
 use crate::event::Event;
 
@@ -31,12 +34,34 @@ impl Builder {
         self.leave_queued(c, t);
         let shown = self.cpus[c].top();
         let old = self.cpus[c].thread;
-        if self.running(c) == 0 || e.arg == 0 {
+        self.cpus[c].last_switch = t;
+        if self.running(c) == 0 {
+            self.cpus[c].idle.1 = t;
+            self.cpus[c].idle_edge = t;
+        } else if e.arg == 0 {
+            self.cpus[c].idle = (t, i64::MAX);
             self.cpus[c].idle_edge = t;
         }
         self.put_away(c);
+        self.runs_elsewhere(thread, c, t);
         self.take_on(c, thread, shown);
-        self.cpus[c].switched = Some((t, old));
+        self.cpus[c].switched = Some((t, Some(old)));
+    }
+
+    /// A thread is on another CPU: the scheduler that switched from it there, and has not returned, is not its own any
+    /// more.
+    fn runs_elsewhere(&mut self, thread: usize, c: usize, t: i64) {
+        let Thread { pid, last_cpu, .. } = self.threads.list[thread];
+        let Some(before) = last_cpu.filter(|&before| before != c && pid != 0 && self.hooks == Hooks::Complete) else {
+            return;
+        };
+        let switched = &mut self.cpus[before].switched;
+        if let Some((_, old)) = switched.as_mut().filter(|(_, old)| *old == Some(thread)) {
+            *old = None;
+            let t = t.max(self.cpus[before].since);
+            self.left(thread, t);
+            self.close(before, t, Close::Pause { ipc: 0 });
+        }
     }
 
     /// Keeps the stack of the thread on a CPU for its next run; idle has none.
@@ -50,6 +75,7 @@ impl Builder {
         if thread.cpu == Some(c) {
             thread.cpu = None;
             thread.unsure = unsure || thread.exited;
+            thread.last_cpu = Some(c);
             if thread.pid != 0 && !thread.exited {
                 thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
                 thread.stack = stack;
@@ -59,6 +85,9 @@ impl Builder {
 
     /// Puts a thread on a CPU, inside the scheduler as it left; at first in user code inside the scheduler.
     fn take_on(&mut self, c: usize, thread: usize, scheduler: Frame) {
+        if self.threads.list[thread].wakeup.is_some() {
+            self.presume_kernel(thread);
+        }
         let bottom = self.bottom(thread);
         let cpu = &mut self.cpus[c];
         let new = &mut self.threads.list[thread];
@@ -67,6 +96,7 @@ impl Builder {
         cpu.ambiguous = new.ambiguous.take();
         new.cpu = Some(c);
         new.exited = false;
+        cpu.entered = cpu.last;
         match cpu.stack.first_mut() {
             Some(first) => *first = bottom,
             None => cpu.stack.push(bottom),
@@ -86,29 +116,42 @@ impl Builder {
     /// for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
-        let old = &mut self.threads.list[old];
-        old.running = false;
-        let ended = old.exited || old.stack.iter().any(|f| self.machine.is_exit(f.event));
-        old.last_end = Some(t).filter(|_| !ended);
+        old.into_iter().for_each(|old| self.left(old, t));
         let new = &mut self.threads.list[self.cpus[c].thread];
         let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
+        new.waits_for = None;
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
-            let told = self.tally.gaps == 0 && start >= self.all_begun;
-            let why = if told { Reason::Cpu } else { Reason::Unknown };
-            self.wait(self.running(c), start, t, why);
+            match self.tally.gaps == 0 && start >= self.all_begun {
+                true => self.waited_for_cpu(c, start, t, Woken::No),
+                false => self.wait(self.running(c), start, t, Reason::Unknown),
+            }
         }
         self.arrive_arcs(c, t);
         self.threads.list[self.cpus[c].thread].running = true;
         self.resume_rpc(c, t);
     }
 
+    /// A thread runs no more.
+    fn left(&mut self, thread: usize, t: i64) {
+        let old = &mut self.threads.list[thread];
+        old.running = false;
+        let ended =
+            old.exited || self.hooks == Hooks::Original && old.stack.iter().any(|f| self.machine.is_exit(f.event));
+        old.last_end = Some(t).filter(|_| !ended);
+    }
+
     /// A CPU is known to run this thread, whatever it ran before; what the thread is inside of is not known.
     pub(super) fn place(&mut self, c: usize, pid: u32, t: i64) {
         self.forget(c, t);
         let thread = self.threads.find(pid, &mut self.names);
+        self.runs_elsewhere(thread, c, t);
         let bottom = self.bottom(thread);
         let new = &mut self.threads.list[thread];
+        // What it was woken for has run, where nobody saw it.
+        if self.hooks == Hooks::Complete && new.wakeup.take().is_some() {
+            self.tally.pending += 1;
+        }
         new.stack.clear();
         new.exited = false;
         new.ambiguous = None;
@@ -117,6 +160,8 @@ impl Builder {
         new.last_end.get_or_insert(t);
         let cpu = &mut self.cpus[c];
         cpu.thread = thread;
+        cpu.idle = if pid == 0 { (t, i64::MAX) } else { (cpu.idle.0, cpu.idle.1.min(t)) };
+        cpu.entered = t;
         cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
         self.doubt(c);
@@ -138,8 +183,10 @@ impl Builder {
         self.tally.gaps += 1;
         self.forget(c, t);
         self.cpus[c].owner = None;
+        self.cpus[c].ticks.forget();
+        self.cpus[c].idle = (i64::MAX, i64::MIN);
         self.cpus[c].thread = self.threads.find(0, &mut self.names);
-        self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg, e.name)];
+        self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg.into(), e.name)];
     }
 
     /// Ends all that a CPU was doing. Since when its thread has not run is not known then.
@@ -166,13 +213,18 @@ impl Builder {
         let Some((nr, name)) = text.split_once('/') else { return };
         let Some(nr) = nr.parse().ok().filter(|nr| matches!(nr, 0..0x1fe_u32 | 0x400..0x5ff)) else { return };
         let name = name.to_string();
-        let frame = Frame::call(number::SYSCALL + nr, 0, self.names.id(&name));
+        let frame = Frame::call(number::SYSCALL + nr, NONE, self.names.id(&name));
         let thread = self.threads.find(e.arg, &mut self.names);
+        self.set_kernel(thread, false);
         let bottom = self.bottom(thread);
         let Some(c) = self.threads.list[thread].cpu else {
             let thread = &mut self.threads.list[thread];
             if thread.stack.is_empty() {
                 thread.stack.push(bottom);
+            }
+            // It is a new one with an old pid if it is in another call than the one that ends it.
+            if thread.stack.iter().any(|f| self.machine.is_exit(f.event) && f.event != frame.event) {
+                thread.last_end = None;
             }
             if insert_call(&mut thread.stack, frame) {
                 thread.ambiguous = Some(1);

@@ -4,6 +4,7 @@
 use foldhash::HashMap;
 
 use super::stack::Frame;
+use super::wait::Reason;
 use crate::event::names::Names;
 use crate::event::Event;
 
@@ -21,6 +22,9 @@ pub struct Thread {
     /// Whether it may be inside of more: nothing has shown yet that it ever was in user code. Of a thread of the kernel
     /// nothing does.
     pub unsure: bool,
+    /// Whether it is a thread of the kernel: it was said to be, or it sleeps outside of any call and has not shown
+    /// anything that only a program does.
+    pub kernel: bool,
     /// The frame of `stack` it blocked in, which it may have left unseen.
     pub ambiguous: Option<usize>,
     /// Index of the CPU it is on, from the switch to it to the switch from it.
@@ -28,6 +32,14 @@ pub struct Thread {
     /// Whether it runs: from the end of the scheduler that switched to it, or an interrupt before that shows it running
     /// after a wakeup, to the end of the scheduler that switched away.
     pub running: bool,
+    /// What it said that it is about to wait for.
+    pub waits_for: Option<Reason>,
+    /// What it last slept for.
+    pub slept_for: Option<Reason>,
+    /// Its control group, 0 for the root or if that is not known.
+    pub group: u32,
+    /// The CPU it last ran on.
+    pub last_cpu: Option<usize>,
     /// Whether it has ended; the next with its pid is another.
     pub exited: bool,
     /// When it last stopped to run or was woken; `None` before its first run.

@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
+use super::stack::no_value;
 use super::{json, Span, Spans};
-use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
+use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
 
 /// A range of time, units of 10 ns after the trace's base minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,10 @@ pub fn label<'a>(spans: &'a Spans, span: &Span) -> Option<&'a str> {
 
 /// Keeps what lies in `range`, and cuts what is open at its edges. Labels of rows that are still there stay.
 pub fn trim(spans: &mut Spans, range: Range) {
+    let is_within = |s: &Span| s.start >= range.from && s.start.saturating_add(s.dur) <= range.to;
+    if !spans.spans.iter().all(is_within) {
+        spans.meta.counts.clear();
+    }
     let (mut labels, mut kept): (Vec<Span>, Vec<Span>) =
         std::mem::take(&mut spans.spans).into_iter().partition(|s| s.event == ROW_LABEL as i32);
     kept.retain_mut(|s| cut(s, range));
@@ -50,6 +55,10 @@ pub fn trim(spans: &mut Spans, range: Range) {
 fn cut(span: &mut Span, range: Range) -> bool {
     let end = span.start.saturating_add(span.dur);
     let within = span.start < range.to && (end > range.from || span.start == range.from);
+    if end > range.to && is_execution(span.event) {
+        // It returns later.
+        span.ret = no_value(span.event as u32);
+    }
     span.start = span.start.max(range.from);
     span.dur = end.min(range.to).saturating_sub(span.start);
     within

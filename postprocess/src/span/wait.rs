@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Why a thread waited: read from what the context that woke it was doing, and where that does not tell, from what it
-//! blocked in; both by event number.
+//! Why a thread waited: what it blocked in decides, and who woke it where that leaves more than one answer; both by event
+//! number. Of the original's traces, in which what a thread blocked in may be missing, it is the other way round.
 
-use super::machine::{Machine, Work};
+use kutrace_format::abi::event as abi;
+
+use super::machine::{Machine, Special, Work};
 use super::stack::Frame;
 use crate::event::number::{self, Level};
 
-/// What a thread waited for; the value is the letter of the original.
+/// What a thread waited for; the value is the letter of the original where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
-    /// A CPU: woken, not running yet.
+    /// A CPU: it could run, and others did.
     Cpu = b'c',
     /// A disk.
     Disk = b'd',
-    /// Another task.
+    /// The end of a freeze of its control group.
+    Frozen = b'f',
+    /// To be continued: stopped by a signal.
+    Stop = b'h',
+    /// A CPU that was idle: it could run, and the CPU took its time.
+    Idle = b'i',
+    /// Another task, or of a thread of the kernel, work.
     Task = b'k',
     /// A lock.
     Lock = b'l',
@@ -24,10 +32,18 @@ pub enum Reason {
     Net = b'n',
     /// A pipe, file or socket another thread uses.
     Pipe = b'p',
+    /// The CPU quota of its control group.
+    Quota = b'q',
+    /// An RCU grace period.
+    Rcu = b'r',
     /// The scheduler's own balancing.
     Sched = b's',
     /// Time to pass.
     Time = b't',
+    /// A CPU: it could run, and the CPU stood still.
+    Stall = b'v',
+    /// Its tracer.
+    Trace = b'x',
     /// Not known.
     Unknown = b'z',
 }
@@ -43,19 +59,250 @@ impl Reason {
         match self {
             Reason::Cpu => "wait_cpu",
             Reason::Disk => "wait_disk",
+            Reason::Frozen => "wait_frozen",
+            Reason::Stop => "wait_stopped",
+            Reason::Idle => "wait_idle",
             Reason::Task => "wait_task",
             Reason::Lock => "wait_lock",
             Reason::Memory => "wait_mem",
             Reason::Net => "wait_net",
             Reason::Pipe => "wait_pipe",
+            Reason::Quota => "wait_quota",
+            Reason::Rcu => "wait_rcu",
             Reason::Sched => "wait_sche",
             Reason::Time => "wait_time",
+            Reason::Stall => "wait_stall",
+            Reason::Trace => "wait_traced",
             Reason::Unknown => "wait_unk",
         }
     }
+
+    /// What the code of [`number::WAIT`] says.
+    pub fn told(code: u32) -> Option<Reason> {
+        Some(match code {
+            abi::WAIT_FROZEN => Reason::Frozen,
+            abi::WAIT_STOPPED => Reason::Stop,
+            abi::WAIT_TRACED => Reason::Trace,
+            abi::WAIT_MEMORY | abi::WAIT_RECLAIM => Reason::Memory,
+            abi::WAIT_DIRTY => Reason::Disk,
+            abi::WAIT_SUPERVISOR => Reason::Task,
+            _ => return None,
+        })
+    }
 }
 
-/// Who woke a thread.
+/// What woke a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// A timer.
+    Timer,
+    /// Packets.
+    Net,
+    /// A disk that was done.
+    Disk,
+    /// Another device.
+    Device,
+    /// The end of an RCU grace period.
+    Rcu,
+    /// Another softirq.
+    Softirq,
+    /// A thread that ends.
+    End,
+    /// A thread in a page fault.
+    Fault,
+    /// A thread in a system call.
+    Call(u32),
+    /// One that opens a file, and has waited for the disk.
+    Lookup,
+    /// A program on its way out of the kernel.
+    Program,
+    /// A thread of the kernel.
+    Worker,
+    /// One that was woken by a disk itself.
+    DiskWorker,
+    /// The scheduler, on behalf of whom it switches from.
+    Scheduler,
+    /// Not known.
+    Unknown,
+}
+
+/// What a thread was inside of when it fell asleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asleep {
+    /// A thread of the kernel, that has a task of its own.
+    Kernel,
+    /// A thread of the kernel that does what others ask for.
+    Worker,
+    /// A program, on the way out of the kernel.
+    Out,
+    /// A page fault.
+    Fault,
+    /// A system call.
+    Call(u32),
+    /// Something else.
+    Unknown,
+}
+
+/// Why a thread slept that was inside of this, and was woken by that.
+pub fn why(machine: &Machine, asleep: Asleep, by: By) -> Reason {
+    match asleep {
+        _ if by == By::Unknown => of_sleeper_alone(machine, asleep),
+        Asleep::Kernel => of_kernel(by),
+        Asleep::Worker => of_worker(by),
+        Asleep::Out => on_the_way_out(machine, by),
+        Asleep::Fault => in_memory(by),
+        Asleep::Call(call) => in_call(machine, call, by),
+        Asleep::Unknown => Reason::Unknown,
+    }
+}
+
+/// What some are there for tells, whoever wakes.
+fn of_sleeper_alone(machine: &Machine, asleep: Asleep) -> Reason {
+    let call = match asleep {
+        Asleep::Worker => return Reason::Task,
+        Asleep::Call(call) => call,
+        _ => return Reason::Unknown,
+    };
+    match (machine.work(call), machine.special(call)) {
+        (Work::Sleep, _) => Reason::Time,
+        (Work::Sync, _) => Reason::Disk,
+        (Work::Lock, _) | (_, Some(Special::FileLock)) => Reason::Lock,
+        (Work::Task, _) => Reason::Task,
+        _ => Reason::Unknown,
+    }
+}
+
+/// It waits for time, or its own disk, or work.
+fn of_kernel(by: By) -> Reason {
+    match by {
+        By::Timer => Reason::Time,
+        By::Disk | By::DiskWorker | By::Device => Reason::Disk,
+        _ => Reason::Task,
+    }
+}
+
+/// It waits for work, that a timer or a device may have; or for a disk.
+fn of_worker(by: By) -> Reason {
+    match by {
+        By::Disk => Reason::Disk,
+        _ => Reason::Task,
+    }
+}
+
+/// The kernel had to wait before it could let the program go on: for what the last close of a file has to write, or until
+/// somebody lets it. Nothing else there sleeps for a time but who is above its memory limit.
+fn on_the_way_out(machine: &Machine, by: By) -> Reason {
+    match by {
+        By::Disk | By::Device | By::DiskWorker | By::Worker => Reason::Disk,
+        By::Timer => Reason::Memory,
+        By::Net => Reason::Net,
+        By::Rcu => Reason::Rcu,
+        By::End => Reason::Task,
+        By::Call(call) => match (machine.special(call), machine.work(call)) {
+            (Some(Special::Signal), _) => Reason::Stop,
+            (Some(Special::Ptrace), _) => Reason::Trace,
+            (_, Work::Bytes) => Reason::Frozen,
+            _ => Reason::Unknown,
+        },
+        _ => Reason::Unknown,
+    }
+}
+
+/// Pages are read, or others have the address space.
+fn in_memory(by: By) -> Reason {
+    match by {
+        By::Disk | By::Device | By::DiskWorker | By::Worker => Reason::Disk,
+        By::Net => Reason::Net,
+        By::Rcu => Reason::Rcu,
+        _ => Reason::Memory,
+    }
+}
+
+fn in_call(machine: &Machine, call: u32, by: By) -> Reason {
+    match (machine.work(call), by) {
+        (Work::Sleep, _) => return Reason::Time,
+        (Work::Sync, _) => return Reason::Disk,
+        _ => {}
+    }
+    // What any call may have to wait for on its way.
+    match (by, machine.special(call)) {
+        (By::Rcu, _) => return Reason::Rcu,
+        // Whatever wakes it then, by a signal: it waited for that.
+        (_, Some(Special::Wait)) => {}
+        (By::Disk, _) => return Reason::Disk,
+        (By::Timer, special) if special != Some(Special::FileLock) => return Reason::Time,
+        (By::Net, special) if !matches!(special, Some(Special::FileLock | Special::Exec | Special::End)) => {
+            return Reason::Net;
+        }
+        _ => {}
+    }
+    match machine.special(call) {
+        Some(Special::FileLock) => Reason::Lock,
+        Some(Special::Exec | Special::End | Special::Fork) => match by {
+            By::Device | By::DiskWorker | By::Worker => Reason::Disk,
+            _ => Reason::Task,
+        },
+        Some(Special::Close) => match by {
+            By::Device | By::DiskWorker | By::Worker => Reason::Disk,
+            By::End => Reason::Task,
+            _ => Reason::Lock,
+        },
+        Some(Special::Open) => match by {
+            By::Device | By::DiskWorker | By::Worker => Reason::Disk,
+            // Both looked for the same name; else it is the other end of a pipe.
+            By::Lookup => Reason::Lock,
+            _ => Reason::Pipe,
+        },
+        Some(Special::Connect) if by == By::Device => Reason::Disk,
+        Some(Special::Ring) => match by {
+            By::Device | By::DiskWorker => Reason::Disk,
+            By::Call(call) if matches!(machine.work(call), Work::Bytes | Work::Socket) => Reason::Pipe,
+            _ => Reason::Task,
+        },
+        _ => by_work(machine, machine.work(call), by),
+    }
+}
+
+fn by_work(machine: &Machine, work: Work, by: By) -> Reason {
+    match (work, by) {
+        // Who joins a thread waits for its end in futex.
+        (Work::Lock, By::End) => Reason::Task,
+        (Work::Lock, _) => Reason::Lock,
+        (Work::Task, By::Call(call)) if machine.special(call) == Some(Special::Ptrace) => Reason::Trace,
+        (Work::Task, _) => Reason::Task,
+        (Work::Memory, by) => in_memory(by),
+        (Work::Files, By::Device | By::DiskWorker | By::Worker | By::Softirq | By::Scheduler) => Reason::Disk,
+        // Another thread had the files.
+        (Work::Files, _) => Reason::Lock,
+        (Work::Bytes, By::Device | By::DiskWorker) => Reason::Disk,
+        // The rest of a terminal's or a pipe's work is done by a worker.
+        (Work::Bytes, _) => Reason::Pipe,
+        (Work::Socket, By::Device | By::Worker | By::DiskWorker | By::Softirq) => Reason::Net,
+        (Work::Socket, _) => Reason::Pipe,
+        // A descriptor may stand for a task.
+        (Work::Poll, By::End) => Reason::Task,
+        (Work::Poll, By::Call(call)) if machine.work(call) == Work::Task => Reason::Task,
+        (Work::Poll, By::Call(_) | By::Lookup | By::Worker | By::DiskWorker) => Reason::Pipe,
+        (Work::Other, By::Worker | By::DiskWorker | By::End) => Reason::Task,
+        (Work::Other, By::Call(call)) => by_call(machine.work(call)),
+        (Work::Other, By::Fault) => Reason::Memory,
+        _ => Reason::Unknown,
+    }
+}
+
+/// Why the thread was waiting that is woken by a call that does this, if that tells.
+fn by_call(work: Work) -> Reason {
+    match work {
+        Work::Lock => Reason::Lock,
+        Work::Bytes | Work::Socket => Reason::Pipe,
+        Work::Task => Reason::Task,
+        Work::Memory => Reason::Memory,
+        Work::Sync => Reason::Disk,
+        Work::Poll | Work::Sleep | Work::Files | Work::Other => Reason::Unknown,
+    }
+}
+
+/// Who woke a thread, in the original's traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waker {
     /// A thread, in a system call or a fault.
@@ -66,7 +313,7 @@ pub enum Waker {
     Device,
 }
 
-/// Why the thread was waiting that is woken in this context, if the context tells.
+/// Why the thread was waiting that is woken in this context of one of the original's traces, if the context tells.
 pub fn of_waker(machine: &Machine, waker: Frame) -> Reason {
     match (waker.level(), waker.event) {
         (Level::Softirq, _) => match waker.arg {
@@ -79,20 +326,13 @@ pub fn of_waker(machine: &Machine, waker: Frame) -> Reason {
         },
         (Level::Irq, irq) if machine.is_timer(irq) => Reason::Time,
         (Level::Trap, trap) if machine.is_page_fault(trap) => Reason::Memory,
-        (Level::Syscall, call) => match machine.work(call) {
-            Work::Lock => Reason::Lock,
-            Work::Bytes | Work::Socket => Reason::Pipe,
-            Work::Task => Reason::Task,
-            Work::Memory => Reason::Memory,
-            Work::Sync => Reason::Disk,
-            Work::Poll | Work::Sleep | Work::Files | Work::Other => Reason::Unknown,
-        },
+        (Level::Syscall, call) => by_call(machine.work(call)),
         _ => Reason::Unknown,
     }
 }
 
-/// Why a thread was waiting in what it blocked in, where its waker's context does not tell. A thread of the kernel
-/// blocks in nothing that is known: it waits for another to give it work.
+/// Why a thread of one of the original's traces was waiting in what it blocked in, where its waker's context does not tell.
+/// A thread of the kernel blocks in nothing that is known: it waits for another to give it work.
 pub fn of_sleeper(machine: &Machine, sleeper: Option<Frame>, waker: Waker) -> Reason {
     let Some(sleeper) = sleeper else {
         return if waker == Waker::Device { Reason::Unknown } else { Reason::Task };

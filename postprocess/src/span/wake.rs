@@ -4,50 +4,164 @@
 use super::build::Builder;
 use super::cpu::{Close, Ipi};
 use super::idle::exit_latency;
+use super::machine::Special;
+use super::mode::KEPT;
+use super::runnable::Woken;
 use super::stack::Hooks;
 use super::thread::Wakeup;
-use super::wait::{of_sleeper, of_waker, Reason, Waker};
+use super::wait::{of_sleeper, of_waker, why, Asleep, By, Reason, Waker};
 use super::Span;
 use crate::event::number::{self, Level};
 use crate::event::Event;
 
 /// Waits and exits shorter than this many units are not drawn: 100 ns.
-const SHORT: i64 = 10;
+pub const SHORT: i64 = 10;
+
+/// A wakeup of which it tells something whether the waker ends.
+#[derive(Clone, Copy, Debug)]
+pub struct PerhapsEnds {
+    /// Index of the waker.
+    pub waker: usize,
+    /// Who was woken, when, and what it was inside of.
+    woken: i32,
+    ts: i64,
+    asleep: Asleep,
+}
+
+impl PerhapsEnds {
+    /// Whether this span is the wait that it ended.
+    pub fn made(&self, span: &Span) -> bool {
+        span.pid == self.woken && span.event == Reason::Unknown.event() && span.start + span.dur == self.ts
+    }
+}
 
 impl Builder {
     /// A thread is made runnable. Of two wakeups before it runs the first counts.
     pub(super) fn runnable(&mut self, c: usize, pid: u32, t: i64) {
         let thread = self.threads.find(pid, &mut self.names);
+        if self.threads.list[thread].last_end.is_some() && !self.threads.list[thread].running {
+            self.presume_kernel(thread);
+        }
         let why = self.why_asleep(c, thread);
         let (cpu, waker) = (self.cpus[c].id, self.running(c) as i32);
         self.tally.wakeups += 1;
         let woken = &mut self.threads.list[thread];
+        woken.slept_for = Some(why);
         let asleep_since = woken.last_end.filter(|_| !woken.running);
-        if woken.last_end.is_some() && !woken.running {
-            woken.last_end = Some(t);
-        }
         if woken.wakeup.is_some() {
             self.tally.repeated += 1;
             return;
         }
+        if asleep_since.is_some() {
+            woken.last_end = Some(t);
+        }
         woken.wakeup = Some(Wakeup { ts: t, cpu, pid: waker });
+        self.perhaps_at_its_end(c, thread, why, t);
         if let Some(start) = asleep_since {
             self.wait(pid, start, t, why);
         }
     }
 
-    /// What a CPU that wakes a thread is doing it for.
+    /// A program on its way out of the kernel woke a thread, which does not tell why that slept: if the program ends
+    /// there, that was what it waited for.
+    fn perhaps_at_its_end(&mut self, c: usize, sleeper: usize, why: Reason, ts: i64) {
+        if why != Reason::Unknown || self.hooks == Hooks::Original || self.by(c) != By::Program {
+            return;
+        }
+        if let Some(asleep) = self.asleep(sleeper) {
+            let woken = self.threads.list[sleeper].pid as i32;
+            self.perhaps_ends.push(PerhapsEnds { waker: self.cpus[c].thread, woken, ts, asleep });
+        }
+    }
+
+    /// A thread ends: whom it woke since it last was in its program, or in a call, waited for that.
+    pub(super) fn ends(&mut self, thread: usize) {
+        for woke in self.perhaps_ends.extract_if(.., |woke| woke.waker == thread).collect::<Vec<_>>() {
+            let why = why(&self.machine, woke.asleep, By::End);
+            let name = self.names.id(why.name());
+            if let Some(wait) = self.out.iter_mut().rev().take(KEPT).find(|span| woke.made(span)) {
+                let counted = self.counts.entry(wait.name).or_default();
+                *counted = counted.saturating_sub(1);
+                *self.counts.entry(name).or_default() += 1;
+                (wait.event, wait.name) = (why.event(), name);
+            }
+        }
+    }
+
+    /// What a CPU that wakes a thread of the original's is doing it for.
     fn why(&self, c: usize) -> Reason {
         let cpu = &self.cpus[c];
         let waker = cpu.top();
         match of_waker(&self.machine, waker) {
-            Reason::Unknown if self.machine.is_remote(waker.event) => cpu.remote.unwrap_or(Reason::Unknown),
+            Reason::Unknown if self.machine.is_remote(waker.event) => cpu.remote.map_or(Reason::Unknown, |r| r.0),
             known => known,
         }
     }
 
+    /// What it is on a CPU that wakes a thread.
+    fn by(&self, c: usize) -> By {
+        let cpu = &self.cpus[c];
+        let thread = &self.threads.list[cpu.thread];
+        let top = cpu.top();
+        if cpu.begin.as_ref().is_some_and(|begin| begin.may_be_interrupted(cpu.stack.len())) {
+            return By::Unknown;
+        }
+        match top.level() {
+            Level::Softirq => match top.arg {
+                1 | 8 => By::Timer,
+                2 | 3 => By::Net,
+                4 | 5 => By::Disk,
+                9 => By::Rcu,
+                _ => By::Softirq,
+            },
+            Level::Irq if self.machine.is_timer(top.event) => By::Timer,
+            Level::Irq if self.machine.is_disk(top.event) => By::Disk,
+            Level::Irq if self.machine.is_remote(top.event) => cpu.remote.map_or(By::Unknown, |r| r.1),
+            Level::Irq => By::Device,
+            Level::Sched => By::Scheduler,
+            _ if cpu.is_lost() || thread.pid == 0 => By::Unknown,
+            _ if thread.exited || self.machine.is_exit(top.event) => By::End,
+            Level::Trap => By::Fault,
+            Level::Syscall if top.event == number::WAY_OUT => By::Program,
+            Level::Syscall => match self.machine.special(top.event) {
+                Some(Special::Open) if thread.slept_for == Some(Reason::Disk) => By::Lookup,
+                _ => By::Call(top.event),
+            },
+            Level::User if !thread.kernel => By::Program,
+            Level::User if thread.slept_for == Some(Reason::Disk) => By::DiskWorker,
+            Level::User => By::Worker,
+        }
+    }
+
+    /// What a thread that is woken was inside of; nothing if that may be among what is missing.
+    fn asleep(&self, sleeper: usize) -> Option<Asleep> {
+        let sleeper = &self.threads.list[sleeper];
+        if sleeper.kernel {
+            let name = sleeper.comms.last().map_or("", |&comm| self.names.text(comm));
+            let workers = ["kworker/", "ksoftirqd/", "migration/", "cpuhp/"];
+            let worker = workers.iter().any(|kind| name.starts_with(kind));
+            return Some(if worker { Asleep::Worker } else { Asleep::Kernel });
+        }
+        let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
+        let Some(frame) = blocked else {
+            let missing = self.tally.gaps > 0 || self.late && sleeper.unsure;
+            return Some(Asleep::Out).filter(|_| !missing);
+        };
+        Some(match frame.level() {
+            Level::Syscall if frame.event == number::WAY_OUT => Asleep::Out,
+            Level::Syscall => Asleep::Call(frame.event),
+            Level::Trap if self.machine.is_page_fault(frame.event) => Asleep::Fault,
+            _ => Asleep::Unknown,
+        })
+    }
+
     /// What a thread that is woken was waiting for.
     fn why_asleep(&self, c: usize, sleeper: usize) -> Reason {
+        if self.hooks == Hooks::Complete {
+            let why = |asleep| why(&self.machine, asleep, self.by(c));
+            let told = self.threads.list[sleeper].waits_for;
+            return told.or_else(|| self.asleep(sleeper).map(why)).unwrap_or(Reason::Unknown);
+        }
         let waker = match self.cpus[c].top().level() {
             Level::Irq | Level::Softirq => Waker::Device,
             Level::User if !self.cpus[c].is_lost() => Waker::Worker,
@@ -55,14 +169,8 @@ impl Builder {
         };
         let sleeper = &self.threads.list[sleeper];
         let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
-        // Records tell of every call that began before: who was never in user code and sleeps in none is a thread of
-        // the kernel, or inside a fault since then. Neither waits for a lock of programs, or for their bytes. But the
-        // call may be among what is missing.
-        let for_work = self.hooks == Hooks::Complete && sleeper.unsure && blocked.is_none();
         let in_doubt = blocked.is_none() && (self.tally.gaps > 0 || self.late && sleeper.unsure);
         match self.why(c) {
-            Reason::Lock | Reason::Pipe if for_work && in_doubt => Reason::Unknown,
-            Reason::Lock | Reason::Pipe if for_work => Reason::Task,
             Reason::Unknown if in_doubt => Reason::Unknown,
             Reason::Unknown => of_sleeper(&self.machine, blocked.copied(), waker),
             known => known,
@@ -71,10 +179,11 @@ impl Builder {
 
     /// An interrupt is sent to another CPU, or it is woken by a store to memory that it watches.
     pub(super) fn send(&mut self, c: usize, target: u32, t: i64) {
-        let ipi = Ipi { ts: t, from: self.cpus[c].id, reason: self.why(c) };
+        let (from, reason) = (self.cpus[c].id, (self.why(c), self.by(c)));
         let Some(cpu) = self.cpus.get_mut(target as usize) else { return };
-        cpu.ipis.retain(|i| i.from != ipi.from);
-        cpu.ipis.push(ipi);
+        let first = cpu.ipis.iter().find(|i| i.from == from && i.first >= cpu.last).map_or(t, |i| i.first);
+        cpu.ipis.retain(|i| i.from != from);
+        cpu.ipis.push(Ipi { ts: t, first, from, reason });
     }
 
     /// A CPU does something: interrupts sent to it have arrived, and the wakeup of its thread has led to a run.
@@ -91,7 +200,7 @@ impl Builder {
         self.out.push(Span { start, dur, cpu, pid, event: number::WAKEUP_ARC, arg, ret, name, ..Span::default() });
         self.tally.runs += 1;
         if !was_running {
-            self.wait(woken, from.min(t), t, Reason::Cpu);
+            self.waited_for_cpu(c, from.min(t), t, Woken::Yes);
         }
     }
 
@@ -110,6 +219,7 @@ impl Builder {
     pub(super) fn wait(&mut self, pid: u32, start: i64, end: i64, why: Reason) {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
+            *self.counts.entry(name).or_default() += 1;
             let (dur, pid) = (end - start, pid as i32);
             self.out.push(Span { start, dur, cpu: -1, pid, event: why.event(), name, ..Span::default() });
         }
@@ -139,7 +249,7 @@ impl Builder {
 
     /// A return from clone or fork in the original's traces stands for the wakeup of the new thread.
     pub(super) fn born(&mut self, c: usize, e: &Event) {
-        let child = e.ret;
+        let child = e.ret as u32;
         let ended = e.dur > 0 || e.event & number::RETURN_BIT != 0;
         let is_birth = ended && self.machine.is_birth(e.event & !number::RETURN_BIT) && child != 0 && child < 0xff80;
         if self.hooks == Hooks::Original && is_birth && self.threads.known(child).is_none_or(|i| self.is_new(i)) {

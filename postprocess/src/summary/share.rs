@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! How the time of a CPU divides: user code, kernel, idle, and what is not known.
 
-use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use crate::event::number::{is_execution, IDLE_EXIT, LOST, USER, USER_FIRST};
+use crate::event::number;
 use crate::span::Span;
 
 /// Units of 10 ns of each kind.
@@ -18,12 +17,33 @@ pub struct Share {
     pub idle: i64,
     /// Nothing is known of it.
     pub lost: i64,
+    /// The CPU stood still.
+    pub stalled: i64,
+    /// How often it did.
+    pub stalls: u64,
+    /// The CPU was offline; no part of its time.
+    pub offline: i64,
 }
 
 impl Share {
     /// All of it.
     pub fn total(&self) -> i64 {
-        self.user + self.kernel + self.idle + self.lost
+        self.user + self.kernel + self.idle + self.lost + self.stalled
+    }
+
+    /// Adds a span of execution.
+    pub fn add(&mut self, span: &Span) {
+        *match number::share(span.event) {
+            number::Share::User => &mut self.user,
+            number::Share::Kernel => &mut self.kernel,
+            number::Share::Idle => &mut self.idle,
+            number::Share::Lost => &mut self.lost,
+            number::Share::Offline => &mut self.offline,
+            number::Share::Stalled => {
+                self.stalls += 1;
+                &mut self.stalled
+            }
+        } += span.dur;
     }
 }
 
@@ -33,20 +53,8 @@ impl AddAssign for Share {
         self.kernel += other.kernel;
         self.idle += other.idle;
         self.lost += other.lost;
+        self.offline += other.offline;
+        self.stalled += other.stalled;
+        self.stalls += other.stalls;
     }
-}
-
-/// The share of each CPU.
-pub fn shares(spans: &[Span]) -> Vec<(i32, Share)> {
-    let mut cpus: BTreeMap<i32, Share> = BTreeMap::new();
-    for span in spans.iter().filter(|s| s.cpu >= 0 && is_execution(s.event)) {
-        let share = cpus.entry(span.cpu).or_default();
-        match span.event as u32 {
-            LOST => share.lost += span.dur,
-            USER | IDLE_EXIT => share.idle += span.dur,
-            USER_FIRST.. => share.user += span.dur,
-            _ => share.kernel += span.dur,
-        }
-    }
-    cpus.into_iter().collect()
 }

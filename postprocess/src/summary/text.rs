@@ -3,11 +3,16 @@
 
 use std::fmt::Write;
 
+use super::latency::{Latency, Worst};
 use super::share::Share;
-use super::wait::{Latency, Wait, Worst};
+use super::wait::Wait;
 use super::work::{Program, Sum};
 use super::Summary;
+use crate::line::count;
+use crate::span::stall;
 
+/// The flag of a trace that wrapped: see [`crate::span::Meta::flags`].
+const WRAPPED: u32 = 0x40;
 /// Names that are told of who ran meanwhile.
 const DOERS: usize = 3;
 
@@ -28,9 +33,12 @@ impl Summary {
         if !self.waits.is_empty() {
             waits(&mut out, &self.waits, self.extent.0);
         }
-        if !self.latency.worst.is_empty() {
-            latency(&mut out, &self.latency, self.extent.0);
-        }
+        let running = match self.running {
+            0 => String::new(),
+            n => format!("and {} still running when woken", count(n, "thread was", "threads were")),
+        };
+        latency(&mut out, "WAKEUP LATENCY: from a wakeup to running", &self.woken, &running, self.extent.0);
+        latency(&mut out, "PREEMPTED: from losing a CPU to running again", &self.preempted, "", self.extent.0);
         out
     }
 
@@ -44,31 +52,43 @@ impl Summary {
         }
         let (from, to) = self.extent;
         let (cpus, base) = (self.cpus.len(), meta.tracebase.replace('_', " "));
-        line(out, format_args!("{} on {cpus} CPUs from {base} UTC + {} s", time(to - from), seconds(from)));
+        let cpus = count(cpus as u64, "CPU", "CPUs");
+        line(out, format_args!("{} on {cpus} from {base} UTC + {} s", time(to - from), seconds(from)));
+        let events = count(self.events, "event", "events");
         match meta.lost {
-            0 => line(out, format_args!("no event lost")),
-            lost => line(out, format_args!("{lost} events LOST while recording")),
+            0 => line(out, format_args!("{events}, none lost")),
+            lost => line(out, format_args!("{events}; {} LOST while recording", count(lost, "event", "events"))),
+        }
+        if meta.flags & WRAPPED != 0 {
+            line(out, format_args!("recorded in wrap mode: what came before was overwritten, CPUs begin one by one"));
         }
         if !meta.quality.is_empty() {
-            line(out, format_args!("{} things are damaged or missing", meta.quality.len()));
+            let things = count(meta.quality.len() as u64, "thing is", "things are");
+            line(out, format_args!("{things} damaged or missing"));
         }
     }
 
     fn shares(&self, out: &mut String) {
-        line(out, format_args!("\n{:10}{:>9}{:>9}{:>9}{:>9}", "CPU", "user", "kernel", "idle", "lost"));
+        line(out, format_args!("\n{:10}{:>9}{:>9}{:>9}{:>9}{:>9}", "CPU", "user", "kernel", "idle", "stalled", "lost"));
         let mut all = Share::default();
         for (cpu, share) in &self.cpus {
             share_line(out, &cpu.to_string(), share);
             all += *share;
         }
         share_line(out, "all", &all);
+        for (cpu, share) in self.cpus.iter().filter(|(_, share)| share.offline > 0) {
+            line(out, format_args!("CPU {cpu} was offline for {}, which is not counted", time(share.offline)));
+        }
+        if let Some(stalls) = stall::sentence(all.stalls, all.stalled) {
+            line(out, format_args!("{stalls}"));
+        }
     }
 }
 
 fn share_line(out: &mut String, name: &str, share: &Share) {
-    let [user, kernel, idle, lost] =
-        [share.user, share.kernel, share.idle, share.lost].map(|part| percent(part, share.total()));
-    line(out, format_args!("{name:10}{user:>9}{kernel:>9}{idle:>9}{lost:>9}"));
+    let [user, kernel, idle, stalled, lost] =
+        [share.user, share.kernel, share.idle, share.stalled, share.lost].map(|part| percent(part, share.total()));
+    line(out, format_args!("{name:10}{user:>9}{kernel:>9}{idle:>9}{stalled:>9}{lost:>9}"));
 }
 
 fn programs(out: &mut String, programs: &[Program], all: i64, top: usize) {
@@ -106,10 +126,13 @@ fn waits(out: &mut String, waits: &[Wait], from: i64) {
     }
 }
 
-fn latency(out: &mut String, latency: &Latency, from: i64) {
-    title(out, &["count", "median", "90 %", "99 %", "99.9 %", "longest"], "WAKEUP LATENCY: from runnable to a CPU");
+fn latency(out: &mut String, what: &str, latency: &Latency, note: &str, from: i64) {
+    if latency.count == 0 {
+        return;
+    }
+    title(out, &["count", "median", "90 %", "99 %", "99.9 %", "longest"], what);
     let percentiles = latency.percentiles.map(time);
-    put(out, &[&[latency.count.to_string()][..], &percentiles].concat(), "");
+    put(out, &[&[latency.count.to_string()][..], &percentiles].concat(), note);
     title(out, &["waited", "from s", "CPU"], "THREAD, and what its CPU did meanwhile");
     for Worst { at, dur, thread, cpu, meanwhile } in &latency.worst {
         let mut did: Vec<String> =
@@ -128,7 +151,8 @@ fn title(out: &mut String, columns: &[&str], last: &str) {
 }
 
 fn put(out: &mut String, columns: &[String], last: &str) {
-    let columns: String = columns.iter().map(|column| format!("{column:>10}")).collect();
+    // A blank before each, however long it is.
+    let columns: String = columns.iter().map(|column| format!(" {column:>9}")).collect();
     line(out, format_args!("{}", format!("{columns}  {last}").trim_end()));
 }
 
@@ -147,16 +171,18 @@ fn average(total: i64, count: u64) -> i64 {
     total / (count.max(1) as i64)
 }
 
-fn percent(part: i64, all: i64) -> String {
+/// A part of all, in percent.
+pub(crate) fn percent(part: i64, all: i64) -> String {
     format!("{:.1} %", part as f64 * 100.0 / all.max(1) as f64)
 }
 
-fn seconds(units: i64) -> String {
+/// Units of 10 ns as seconds.
+pub(crate) fn seconds(units: i64) -> String {
     format!("{:.6}", units as f64 / 1e8)
 }
 
 /// A duration with the unit that leaves one to three digits before the point.
-fn time(units: i64) -> String {
+pub(crate) fn time(units: i64) -> String {
     let ns = units as f64 * 10.0;
     match units {
         ..100 => format!("{ns:.0} ns"),

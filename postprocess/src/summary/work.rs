@@ -1,36 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What took the CPUs' time: programs, system calls, interrupts, faults.
 //!
-//! A call that was interrupted, or whose thread lost its CPU, is several spans. They are put together again: a system
-//! call or fault of a thread goes on until that thread does something that cannot happen inside of it, an interrupt or
-//! the scheduler until its CPU does.
+//! How often something was called, the events tell. A call that was interrupted, or whose thread lost its CPU, is
+//! several spans. They are put together again: a system call or fault of a thread goes on until that thread does
+//! something that cannot happen inside of it, an interrupt or the scheduler until its CPU does.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap as Named};
 
-use super::{end, is_user, name, Threads};
-use crate::event::number::{is_execution, level, Level};
-use crate::span::{Span, Spans};
+use foldhash::{HashMap, HashSet};
 
-/// Everything that took time.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Work {
-    /// Threads of the same name.
-    pub programs: Vec<Program>,
-    /// System calls, and the scheduler.
-    pub calls: Vec<Sum>,
-    /// Interrupts and softirqs.
-    pub interrupts: Vec<Sum>,
-    /// Faults.
-    pub faults: Vec<Sum>,
-}
+use super::{end, Threads};
+use crate::event::number::{is_thread, level, share, Level, Share, LOST, STALLED};
+use crate::span::stack::no_value;
+use crate::span::{Span, NONE};
 
 /// Something the kernel did, under one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Its name.
     pub name: String,
-    /// How often.
+    /// How often it began.
     pub count: u64,
     /// CPU time, without what interrupted it.
     pub total: i64,
@@ -59,50 +49,51 @@ pub struct Program {
     pub longest: i64,
 }
 
-/// Adds up all execution.
-pub fn add_up(spans: &Spans, threads: &Threads) -> Work {
-    let mut kernel = Kernel::default();
-    let mut programs = Programs::default();
-    for span in spans.spans.iter().filter(|s| s.cpu >= 0 && is_execution(s.event)) {
-        programs.add(span, threads);
-        kernel.add(span, name(spans, span));
-    }
-    let programs = programs.finish(threads);
-    let mut sums = kernel.finish();
-    let mut of = |levels: &[Level]| levels.iter().flat_map(|level| sums.remove(level)).flatten().collect::<Vec<Sum>>();
-    let mut work = Work {
-        programs,
-        calls: of(&[Level::Syscall, Level::Sched]),
-        interrupts: of(&[Level::Irq, Level::Softirq]),
-        faults: of(&[Level::Trap]),
-    };
-    for list in [&mut work.calls, &mut work.interrupts, &mut work.faults] {
-        list.sort_by(|a, b| (Reverse(a.total), &a.name).cmp(&(Reverse(b.total), &b.name)));
-    }
-    work
-}
-
-/// Where an activity is: a thread, or a CPU.
-type Place = (Level, i32);
-
 /// An activity under way.
-struct Open<'a> {
-    name: &'a str,
+#[derive(Debug)]
+struct Open {
+    name: u32,
     start: i64,
     end: i64,
     total: i64,
 }
 
-#[derive(Default)]
-struct Kernel<'a> {
-    open: HashMap<Place, Open<'a>>,
-    sums: BTreeMap<Level, HashMap<&'a str, Sum>>,
+/// What a span is of an activity of the kernel; user code always begins, and so does standing still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Its first.
+    Begins,
+    /// Another of the same.
+    GoesOn,
 }
 
-impl<'a> Kernel<'a> {
-    fn add(&mut self, span: &Span, name: &'a str) {
-        let user = is_user(span.event);
-        let level = if user || span.event & !0xfff != 0 { Level::User } else { level(span.event as u32) };
+/// The activities under way somewhere, by [`Level`].
+type Opens = [Option<Open>; 6];
+
+/// What the kernel does, by level and the number of its name.
+#[derive(Debug, Default)]
+pub struct Kernel {
+    threads: HashMap<i32, Opens>,
+    cpus: HashMap<i32, Opens>,
+    /// CPUs that were seen doing something that no softirq can be inside of.
+    seen: HashSet<i32>,
+    /// Whether pieces of a call that have not returned say so; those of the original's have 0.
+    told: bool,
+    sums: HashMap<(Level, u32), Sum>,
+}
+
+impl Kernel {
+    /// Something of this level and name began.
+    pub fn begin(&mut self, level: Level, name: u32) {
+        self.sums.entry((level, name)).or_default().count += 1;
+    }
+
+    /// Adds a span of execution, and says what it is of an activity.
+    pub fn add(&mut self, span: &Span) -> Part {
+        if span.event == STALLED as i32 {
+            return Part::Begins;
+        }
+        let level = if span.event & !0xfff != 0 { Level::User } else { level(span.event as u32) };
         // What is on top shows that whatever can only be above it has ended.
         let over = match level {
             Level::User => &[Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched][..],
@@ -112,93 +103,140 @@ impl<'a> Kernel<'a> {
             Level::Softirq => &[Level::Irq],
             Level::Irq => &[],
         };
+        match level {
+            _ if span.event == LOST as i32 => drop(self.seen.remove(&span.cpu)),
+            Level::Softirq | Level::Irq => {}
+            _ => drop(self.seen.insert(span.cpu)),
+        }
+        let (thread, cpu) = (self.threads.entry(span.pid).or_default(), self.cpus.entry(span.cpu).or_default());
         for &ended in over {
-            self.close(place(ended, span));
+            if let Some(open) = place(thread, cpu, ended).take() {
+                close(&mut self.sums, ended, &open);
+            }
         }
         if level == Level::User {
-            return;
+            return Part::Begins;
         }
-        let place = place(level, span);
-        if self.open.get(&place).is_some_and(|open| open.name != name) {
-            self.close(place);
+        let place = place(thread, cpu, level);
+        if let Some(other) = place.take_if(|open| open.name != span.name) {
+            close(&mut self.sums, level, &other);
         }
-        let open = self.open.entry(place).or_insert(Open { name, start: span.start, end: span.start, total: 0 });
+        // Of what has no argument another thread, or nobody, saw the begin.
+        let is_call = level == Level::Syscall && no_value(span.event as u32) == NONE;
+        // What a CPU does first, or after a gap, began before.
+        let unseen = level == Level::Softirq && !self.seen.contains(&span.cpu);
+        let part = if place.is_some() || unseen || span.arg == NONE { Part::GoesOn } else { Part::Begins };
+        let new = Open { name: span.name, start: span.start, end: span.start, total: 0 };
+        let open = place.get_or_insert(new);
         open.total += span.dur;
         open.end = end(span);
+        self.told |= is_call && span.ret == NONE;
+        if let Some(returned) = place.take_if(|_| is_call && self.told && span.ret != NONE) {
+            close(&mut self.sums, level, &returned);
+        }
+        part
     }
 
-    fn close(&mut self, place: Place) {
-        let Some(open) = self.open.remove(&place) else { return };
-        let sum = self.sums.entry(place.0).or_default().entry(open.name).or_default();
-        sum.count += 1;
-        sum.total += open.total;
-        sum.longest = sum.longest.max(open.total);
-        sum.slowest = sum.slowest.max(open.end - open.start);
+    /// The sums of these levels, what took most time first.
+    pub fn sums(&self, levels: &[Level], names: &[String]) -> Vec<Sum> {
+        let wanted = self.sums.iter().filter(|((level, _), _)| levels.contains(level));
+        let mut sums: Vec<Sum> = wanted
+            .map(|(&(_, name), sum)| Sum { name: names.get(name as usize).cloned().unwrap_or_default(), ..sum.clone() })
+            .collect();
+        sums.sort_by(|a, b| (Reverse(a.total), &a.name).cmp(&(Reverse(b.total), &b.name)));
+        sums
     }
 
-    fn finish(mut self) -> BTreeMap<Level, Vec<Sum>> {
-        let places: Vec<Place> = self.open.keys().copied().collect();
-        places.into_iter().for_each(|place| self.close(place));
-        let named = |(name, sum): (&str, Sum)| Sum { name: name.to_string(), ..sum };
-        self.sums.into_iter().map(|(level, sums)| (level, sums.into_iter().map(named).collect())).collect()
+    /// All spans have been added.
+    pub fn finish(&mut self) {
+        const LEVELS: [Level; 6] = [Level::User, Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched];
+        for open in self.threads.values().chain(self.cpus.values()) {
+            for (level, open) in LEVELS.into_iter().zip(open) {
+                open.iter().for_each(|open| close(&mut self.sums, level, open));
+            }
+        }
     }
 }
 
 /// Calls and faults belong to a thread and move with it, the others stay on their CPU.
-fn place(level: Level, span: &Span) -> Place {
+fn place<'a>(thread: &'a mut Opens, cpu: &'a mut Opens, level: Level) -> &'a mut Option<Open> {
     match level {
-        Level::Syscall | Level::Trap => (level, span.pid),
-        _ => (level, span.cpu),
+        Level::Syscall | Level::Trap => &mut thread[level as usize],
+        _ => &mut cpu[level as usize],
     }
 }
 
-#[derive(Default)]
-struct Programs<'a> {
-    sums: HashMap<&'a str, (Program, BTreeSet<i32>)>,
-    /// Per CPU the thread on it, from when, to when.
-    running: HashMap<i32, (i32, i64, i64)>,
+fn close(sums: &mut HashMap<(Level, u32), Sum>, level: Level, open: &Open) {
+    let sum = sums.entry((level, open.name)).or_default();
+    sum.total += open.total;
+    sum.longest = sum.longest.max(open.total);
+    sum.slowest = sum.slowest.max(open.end - open.start);
 }
 
-impl<'a> Programs<'a> {
-    fn add(&mut self, span: &Span, threads: &Threads<'a>) {
-        let running = self.running.get(&span.cpu).copied();
-        match running {
-            Some((pid, from, _)) if pid == span.pid => drop(self.running.insert(span.cpu, (pid, from, end(span)))),
-            _ => {
-                self.end_run(running, threads);
-                self.running.insert(span.cpu, (span.pid, span.start, end(span)));
-            }
+/// A thread on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    pid: i32,
+    from: i64,
+    to: i64,
+}
+
+/// What each thread took.
+#[derive(Debug, Default)]
+pub struct Programs {
+    threads: HashMap<i32, Program>,
+    running: BTreeMap<i32, Run>,
+}
+
+impl Programs {
+    /// Adds a span of execution.
+    pub fn add(&mut self, span: &Span) {
+        let new = Run { pid: span.pid, from: span.start, to: end(span) };
+        let run = self.running.entry(span.cpu).or_insert(new);
+        if run.pid == span.pid {
+            run.to = end(span);
+        } else {
+            let ended = std::mem::replace(run, new);
+            self.end_run(ended);
         }
         if span.pid <= 0 {
             return;
         }
-        let (program, pids) = self.sums.entry(threads.program(span.pid)).or_default();
-        pids.insert(span.pid);
+        let thread = self.threads.entry(span.pid).or_default();
         match level(span.event as u32) {
-            _ if is_user(span.event) => program.user += span.dur,
-            Level::Syscall | Level::Trap | Level::Sched => program.kernel += span.dur,
+            _ if share(span.event) == Share::User => thread.user += span.dur,
+            _ if is_thread(span.event) => thread.kernel += span.dur,
+            Level::Syscall | Level::Trap | Level::Sched => thread.kernel += span.dur,
             _ => {}
         }
     }
 
-    fn end_run(&mut self, run: Option<(i32, i64, i64)>, threads: &Threads<'a>) {
-        let Some((pid @ 1.., from, to)) = run else { return };
-        let (program, _) = self.sums.entry(threads.program(pid)).or_default();
-        program.runs += 1;
-        program.on_cpu += to - from;
-        program.longest = program.longest.max(to - from);
+    fn end_run(&mut self, Run { pid, from, to }: Run) {
+        if pid > 0 {
+            let thread = self.threads.entry(pid).or_default();
+            thread.runs += 1;
+            thread.on_cpu += to - from;
+            thread.longest = thread.longest.max(to - from);
+        }
     }
 
-    fn finish(mut self, threads: &Threads<'a>) -> Vec<Program> {
-        for (_, run) in std::mem::take(&mut self.running) {
-            self.end_run(Some(run), threads);
+    /// All threads of each name together, what took most time first.
+    pub fn finish(mut self, threads: &Threads) -> Vec<Program> {
+        for run in std::mem::take(&mut self.running).into_values() {
+            self.end_run(run);
         }
-        let named = |(name, (program, pids)): (&str, (Program, BTreeSet<i32>))| Program {
-            name: name.to_string(),
-            threads: pids.len(),
-            ..program
-        };
-        let mut programs: Vec<Program> = self.sums.into_iter().map(named).collect();
+        let mut sums: Named<&str, Program> = Named::new();
+        for (pid, thread) in self.threads {
+            let sum = sums.entry(threads.program(pid)).or_default();
+            sum.threads += 1;
+            sum.user += thread.user;
+            sum.kernel += thread.kernel;
+            sum.runs += thread.runs;
+            sum.on_cpu += thread.on_cpu;
+            sum.longest = sum.longest.max(thread.longest);
+        }
+        let mut programs: Vec<Program> =
+            sums.into_iter().map(|(name, program)| Program { name: name.to_string(), ..program }).collect();
         programs.sort_by(|a, b| (Reverse(a.user + a.kernel), &a.name).cmp(&(Reverse(b.user + b.kernel), &b.name)));
         programs
     }

@@ -58,18 +58,15 @@ fn a_page_gives_back_its_spans_and_they_give_the_page() {
 #[test]
 fn a_range_that_makes_no_sense_is_refused_in_one_line() {
     let json = json(&busy(2, 500, 4));
-    for (args, fact) in [
-        (&["5", "6"][..], "no spans there, the trace goes from 0.00000000 to "),
-        (&["2", "1"], "the stop is not after the start"),
-        (&["nowhere"], "no mark nowhere"),
-        (&["hello", "1"], "a stop goes with a time, and hello is none"),
-    ] {
+    for (args, fact) in
+        [(&["5", "6"][..], "no spans there, the trace goes from 0.00000000 to "), (&["nowhere"], "no mark nowhere")]
+    {
         let output = run(SPANTOTRIM, args, &json);
         assert_eq!((code(&output), output.stdout.as_slice()), (1, &b""[..]));
         let said = stderr(&output);
         assert!(said.starts_with(&format!("spantotrim: stdin: {fact}")) && said.lines().count() == 1, "{said}");
     }
-    for args in [&[][..], &["1", "x"], &["1", "2", "3"]] {
+    for args in [&[][..], &["1", "x"], &["1", "2", "3"], &["2", "1"], &["hello", "1"], &["nan"], &["1", "inf"]] {
         assert_eq!(code(&run(SPANTOTRIM, args, b"")), 2);
     }
     assert_eq!(code(&run(SPANTOSPAN, &["10000001"], b"")), 2);

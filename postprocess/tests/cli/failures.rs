@@ -11,7 +11,7 @@ use super::*;
 #[test]
 fn what_is_no_trace_gives_one_line_and_status_1() {
     for (tool, input, fact) in [
-        (RAWTOEVENT, &b""[..], "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
+        (RAWTOEVENT, &b""[..], "rawtoevent: stdin: byte 0: not a KUtrace trace: it is empty\n"),
         (RAWTOEVENT, b"something else", "rawtoevent: stdin: byte 0: not a KUtrace trace\n"),
         (KUOD, b"something else", "kuod: stdin: byte 0: not a KUtrace trace\n"),
         (CHECKTRACE, b"something else", "checktrace: stdin: byte 0: not a KUtrace trace\n"),
@@ -67,6 +67,39 @@ fn a_reader_that_goes_away_ends_a_tool_quietly() {
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    }
+}
+
+#[test]
+fn a_standard_stream_that_is_closed_is_said_to_be() {
+    let raw = temporary("closed.raw", &busy(1, 500, 6).bytes());
+    let events = temporary("closed.events", &run(RAWTOEVENT, &[], &busy(1, 500, 6).bytes()).stdout);
+    let json = temporary("closed.json", &json(&busy(1, 500, 6)));
+    let page = temporary("closed.html", &run(SPANTOHTML, &[], &std::fs::read(&json).unwrap()).stdout);
+    let tools = ONE_FILE.into_iter().chain([(SPANTOHTML, &[][..])]);
+    for (tool, args) in tools {
+        let input = match tool {
+            RAWTOEVENT | CHECKTRACE | KUOD => &raw,
+            EVENTTOSPAN => &events,
+            HTMLTOSPAN => &page,
+            _ => &json,
+        };
+        let closed = |redirection: &str, args: &[&str]| {
+            let line = format!("exec \"$@\" {redirection}");
+            Command::new("sh").args(["-c", &line, "sh", tool]).args(args).stdin(Stdio::null()).output().unwrap()
+        };
+        let input = input.to_str().unwrap();
+        for args in [&[args, &[input]].concat()[..], &["--help"], &["--version"]] {
+            let output = closed(">&-", args);
+            assert_eq!((code(&output), output.stdout.len()), (1, 0), "{tool} {args:?}");
+            assert!(stderr(&output).ends_with(": stdout: it is closed\n"), "{}", stderr(&output));
+        }
+        let from = closed("<&-", &[args, &["-"]].concat());
+        assert!(code(&from) == 1 && stderr(&from).ends_with(": stdin: it is closed\n"), "{}", stderr(&from));
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("closed.out");
+        let _ = std::fs::remove_file(&file);
+        let to_file = closed(">&- <&-", &[args, &[input], &["-o", file.to_str().unwrap()]].concat());
+        assert_eq!((code(&to_file), file.exists()), (0, true), "{tool}: {}", stderr(&to_file));
     }
 }
 

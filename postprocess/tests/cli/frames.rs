@@ -10,20 +10,20 @@ fn frames_go_wherever_text_goes() {
     let raw = busy(2, 500, 4).bytes();
     let (text, events) = (run(RAWTOEVENT, &[], &raw), run(RAWTOEVENT, &["--binary"], &raw));
     assert_eq!((code(&events), stderr(&events)), (0, stderr(&text)));
-    assert!(events.stdout.starts_with(b"KUevent1") && 2 * events.stdout.len() < text.stdout.len());
+    assert!(events.stdout.starts_with(b"KUevent2") && 2 * events.stdout.len() < text.stdout.len());
     let json = run(EVENTTOSPAN, &[], &text.stdout).stdout;
     assert!(run(EVENTTOSPAN, &[], &events.stdout).stdout == json);
     let spans = run(EVENTTOSPAN, &["--binary"], &events.stdout).stdout;
-    assert!(spans.starts_with(b"KUspans1") && 2 * spans.len() < json.len());
+    assert!(spans.starts_with(b"KUspans2") && 2 * spans.len() < json.len());
     for (tool, args) in FILTERS {
         let of_text = run(tool, args, &json);
         assert!(run(tool, args, &spans).stdout == of_text.stdout, "{tool}");
         let framed = run(tool, &[args, &["--binary"]].concat(), &spans);
-        assert!(framed.stdout.starts_with(b"KUspans1"), "{tool}");
+        assert!(framed.stdout.starts_with(b"KUspans2"), "{tool}");
         assert!(run(SPANTOTRIM, &["0"], &framed.stdout).stdout == run(SPANTOTRIM, &["0"], &of_text.stdout).stdout);
     }
     let page = run(SPANTOHTML, &[], &spans);
-    assert!(run(HTMLTOSPAN, &["--binary"], &page.stdout).stdout.starts_with(b"KUspans1"));
+    assert!(run(HTMLTOSPAN, &["--binary"], &page.stdout).stdout.starts_with(b"KUspans2"));
     assert_eq!(code(&page), 0);
 }
 

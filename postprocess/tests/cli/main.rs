@@ -6,6 +6,7 @@ mod frames;
 mod companions;
 mod samples;
 mod failures;
+mod words;
 mod help;
 
 use std::io::Write;

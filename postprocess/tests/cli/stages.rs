@@ -91,3 +91,23 @@ fn a_page_is_made_of_whole_spans_with_status_0_and_of_cut_ones_with_status_3() {
     assert!(stderr(&cut).starts_with("spantohtml: stdin: "), "{}", stderr(&cut));
     assert!(cut.stdout.ends_with(b"</html>"), "what was readable is drawn");
 }
+
+#[test]
+fn of_two_event_texts_one_after_the_other_the_second_is_left_out() {
+    let events = run(RAWTOEVENT, &[], &busy(2, 500, 4).bytes()).stdout;
+    let one = run(EVENTTOSPAN, &[], &events);
+    let two = run(EVENTTOSPAN, &[], &[&events[..], &events].concat());
+    assert_eq!((code(&one), code(&two)), (0, 3));
+    assert!(stderr(&two).contains("another trace begins; left out"), "{}", stderr(&two));
+    let spans = |json: &[u8]| String::from_utf8_lossy(json).lines().filter(|l| l.starts_with('[')).count();
+    assert_eq!(spans(&one.stdout), spans(&two.stdout));
+}
+
+#[test]
+fn a_file_may_be_named_by_an_option() {
+    let file = temporary("named.raw", &busy(2, 500, 4).bytes());
+    let name = file.to_str().unwrap();
+    let [operand, option] = [&[name][..], &["--input", name]].map(|args| run(RAWTOEVENT, args, b""));
+    assert_eq!((code(&option), operand.stdout), (0, option.stdout));
+    assert_eq!(code(&run(RAWTOEVENT, &["-i", name, name], b"")), 2);
+}

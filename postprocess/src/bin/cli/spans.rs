@@ -2,23 +2,26 @@
 //! What the tools that read or write spans share: JSON or frames, and the faults that came with them said aloud.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io;
 use std::path::PathBuf;
 
 use anyhow::{bail, Context};
 use postprocess::frame;
-use postprocess::span::held::Held;
+use postprocess::kind::Kind;
+use postprocess::span::held::{Held, Keep};
 use postprocess::span::runs::Runs;
 use postprocess::span::{json, source, Meta, Span, Spans};
 
-use super::Outcome;
+use super::{Common, Outcome, Output, Reader};
 
-/// The form that spans are written in.
-#[derive(Clone, Copy, clap::Args)]
+/// How spans are written.
+#[derive(Clone, Debug, clap::Args)]
 pub struct Form {
-    /// Write frames, which the next tool reads faster, in place of text
+    /// Write frames, which tools read faster, not text
     #[arg(long)]
     pub binary: bool,
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// Reads spans from a file, or from standard input; answers what to call the input, too.
@@ -26,75 +29,83 @@ pub fn read(file: Option<&PathBuf>) -> anyhow::Result<(Spans, String)> {
     read_into(file, Held::new(usize::MAX))
 }
 
-/// As [`read`], as many spans as `held` holds.
-pub fn read_into(file: Option<&PathBuf>, held: Held) -> anyhow::Result<(Spans, String)> {
-    let input = super::open(file)?;
-    let read = source::read(BufReader::with_capacity(1 << 16, input.read), held);
-    let spans = read.with_context(|| input.name.clone())?;
+/// As [`read`], handing the spans to `keep`.
+pub fn read_into(file: Option<&PathBuf>, keep: impl Keep) -> anyhow::Result<(Spans, String)> {
+    let input = super::open(file, Kind::Spans)?;
+    let name = input.name.clone();
+    let spans = source::read(input.buffered(), keep).with_context(|| name.clone())?;
     if spans.spans.is_empty() && !spans.meta.quality.is_empty() {
-        bail!("{}: no spans", input.name);
+        bail!("{name}: no spans");
     }
-    Ok((spans, input.name))
+    Ok((spans, name))
 }
 
-/// Writes spans to standard output.
-pub fn write(spans: &Spans, form: Form) -> anyhow::Result<()> {
-    Sink::new(form).and_then(|sink| sink.finish(spans)).context("stdout")
+/// Writes spans to the output.
+pub fn write(spans: &Spans, form: &Form) -> anyhow::Result<()> {
+    Sink::new(form)?.finish(spans).map(drop)
 }
 
 /// Spans of JSON in memory before they go to a file in the folder for temporary files: 0.5 GB of them.
 const MOST: usize = 1 << 23;
 
-type Stdout = BufWriter<io::StdoutLock<'static>>;
+/// Spans on their way to the output. JSON has them in order, so all are kept, in memory or in files, until the last is
+/// there; frames need no order, and are written as they come.
+pub struct Sink {
+    name: String,
+    to: To,
+}
 
-/// Spans on their way to standard output. JSON has them in order, so all are kept, in memory or in files, until the last
-/// is there; frames need no order, and are written as they come.
-pub enum Sink {
-    Json(Stdout, Runs<File>),
-    Frames(frame::Writer<Stdout, Span>),
+enum To {
+    Json(Output, Runs<File>),
+    Frames(frame::Writer<Output, Span>),
 }
 
 impl Sink {
-    pub fn new(form: Form) -> io::Result<Sink> {
-        let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        Ok(match form.binary {
-            true => Sink::Frames(frame::Writer::new(out)?),
-            false => Sink::Json(out, Runs::default()),
-        })
+    pub fn new(form: &Form) -> anyhow::Result<Sink> {
+        let out = form.common.open()?;
+        let name = out.name();
+        let to = match form.binary {
+            true => To::Frames(frame::Writer::new(out).context(name.clone())?),
+            false => To::Json(out, Runs::default()),
+        };
+        Ok(Sink { name, to })
     }
 
     /// Spans that may gather before some are taken.
     pub fn most(&self) -> usize {
-        match self {
-            Sink::Json(..) => MOST,
-            Sink::Frames(..) => 0,
+        match self.to {
+            To::Json(..) => MOST,
+            To::Frames(..) => 0,
         }
     }
 
     /// Takes spans, which come behind those taken before; `names` are all names so far.
     pub fn take(&mut self, spans: Vec<Span>, names: &[impl AsRef<str>]) -> anyhow::Result<()> {
-        match self {
-            Sink::Json(_, runs) => {
-                tempfile::tempfile().and_then(|file| runs.add(spans, file)).context("temporary file")
-            }
-            Sink::Frames(frames) => spans.iter().try_for_each(|span| frames.row(span, names)).context("stdout"),
+        match &mut self.to {
+            To::Json(_, runs) => tempfile::tempfile().and_then(|file| runs.add(spans, file)).with_context(|| {
+                format!("temporary file in {} (TMPDIR names another folder)", std::env::temp_dir().display())
+            }),
+            To::Frames(frames) => spans.iter().try_for_each(|span| frames.row(span, names)).context(self.name.clone()),
         }
     }
 
     /// Takes the last spans, and what is known about all.
-    pub fn finish(self, last: &Spans) -> io::Result<()> {
-        match self {
-            Sink::Json(mut out, runs) => {
-                let mut json = json::Writer::new(&last.meta, &last.names, &mut out)?;
-                runs.merge(&last.spans, |span| json.span(span))?;
-                json.finish()?;
-                out.flush()
+    pub fn finish(self, last: &Spans) -> anyhow::Result<Reader> {
+        let written = || -> io::Result<Reader> {
+            match self.to {
+                To::Json(mut out, runs) => {
+                    let mut json = json::Writer::new(&last.meta, &last.names, &mut out)?;
+                    runs.merge(&last.spans, |span| json.span(span))?;
+                    json.finish()?;
+                    out.finish()
+                }
+                To::Frames(mut frames) => {
+                    last.spans.iter().try_for_each(|span| frames.row(span, &last.names))?;
+                    frames.finish(&last.meta, &last.names)?.finish()
+                }
             }
-            Sink::Frames(mut frames) => {
-                last.spans.iter().try_for_each(|span| frames.row(span, &last.names))?;
-                frames.finish(&last.meta, &last.names)
-            }
-        }
+        };
+        written().context(self.name)
     }
 }
 
@@ -104,7 +115,8 @@ pub fn outcome(tool: &str, place: &str, meta: &Meta) -> Outcome {
         super::say(format_args!("{tool}: {place}: {sentence}"));
     }
     if meta.lost > 0 {
-        super::say(format_args!("{tool}: {place}: {} events were lost while recording", meta.lost));
+        let events = if meta.lost == 1 { "event was" } else { "events were" };
+        super::say(format_args!("{tool}: {place}: {} {events} lost while recording", meta.lost));
     }
     if meta.lost == 0 && meta.quality.is_empty() {
         Outcome::Whole

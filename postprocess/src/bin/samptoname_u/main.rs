@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use anyhow::{bail, Context};
 use clap::Parser;
 use postprocess::event::number::PC_SAMPLE;
+use postprocess::line;
 use postprocess::span::sample::{self, user::Maps};
 
 use cli::{spans, Outcome};
@@ -20,19 +21,20 @@ use program::Programs;
 
 /// Calls samples of user program counters by the function they lie in
 ///
-/// Functions that the compiler has put into others are named as `inner in outer`. A copy of all maps is made, while the
-/// programs run, as root on the traced machine, by:
+/// Inlined functions are named as `inner in outer`. Copy all maps, as root, while the programs run:
 /// for m in /proc/[0-9]*/task/[0-9]*/maps; do echo "==== $m"; cat $m; done > maps
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The maps of the traced threads, each behind a line `==== /proc/PID/maps`
+    /// Maps of the traced threads, each after `==== /proc/PID/maps`
     maps: PathBuf,
     /// Where the traced machine's files are
     #[arg(long, default_value = "/")]
     root: PathBuf,
     /// The spans as JSON; standard input if absent or `-`
     file: Option<PathBuf>,
+    #[command(flatten)]
+    named: cli::Named,
     #[command(flatten)]
     form: spans::Form,
 }
@@ -41,7 +43,7 @@ const EXAMPLES: [&str; 2] =
     ["samptoname_u maps t.json > named.json", "samptoname_u --root /mnt/box maps t.json | spantohtml > t.html"];
 
 fn main() -> ExitCode {
-    cli::end("samptoname_u", run(&cli::parse(EXAMPLES)))
+    cli::run("samptoname_u", || run(&cli::parse(EXAMPLES)))
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -51,16 +53,17 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     if maps.is_empty() {
         bail!("{place}: no maps; expected a line `==== /proc/PID/maps` before each");
     }
-    let (mut spans, place) = spans::read(args.file.as_ref())?;
+    let (mut spans, place) = spans::read(args.named.or(&args.file))?;
     let mut programs = Programs::new(args.root.clone());
     let count = sample::name(&mut spans, PC_SAMPLE, |thread, pc| {
         let (path, offset) = maps.find(thread, pc)?;
         Some(programs.function(path, offset))
     });
-    spans::write(&spans, args.form)?;
+    spans::write(&spans, &args.form)?;
     for unread in &programs.unread {
         cli::say(format_args!("samptoname_u: {unread}"));
     }
-    cli::say(format_args!("samptoname_u: {} samples named, {} not known", count.named, count.unknown));
+    let named = line::count(count.named, "sample", "samples");
+    args.form.common.tell(format_args!("{named} named, {} not known", count.unknown));
     Ok(spans::outcome("samptoname_u", &place, &spans.meta))
 }

@@ -50,7 +50,7 @@ function showAddress(app, hash) {
 
 /** Lets the address follow the view, and the view an address that someone enters. @param {App} app */
 function followAddress(app) {
-  const brought = { ...ofOriginal(app.store), ...broughtAlong() };
+  const brought = { ...ofOriginal(app.store), ...broughtAlong(app) };
   takeAdded(app, history.state ?? brought);
   const address = location.hash !== "" ? location.hash : brought.address;
   if (typeof address === "string") showAddress(app, address);

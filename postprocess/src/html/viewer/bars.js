@@ -150,7 +150,7 @@ class Bars {
   color(i, item) {
     const { store, palette, focus } = this.app;
     if (!focus.shows(i)) return palette.css.grey;
-    const by = store.kind[i] === Kind.QUEUE ? store.rpc[i] : item.group.name === "PID" ? store.arg[i] : store.pid[i];
+    const by = store.kind[i] === Kind.QUEUE ? store.rpc[i] : item.group.name === "PID" ? valueOf(store.arg[i]) ?? 0 : store.pid[i];
     return palette.css.users[Math.abs(by) % palette.css.users.length];
   }
 }

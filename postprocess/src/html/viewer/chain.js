@@ -99,11 +99,11 @@ class Chains {
 function showChain(app, panel) {
   const { store, selected, chain } = app;
   const lines = chain.map(({ arc, cause, wait }) => {
-    const before = textElement("td", `\u2212${durationText(store.start[selected] - store.start[arc])}`);
+    const before = textElement("td", relativeText(store.start[arc] - store.start[selected]));
     const what = document.createElement("td");
     const waited = wait < 0 ? "" : `, after ${durationText(store.dur[wait])} of ${shownName(store.names[store.name[wait]])},`;
     what.append(
-      actionButton(threadText(store, store.ret[arc]), "Go to this wakeup", () => app.bringIntoSight(arc)),
+      actionButton(threadText(store, wokenBy(store, arc)), "Go to this wakeup", () => app.bringIntoSight(arc)),
       `${waited} was woken by ${causeText(store, arc, cause)}; it ran ${durationText(store.dur[arc])} later`,
     );
     const line = document.createElement("tr");
@@ -114,6 +114,11 @@ function showChain(app, panel) {
   table.className = "chain";
   table.append(...lines);
   panel.append(textElement("h2", chain.length > 0 ? "Why only now" : "Nothing woke this thread before"), table);
+}
+
+/** A time before or after another. @param {number} units */
+function relativeText(units) {
+  return `${units < 0 ? "\u2212" : units > 0 ? "+" : ""}${durationText(Math.abs(units))}`;
 }
 
 /** What woke a thread, in words. @param {Store} store @param {number} arc @param {number} cause */

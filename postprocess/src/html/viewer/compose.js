@@ -130,9 +130,9 @@ class RowLines {
     const b = Math.min(to, this.w);
     if (b <= a) return;
     const drawn = { i, x: a / this.ratio, w: (b - a) / this.ratio, item };
-    if ((kind === Kind.C_EXIT || kind === Kind.LOST) && drawn.w >= CURVE_ROOM) {
+    if ((kind === Kind.C_EXIT || isAbsent(kind)) && drawn.w >= CURVE_ROOM) {
       this.curves.push(drawn);
-      return;
+      if (kind !== Kind.STALLED) return;
     }
     const color = this.colors(i) ? palette.pixelOf(store, i) : palette.grey;
     if (kind === Kind.LOW_POWER) this.dash(a, b, from, color);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Strokes over execution: a sine while a CPU leaves a low-power state, hatching where nothing is known, and white
+// Strokes over execution: a sine while a CPU leaves a low-power state, hatching where nothing is known or done, red where a CPU stood still, and white
 // hatching for the time that recording itself took, once that is wide enough to be seen.
 "use strict";
 
@@ -23,7 +23,8 @@ class Curves {
     for (const { i, x, w, item } of picture.lines.curves) {
       const color = focus.shows(i) ? palette.color(store, i) : palette.css.grey;
       if (store.kind[i] === Kind.C_EXIT) this.wave(x, w, view.middle(item), color);
-      else this.lost(x, w, item);
+      else if (store.kind[i] === Kind.STALLED) this.hatch(x, ...this.bodyOf(item, w), palette.css.cexit, 5, 1.2);
+      else this.absent(x, w, item, KIND_NAMES[store.kind[i]]);
     }
     this.overheads = 0;
     if (store.meta.entryNs * view.scale >= 10 * OVERHEAD_LEAST) this.overhead();
@@ -40,15 +41,21 @@ class Curves {
     c.stroke();
   }
 
-  /** @param {number} x @param {number} w @param {Item} item */
-  lost(x, w, item) {
-    const { context: c } = this;
-    const { view, palette, overlay } = this.app;
+  /** The top of a row's spans, and with a width its size. @param {Item} item @param {number} w @returns {[number, number, number]} */
+  bodyOf(item, w) {
+    const { view } = this.app;
     const h = view.bodyHeight(item) * INNER_PART * 2;
-    const y = view.middle(item) - h / 2;
+    return [view.middle(item) - h / 2, w, h];
+  }
+
+  /** @param {number} x @param {number} room @param {Item} item @param {string} name */
+  absent(x, room, item, name) {
+    const { context: c } = this;
+    const { palette, overlay } = this.app;
+    const [y, w, h] = this.bodyOf(item, room);
     this.hatch(x, y, w, h, palette.css.dim, 7, 1);
     c.font = `11px ${FONT}`;
-    const text = overlay.fit("lost", w - 12, 11);
+    const text = overlay.fit(name, w - 12, 11);
     if (text === "") return;
     const width = overlay.widthOf(text, 411);
     c.fillStyle = palette.css.back;
@@ -70,7 +77,7 @@ class Curves {
       const first = firstInRow(store, exec, item.row, times.t0);
       for (let k = first; k < exec.first[item.row + 1] && store.start[exec.ids[k]] < times.t1; k++) {
         const kind = store.kind[exec.ids[k]];
-        if (kind === Kind.LOST || kind === Kind.C_EXIT) continue;
+        if (isAbsent(kind) || kind === Kind.C_EXIT) continue;
         this.hatch(times.x(store.start[exec.ids[k]]), y, w, h, "#ffffffd0", 5, 1.6);
         this.overheads++;
       }

@@ -6,7 +6,7 @@
 "use strict";
 
 /** The newest version of the data this viewer can read. */
-const PAGE_VERSION = 1;
+const PAGE_VERSION = 2;
 /** The columns. */
 const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
 
@@ -15,14 +15,14 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
  * @typedef {{rows: number, parts: Part[]}} PartGroup
  * @typedef {{rows: number, cpus: number[], pids: number[], events: number[], groups: PartGroup[]}} Layout
  * @typedef {{version: number, chunkBytes: number, title: string, tracebase: string, cpuModel: string, host: string,
- *   kernel: string, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
+ *   kernel: string, valueBits: number, errors: Record<string, string>, counts?: Record<string, number>, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
  *   layout: Layout}} Meta
  */
 
 /**
  * All spans, ordered by start, then longest first. Times count 10 ns from the base minute; `cpu`, `pid` and `event`
- * are indexes into `cpus`, `pids` and `events`; `kinds` are those that any span has.
+ * are indexes into `cpus`, `pids` and `events`; what `arg` and `ret` hold, `valueOf` says; `kinds` are those that any span has.
  * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
  *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
  *   pids: number[], events: number[], threads: Map<number, string>, meta: Meta, counts: Counts}} Store
@@ -37,8 +37,8 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
  */
 async function readStore(page) {
   /** @type {Meta} */
-  const meta = JSON.parse(page.getElementById("ku-meta")?.textContent ?? "{}");
-  if (meta.version > PAGE_VERSION) throw new Error(`the data have version ${meta.version}, newer than this viewer`);
+  const meta = JSON.parse(checkedText(page.getElementById("ku-meta")));
+  if (meta.version !== PAGE_VERSION) throw new Error(`its data have version ${meta.version}, not ${PAGE_VERSION}`);
   const { layout } = meta;
   /** @type {Record<string, Column>} */
   const columns = {};
@@ -60,7 +60,7 @@ async function readStore(page) {
     next = started(layout.groups[g + 1]);
     for (const [k, { field }] of group.parts.entries()) {
       const values = await now[k];
-      if (!values) throw new Error(`column ${field} is damaged`);
+      if (!values) throw new Error(`its data are damaged, or not all there (column ${field})`);
       columns[field] = g === 0 ? emptyColumn(layout, field, values) : withRoomFor(columns[field], values);
       // Memory that nothing but zeros would be written to is none: a column of zeros takes no room.
       if (values.length > 0) columns[field].set(values, first);
@@ -82,9 +82,30 @@ async function chunksUpTo(page, count) {
     await new Promise((done) => {
       const observer = new MutationObserver(done);
       observer.observe(page.body, { childList: true });
+      // The last element of a page that is cut has no next.
+      page.addEventListener("readystatechange", done, { once: true });
     });
   }
+  if (elements.length < count) throw new Error("some of its data are missing");
   return Array.from({ length: count }, (_, k) => elements[k].textContent ?? "");
+}
+
+/** The text of an element, if it is as its checksum says. @param {Element | null} element */
+function checkedText(element) {
+  const text = element?.textContent ?? "";
+  if (element?.getAttribute("data-crc32") !== checksumOf(text)) throw new Error("it is cut or damaged");
+  return text;
+}
+
+/** The CRC-32 of a text, as gzip has it, in hexadecimal. @param {string} text */
+function checksumOf(text) {
+  const table = Uint32Array.from({ length: 256 }, (_, n) => {
+    for (let bit = 0; bit < 8; bit++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+    return n;
+  });
+  let sum = -1;
+  for (const byte of new TextEncoder().encode(text)) sum = table[(sum ^ byte) & 255] ^ (sum >>> 8);
+  return (~sum >>> 0).toString(16).padStart(8, "0");
 }
 
 /** @param {string} text @returns {Uint8Array} */
@@ -158,7 +179,7 @@ class Sorter {
     this.kind = new Uint8Array(rows);
     /** @type {Counts} */
     this.counts = { cpu: new Uint32Array(cpus.length), pid: new Uint32Array(pids.length), kind: new Uint32Array(KIND_NAMES.length) };
-    /** By thread, its first user-mode span, and its last row label. */
+    /** By thread, its first span of user code, or of a thread of the kernel, which have its name; and its last row label. */
     this.user = new Int32Array(pids.length).fill(-1);
     this.label = new Int32Array(pids.length).fill(-1);
   }
@@ -169,8 +190,10 @@ class Sorter {
     for (let i = first; i < end; i++) {
       let k = byEvent[event[i]];
       if (k === Kind.USER) {
-        k = kindOfUser(events[event[i]], pids[pid[i]], arg[i]);
+        k = kindOfUser(events[event[i]], pids[pid[i]], valueOf(arg[i]));
         if (k === Kind.USER && user[pid[i]] < 0) user[pid[i]] = i;
+      } else if (k === Kind.KERNEL) {
+        if (events[event[i]] >= KERNEL_EVENTS && user[pid[i]] < 0) user[pid[i]] = i;
       } else if (k === Kind.LABEL) label[pid[i]] = i;
       // Time in a queue lies on no CPU; the event of entering one does.
       else if (k === Kind.QUEUE && cpus[cpu[i]] >= 0) k = Kind.POINT;
@@ -187,7 +210,7 @@ class Sorter {
     return new Set([...this.counts.kind.keys()].filter((k) => this.counts.kind[k] > 0));
   }
 
-  /** What every thread is called: by its row label if it has one, else by its first user-mode span. @param {Column} name @param {string[]} names @returns {Map<number, string>} */
+  /** What every thread is called: by its row label if it has one, else by its first span that has its name. @param {Column} name @param {string[]} names @returns {Map<number, string>} */
   threads(name, names) {
     return new Map(this.pids.map((number, p) => {
       const i = this.label[p] >= 0 ? this.label[p] : this.user[p];

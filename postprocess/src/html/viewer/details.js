@@ -116,12 +116,17 @@ function detailsOf(store, i) {
     ["Clock", clockText(store.meta.tracebase, store.start[i], 8)],
   ];
   if (cpu >= 0) lines.push([arc ? "From CPU" : "CPU", String(cpu)]);
-  if (arc) lines.push(["To CPU", String(store.arg[i])]);
+  const arg = valueOf(store.arg[i]);
+  if (arc) lines.push(["To CPU", String(arg)]);
   if (pid > 0 || (pid === 0 && !arc)) lines.push([arc ? "From thread" : "Thread", threadText(store, pid)]);
-  if (kind === Kind.WAKEUP) lines.push(["To thread", threadText(store, store.ret[i])]);
+  if (kind === Kind.WAKEUP) lines.push(["To thread", threadText(store, wokenBy(store, i))]);
   lines.push(["Event", event < 0 ? String(event) : `0x${event.toString(16)}`]);
-  if (!arc) lines.push(["Argument", `${store.arg[i]} (0x${store.arg[i].toString(16)})`]);
-  if (kind === Kind.SYSCALL) lines.push(["Returned", `${returnText(store.ret[i])} (${store.ret[i]})`]);
+  if (!arc && arg !== null) lines.push(["Argument", `${arg} (0x${arg.toString(16)})`]);
+  const returned = returnText(store, i);
+  const value = String(valueOf(store.ret[i]));
+  if (returned !== null) lines.push(["Returned", returned === value || returned.startsWith("0x") ? returned : `${returned} (${value})`]);
+  const times = timesText(store, store.name[i]);
+  if (times !== "") lines.push(["In the trace", `${times} ×`]);
   if (store.rpc[i] !== 0) lines.push(["RPC", String(store.rpc[i] & 0xffff)]);
   if (isExecution(kind)) lines.push(...counterTexts(store, i));
   return lines;

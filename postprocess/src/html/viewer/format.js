@@ -5,7 +5,7 @@
 /** Units of 10 ns, the page's unit of time, in a second. */
 const UNITS_PER_SECOND = 1e8;
 
-/** Names of errno values on Linux, by number. */
+/** Names of errno values on Linux, by number, for traces that do not bring their machine's. */
 const ERRNO = (
   " EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG ENOEXEC EBADF ECHILD EAGAIN ENOMEM EACCES EFAULT ENOTBLK EBUSY EEXIST " +
   "EXDEV ENODEV ENOTDIR EISDIR EINVAL ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK EPIPE EDOM ERANGE " +
@@ -18,6 +18,28 @@ const ERRNO = (
   "EHOSTUNREACH EALREADY EINPROGRESS ESTALE EUCLEAN ENOTNAM ENAVAIL EISNAM EREMOTEIO EDQUOT ENOMEDIUM EMEDIUMTYPE " +
   "ECANCELED ENOKEY EKEYEXPIRED EKEYREVOKED EKEYREJECTED EOWNERDEAD ENOTRECOVERABLE ERFKILL EHWPOISON"
 ).split(" ");
+
+/** What Linux returns where a signal interrupted a call, to start it again or to return EINTR. @type {Record<number, string>} */
+const RESTARTS = Object.freeze({ 512: "ERESTARTSYS", 513: "ERESTARTNOINTR", 514: "ERESTARTNOHAND", 516: "ERESTART_RESTARTBLOCK" });
+
+/** The greatest error number. */
+const ERRNO_MOST = 4095;
+/** Calls that end their thread. */
+const NEVER_RETURN = new Set(["exit", "exit_group"]);
+/** Calls that return addresses, or whatever a register held, of which a trace has the low 32 bits. */
+const RETURN_ADDRESSES = new Set(["mmap", "mmap2", "mremap", "brk", "shmat", "map_shadow_stack", "rt_sigreturn", "sigreturn"]);
+/** Calls that return numbers of more than 32 bits. */
+const RETURN_LONG = new Set(["lseek", "times"]);
+/** Calls that cannot fail: what looks like an error is an address. */
+const NEVER_FAIL = new Set(["brk"]);
+/** Calls whose first argument is a folder or AT_FDCWD, besides those called `...at`. */
+const TAKE_FOLDERS = new Set([
+  "openat2", "renameat2", "faccessat2", "fchmodat2", "fstatat64", "utimensat_time64", "statx", "open_tree", "move_mount",
+  "fspick", "mount_setattr",
+]);
+/** Calls called `...at` whose first argument is something else. */
+const TAKE_NO_FOLDERS = new Set(["symlinkat", "shmat", "fstat", "stat", "lstat", "oldstat", "oldlstat", "oldfstat", "ustat"]);
+const AT_FDCWD = -100;
 
 /** Steps of the IPC code: instructions per cycle, in words. */
 const IPC_TEXT = Object.freeze([
@@ -107,14 +129,64 @@ function clockText(tracebase, units, digits) {
 }
 
 /**
- * The value a system call returned: errors by name.
- * @param {number} ret the low 16 bits, or a whole negative number
+ * A value of the columns `arg` and `ret`; null for none.
+ * @param {number} stored
  */
-function returnText(ret) {
-  const error = ret < 0 ? -ret : ret > 0xffff - ERRNO.length && ret <= 0xffff ? 0x10000 - ret : 0;
-  if (error === 0) return String(ret);
-  const name = ERRNO[error];
-  return name && name.startsWith("E") ? name : String(-error);
+const valueOf = (stored) => (stored === 0 ? null : stored > 0 ? stored - 1 : stored);
+
+/** An error that calls return, by its name on the traced machine. @param {Meta} meta @param {number} error */
+function errorText({ errors }, error) {
+  const known = Object.keys(errors).length > 0 ? errors[error] : ERRNO[error];
+  const name = known ?? RESTARTS[error];
+  return name?.startsWith("E") ? name : String(-error);
+}
+
+/** A number of which the low 32 bits are known. @param {number} value */
+const lowBits = (value) => `0x...${(value >>> 0).toString(16).padStart(8, "0")}`;
+
+/**
+ * What a system call returned at the end of a span; null if it did not return there, or that is not known.
+ * @param {Store} store
+ * @param {number} i
+ */
+function returnText(store, i) {
+  const { meta, names, name, kind, ret, events, event } = store;
+  const value = kind[i] === Kind.SYSCALL ? valueOf(ret[i]) : null;
+  if (value === null) return null;
+  if (meta.valueBits < 32) {
+    // Of 16 bits, those of an error are taken for one, as the original does.
+    const error = value < 0 ? -value : value > 0xffff - ERRNO.length && value <= 0xffff ? 0x10000 - value : 0;
+    return error > 0 ? errorText(meta, error) : String(value);
+  }
+  const call = names[name[i]];
+  if (value < 0 && value >= -ERRNO_MOST && !NEVER_FAIL.has(call)) return errorText(meta, -value);
+  const whole = events[event[i]] >= SYSCALL32;
+  if (RETURN_ADDRESSES.has(call)) return whole ? `0x${(value >>> 0).toString(16)}` : lowBits(value);
+  // What fits into eight bits the recorder keeps whole.
+  const cut = value < 0 || (RETURN_LONG.has(call) && value > 127);
+  return cut && !whole ? lowBits(value) : String(cut ? value >>> 0 : value);
+}
+
+/**
+ * The first argument of a system call; nothing if it is not known.
+ * @param {Store} store
+ * @param {number} i
+ */
+function argumentText(store, i) {
+  const value = valueOf(store.arg[i]);
+  if (value === null) return "";
+  const call = store.names[store.name[i]];
+  const folder = TAKE_FOLDERS.has(call) || (call.endsWith("at") && !TAKE_NO_FOLDERS.has(call));
+  // The trace has the low 16 bits of it, or 32.
+  return folder && [AT_FDCWD & 0xffff, AT_FDCWD >>> 0, AT_FDCWD].includes(value) ? "AT_FDCWD" : String(value);
+}
+
+/** A system call with its argument and what it returned, `...` where it has not. @param {Store} store @param {number} i */
+function systemCallText(store, i) {
+  const name = shownName(store.names[store.name[i]]);
+  const returned = returnText(store, i);
+  const end = returned !== null ? `=${returned}` : NEVER_RETURN.has(name) ? "" : "...";
+  return `${name}(${argumentText(store, i)})${end}`;
 }
 
 /**
@@ -125,14 +197,23 @@ function returnText(ret) {
 function callText(store, i) {
   const name = shownName(store.names[store.name[i]]);
   const kind = store.kind[i];
-  if (kind === Kind.SYSCALL) return `${name}(${store.arg[i]})=${returnText(store.ret[i])}`;
-  if (kind === Kind.FREQ) return `${name} ${store.arg[i]} MHz`;
-  if (kind === Kind.MESSAGE) return `${name} ${store.arg[i].toLocaleString("en")} bytes`;
-  if (kind === Kind.LOST && store.arg[i] > 0) return `${name} ${store.arg[i].toLocaleString("en")} events`;
-  if (kind === Kind.TRAP || kind === Kind.IRQ || kind === Kind.BH || kind === Kind.POINT) {
-    return store.arg[i] === 0 ? name : `${name}(${store.arg[i]})`;
-  }
+  if (kind === Kind.SYSCALL) return systemCallText(store, i);
+  const arg = valueOf(store.arg[i]) ?? 0;
+  if (kind === Kind.FREQ) return `${name} ${arg} MHz`;
+  if (kind === Kind.MESSAGE) return `${name} ${arg.toLocaleString("en")} bytes`;
+  if (kind === Kind.LOST && arg > 0) return `${name} ${arg.toLocaleString("en")} events`;
+  if (kind === Kind.TRAP || kind === Kind.IRQ || kind === Kind.BH || kind === Kind.POINT) return arg === 0 ? name : `${name}(${arg})`;
   return name;
+}
+
+/**
+ * How often what has a name began in the whole trace, whatever the page still shows of it; nothing if that is not known.
+ * @param {Store} store
+ * @param {number} name
+ */
+function timesText({ meta, names }, name) {
+  const { counts } = meta;
+  return counts && Object.hasOwn(counts, names[name]) ? counts[names[name]].toLocaleString("en") : "";
 }
 
 /**
@@ -146,8 +227,8 @@ function spanText(store, i) {
   const pid = store.pids[store.pid[i]];
   const kind = store.kind[i];
   if (kind === Kind.WAKEUP || kind === Kind.IPI) {
-    parts.push(`CPU ${cpu} \u2192 CPU ${store.arg[i]}`);
-    if (kind === Kind.WAKEUP) parts.push(`${threadText(store, pid)} \u2192 ${threadText(store, store.ret[i])}`);
+    parts.push(`CPU ${cpu} \u2192 CPU ${valueOf(store.arg[i])}`);
+    if (kind === Kind.WAKEUP) parts.push(`${threadText(store, pid)} \u2192 ${threadText(store, wokenBy(store, i))}`);
     return parts.join("  ");
   }
   if (cpu >= 0) parts.push(`CPU ${cpu}`);
@@ -173,6 +254,9 @@ function counterTexts(store, i) {
     default: return [];
   }
 }
+
+/** The thread that a wakeup makes run. @param {Store} store @param {number} i */
+const wokenBy = (store, i) => valueOf(store.ret[i]) ?? -1;
 
 /**
  * A thread as name.pid.

@@ -19,7 +19,7 @@
 /**
  * What a group is made of; lists are of spans, those not named are empty. Bars that are `isBase` are not stacked.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOf: (i: number) => number,
- *   target?: Column, exec?: Index, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
+ *   target?: (i: number) => number, exec?: Index, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
  *   bars?: Uint32Array, freq?: Uint32Array, samples?: Uint32Array, messages?: Uint32Array, isBase?: (i: number) => boolean,
  *   open?: boolean}} Parts
  */
@@ -53,20 +53,20 @@ function cpuParts(store, of) {
   const freq = of(Kind.FREQ);
   const { keys, rowOfValue, exec } = rowsOfColumn(store, cpu, store.counts.cpu, cpus, (n) => n >= 0, [samples, freq]);
   return {
-    name: "CPU", title: "CPUs", keys, labels: keys.map((n) => `CPU ${n}`), rowOf: (i) => rowOfValue[cpu[i]], target: arg,
-    exec, points: of(Kind.POINT, Kind.RPC), samples, freq, open: true,
+    name: "CPU", title: "CPUs", keys, labels: keys.map((n) => `CPU ${n}`), rowOf: (i) => rowOfValue[cpu[i]],
+    target: (i) => valueOf(arg[i]) ?? -1, exec, points: of(Kind.POINT, Kind.RPC), samples, freq, open: true,
   };
 }
 
 /** @param {Store} store @param {IdsOf} of @returns {Parts} */
 function threadParts(store, of) {
-  const { pid, pids, ret } = store;
+  const { pid, pids } = store;
   const waits = of(Kind.WAIT);
   const bars = of(Kind.LOCK);
   const { keys, rowOfValue, exec } = rowsOfColumn(store, pid, store.counts.pid, pids, (n) => n > 0, [waits, bars]);
   return {
     name: "PID", title: "Threads", keys, labels: keys.map((n) => threadText(store, n)), rowOf: (i) => rowOfValue[pid[i]],
-    target: ret, exec, waits, points: of(Kind.POINT, Kind.RPC), bars,
+    target: (i) => wokenBy(store, i), exec, waits, points: of(Kind.POINT, Kind.RPC), bars,
   };
 }
 
@@ -183,7 +183,7 @@ function buildGroup(store, parts) {
   const bars = lane(parts.bars);
   const group = {
     name, title, keys, labels, rowOfKey, rowOf,
-    targetRow: (/** @type {number} */ arc) => (target ? rowOfKey.get(target[arc]) ?? -1 : -1),
+    targetRow: (/** @type {number} */ arc) => (target ? rowOfKey.get(target(arc)) ?? -1 : -1),
     exec, waits: lane(parts.waits), points: lane(parts.points), bars,
     barsReach: new Reach(store, bars), ...stack(store, bars, parts.isBase), freq: lane(parts.freq), samples: lane(parts.samples),
     messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open,

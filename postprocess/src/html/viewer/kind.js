@@ -5,46 +5,56 @@
 // modules from other files, and errors then name the script they happened in. `main.js` is the only one that acts.
 "use strict";
 
-/** Sorts of spans. Those up to SCHED are execution: on one CPU they never overlap. LOST is time without a record. */
+/** Sorts of spans. Those up to SCHED are execution: on one CPU they never overlap. LOST is time without a record, OFFLINE and STALLED
+ * are time in which a CPU did nothing at all. */
 const Kind = Object.freeze({
   IDLE: 0,
   LOW_POWER: 1,
   C_EXIT: 2,
   USER: 3,
   LOST: 4,
-  SYSCALL: 5,
-  TRAP: 6,
-  IRQ: 7,
-  BH: 8,
-  SCHED: 9,
-  WAIT: 10,
-  WAKEUP: 11,
-  IPI: 12,
-  MARK: 13,
-  POINT: 14,
-  SAMPLE: 15,
-  FREQ: 16,
-  LOCK: 17,
-  RPC: 18,
-  PACKET: 19,
-  MESSAGE: 20,
-  QUEUE: 21,
-  LABEL: 22,
-  CALLOUT: 23,
-  OTHER: 24,
+  OFFLINE: 5,
+  STALLED: 6,
+  SYSCALL: 7,
+  TRAP: 8,
+  IRQ: 9,
+  BH: 10,
+  KERNEL: 11,
+  SCHED: 12,
+  WAIT: 13,
+  WAKEUP: 14,
+  IPI: 15,
+  MARK: 16,
+  POINT: 17,
+  SAMPLE: 18,
+  FREQ: 19,
+  LOCK: 20,
+  RPC: 21,
+  PACKET: 22,
+  MESSAGE: 23,
+  QUEUE: 24,
+  LABEL: 25,
+  CALLOUT: 26,
+  OTHER: 27,
 });
 
 /** What each kind is called, for people. */
 const KIND_NAMES = Object.freeze([
-  "idle", "idle, low power", "leaving idle", "user", "lost", "system call", "fault", "interrupt", "bottom half",
-  "scheduler", "wait", "wakeup", "IPI", "mark", "event", "PC sample", "frequency", "lock", "RPC", "packet", "message",
+  "idle", "idle, low power", "leaving idle", "user", "lost", "offline", "stalled", "system call", "fault", "interrupt", "bottom half",
+  "kernel thread or exit work", "scheduler", "wait", "wakeup", "IPI", "mark", "event", "PC sample", "frequency", "lock", "RPC", "packet", "message",
   "queue", "row label", "callout", "annotation",
 ]);
 
-/** Events of 0x10000 and above are user execution, of the thread in the low bits. */
+/** Events of 0x10000 and above are user execution, of the thread in the low bits; from KERNEL_EVENTS on, of the kernel's. */
 const USER_EVENTS = 0x10000;
+const KERNEL_EVENTS = 0x40000;
+const EXIT_WORK_EVENT = 0x9fd;
+/** System calls of 32-bit programs, in traces of ours; those of others are below. */
+const SYSCALL32 = 0xc00;
 const C_EXIT_EVENT = 0x20000;
 const LOST_EVENT = 0x30000;
+const OFFLINE_EVENT = 0x30001;
+const STALLED_EVENT = 0x30002;
 const MARK_A = 0x20a;
 const LOCK_HELD = 0x282;
 const RESOURCE_EVENT = 0x219;
@@ -62,6 +72,7 @@ function kindOfEvent(event) {
   if (event === -7) return Kind.IPI;
   if (event === -4) return Kind.CALLOUT;
   if (event < 0x200) return Kind.OTHER;
+  if (event >= KERNEL_EVENTS || event === EXIT_WORK_EVENT) return Kind.KERNEL;
   if (event >= USER_EVENTS) return Kind.USER;
   if (event >= 0x800) return event === 0x9ff || event === 0xdff ? Kind.SCHED : Kind.SYSCALL;
   if (event >= 0x400) {
@@ -86,26 +97,32 @@ const SPECIAL_KINDS = new Map([
  * The kind of one span of user execution.
  * @param {number} event
  * @param {number} pid
- * @param {number} arg
+ * @param {number | null} arg
  * @returns {number}
  */
 function kindOfUser(event, pid, arg) {
+  if (event === STALLED_EVENT) return Kind.STALLED;
   if (pid > 0) return Kind.USER;
   if (event === USER_EVENTS) return arg === 1 ? Kind.LOW_POWER : Kind.IDLE;
-  return event === C_EXIT_EVENT ? Kind.C_EXIT : event === LOST_EVENT ? Kind.LOST : Kind.USER;
+  if (event === C_EXIT_EVENT) return Kind.C_EXIT;
+  if (event === OFFLINE_EVENT) return Kind.OFFLINE;
+  return event === LOST_EVENT ? Kind.LOST : Kind.USER;
 }
 
 /** @param {number} kind */
 const isExecution = (kind) => kind <= Kind.SCHED;
 /** @param {number} kind */
 const isIdle = (kind) => kind <= Kind.C_EXIT;
+/** Whether a CPU did nothing, or nothing is known of it. @param {number} kind */
+const isAbsent = (kind) => kind >= Kind.LOST && kind <= Kind.STALLED;
 /** @param {number} kind */
 const isKernel = (kind) => kind >= Kind.SYSCALL && kind <= Kind.SCHED;
 
 /** What a thread waits for, by the letter of its wait event: a letter, a word. */
 const WAITS = Object.freeze([
-  ["c", "CPU"], ["d", "disk"], ["k", "task"], ["l", "lock"], ["m", "memory"], ["n", "network"], ["p", "pipe"],
-  ["r", "RCU"], ["s", "scheduler"], ["t", "time"], ["z", "unknown"],
+  ["c", "a CPU"], ["d", "disk"], ["f", "thaw"], ["h", "SIGCONT"], ["i", "a CPU, beside an idle one"], ["k", "a thread or work"], ["l", "a lock"],
+  ["m", "memory"], ["n", "network"], ["p", "a pipe"], ["q", "CPU quota"], ["r", "RCU"], ["s", "the scheduler"], ["t", "time"], ["v", "a CPU that stood still"],
+  ["x", "its tracer"], ["z", "unknown"],
 ]);
 
 /** The letters in Morse code, by which a wait can be told without its colour. */

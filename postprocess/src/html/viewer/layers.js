@@ -81,7 +81,7 @@ class Layers {
   /** Whether counters are drawn on a span of a kind. @param {number} kind */
   showsCounters(kind) {
     const state = this.stateOf("counters");
-    if (isIdle(kind) || kind === Kind.LOST) return false;
+    if (isIdle(kind) || isAbsent(kind)) return false;
     return state === "all" || (state === "kernel" && isKernel(kind)) || (state === "user" && kind === Kind.USER);
   }
 
@@ -129,8 +129,9 @@ function rangeOf(store, ids) {
   let least = Infinity;
   let most = -Infinity;
   for (const i of ids) {
-    least = Math.min(least, store.arg[i]);
-    most = Math.max(most, store.arg[i]);
+    const value = valueOf(store.arg[i]) ?? 0;
+    least = Math.min(least, value);
+    most = Math.max(most, value);
   }
   return { least, most };
 }

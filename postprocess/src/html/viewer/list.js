@@ -16,6 +16,8 @@ function spansInSight(app) {
   /** @type {number[]} */
   let longest = [];
   let count = 0;
+  // A span lies on the row of its CPU and on that of its thread.
+  const counted = new Uint8Array((store.n + 7) >> 3);
   const shorten = () => {
     longest.sort((a, b) => dur[b] - dur[a]);
     longest.length = Math.min(longest.length, LIST_MOST);
@@ -29,14 +31,15 @@ function spansInSight(app) {
     for (const [{ first, ids }, from] of indexes) {
       for (let k = from; k < first[row + 1] && start[ids[k]] < t1; k++) {
         const i = ids[k];
-        if (start[i] + dur[i] <= t0 || !search.shows(i)) continue;
+        const bit = 1 << (i & 7);
+        if (start[i] + dur[i] <= t0 || !search.shows(i) || (counted[i >> 3] & bit) !== 0) continue;
+        counted[i >> 3] |= bit;
         count++;
         longest.push(i);
         if (longest.length === 20 * LIST_MOST) shorten();
       }
     }
   }
-  longest = [...new Set(longest)];
   shorten();
   return { count, spans: longest.sort((a, b) => start[a] - start[b]) };
 }

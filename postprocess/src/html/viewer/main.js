@@ -357,7 +357,7 @@ function handle(app) {
   const { store, view, search } = app;
   const describe = (/** @type {number} */ i) => ({
     i, start: store.start[i], dur: store.dur[i], cpu: store.cpus[store.cpu[i]], pid: store.pids[store.pid[i]],
-    rpc: store.rpc[i], event: store.events[store.event[i]], arg: store.arg[i], ret: store.ret[i], ipc: store.ipc[i],
+    rpc: store.rpc[i], event: store.events[store.event[i]], arg: valueOf(store.arg[i]), ret: valueOf(store.ret[i]), ipc: store.ipc[i],
     name: store.names[store.name[i]], text: spanText(store, i),
   });
   return {
@@ -404,12 +404,12 @@ async function main() {
   for (const element of document.querySelectorAll("script.ku-data")) element.remove();
   const app = new App(store);
   app.start();
+  byId("opening").remove();
   Object.assign(/** @type {any} */ (window).__ku, handle(app), { ready: true, readyAt: performance.now() });
 }
 
 /** @type {any} */ (window).__ku = { ready: false };
 /** @type {any} */ (window).__ku.whenReady = main().catch((e) => {
-  byId("banner").hidden = false;
-  byId("banner").textContent = `This page cannot be shown: ${e.message}.`;
+  cannotBeShown(e.message);
   throw e;
 });

@@ -35,7 +35,7 @@ function calloutsOf(store) {
   for (let i = 0; i < n; i++) {
     if (kind[i] !== Kind.CALLOUT) continue;
     const group = cpus[cpu[i]] >= 0 ? "CPU" : "PID";
-    notes.push({ i, group, from: start[i], to: start[i], dx: arg[i], dy: ret[i] * ORIGINAL_ROW, text: names[name[i]] });
+    notes.push({ i, group, from: start[i], to: start[i], dx: valueOf(arg[i]) ?? 0, dy: (valueOf(ret[i]) ?? 0) * ORIGINAL_ROW, text: names[name[i]] });
   }
   return notes;
 }

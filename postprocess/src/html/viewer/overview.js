@@ -10,6 +10,13 @@ const CELLS_MOST = 40000;
 /** The least width of what is in sight. */
 const WINDOW_LEAST = 3;
 
+/** Time of some spans in which a CPU did nothing at all, or nothing is known of it. @param {Store} store @param {Uint32Array} ids @param {number} from @param {number} to */
+function absentTime({ dur, kind }, ids, from, to) {
+  let time = 0;
+  for (let k = from; k < to; k++) if (isAbsent(kind[ids[k]])) time += dur[ids[k]];
+  return time;
+}
+
 class Overview {
   /** @param {App} app @param {HTMLCanvasElement} canvas */
   constructor(app, canvas) {
@@ -56,7 +63,8 @@ class Overview {
 
   /** @param {Group} cpus @param {number} row @param {number} columns */
   addRow(cpus, row, columns) {
-    const { start, dur, kind } = this.app.store;
+    const { start, dur, kind, kinds } = this.app.store;
+    const hasAbsent = [Kind.LOST, Kind.OFFLINE, Kind.STALLED].some((absent) => kinds.has(absent));
     const { exec: { ids, first }, tree } = cpus;
     const { begin } = this;
     const step = this.length / columns;
@@ -70,13 +78,13 @@ class Overview {
         const next = Math.max(seekStart(start, ids, k + 1, end, begin + (column + 1) * step), k + 1);
         const last = next - 1 > k && dur[ids[next - 1]] >= step ? next - 1 : next;
         tree.query(k, last, sum);
-        this.user[column] += sum.user;
+        this.user[column] += sum.user - (hasAbsent ? absentTime(this.app.store, ids, k, last) : 0);
         this.kernel[column] += sum.kernel;
         k = last;
         continue;
       }
       k++;
-      if (isIdle(kind[i])) continue;
+      if (isIdle(kind[i]) || isAbsent(kind[i])) continue;
       const sums = isKernel(kind[i]) ? this.kernel : this.user;
       const to = Math.min((start[i] + dur[i] - begin) / step, columns);
       for (let from = at; from < to; column++) {
@@ -87,7 +95,7 @@ class Overview {
     }
   }
 
-  /** Part of all CPUs' time that was not idle. */
+  /** Part of all CPUs' time in which they did something. */
   get busy() {
     const total = (/** @type {Float64Array} */ parts) => parts.reduce((sum, part) => sum + part, 0);
     return (total(this.user) + total(this.kernel)) / Math.max(this.user.length, 1);

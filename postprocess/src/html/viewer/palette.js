@@ -4,7 +4,7 @@
 
 const LIGHT = Object.freeze({
   back: "#ffffff", row: "#f3f5f8", grid: "#e3e7ec", text: "#1d2530", dim: "#66707d", grey: "#d3d8de", dots: "#9aa4b0",
-  idle: "#20262e", lowPower: "#7b8694", cexit: "#e03131", select: "#111111", measure: "#1c6fd1",
+  idle: "#20262e", lowPower: "#7b8694", cexit: "#e03131", stalled: "#f3b6b6", select: "#111111", measure: "#1c6fd1",
   syscall: ["#2f9e57", "#46ad69", "#238a49"], trap: ["#e0559b", "#e876af", "#cf4389"],
   irq: ["#2b6cd4", "#4a84df", "#1f59b8"], bh: ["#35a3cf", "#55b5da", "#238bb5"], sched: ["#8b95a1"],
   users: ["#f0a02e", "#a58ae0", "#d8c03f", "#b07a52", "#ec8f62", "#8f93e6", "#a3bf3f", "#c9a06a", "#7db8a4",
@@ -15,7 +15,7 @@ const LIGHT = Object.freeze({
 
 const DARK = Object.freeze({
   back: "#14181d", row: "#1b2128", grid: "#2a323c", text: "#e3e8ee", dim: "#939eab", grey: "#39424d", dots: "#5f6b78",
-  idle: "#c3cad2", lowPower: "#77828f", cexit: "#ff5d5d", select: "#ffffff", measure: "#6cb0ff",
+  idle: "#c3cad2", lowPower: "#77828f", cexit: "#ff5d5d", stalled: "#7a3434", select: "#ffffff", measure: "#6cb0ff",
   syscall: ["#3cb269", "#54c07f", "#2f9c59"], trap: ["#e86aa9", "#f08abd", "#d65897"],
   irq: ["#4c8bf0", "#6ea2f5", "#3a76d6"], bh: ["#45b4de", "#68c5e8", "#339cc4"], sched: ["#8d97a3"],
   users: ["#f0a840", "#b097ec", "#dcc850", "#bd8a63", "#f09d72", "#9ba0f0", "#aecb4c", "#d2ad7c", "#8dc8b4",
@@ -54,12 +54,12 @@ const THEMES = Object.freeze({ light: LIGHT, dark: DARK, contrast: CONTRAST });
 
 /** Colours of waits by letter, good on all grounds. */
 const WAIT_COLORS = Object.freeze({
-  c: "#f28c1c", d: "#3f9f45", k: "#b07aa1", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#87909b", r: "#c2a633",
-  s: "#6d6fd0", t: "#98a2ad", z: "#c77db0",
+  c: "#f28c1c", d: "#3f9f45", f: "#4fb3bf", h: "#7a8a3c", i: "#f5b971", q: "#c2410c", x: "#5b7f95", k: "#b07aa1", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#87909b", r: "#c2a633",
+  s: "#6d6fd0", t: "#98a2ad", v: "#e03131", z: "#c77db0",
 });
 const SAFE_WAITS = Object.freeze({
-  c: "#e69f00", d: "#009e73", k: "#cc79a7", l: "#d55e00", m: "#a67c1a", n: "#0072b2", p: "#87909b", r: "#d9cf2e",
-  s: "#56b4e9", t: "#98a2ad", z: "#cc79a7",
+  c: "#e69f00", d: "#009e73", f: "#56b4e9", h: "#8f6200", i: "#f3c14d", q: "#b96292", x: "#4da3d6", k: "#cc79a7", l: "#d55e00", m: "#a67c1a", n: "#0072b2", p: "#87909b", r: "#d9cf2e",
+  s: "#56b4e9", t: "#98a2ad", v: "#d55e00", z: "#cc79a7",
 });
 
 class Palette {
@@ -80,11 +80,13 @@ class Palette {
     this.shades[Kind.LOW_POWER] = [css.lowPower];
     this.shades[Kind.C_EXIT] = [css.cexit];
     this.shades[Kind.USER] = css.users;
-    this.shades[Kind.LOST] = [css.grey];
+    this.shades[Kind.LOST] = this.shades[Kind.OFFLINE] = [css.grey];
+    this.shades[Kind.STALLED] = [css.stalled];
     this.shades[Kind.SYSCALL] = css.syscall;
     this.shades[Kind.TRAP] = css.trap;
     this.shades[Kind.IRQ] = css.irq;
     this.shades[Kind.BH] = css.bh;
+    this.shades[Kind.KERNEL] = css.syscall.slice(0, 1);
     this.shades[Kind.SCHED] = css.sched;
     this.pixels = this.shades.map((shades) => shades.map(pixel));
     this.stripes = css.stripes.map(pixel);
@@ -104,7 +106,7 @@ class Palette {
    */
   numberOf(store, i) {
     const kind = store.kind[i];
-    return kind === Kind.USER ? store.pid[i] : kind === Kind.BH ? store.arg[i] : store.events[store.event[i]];
+    return kind === Kind.USER ? store.pid[i] : kind === Kind.BH ? valueOf(store.arg[i]) ?? 0 : store.events[store.event[i]];
   }
 
   /** Which shade of its kind a span of execution has. @param {Store} store @param {number} i */
@@ -124,7 +126,7 @@ class Palette {
     const kind = store.kind[i];
     const by = this.numberOf(store, i);
     if (kind === Kind.USER) return [0, stripes[(by + Math.floor(by / this.pixels[kind].length)) % stripes.length]];
-    if (!isKernel(kind) || kind === Kind.SCHED) return [0, 0];
+    if (!isKernel(kind) || kind >= Kind.KERNEL) return [0, 0];
     return [stripes[by % stripes.length], stripes[Math.floor(by / stripes.length) % stripes.length]];
   }
 

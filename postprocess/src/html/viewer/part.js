@@ -19,7 +19,7 @@ const WORKERS_MOST = 3;
  * @returns {Promise<Column | null>}
  */
 async function unpackPart({ pieces, width, wide, rows, sums }) {
-  const plain = new Blob(/** @type {BlobPart[]} */ (pieces)).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const plain = new Blob(/** @type {BlobPart[]} */ (pieces)).stream().pipeThrough(new DecompressionStream("gzip"));
   const buffer = await new Response(plain).arrayBuffer().catch(() => new ArrayBuffer(0));
   if (buffer.byteLength !== rows * width + wide * 8) return null;
   const bytes = new Uint8Array(buffer, 0, rows * width);

@@ -39,11 +39,13 @@ function takeAdded(app, added) {
   app.notes.load(added?.notes);
 }
 
-/** What a saved copy brought along. @returns {any} */
-function broughtAlong() {
+/** What a saved copy brought along. @param {App} app @returns {any} */
+function broughtAlong(app) {
   try {
-    return JSON.parse(pristine.querySelector("#ku-added")?.textContent || "null");
+    return JSON.parse(checkedText(pristine.querySelector("#ku-added")));
   } catch {
+    app.store.meta.quality.push("the notes and views in the page are damaged; left out");
+    showBanner(app.store, byId("banner"));
     return null;
   }
 }
@@ -53,6 +55,7 @@ function copyOf(app) {
   const added = /** @type {HTMLElement} */ (pristine.querySelector("#ku-added"));
   const json = JSON.stringify({ address: addressOf(app), ...addedTo(app) });
   added.textContent = json.replaceAll("<", "\\u003c");
+  added.setAttribute("data-crc32", checksumOf(added.textContent));
   return new Blob(["<!doctype html>\n", pristine.outerHTML], { type: "text/html" });
 }
 
@@ -84,10 +87,11 @@ function csvOf(app, from, to) {
   const names = store.names.map((text) => `"${text.replaceAll('"', '""')}"`);
   const parts = [CSV_HEAD];
   let lines = [];
+  const textOf = (/** @type {number} */ stored) => valueOf(stored) ?? "";
   for (let i = 0; i < n && start[i] < to; i++) {
     if (start[i] + dur[i] < from || !search.shows(i)) continue;
-    lines.push(`${start[i] * 10},${dur[i] * 10},${cpus[cpu[i]]},${pids[pid[i]]},${rpc[i]},${events[event[i]]},${arg[i]},${
-      ret[i]},${ipc[i]},${names[name[i]]}\r\n`);
+    lines.push(`${start[i] * 10},${dur[i] * 10},${cpus[cpu[i]]},${pids[pid[i]]},${rpc[i]},${events[event[i]]},${textOf(arg[i])},${
+      textOf(ret[i])},${ipc[i]},${names[name[i]]}\r\n`);
     if (lines.length === CSV_LINES) parts.push(lines.splice(0).join(""));
   }
   parts.push(lines.join(""));

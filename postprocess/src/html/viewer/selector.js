@@ -9,11 +9,11 @@ const SELECTOR = /(?<=^|\s)([a-z]+):(\S*)(?=\s|$)/g;
 /** What `kind:` takes. */
 const KIND_WORDS = new Map(/** @type {[string, number[]][]} */ ([
   ["idle", [Kind.IDLE, Kind.LOW_POWER, Kind.C_EXIT]], ["user", [Kind.USER]],
-  ["kernel", [Kind.SYSCALL, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.SCHED]], ["syscall", [Kind.SYSCALL]],
+  ["kernel", [Kind.SYSCALL, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.KERNEL, Kind.SCHED]], ["syscall", [Kind.SYSCALL]],
   ["fault", [Kind.TRAP]], ["irq", [Kind.IRQ]], ["bh", [Kind.BH]], ["sched", [Kind.SCHED]], ["wait", [Kind.WAIT]],
   ["wakeup", [Kind.WAKEUP]], ["ipi", [Kind.IPI]], ["mark", [Kind.MARK]], ["event", [Kind.POINT]],
   ["sample", [Kind.SAMPLE]], ["freq", [Kind.FREQ]], ["lock", [Kind.LOCK]], ["queue", [Kind.QUEUE]], ["rpc", [Kind.RPC]],
-  ["message", [Kind.MESSAGE]], ["packet", [Kind.PACKET]], ["lost", [Kind.LOST]],
+  ["message", [Kind.MESSAGE]], ["packet", [Kind.PACKET]], ["lost", [Kind.LOST]], ["offline", [Kind.OFFLINE]], ["stalled", [Kind.STALLED]],
 ]));
 
 /** RPCs have numbers of 16 bits. */

@@ -103,7 +103,7 @@ class Strips {
     const { store, layers } = this.app;
     const { least, most } = layers.freqRange;
     this.eachSeen(item.group.freq, item, (i, from, to) => {
-      const eighth = Math.min(Math.floor((8 * (store.arg[i] - least)) / Math.max(most - least, 1)), 7);
+      const eighth = Math.min(Math.floor((8 * ((valueOf(store.arg[i]) ?? 0) - least)) / Math.max(most - least, 1)), 7);
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
       this.eighths.fill(eighth + 1, a, b);

@@ -53,7 +53,7 @@ class Texts {
 
   /** @param {number} from @param {number} to */
   numberBlock(from, to) {
-    const { store: { kind, name, arg, ret, ipc }, counters, spans, of, plain, slots } = this;
+    const { store: { kind, name, arg, ret, ipc, event, events }, counters, spans, of, plain, slots } = this;
     const isCall = Uint8Array.from(KIND_NAMES, (_, k) => (CALL_KINDS.has(k) || (counters && isExecution(k)) ? 1 : 0));
     const mask = slots.length / 4 - 1;
     for (let i = from; i < to; i++) {
@@ -63,7 +63,9 @@ class Texts {
         of[i] = plain[which];
         continue;
       }
-      const sort = (which * 32 + kind[i]) * 16 + (counters ? ipc[i] & 15 : 0);
+      // Calls of 32-bit programs return other addresses.
+      const which32 = 2 * which + (events[event[i]] >= SYSCALL32 ? 1 : 0);
+      const sort = (which32 * 32 + kind[i]) * 16 + (counters ? ipc[i] & 15 : 0);
       let at = slotOf(sort, arg[i], ret[i]) & mask;
       while (slots[4 * at] !== sort || slots[4 * at + 1] !== arg[i] || slots[4 * at + 2] !== ret[i]) {
         if (slots[4 * at] >= 0) {

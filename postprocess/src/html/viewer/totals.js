@@ -10,11 +10,19 @@ const TOTALS_MOST = 20;
 
 /**
  * Time by what was done in it, units of 10 ns, and number of spans; `key` is a name's index, a CPU, or a thread.
- * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, wait: number}} Sum
+ * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, stalled: number, absent: number, wait: number}} Sum
  */
 
 /** @param {Sum} sum */
-const allTime = (sum) => sum.user + sum.kernel + sum.idle + sum.wait;
+const allTime = (sum) => sum.user + sum.kernel + sum.idle + sum.stalled + sum.absent + sum.wait;
+
+/** Which sum a span counts in: absent is time in which a CPU was offline, or of which nothing is known. @param {number} kind */
+function partOf(kind) {
+  if (kind === Kind.WAIT) return "wait";
+  if (isIdle(kind)) return "idle";
+  if (isKernel(kind)) return "kernel";
+  return kind === Kind.STALLED ? "stalled" : isAbsent(kind) ? "absent" : "user";
+}
 
 class Totals {
   /** @type {Map<number, Sum>} */
@@ -54,7 +62,7 @@ class Totals {
   add(i) {
     const { start, dur, kind, name, cpu, cpus, pid, pids } = this.store;
     const time = Math.min(start[i] + dur[i], this.to) - Math.max(start[i], this.from);
-    const part = kind[i] === Kind.WAIT ? "wait" : isIdle(kind[i]) ? "idle" : isKernel(kind[i]) ? "kernel" : "user";
+    const part = partOf(kind[i]);
     this.count(part === "wait" ? this.waits : this.names, name[i], part, time);
     if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
     if (part !== "idle" && pids[pid[i]] > 0) this.count(this.threads, pids[pid[i]], part, time);
@@ -71,10 +79,10 @@ class Totals {
     if (longest.length > TOTALS_MOST) longest.pop();
   }
 
-  /** @param {Map<number, Sum>} sums @param {number} key @param {"user" | "kernel" | "idle" | "wait"} part @param {number} time */
+  /** @param {Map<number, Sum>} sums @param {number} key @param {ReturnType<typeof partOf>} part @param {number} time */
   count(sums, key, part, time) {
     let sum = sums.get(key);
-    if (!sum) sums.set(key, (sum = { key, count: 0, user: 0, kernel: 0, idle: 0, wait: 0 }));
+    if (!sum) sums.set(key, (sum = { key, count: 0, user: 0, kernel: 0, idle: 0, stalled: 0, absent: 0, wait: 0 }));
     sum.count++;
     sum[part] += time;
   }
@@ -102,14 +110,15 @@ function showTotals(app, panel, from, to) {
   }
   const totals = new Totals(app, from, to);
   const part = (/** @type {number} */ time) => (time === 0 ? "" : `${trimmed((100 * time) / (to - from), 1)}%`);
+  const counted = Object.keys(store.meta.counts ?? {}).length > 0 ? ["in the trace"] : [];
   const byName = (/** @type {Map<number, Sum>} */ sums) => mostTime(sums).map((sum) => [
     actionButton(shownName(store.names[sum.key]), "Search this name", () => app.searchName(sum.key)),
-    sum.count.toLocaleString("en"), durationText(allTime(sum)),
+    sum.count.toLocaleString("en"), durationText(allTime(sum)), ...(counted.length > 0 ? [timesText(store, sum.key)] : []),
   ]);
   const cpus = [...totals.cpus.values()].sort((a, b) => a.key - b.key)
-    .map((sum) => [`CPU ${sum.key}`, part(sum.user), part(sum.kernel), part(sum.idle)]);
+    .map((sum) => [`CPU ${sum.key}`, part(sum.user), part(sum.kernel), part(sum.idle), part(sum.stalled), part(sum.absent)]);
   const threads = mostTime(totals.threads)
-    .map((sum) => [threadText(store, sum.key), part(sum.user), part(sum.kernel), part(sum.wait)]);
+    .map((sum) => [threadText(store, sum.key), part(sum.user), part(sum.kernel), part(sum.stalled), part(sum.wait)]);
   const spans = (/** @type {number[]} */ ids) => ids.map((i) => [
     actionButton(callText(store, i), "Go to this span", () => app.goTo(i)), threadText(store, store.pids[store.pid[i]]),
     durationText(store.dur[i]),
@@ -120,8 +129,8 @@ function showTotals(app, panel, from, to) {
     actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
     actionButton("Keep (M)", "Keep this length as a note on the picture", () => annotate(app)),
     actionButton("CSV", "Save the spans of this range as a table", () => offer(fileName(app, "csv"), csvOf(app, from, to))),
-    tableOf(["CPU", "user", "kernel", "idle"], cpus), tableOf(["Name", "spans", "time"], byName(totals.names)),
-    tableOf(["Thread", "user", "kernel", "waits"], threads), tableOf(["Wait", "spans", "time"], byName(totals.waits)),
+    tableOf(["CPU", "user", "kernel", "idle", "stalled", "absent"], cpus), tableOf(["Name", "spans", "time", ...counted], byName(totals.names)),
+    tableOf(["Thread", "user", "kernel", "stalled", "waits"], threads), tableOf(["Wait", "spans", "time", ...counted], byName(totals.waits)),
     tableOf(["Longest", "", ""], spans(totals.longest)), tableOf(["Longest wait", "", ""], spans(totals.longestWaits)),
   );
 }

@@ -131,7 +131,7 @@ class SummaryTree {
     const kind = this.store.kind[i];
     const dur = this.store.dur[i];
     if (isIdle(kind)) out.idle += dur;
-    else if (kind <= Kind.LOST) out.addUser(dur, 0, at);
+    else if (kind <= Kind.STALLED) out.addUser(dur, 0, at);
     else out.addKernel(dur, 0, at);
   }
 
@@ -158,7 +158,7 @@ function addSpans({ idle, user, kernel, longest }, { kind, dur }, ids) {
       const i = ids[block * FAN + child];
       const d = dur[i];
       if (kind[i] <= Kind.C_EXIT) idleTime += d;
-      else if (kind[i] <= Kind.LOST) {
+      else if (kind[i] <= Kind.STALLED) {
         userTime += d;
         if (d > userMost) {
           userMost = d;

@@ -74,7 +74,7 @@ impl<'a> Decoder<'a> {
     pub fn next(&mut self, names: &mut Names) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.counts.events += u64::from(event.event >= number::SWITCH);
+                self.counts.events += u64::from(number::is_event(event.event));
                 return Some(event);
             }
             let (cpu, timed) = self.merge.next()?;

@@ -57,7 +57,7 @@ pub enum Item<'a> {
         /// First argument.
         arg: u32,
         /// Return value.
-        ret: u32,
+        ret: i32,
         /// Counter byte.
         ipc: u8,
     },
@@ -209,11 +209,11 @@ impl<'a> Stream<'a> {
         }
         let (dur, arg, ret) = match (event & 0xc00 != 0, event & number::RETURN_BIT != 0, e.arg >> 24) {
             (false, ..) => (i64::from(event != number::SWITCH), e.arg, 0),
-            (true, true, _) => (0, 0, e.arg),
+            (true, true, _) => (0, 0, e.arg as i32),
             (true, false, 0) => (0, e.arg & 0xffff, 0),
             (true, false, delta) => {
                 let end = self.clock.units(at.saturating_add(delta.into()));
-                ((end - ts).max(1), e.arg & 0xffff, u32::from((e.arg >> 16) as i8 as u16))
+                ((end - ts).max(1), e.arg & 0xffff, i32::from((e.arg >> 16) as i8 as u16))
             }
         };
         self.push(ts, Item::Event { event, dur, arg, ret, ipc: e.counter });

@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::event::names::Names;
-use crate::event::number::{self, is_execution};
+use crate::event::number::{self, is_execution, Share};
 use crate::span::ipc::Mean;
+use crate::span::stack::no_value;
 use crate::span::Span;
 
 /// A bar of a row.
@@ -51,26 +52,37 @@ impl Bar {
 }
 
 impl Row {
-    /// Adds a span whose name has this number.
-    pub fn add(&mut self, bar: Bar, span: &Span, name: u32) {
+    /// Adds a span, which counts as so many.
+    pub fn add(&mut self, bar: Bar, span: &Span, count: i64) {
         let end = span.start.saturating_add(span.dur);
         let (from, to) = self.extent.unwrap_or((span.start, end));
         self.extent = Some((from.min(span.start), to.max(end)));
         let mut ipc = Mean::default();
         ipc.add(span.ipc, span.dur);
-        let sum = Sum { dur: span.dur, count: 1, arg: span.arg, ipc };
-        self.sums.entry((bar, span.event, name)).or_default().merge(&sum);
+        let sum = Sum { dur: span.dur, count, arg: span.arg, ipc };
+        self.sums.entry((bar, span.event, span.name)).or_default().merge(&sum);
+    }
+
+    /// The same row, whose names have these numbers now.
+    pub fn renamed(self, ids: &[u32]) -> Row {
+        let mut sums: BTreeMap<(Bar, i32, u32), Sum> = BTreeMap::new();
+        for ((bar, event, name), sum) in self.sums {
+            let name = ids.get(name as usize).copied().unwrap_or_default();
+            sums.entry((bar, event, name)).or_default().merge(&sum);
+        }
+        Row { sums, ..self }
     }
 
     /// Adds another row of the same group. What differs by thread there is user code, and is one thing here.
     pub fn merge(&mut self, other: &Row, names: &mut Names) {
         for (&(bar, event, name), sum) in &other.sums {
-            let key = match event as u32 {
-                number::USER_FIRST..number::IDLE_EXIT => {
+            let key = match number::is_thread(event) {
+                true => {
                     let stem = super::stem(names.text(name)).to_string();
-                    (bar, number::USER_FIRST as i32, names.id(&stem))
+                    let one = if number::share(event) == Share::User { number::USER_FIRST } else { number::kernel(1) };
+                    (bar, one as i32, names.id(&stem))
                 }
-                _ => (bar, event, name),
+                false => (bar, event, name),
             };
             self.sums.entry(key).or_default().merge(sum);
         }
@@ -86,7 +98,8 @@ impl Row {
             current = bar;
             let (dur, ipc) = (sum.dur / rows, sum.ipc.code());
             let arg = if event == number::USER as i32 { sum.arg } else { sum.count };
-            out.push(Span { start, dur, event, arg, ipc, name, ..base });
+            let ret = no_value(event as u32);
+            out.push(Span { start, dur, event, arg, ret, ipc, name, ..base });
             start = start.saturating_add(dur);
         }
     }
@@ -104,7 +117,7 @@ impl Sum {
 /// Running before waiting before idle.
 fn order(event: i32) -> u8 {
     match event as u32 {
-        number::USER | number::IDLE_EXIT | number::LOST => 2,
+        number::USER | number::IDLE_EXIT | number::LOST | number::OFFLINE | number::STALLED => 2,
         number::WAIT_A..=number::WAIT_Z => 1,
         _ => 0,
     }

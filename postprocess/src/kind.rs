@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Kind: what a file is, by how it begins; and by which tools it becomes something else.
+
+use std::fmt;
+
+use crate::batch::Row;
+use crate::event::Event;
+use crate::raw::original;
+use crate::span::Span;
+
+/// Bytes from the beginning by which a kind is recognized.
+pub const LOOK: usize = 4096;
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing at all.
+    Empty,
+    /// A raw trace, ours.
+    Raw,
+    /// A raw trace of the original's.
+    Original,
+    /// Events, as lines or frames.
+    Events,
+    /// Spans, as JSON or frames.
+    Spans,
+    /// A page.
+    Page,
+    /// Bytes that are no text, of no kind known.
+    Binary,
+    /// Text of no kind known; it may have been cut out of one.
+    Text,
+}
+
+/// What a file that begins so is.
+pub fn of(start: &[u8]) -> Kind {
+    let text = start.trim_ascii_start();
+    match text.first() {
+        _ if start.is_empty() => Kind::Empty,
+        _ if start.starts_with(&kutrace_format::file::MAGIC) => Kind::Raw,
+        _ if start.starts_with(&Event::MAGIC[..7]) => Kind::Events,
+        _ if start.starts_with(&Span::MAGIC[..7]) => Kind::Spans,
+        _ if original::is_original(start) => Kind::Original,
+        _ if start[..start.len().min(LOOK)].contains(&0) => Kind::Binary,
+        Some(b'{' | b'[') => Kind::Spans,
+        Some(b'<') => Kind::Page,
+        Some(b'#') if text.starts_with(b"# ## ") || text.starts_with(b"# [1] ") => Kind::Events,
+        Some(b'-' | b'0'..=b'9') if is_event(text) => Kind::Events,
+        _ => Kind::Text,
+    }
+}
+
+/// Whether a text begins with three numbers, as event lines do.
+fn is_event(text: &[u8]) -> bool {
+    let line = text.split(|&c| c == b'\n').next().unwrap_or_default();
+    let fields: Vec<&[u8]> = line.split(|&c| c == b' ').filter(|f| !f.is_empty()).take(4).collect();
+    let number = |f: &&[u8]| std::str::from_utf8(f).is_ok_and(|f| f.parse::<i64>().is_ok());
+    fields.len() == 4 && fields[..3].iter().all(number)
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Empty => "nothing",
+            Kind::Raw => "a raw trace",
+            Kind::Original => "a raw trace of the original KUtrace",
+            Kind::Events => "events",
+            Kind::Spans => "spans",
+            Kind::Page => "a page",
+            Kind::Binary | Kind::Text => "nothing that KUtrace writes",
+        })
+    }
+}
+
+/// The command line by which `tool`, which reads `wanted`, gets that out of `file`, which is of another kind.
+pub fn way(kind: Kind, wanted: Kind, tool: &str, file: &str) -> Option<String> {
+    let to_spans = match kind {
+        Kind::Raw | Kind::Original => format!("rawtoevent {file} | eventtospan"),
+        Kind::Events => format!("eventtospan {file}"),
+        Kind::Page => format!("htmltospan {file}"),
+        _ => String::new(),
+    };
+    match (kind, wanted) {
+        (Kind::Raw | Kind::Original | Kind::Events | Kind::Page, Kind::Spans) => Some(format!("{to_spans} | {tool}")),
+        (Kind::Spans, Kind::Events | Kind::Page) => Some(format!("spantohtml {file} > page.html")),
+        (Kind::Raw | Kind::Original | Kind::Page, Kind::Events) => Some(to_spans),
+        (Kind::Raw | Kind::Original | Kind::Events, Kind::Page) => Some(format!("{to_spans} | spantohtml > page.html")),
+        (Kind::Events | Kind::Spans | Kind::Page, Kind::Raw) => {
+            Some(format!("{tool} needs the raw trace that this was made from"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_recognized_by_how_it_begins() {
+        for (start, kind) in [
+            (&b""[..], Kind::Empty),
+            (b"KUtrace5", Kind::Raw),
+            (b"KUevent1", Kind::Events),
+            (b"KUspans9", Kind::Spans),
+            (b"# ## FORMAT: 5\n", Kind::Events),
+            (b"\n100 0 2049 2  7 0  0 0 0 sys#1 (801)\n", Kind::Events),
+            (b"  {\n \"Comment\" : ", Kind::Spans),
+            (b"<!doctype html>", Kind::Page),
+            (b"\0\0\0\0", Kind::Binary),
+            (b"\x7fELF\x02\x01\x01\0", Kind::Binary),
+            (b"10 2049", Kind::Text),
+            (b"something else", Kind::Text),
+        ] {
+            assert_eq!(of(start), kind, "{:?}", String::from_utf8_lossy(start));
+        }
+    }
+
+    #[test]
+    fn a_wrong_file_is_answered_with_the_right_command_line() {
+        let way = |kind, wanted, tool| way(kind, wanted, tool, "t").unwrap_or_default();
+        assert_eq!(way(Kind::Raw, Kind::Spans, "spantohtml"), "rawtoevent t | eventtospan | spantohtml");
+        assert_eq!(way(Kind::Raw, Kind::Events, "eventtospan"), "rawtoevent t | eventtospan");
+        assert_eq!(way(Kind::Page, Kind::Spans, "spantoprof"), "htmltospan t | spantoprof");
+        assert_eq!(way(Kind::Spans, Kind::Page, "htmltospan"), "spantohtml t > page.html");
+        assert!(way(Kind::Page, Kind::Raw, "rawtoevent").contains("needs the raw trace"));
+        assert_eq!(way(Kind::Text, Kind::Raw, "rawtoevent"), "");
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Whether a thread is in its program or in the kernel, where calls and returns do not tell.
+//!
+//! A thread of the kernel makes no calls, and a program is in the kernel between the return from a call, or the end of
+//! an interrupt, and its own code: there it ends what the call has left (the last close of a file, a signal), waits to be
+//! let on, or is at the entry of its next call. Samples of the program counter tell both apart.
+//!
+//! Invariant: after a sample no span of its thread since [`Cpu::entered`](super::cpu::Cpu::entered) contradicts it.
+
+use super::build::Builder;
+use super::cpu::Close;
+use super::stack::{Frame, Hooks};
+use super::Span;
+use crate::event::number::{self, is_execution, Level};
+
+/// Spans that may be told anew are looked for among so many of the last ones.
+pub const KEPT: usize = 1 << 12;
+/// Entry code, and what follows the return of a call, take no longer: 1 us.
+const ENTRY: i64 = 100;
+
+impl Builder {
+    /// What a CPU's thread is inside of changes; an interrupt changes nothing.
+    pub(super) fn enter(&mut self, c: usize, level: Level, t: i64) {
+        if !matches!(level, Level::Irq | Level::Softirq) {
+            self.cpus[c].entered = t;
+            self.cpus[c].in_program = false;
+        }
+        if matches!(level, Level::Syscall | Level::Trap) {
+            let thread = self.cpus[c].thread;
+            self.perhaps_ends.retain(|woke| level != Level::Syscall || woke.waker != thread);
+            self.threads.list[thread].waits_for = None;
+        }
+    }
+
+    /// A thread is known to be one of the kernel, or to be none.
+    pub(super) fn set_kernel(&mut self, thread: usize, kernel: bool) {
+        let before = self.bottom(thread);
+        let known = &mut self.threads.list[thread];
+        if known.kernel == kernel || known.pid == 0 {
+            return;
+        }
+        known.kernel = kernel;
+        let (on, bottom) = (known.cpu, self.bottom(thread));
+        let Some(cpu) = on.map(|c| &mut self.cpus[c]).filter(|cpu| !cpu.is_lost()) else { return };
+        if let Some(begin) = &mut cpu.begin {
+            begin.give(before, bottom);
+        }
+        cpu.stack[0] = bottom;
+    }
+
+    /// A thread sleeps, or slept, in nothing that is known. Records tell of the call that a program is in: so it is one of
+    /// the kernel, unless they may be among what is missing.
+    pub(super) fn presume_kernel(&mut self, thread: usize) {
+        let sleeper = &self.threads.list[thread];
+        let missing = self.hooks == Hooks::Original || self.tally.gaps > 0 || self.late;
+        if sleeper.unsure && !missing && sleeper.stack.iter().all(|f| matches!(f.level(), Level::User | Level::Sched)) {
+            self.set_kernel(thread, true);
+        }
+    }
+
+    /// A thread is in its program, or on the way out to it: in no call, and none of the kernel.
+    pub(super) fn in_no_call(&mut self, c: usize) {
+        self.left_before(c);
+        self.set_kernel(self.cpus[c].thread, false);
+        self.settle(c);
+    }
+
+    /// A tick interrupted a program.
+    pub(super) fn sampled_in_program(&mut self, c: usize, t: i64) {
+        if self.hooks == Hooks::Original || self.running(c) == 0 || self.cpus[c].is_lost() {
+            return;
+        }
+        self.in_no_call(c);
+        let since = self.cpus[c].entered;
+        let stack = &mut self.cpus[c].stack;
+        let left = stack.iter().skip(1).take_while(|f| f.level() != Level::Irq).count();
+        let (user, gone): (Frame, Vec<Frame>) = (stack[0], stack.drain(1..=left).collect());
+        for call in gone {
+            self.tell_anew(c, since, call, user);
+            self.repair(c, call.event | number::RETURN_BIT, call.name);
+        }
+        let cpu = &mut self.cpus[c];
+        cpu.ambiguous = None;
+        cpu.entered = t;
+        cpu.in_program = true;
+    }
+
+    /// A tick interrupted the kernel.
+    pub(super) fn sampled_in_kernel(&mut self, c: usize, t: i64) {
+        let since = std::mem::replace(&mut self.cpus[c].entered, t);
+        let was_in_program = std::mem::take(&mut self.cpus[c].in_program);
+        let cpu = &self.cpus[c];
+        let &[user, ref above @ ..] = &cpu.stack[..] else { return };
+        let of_program = number::share(user.event as i32) == number::Share::User;
+        let told = above.iter().any(|f| f.level() != Level::Irq);
+        if self.hooks == Hooks::Original || !of_program || told {
+            return;
+        }
+        if above.is_empty() {
+            self.close(c, t, Close::Pause { ipc: 0 });
+        }
+        let work = Frame::call(number::WAY_OUT, 0, self.names.id("exit_work"));
+        // Entry code, where the other is told. After a sample in the program there was no call: what came in between was an
+        // interrupt, the last one.
+        let since = match (self.exit_work_told, was_in_program) {
+            (true, _) => self.end_of_last(c, user, ENTRY),
+            (false, true) => self.end_of_last(c, user, i64::MAX),
+            (false, false) => since,
+        };
+        self.tell_anew(c, since, user, work);
+    }
+
+    /// Gives what a CPU's thread was said to be at since then to what it was at.
+    fn tell_anew(&mut self, c: usize, since: i64, from: Frame, to: Frame) {
+        let id = self.cpus[c].id;
+        let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
+        let written = self.out.iter_mut().rev().take(KEPT).filter(|s| s.cpu == id && is_execution(s.event));
+        for span in held.iter_mut().rev().chain(written).take_while(|s| s.start >= since) {
+            if span.event == from.event as i32 {
+                (span.event, span.arg, span.name) = (to.event as i32, to.arg, to.name);
+            } else if span.event == number::STALLED as i32 && span.arg == i64::from(from.event) {
+                span.arg = to.event.into();
+            }
+        }
+    }
+
+    /// Cuts the end off the last span of user code on a CPU if it is longer than `most`, and returns where that starts.
+    fn end_of_last(&mut self, c: usize, user: Frame, most: i64) -> i64 {
+        let (id, top) = (self.cpus[c].id, self.cpus[c].top());
+        let spans = self.spans(c);
+        let stalled = |s: &Span| s.event == number::STALLED as i32;
+        let of = |s: &Span| if stalled(s) { s.arg } else { s.event.into() };
+        // The interrupt that the sample is of may have pieces already, if the CPU stood still in it.
+        let is_before = |s: &Span| {
+            s.cpu == id && is_execution(s.event) && (top.level() != Level::Irq || of(s) != i64::from(top.event))
+        };
+        let first = spans.len().saturating_sub(KEPT);
+        let Some(at) = spans[first..].iter().rposition(is_before).map(|at| first + at) else { return i64::MAX };
+        let last = &mut spans[at];
+        if of(last) != i64::from(user.event) {
+            return i64::MAX;
+        }
+        if last.dur <= most {
+            return last.start;
+        }
+        // What the CPU did after it stood still, it did.
+        let (event, arg, name) = match stalled(last) {
+            true => (user.event as i32, 0, user.name),
+            false => (last.event, last.arg, last.name),
+        };
+        let end = Span { start: last.start + last.dur - most, dur: most, event, arg, name, ..*last };
+        last.dur -= most;
+        spans.insert(at + 1, end);
+        end.start
+    }
+
+    /// A CPU that went offline is online again, or the trace ends: it was offline while it last was idle.
+    pub(super) fn was_offline(&mut self, c: usize) {
+        if !std::mem::take(&mut self.cpus[c].leaving) {
+            return;
+        }
+        let name = self.names.id("-offline-");
+        if let Some(last) = self.last_written(c, |span| span.event == number::USER as i32) {
+            (last.event, last.pid, last.arg, last.name) = (number::OFFLINE as i32, -1, 0, name);
+        }
+    }
+
+    /// The last of the execution spans written of a CPU that is one of these.
+    pub(super) fn last_written(&mut self, c: usize, is_it: impl Fn(&Span) -> bool) -> Option<&mut Span> {
+        let id = self.cpus[c].id;
+        let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
+        let written = self.out.iter_mut().rev().take(KEPT);
+        held.iter_mut().rev().chain(written).find(|s| s.cpu == id && is_execution(s.event) && is_it(s))
+    }
+
+    /// The first span among those written that may be told anew.
+    pub(super) fn first_in_doubt(&self) -> usize {
+        let from = self.out.len().saturating_sub(KEPT);
+        let in_doubt = |s: &Span| {
+            let cpu = self.cpus.get(s.cpu as usize).filter(|_| is_execution(s.event));
+            self.perhaps_ends.iter().any(|woke| woke.made(s))
+                || cpu.is_some_and(|c| c.leaving || c.ticks.may_be_stall(s.start) || s.pid > 0 && s.start >= c.entered)
+        };
+        self.out[from..].iter().position(in_doubt).map_or(self.out.len(), |at| from + at)
+    }
+}

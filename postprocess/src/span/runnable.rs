@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What a thread waited for that could run: a CPU that others had, one that was idle and took its time, or the quota of
+//! its control group.
+//!
+//! A CPU is never idle while a thread waits in its queue, unless the thread's group is throttled, or the CPU has not come
+//! to look.
+
+use super::build::Builder;
+use super::cpu::Throttled;
+use super::stack::Hooks;
+use super::wait::Reason;
+use crate::event::number;
+use crate::event::Event;
+
+/// Throttles of a CPU that are remembered.
+const REMEMBERED: usize = 1024;
+/// Where the trace does not tell of throttling, an idle CPU is taken for a quota from 1 ms on, the shortest period that a
+/// quota can have. What is shorter is a thread on its way to another CPU.
+const LEAST_QUOTA: i64 = 100_000;
+
+/// Whether a thread that could run had been asleep before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// It was woken.
+    Yes,
+    /// It lost its CPU.
+    No,
+}
+
+impl Builder {
+    /// A CPU has used up its share of a group's quota, or may run the group again. Another CPU may say so. Of a thread's
+    /// group only 16 bits are known.
+    pub(super) fn throttle(&mut self, e: &Event, t: i64) {
+        let (cpu, group) = (e.ret as usize, e.arg & 0xffff);
+        let Some(cpu) = self.cpus.get_mut(cpu) else { return };
+        if e.event == number::THROTTLE {
+            if cpu.throttled.len() == REMEMBERED {
+                cpu.throttled.remove(0);
+            }
+            cpu.throttled.push(Throttled { group, from: t, to: i64::MAX });
+        } else if let Some(last) = cpu.throttled.iter_mut().rfind(|th| th.group == group && th.to == i64::MAX) {
+            last.to = t;
+        }
+    }
+
+    /// A CPU's thread runs, and could have done so from `start` to `end`.
+    pub(super) fn waited_for_cpu(&mut self, c: usize, start: i64, end: i64, woken: Woken) {
+        let (from, to, why) = self.no_competition(c, start, end, woken).unwrap_or((end, end, Reason::Cpu));
+        self.wait_for_cpu(c, to, end, Reason::Cpu);
+        self.wait_for_cpu(c, from, to, why);
+        self.wait_for_cpu(c, start, from, Reason::Cpu);
+    }
+
+    /// The part of such a wait in which the thread did not compete with others, and what it waited for then.
+    fn no_competition(&self, c: usize, start: i64, end: i64, woken: Woken) -> Option<(i64, i64, Reason)> {
+        if self.hooks == Hooks::Original {
+            return None;
+        }
+        let cpu = &self.cpus[c];
+        let thread = &self.threads.list[cpu.thread];
+        if let Some((from, to)) = self.throttled(c, start, end) {
+            return Some((from, to, Reason::Quota));
+        }
+        let (idle_from, idle_to) = cpu.idle;
+        let straight_from_idle = if idle_to == cpu.last_switch { end } else { idle_to };
+        match woken {
+            Woken::No if !thread.kernel && thread.last_cpu == Some(c) && idle_to > start => {
+                let (idle_from, to) = (idle_from.max(start), straight_from_idle.min(end));
+                let is_quota = idle_to - idle_from >= LEAST_QUOTA;
+                Some(if is_quota { (start, to, Reason::Quota) } else { (idle_from, to, Reason::Idle) })
+            }
+            _ if 2 * cpu.interrupted(start, end) > end - start => None,
+            _ if idle_from <= start && idle_to >= start => Some((start, straight_from_idle, Reason::Idle)),
+            _ => None,
+        }
+    }
+
+    /// From when to when, within this time, the group of a CPU's thread had used up its share of the CPU where the thread
+    /// runs now, or ran last.
+    fn throttled(&self, c: usize, start: i64, end: i64) -> Option<(i64, i64)> {
+        let thread = &self.threads.list[self.cpus[c].thread];
+        let cpus = thread.last_cpu.into_iter().chain([c]);
+        let of_its_group = cpus.flat_map(|cpu| &self.cpus[cpu].throttled).filter(|th| th.group == thread.group);
+        let parts = of_its_group.filter(|th| th.from < end && th.to > start);
+        parts.map(|th| (th.from.max(start), th.to.min(end))).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    }
+}

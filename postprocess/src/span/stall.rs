@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! CPUs that stood still: the host of a virtual CPU ran something else, firmware took over, an emulator was busy.
+//!
+//! A CPU takes its timer tick, and the interrupts that others send it, at once. If one was due, and then for [`LEAST`] or
+//! longer nothing at all is recorded on the CPU, it stood still: from when that was due, perhaps from earlier, until its
+//! next event. That part of its time is `-stalled-`, whatever it was inside of, which is the span's argument.
+//! In the kernel it may have kept its interrupts off instead; no trace tells the two apart.
+//!
+//! * Due is a **tick** one period after the last, or after the CPU left idle. The first tick after the silence, [`LATE`]
+//!   after its end at most, shows that it had only been late. Periods are those that kernels are built with; a trace's is
+//!   known from a few ticks.
+//! * Due is an **interrupt** when another CPU sends it, so a CPU that sleeps can be seen to stand still, too, and one
+//!   that does so to the end of the trace.
+//!
+//! Invariant: a CPU without its tick has not stood still for that. One that is idle needs none, and where it can do
+//! without while it runs a thread (`nohz_full`) the trace says so; without such a record, ticks count on a CPU whose
+//! last [`TRUSTED`] came when they were due.
+
+use std::collections::VecDeque;
+
+use super::build::Builder;
+use super::cpu::Close;
+use super::stack::Hooks;
+use super::wait::Reason;
+use crate::event::number;
+use crate::event::Event;
+use crate::line::count;
+
+/// A silence of a CPU for which something was due all the time is a stall from 1 ms on.
+pub const LEAST: i64 = 100_000;
+/// The late tick comes this soon after the silence: 200 us.
+const LATE: i64 = 20_000;
+/// Ticks in a row that must have come when they were due before a missing one tells anything.
+const TRUSTED: u32 = 3;
+/// Periods of ticks, units of 10 ns: 1000, 300, 250 and 100 in a second.
+const PERIODS: [i64; 4] = [100_000, 333_333, 400_000, 1_000_000];
+/// Distances of ticks that tell the period.
+const VOTES: u32 = 3;
+/// Stalls of a CPU that are remembered.
+const REMEMBERED: usize = 64;
+
+/// How far apart the ticks of a trace's CPUs are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Period {
+    votes: [u32; PERIODS.len()],
+}
+
+impl Period {
+    /// Two ticks of a busy CPU are so far apart.
+    fn learn(&mut self, apart: i64) {
+        let of = PERIODS.iter().position(|period| (apart - period).abs() <= period / 16);
+        of.into_iter().for_each(|of| self.votes[of] += 1);
+    }
+
+    fn known(&self) -> Option<i64> {
+        let (votes, period) = self.votes.iter().zip(PERIODS).max_by_key(|(votes, _)| **votes)?;
+        Some(period).filter(|_| *votes >= VOTES)
+    }
+}
+
+/// What is known of a CPU's ticks and stalls.
+#[derive(Clone, Debug, Default)]
+pub struct Ticks {
+    /// Whether it may go without while it runs a thread.
+    pub tickless: bool,
+    /// When the last came; `None` if that is not known.
+    last: Option<i64>,
+    /// How many in a row came when they were due.
+    in_time: u32,
+    /// From when to when nothing happened though one was due, until the next shows whether it was late.
+    silence: Option<(i64, i64)>,
+    /// The last stalls.
+    stalls: VecDeque<(i64, i64)>,
+}
+
+impl Ticks {
+    /// What happened to the CPU from here on is not known.
+    pub fn forget(&mut self) {
+        *self = Ticks { tickless: self.tickless, stalls: std::mem::take(&mut self.stalls), ..Ticks::default() };
+    }
+
+    /// Whether a span of its time, from then on, may still become a stall.
+    pub fn may_be_stall(&self, start: i64) -> bool {
+        self.silence.is_some_and(|(from, _)| start >= from)
+    }
+
+    fn remember(&mut self, from: i64, to: i64) {
+        if self.stalls.len() == REMEMBERED {
+            self.stalls.pop_front();
+        }
+        self.stalls.push_back((from, to));
+    }
+}
+
+impl Builder {
+    /// An event comes, the first on its CPU since `before`.
+    pub(super) fn silent(&mut self, c: usize, before: i64, e: &Event, t: i64) {
+        let cpu = &self.cpus[c];
+        if self.hooks == Hooks::Original || cpu.is_lost() || cpu.leaving {
+            return self.cpus[c].ticks.forget();
+        }
+        let before = before.max(cpu.since);
+        if t - before >= LEAST {
+            let tick = self.tick_due(c, before).filter(|from| t - from >= LEAST);
+            let told = self.took_no_interrupt(c, before, t);
+            if let Some(from) = tick.filter(|_| !told) {
+                self.close(c, from, Close::Pause { ipc: 0 });
+                self.close(c, t, Close::Pause { ipc: 0 });
+                self.cpus[c].ticks.silence = Some((from, t));
+            }
+        }
+        if matches!(e.event, number::PC_SAMPLE | number::PC_KERNEL) {
+            self.tick(c, t);
+        } else if self.cpus[c].ticks.silence.is_some_and(|(_, to)| t - to > LATE) {
+            self.cpus[c].ticks.silence = None;
+            self.cpus[c].ticks.in_time = 0;
+        }
+    }
+
+    /// Whether an interrupt was sent to a CPU that has been silent since `before`, long enough before `t`: then it stood
+    /// still.
+    fn took_no_interrupt(&mut self, c: usize, before: i64, t: i64) -> bool {
+        let cpu = &self.cpus[c];
+        let sent = cpu.ipis.iter().filter(|ipi| ipi.from != cpu.id && ipi.ts >= before);
+        let since = sent.map(|ipi| if ipi.first >= before { ipi.first } else { ipi.ts }).min();
+        let Some(from) = since.filter(|from| t - from >= LEAST) else { return false };
+        self.close(c, from, Close::Pause { ipc: 0 });
+        self.close(c, t, Close::Pause { ipc: 0 });
+        self.stalled(c, from, t);
+        true
+    }
+
+    /// The trace ends: a CPU that should have taken an interrupt by then stood still up to there.
+    pub(super) fn silent_at_the_end(&mut self, c: usize, t: i64) {
+        let cpu = &self.cpus[c];
+        if self.hooks == Hooks::Complete && !cpu.is_lost() && !cpu.leaving {
+            self.took_no_interrupt(c, cpu.last.max(cpu.since), t);
+        }
+    }
+
+    /// Since when a tick was due on a CPU that has been silent since `before`, if it may be relied on.
+    fn tick_due(&self, c: usize, before: i64) -> Option<i64> {
+        let cpu = &self.cpus[c];
+        let ticks = &cpu.ticks;
+        let relied_on = self.running(c) != 0 && !ticks.tickless && ticks.in_time >= TRUSTED;
+        let due = ticks.last.filter(|_| relied_on)?.max(cpu.idle_edge) + self.period.known()?;
+        (before < due + LEAST).then_some(due.max(before))
+    }
+
+    fn tick(&mut self, c: usize, t: i64) {
+        let busy = self.running(c) != 0;
+        let cpu = &mut self.cpus[c];
+        let ticks = &mut cpu.ticks;
+        let apart = ticks.last.replace(t).filter(|last| busy && *last >= cpu.idle_edge).map(|last| t - last);
+        let silence = ticks.silence.take();
+        if let Some((from, to)) = silence.filter(|(_, to)| t - to <= LATE) {
+            return self.stalled(c, from, to);
+        }
+        if silence.is_some() {
+            ticks.in_time = 0;
+        } else if let Some(apart) = apart {
+            self.period.learn(apart);
+            let in_time = self.period.known().is_none_or(|period| apart < period + LEAST);
+            ticks.in_time = if in_time { ticks.in_time + 1 } else { 0 };
+        }
+    }
+
+    /// A CPU stood still: what it was said to do in that time, a span of its own, it did not.
+    fn stalled(&mut self, c: usize, from: i64, to: i64) {
+        let name = self.names.id("-stalled-");
+        if let Some(span) = self.last_written(c, |span| span.start == from && span.dur == to - from) {
+            (span.arg, span.event, span.ret, span.name) = (span.event.into(), number::STALLED as i32, 0, name);
+            self.cpus[c].ticks.remember(from, to);
+        }
+    }
+
+    /// Draws what a thread waited for that could run on this CPU; while the CPU stood still, for that.
+    pub(super) fn wait_for_cpu(&mut self, c: usize, start: i64, end: i64, why: Reason) {
+        let pid = self.running(c);
+        let stalls: Vec<(i64, i64)> = match why {
+            Reason::Cpu | Reason::Idle => self.cpus[c].ticks.stalls.iter().rev().copied().collect(),
+            _ => Vec::new(),
+        };
+        let mut end = end;
+        for (from, to) in stalls.into_iter().filter(|stall| stall.1 > start) {
+            let (from, to) = (from.clamp(start, end), to.min(end));
+            if to > from {
+                self.wait(pid, to, end, why);
+                self.wait(pid, from, to, Reason::Stall);
+                end = from;
+            }
+        }
+        self.wait(pid, start, end, why);
+    }
+}
+
+/// What is said of CPUs that stood still, if they did.
+pub fn sentence(stalls: u64, stalled: i64) -> Option<String> {
+    let times = count(stalls, "time", "times");
+    let ms = stalled as f64 / 1e5;
+    (stalls > 0)
+        .then(|| format!("CPUs stood still {times}, {ms:.1} ms together: their host, firmware or an emulator had them"))
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What each CPU executed, and each thread: when it ran and where, what it waited for between, and who woke it.
+
+use foldhash::HashMap;
+
+use crate::event::number::{is_execution, is_thread, EXIT, USER, WAIT_A, WAIT_Z, WAKEUP_ARC};
+use crate::span::{Span, Spans};
+
+/// What spans say of CPUs and threads, by time.
+#[derive(Debug)]
+pub struct Timeline<'a> {
+    /// The trace.
+    pub spans: &'a Spans,
+    /// Spans of execution of each CPU.
+    cpus: Vec<Vec<u32>>,
+    threads: HashMap<i32, Thread>,
+    /// First and last moment of the trace.
+    pub extent: (i64, i64),
+}
+
+/// One thread.
+#[derive(Debug, Default)]
+pub struct Thread {
+    /// When it had a CPU, and which.
+    pub runs: Vec<Run>,
+    /// What it waited for: spans of waits.
+    pub waits: Vec<u32>,
+    /// The arcs of its wakeups.
+    wakeups: Vec<u32>,
+    /// The last name of its user code.
+    name: Option<u32>,
+    /// When it ended, or did last what ends it.
+    pub exit: Option<i64>,
+}
+
+/// A thread has a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// From when.
+    pub start: i64,
+    /// Until when.
+    pub end: i64,
+    /// Which CPU.
+    pub cpu: i32,
+}
+
+impl<'a> Timeline<'a> {
+    /// Orders what `spans` say.
+    pub fn new(spans: &'a Spans) -> Timeline<'a> {
+        let mut cpus: Vec<Vec<u32>> = Vec::new();
+        let mut threads: HashMap<i32, Thread> = HashMap::default();
+        let mut extent = (i64::MAX, i64::MIN);
+        for (n, s) in (0..).zip(&spans.spans) {
+            match s.event {
+                WAKEUP_ARC => threads.entry(s.ret as i32).or_default().wakeups.push(n),
+                event if (WAIT_A as i32..=WAIT_Z as i32).contains(&event) => {
+                    threads.entry(s.pid).or_default().waits.push(n);
+                }
+                event if event == EXIT as i32 => threads.entry(s.pid).or_default().exit = Some(s.start),
+                event if is_execution(event) && s.cpu >= 0 => {
+                    let cpu = s.cpu as usize;
+                    if cpus.len() <= cpu {
+                        cpus.resize_with(cpu + 1, Vec::new);
+                    }
+                    cpus[cpu].push(n);
+                    extent = (extent.0.min(s.start), extent.1.max(s.start + s.dur));
+                    let thread = threads.entry(s.pid).or_default();
+                    thread.executes(s);
+                    if matches!(spans.names.get(s.name as usize).map(String::as_str), Some("exit" | "exit_group")) {
+                        thread.exit = Some(end(s));
+                    }
+                }
+                _ => {}
+            }
+        }
+        for thread in threads.values_mut() {
+            thread.runs.sort_by_key(|run| run.start);
+            thread.waits.sort_by_key(|&n| spans.spans[n as usize].start);
+            thread.wakeups.sort_by_key(|&n| spans.spans[n as usize].start);
+        }
+        Timeline { spans, cpus, threads, extent }
+    }
+
+    /// A span by its index.
+    pub fn span(&self, index: u32) -> &'a Span {
+        &self.spans.spans[index as usize]
+    }
+
+    /// The name of a span.
+    pub fn text(&self, span: &Span) -> &'a str {
+        self.spans.names.get(span.name as usize).map_or("", String::as_str)
+    }
+
+    /// A thread, if the trace has it.
+    pub fn thread(&self, pid: i32) -> Option<&Thread> {
+        self.threads.get(&pid)
+    }
+
+    /// All threads.
+    pub fn threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
+        self.threads.iter().map(|(pid, thread)| (*pid, thread))
+    }
+
+    /// Program and number of a thread, as `redis-server.107`.
+    pub fn name(&self, pid: i32) -> String {
+        let known = self.thread(pid).and_then(|thread| thread.name);
+        known.map_or_else(|| format!(".{pid}"), |name| self.spans.names[name as usize].clone())
+    }
+
+    /// The program of a thread; empty if that is not known.
+    pub fn program(&self, pid: i32) -> &'a str {
+        let known = self.thread(pid).and_then(|thread| thread.name);
+        let name = known.map_or("", |name| self.spans.names[name as usize].as_str());
+        name.rsplit_once('.').map_or(name, |(program, _)| program)
+    }
+
+    /// What a CPU executed in a range of time, first to last.
+    pub fn executed(&self, cpu: i32, from: i64, to: i64) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
+        let list = usize::try_from(cpu).ok().and_then(|cpu| self.cpus.get(cpu)).map_or(&[][..], Vec::as_slice);
+        let first = list.partition_point(|&n| end(self.span(n)) <= from);
+        list[first..].iter().map(|&n| self.span(n)).take_while(move |s| s.start < to)
+    }
+
+    /// What a CPU was executing at a moment, and what right before that, newest first.
+    pub fn before(&self, cpu: i32, at: i64) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
+        let list = usize::try_from(cpu).ok().and_then(|cpu| self.cpus.get(cpu)).map_or(&[][..], Vec::as_slice);
+        let after = list.partition_point(|&n| self.span(n).start < at);
+        list[..after].iter().rev().map(|&n| self.span(n))
+    }
+
+    /// The wakeup that ended a wait of a thread at this moment.
+    pub fn wakeup(&self, thread: &Thread, at: i64) -> Option<&'a Span> {
+        let after = thread.wakeups.partition_point(|&n| self.span(n).start < at);
+        thread.wakeups.get(after).map(|&n| self.span(n)).filter(|s| s.start == at)
+    }
+}
+
+/// The end of a span.
+pub fn end(span: &Span) -> i64 {
+    span.start.saturating_add(span.dur)
+}
+
+impl Thread {
+    fn executes(&mut self, s: &Span) {
+        if s.event == USER as i32 {
+            return;
+        }
+        if is_thread(s.event) {
+            self.name = Some(s.name);
+        }
+        match self.runs.last_mut().filter(|run| run.cpu == s.cpu && run.end == s.start) {
+            Some(run) => run.end = end(s),
+            None => self.runs.push(Run { start: s.start, end: end(s), cpu: s.cpu }),
+        }
+    }
+}
