@@ -3,18 +3,24 @@
 //!
 //! [`Trace`] is the file, [`Recorder`] one CPU. Time is given in counts; with the default clock one count is 10 ns, so
 //! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of the
-//! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`chromium`] drives a page; [`fuzz`] says what
-//! must hold of any input.
+//! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
+//! docs/format.md alone, [`check`] asks of spans what happened, [`cut`]
+//! makes others of a recorded trace, [`chromium`] drives a page; [`fuzz`] says what must
+//! hold of any input.
 
 pub mod repeat;
 pub mod original;
 pub mod chromium;
 pub mod ctf;
+pub mod reader;
+pub mod check;
+pub mod cut;
+pub mod calls;
 pub mod fuzz;
 
 use std::collections::BTreeMap;
 
-use kutrace_format::abi::block::{self, COUNTERS_AT, FLAG_LOST, HEADER_WORDS};
+use kutrace_format::abi::block::{self, COUNTERS_AT, FLAG_BACK, FLAG_LOST, HEADER_WORDS};
 use kutrace_format::abi::command::Moment;
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word::{self, Call};
@@ -61,6 +67,8 @@ impl Trace {
             stop,
             uuid: UUID,
             boot_id: [0; 16],
+            refused_names: 0,
+            refused_marks: 0,
         };
         Trace { header, names: Vec::new(), cpus: BTreeMap::new() }.named()
     }
@@ -106,7 +114,8 @@ impl Trace {
 
     /// The file: header, names, blocks in order of begin.
     pub fn bytes(&self) -> Vec<u8> {
-        let mut blocks: Vec<Closed> = self.cpus.values().flat_map(|r| r.clone().close()).collect();
+        let stop = self.header.stop.tsc >> self.header.shift;
+        let mut blocks: Vec<Closed> = self.cpus.values().flat_map(|r| r.clone().close(stop)).collect();
         blocks.sort_by_key(|b| b.begin);
         let mut header = self.header;
         header.blocks = blocks.len() as u64;
@@ -275,15 +284,25 @@ impl Recorder {
 
     /// Ends the open block and begins another.
     pub fn next_block(&mut self) -> &mut Self {
-        self.shut();
+        self.shut(self.at);
         self.sequence += 1;
         self.begin();
         self
     }
 
+    /// The counter steps back by `counts`, and the recorder sees it: a block begins that says so.
+    pub fn step_back(&mut self, counts: u64) -> &mut Self {
+        self.shut(self.at);
+        self.sequence += 1;
+        self.at -= counts;
+        self.begin();
+        self.header.flags |= FLAG_BACK;
+        self
+    }
+
     /// Skips `blocks` sequence numbers, as if those blocks had been overwritten or lost, and `counts` of time.
     pub fn skip(&mut self, blocks: u64, counts: u64) -> &mut Self {
-        self.shut();
+        self.shut(self.at);
         self.sequence += 1 + blocks;
         self.at += counts;
         self.begin();
@@ -311,9 +330,9 @@ impl Recorder {
         self.counters.clear();
     }
 
-    fn shut(&mut self) {
+    fn shut(&mut self, end: u64) {
         let words = HEADER_WORDS + self.open.len();
-        let header = block::Header { end: self.at, lost: self.lost, content_bits: words as u64 * 32, ..self.header };
+        let header = block::Header { end, lost: self.lost, content_bits: words as u64 * 32, ..self.header };
         let mut bytes = header_bytes(&header);
         bytes.extend(self.open.iter().flat_map(|w| w.to_le_bytes()));
         bytes.resize(block::BYTES, 0);
@@ -322,8 +341,10 @@ impl Recorder {
         self.done.push(Closed { begin: header.begin, bytes });
     }
 
-    fn close(mut self) -> Vec<Closed> {
-        self.shut();
+    /// Ends the last block at the stop, as the recorder does, unless there was no room for more.
+    fn close(mut self, stop: u64) -> Vec<Closed> {
+        let full = self.header.flags & block::FLAG_LOST != 0;
+        self.shut(if full { self.at } else { self.at.max(stop) });
         self.done
     }
 }

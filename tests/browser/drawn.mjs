@@ -293,7 +293,7 @@ export const drawn = {
           for (let plane = 0; plane < width; plane++) bytes[plane * list.length + i] = Math.floor((wides.includes(v) ? escape : v) / 256 ** plane) % 256;
         });
         wides.forEach((v, k) => new DataView(bytes.buffer).setBigInt64(list.length * width + 8 * k, BigInt(v), true));
-        const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+        const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("gzip"));
         const piece = new Uint8Array(await new Response(stream).arrayBuffer());
         return unpackPart({ pieces: [piece], width, wide: wides.length, rows: list.length, sums });
       };

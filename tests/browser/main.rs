@@ -11,4 +11,5 @@ mod search;
 mod drawn;
 mod real;
 mod tools;
+mod calls;
 mod types;

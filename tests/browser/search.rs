@@ -133,9 +133,11 @@ fn each_kind_has_its_word() {
     assert!(spans.spans.iter().any(|s| rpc(s) == 7));
     let searches = [
         Search::of("kind:idle", |s, _| s.pid <= 0 && matches!(s.event, 0x10000 | 0x20000)),
-        Search::of("kind:user", |s, _| s.pid > 0 && s.event >= 0x10000),
-        Search::of("kind:kernel", |s, _| (0x400..=0xfff).contains(&s.event)),
-        Search::of("kind:syscall", |s, _| (0x800..=0xfff).contains(&s.event) && !matches!(s.event, 0x9ff | 0xdff)),
+        Search::of("kind:user", |s, _| s.pid > 0 && (0x10000..0x20000).contains(&s.event)),
+        Search::of("kind:kernel", |s, _| (0x400..=0xfff).contains(&s.event) || s.event >= 0x40000),
+        Search::of("kind:syscall", |s, _| {
+            (0x800..=0xfff).contains(&s.event) && !matches!(s.event, 0x9fd | 0x9ff | 0xdff)
+        }),
         Search::of("kind:irq", |s, _| (0x500..0x5ff).contains(&s.event)),
         Search::of("kind:sched", |s, _| matches!(s.event, 0x9ff | 0xdff)),
         Search::of("kind:wait", |s, _| (0x300..=0x319).contains(&s.event)),

@@ -312,7 +312,7 @@ export const tools = {
       let busy = 0;
       for (let i = 0; i < __ku.counts.spans; i++) {
         const { event, pid, dur } = __ku.span(i);
-        if (event >= 0x400 && !(event >= 0x10000 && pid === 0)) busy += dur;
+        if (event >= 0x400 && !(event >= 0x10000 && pid === 0) && !(event >= 0x30000 && event < 0x40000)) busy += dur;
       }
       return [__ku.app.overview.busy, busy / ((end - begin) * __ku.counts.cpus)];
     });
@@ -339,6 +339,78 @@ export const tools = {
     assert.ok(ticks.wanted.length > 3);
     assert.deepEqual(ticks.drawn, ticks.wanted.sort((a, b) => a - b));
     return { ticks: ticks.drawn.length };
+  },
+
+  /** What the page says of each system call. */
+  async calls(page) {
+    return ask(page, () => {
+      const { store } = __ku.app;
+      const { n, start, dur, pids, pid, events, event, kind } = store;
+      const said = [];
+      for (let i = 0; i < n; i++) {
+        if (kind[i] === Kind.SYSCALL) said.push([start[i], dur[i], pids[pid[i]], events[event[i]], callText(store, i)]);
+      }
+      return said;
+    });
+  },
+
+  /** Three spans of calls: a piece, the rest of it, and a call of unknown argument. */
+  async returns(page) {
+    const panel = async (i) => {
+      await ask(page, (i) => __ku.app.select(i), i);
+      return page.locator("#details").innerText();
+    };
+    const [piece, rest, begun] = [await panel(0), await panel(2), await panel(3)];
+    assert.ok(piece.includes("write(16)...") && !/Returned/.test(piece), piece);
+    assert.match(rest, /write\(16\)=9[^]*Returned\s+9\n/);
+    assert.ok(begun.includes("write()=3") && !/Argument/.test(begun), begun);
+    const found = (pattern) => ask(page, (pattern) => {
+      __ku.app.find({ ...__ku.app.search.query, pattern });
+      return __ku.search().count;
+    }, pattern);
+    const counts = [];
+    for (const pattern of ["=0", "=null", "write\\(16\\)\\.\\.\\.", "=9", "write\\(\\)", "write\\("]) counts.push(await found(pattern));
+    assert.deepEqual(counts, [0, 0, 1, 1, 1, 3]);
+    await found("");
+    const csv = await ask(page, () => csvOf(__ku.app, 0, 1e9).text());
+    const columns = csv.trim().split("\r\n").slice(1).map((line) => line.split(",").slice(6, 8).join());
+    assert.deepEqual(columns, ["16,", "0,0", "16,9", ",3"]);
+    await ask(page, () => __ku.app.select(-1));
+    await page.keyboard.press("v");
+    const table = await page.locator("#details").innerText();
+    assert.ok(table.includes("write(16)...") && table.includes("write()=3") && !table.includes("=0"), table);
+    return {};
+  },
+
+  /** The chain of each wait: its times have one sign, and none if they are nothing. */
+  async signs(page) {
+    const texts = await ask(page, () => {
+      const { app } = __ku;
+      const all = [];
+      for (let i = 0; i < app.store.n && all.length < 300; i++) {
+        if (app.store.kind[i] !== Kind.WAIT && app.store.kind[i] !== Kind.WAKEUP) continue;
+        app.select(i);
+        app.askWhy();
+        for (const cell of document.querySelectorAll("#details table.chain td:first-child")) all.push(cell.textContent);
+      }
+      return all;
+    });
+    assert.ok(texts.length > 20, "no chains");
+    for (const text of texts) assert.match(text, /^(0 ns|[\u2212+]\d[\d.]* (ns|\u00b5s|ms|s))$/);
+    return {};
+  },
+
+  async broken(page, { folder, broken }) {
+    for (const [k, what] of broken.entries()) {
+      const other = await page.context().newPage();
+      await other.goto(pathToFileURL(join(folder, `broken${k}.html`)).href);
+      await other.waitForFunction(() => document.querySelector("#broken, #banner:not([hidden])") || window.__ku?.ready, null, { timeout: 20000 })
+        .catch(() => assert.fail(`${what}: nothing is said`));
+      const said = await other.evaluate(() => document.querySelector("#broken, #banner:not([hidden])")?.textContent ?? "");
+      assert.match(said, /cannot be shown: .*Get the file anew|damaged/, what);
+      await other.close();
+    }
+    return { broken: broken.length };
   },
 
   async list(page) {

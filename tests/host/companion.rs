@@ -7,9 +7,10 @@ use std::num::NonZeroU32;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, RUNNABLE};
 use kutrace_tests::{busy, Trace};
 use postprocess::event::number::is_execution;
+use postprocess::event::read::read;
 use postprocess::span::profile::{profile, Rows};
 use postprocess::span::trim::{labelled, trim, Range};
-use postprocess::span::{build, coarsen::coarsen, Span, Spans};
+use postprocess::span::{build, coarsen::coarsen, Span, Spans, NONE};
 use proptest::prelude::*;
 
 use crate::golden::assert_golden;
@@ -91,7 +92,7 @@ fn merged_spans_keep_a_value_only_if_all_had_it() {
     let mut spans = Spans { names: vec!["x".into()], spans: list, ..Spans::default() };
     coarsen(&mut spans, NonZeroU32::new(100).unwrap());
     // IPC 1 to 1.25 and 1/4 to 3/8, each for half of the time.
-    let merged = Span { dur: 20, ret: 0, ipc: 5, ..call };
+    let merged = Span { dur: 20, ret: NONE, ipc: 5, ..call };
     assert_eq!(spans.spans, [merged, Span { start: 20, dur: 20, ..user }]);
 }
 
@@ -100,6 +101,40 @@ fn a_profile_shows_each_row_longest_first_and_idle_last() {
     let mut rows = meeting();
     profile(&mut rows, Rows::Each);
     assert_golden("profile_rows.txt", &text(&rows));
+}
+
+/// How often a profile says that each of these began on CPU 0.
+fn began(text: &str, names: &[&str]) -> Vec<i64> {
+    let (mut rows, _) = build(read(&mut text.as_bytes()).unwrap());
+    profile(&mut rows, Rows::Each);
+    let count =
+        |name: &&str| rows.spans.iter().find(|s| s.cpu == 0 && rows.names[s.name as usize] == **name).unwrap().arg;
+    names.iter().map(count).collect()
+}
+
+#[test]
+fn a_profile_does_not_count_what_began_before_the_trace() {
+    let head = "# ## FORMAT: 5\n0 1 512 0  7 0  7 0 0 a.7 (200)\n";
+    let lines = |first: &str| {
+        let later = [
+            (50, 2028, 0, "/timer (7ec)"),
+            (60, 2047, 1, "/BH:timer (7ff)"),
+            (70, 1550, 0, "/page_fault (60e)"),
+            (80, 1038, 0, "page_fault (40e)"),
+            (90, 1516, 0, "timer (5ec)"),
+            (100, 2028, 0, "/timer (7ec)"),
+            (110, 1535, 1, "BH:timer (5ff)"),
+            (120, 2047, 1, "/BH:timer (7ff)"),
+            (130, 1550, 0, "/page_fault (60e)"),
+            (140, 3583, 0, "-sched- (dff)"),
+        ];
+        let line = |(ts, event, arg, name)| format!("{ts} 0 {event} 0  7 0  {arg} 0 0 {name}\n");
+        [head.to_string(), first.to_string()].into_iter().chain(later.map(line)).collect::<String>()
+    };
+    assert_eq!(began(&lines(""), &["timer", "BH:timer", "page_fault"]), [1, 1, 1]);
+    // After a gap the same.
+    let gap = "10 0 512 0  7 0  7 0 0 a.7 (200)\n20 0 196608 0  7 0  0 0 0 -lost- (30000)\n30 1 512 0  7 0  7 0 0 a.7 (200)\n";
+    assert_eq!(began(&lines(gap), &["timer", "BH:timer", "page_fault"]), [1, 1, 1]);
 }
 
 #[test]

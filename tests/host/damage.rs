@@ -56,6 +56,44 @@ fn an_undamaged_file_has_nothing_to_report() {
 }
 
 #[test]
+fn where_the_clock_stepped_back_times_go_on_and_it_is_said() {
+    let mut trace = Trace::new(1, 400_000);
+    trace.cpu(0).entry(300_000, RUNNABLE, &[1]).step_back(200_000).entry(100_160, RUNNABLE, &[2]);
+    trace.cpu(0).entry(100_480, RUNNABLE, &[3]);
+    let bytes = trace.bytes();
+    let times: Vec<i64> =
+        raw::decode(&bytes).unwrap().events.iter().filter(|e| e.event == 0x206).map(|e| e.ts).collect();
+    let (step, after) = (times[1] - times[0], times[2] - times[1]);
+    // 160 and 320 counts, at the rate of the file.
+    assert!(step > 0 && (after - 2 * step).abs() <= 2, "{times:?}");
+    let (_, meta) = run(&bytes).unwrap();
+    let said: Vec<&String> =
+        meta.quality.iter().filter(|line| line.contains("stepped back by 200000 counts")).collect();
+    assert_eq!(said.len(), 1, "{:?}", meta.quality);
+}
+
+/// A trace of one CPU on which the counter steps back by `back` counts between the second and the third entry, which no
+/// FULL_TIME follows.
+fn steps_back_a_little(back: u64) -> Vec<u8> {
+    let mut trace = Trace::new(1, 2_000);
+    let jump = word::TIME_PERIOD - back;
+    trace.cpu(0).entry(100, RUNNABLE, &[1]).entry(900, RUNNABLE, &[2]).entry(900 + jump, RUNNABLE, &[3]);
+    let mut bytes = trace.bytes();
+    let end = (kutrace_tests::START + 2_000).to_le_bytes();
+    block(&mut bytes, 0)[32..40].copy_from_slice(&end);
+    sign(block(&mut bytes, 0));
+    bytes
+}
+
+#[test]
+fn where_the_clock_stepped_back_a_little_before_the_end_of_all_it_is_said() {
+    for back in [1, 500, 800, 100_000] {
+        let (_, meta) = run(&steps_back_a_little(back)).unwrap();
+        assert!(meta.quality.iter().any(|line| line.contains("time goes back by ")), "{back}: {:?}", meta.quality);
+    }
+}
+
+#[test]
 fn a_file_that_is_no_trace_is_refused_with_one_sentence() {
     for bytes in [&b""[..], b"KUtrac", b"hello, world", &[0; 70_000]] {
         assert_eq!(run(bytes).unwrap_err(), NotATrace::Unknown);

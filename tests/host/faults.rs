@@ -99,7 +99,8 @@ fn a_name_stays_text_in_json_and_page() {
     let mut page = Vec::new();
     html::render(&spans, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    let data = page.split("id=\"ku-meta\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data = page.split("id=\"ku-meta\"").nth(1).unwrap().split("</script>").next().unwrap();
+    let data = data.split_once('>').unwrap().1;
     let said: serde_json::Value = serde_json::from_str(data).unwrap();
     assert!(said["names"].as_array().unwrap().contains(&"x';alert(1)//.7".into()));
     assert_eq!(page.matches("alert(1)").count(), data.matches("alert(1)").count(), "the name is outside of the data");

@@ -22,6 +22,13 @@ fn expected() -> BTreeMap<&'static str, u64> {
         ("MONITOR_STORE", event::MONITOR_STORE),
         ("MONITOR_EXIT", event::MONITOR_EXIT),
         ("EXIT", event::EXIT),
+        ("THROTTLE", event::THROTTLE),
+        ("UNTHROTTLE", event::UNTHROTTLE),
+        ("WAIT", event::WAIT),
+        ("OFFLINE", event::OFFLINE),
+        ("ONLINE", event::ONLINE),
+        ("EXIT_WORK", event::EXIT_WORK),
+        ("EXIT_WORK_RETURN", event::EXIT_WORK_RETURN),
         ("PC_USER", event::PC_USER),
         ("PC_KERNEL", event::PC_KERNEL),
         ("SOFTIRQ", event::SOFTIRQ),
@@ -31,6 +38,8 @@ fn expected() -> BTreeMap<&'static str, u64> {
         ("IRQ", event::IRQ),
         ("IRQ_RETURN", event::IRQ_RETURN),
         ("SYSCALL", event::SYSCALL),
+        ("UNKNOWN_CALL", event::UNKNOWN_CALL),
+        ("OPEN_RETURN", event::OPEN_RETURN),
         ("SYSCALL32", event::SYSCALL32),
         ("SCHED", event::SCHED),
         ("SCHED_RETURN", event::SCHED_RETURN),
@@ -39,10 +48,21 @@ fn expected() -> BTreeMap<&'static str, u64> {
         ("IDLE_POLL", event::IDLE_POLL.into()),
         ("IDLE_HLT", event::IDLE_HLT.into()),
         ("IDLE_IO", event::IDLE_IO.into()),
+        ("WAIT_FROZEN", event::WAIT_FROZEN.into()),
+        ("WAIT_STOPPED", event::WAIT_STOPPED.into()),
+        ("WAIT_TRACED", event::WAIT_TRACED.into()),
+        ("WAIT_MEMORY", event::WAIT_MEMORY.into()),
+        ("WAIT_RECLAIM", event::WAIT_RECLAIM.into()),
+        ("WAIT_DIRTY", event::WAIT_DIRTY.into()),
+        ("WAIT_SUPERVISOR", event::WAIT_SUPERVISOR.into()),
+        ("WORK_SIGNAL", event::WORK_SIGNAL.into()),
+        ("WORK_RESUME", event::WORK_RESUME.into()),
+        ("WORK_PROBE", event::WORK_PROBE.into()),
         ("PACKET_WORDS", packet::WORDS as u64),
         ("USER_CALL", user::CALL.into()),
         ("INSERT_MANY", user::INSERT_MANY),
         ("USER_WORDS", user::WORDS as u64),
+        ("VECTOR_NAME", event::NAME_BYTES as u64),
     ];
     events.map(|(name, number)| (name, number.into())).into_iter().chain(others).collect()
 }
@@ -75,7 +95,7 @@ fn defines(header: &str) -> BTreeMap<&str, u64> {
     header
         .lines()
         .filter_map(|line| line.strip_prefix("#define KUTRACE_")?.split_once(char::is_whitespace))
-        .filter(|(name, _)| !name.contains('('))
+        .filter(|(name, value)| !name.contains('(') && !value.trim_start().starts_with('('))
         .map(|(name, value)| {
             let value = value.split_whitespace().next().unwrap_or_default();
             (name, number(value).unwrap_or_else(|_| panic!("{name}: not a number: {value}")))
@@ -89,16 +109,22 @@ fn body<'a>(text: &'a str, head: &str) -> impl Iterator<Item = &'a str> {
     body.lines().take_while(|line| !line.starts_with('}')).map(str::trim)
 }
 
-/// A member of `struct kutrace_ops`, `void (*name)(type argument, ...);`, as `ffi.rs` has to spell it.
-fn in_rust(member: &str) -> String {
-    let parts: Vec<&str> = member.split(['(', ')']).collect();
-    let [returns, name, "", arguments, ";"] = parts[..] else { panic!("not a function: {member}") };
-    let arguments: Vec<&str> = arguments.split(", ").map(argument).collect();
-    let returns = match returns.trim() {
+/// A member of `struct kutrace_ops`, `type *name;`, as `ffi.rs` has to spell it. Its type is that of a function,
+/// `typedef void type(type argument, ...);`.
+fn in_rust(member: &str, header: &str) -> String {
+    if member == "unsigned int version;" {
+        return "pub version: u32,".to_string();
+    }
+    let named = member.trim_end_matches(';').split_once(" *");
+    let (named, name) = named.unwrap_or_else(|| panic!("no pointer to a function: {member}"));
+    let mut types = header.split("typedef ").filter_map(|text| text.split_once(");"));
+    let function = types.find_map(|(text, _)| text.split_once(&format!(" {named}(")));
+    let (returns, arguments) = function.unwrap_or_else(|| panic!("no typedef of {named}"));
+    let arguments: Vec<&str> = arguments.split(',').map(|text| argument(text.trim())).collect();
+    let returns = match returns {
         "void" => String::new(),
         other => format!(" -> {}", kind(other)),
     };
-    let name = name.trim_start_matches('*');
     format!("pub {name}: unsafe extern \"C\" fn({}){returns},", arguments.join(", "))
 }
 
@@ -107,6 +133,7 @@ fn argument(c: &str) -> &str {
     match c {
         "const u64 *words" => "*const [u64; user::WORDS]",
         "const u64 *data" => "*const [u64; packet::WORDS]",
+        "const char *name" => "*const c_char",
         other => kind(other.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_')),
     }
 }
@@ -116,6 +143,7 @@ fn kind(c: &str) -> &str {
         "unsigned int" => "u32",
         "unsigned long" => "u64",
         "long" => "i64",
+        "bool" => "bool",
         "struct task_struct *" => "*mut bindings::task_struct",
         other => panic!("a type ffi.rs has no word for: {other}"),
     }
@@ -130,6 +158,6 @@ fn every_number_of_the_header_is_the_formats() {
 fn the_modules_operations_are_the_kernels() {
     let ffi = fs::read_to_string(checkout().join("kernel-module/ffi.rs")).unwrap();
     let header = header();
-    let kernels: Vec<String> = body(&header, "struct kutrace_ops {").map(in_rust).collect();
+    let kernels: Vec<String> = body(&header, "struct kutrace_ops {").map(|member| in_rust(member, &header)).collect();
     assert_eq!(body(&ffi, "pub struct Ops {").collect::<Vec<_>>(), kernels);
 }

@@ -81,7 +81,7 @@ fn times_and_threads_are_right_after_29_hours() {
     let sleeper = SLEEPER as i32;
     assert_eq!(only(&spans, "read"), (HOUR, 28 * HOUR, 9));
     assert_eq!(only(&spans, "wait_lock"), (170, WOKEN - 170, sleeper));
-    assert_eq!(only(&spans, "wait_cpu"), (WOKEN, 60, sleeper));
+    assert_eq!(only(&spans, "wait_idle"), (WOKEN, 60, sleeper));
     assert_eq!(only(&spans, &format!("sleeper.{SLEEPER}")), (end, 30 * HOUR - end, sleeper));
 }
 
@@ -90,7 +90,7 @@ fn json_and_page_give_the_spans_of_hours_back() {
     let spans = spans(&text(&hours().bytes()));
     let mut lines = Vec::new();
     json::write(&spans, &mut lines).unwrap();
-    let line = format!("\n[104400.00000020, 0.00000060, -1, {SLEEPER}, 0, 770, 0, 0, 0, \"wait_cpu\"],\n");
+    let line = format!("\n[104400.00000020, 0.00000060, -1, {SLEEPER}, 0, 776, 0, 0, 0, \"wait_idle\"],\n");
     assert!(String::from_utf8_lossy(&lines).contains(&line));
     let (mut page, spelled) = (Vec::new(), |all: &Spans| -> Vec<(Span, String)> {
         all.spans.iter().map(|s| (Span { name: 0, ..*s }, all.names[s.name as usize].clone())).collect()

@@ -10,14 +10,19 @@ mod claim;
 #[allow(dead_code)]
 #[path = "../../kernel-module/entry.rs"]
 mod entry;
+#[allow(dead_code)]
+#[path = "../../kernel-module/budget.rs"]
+mod module_budget;
 
 mod recorder;
+mod budget;
 mod word;
 mod packet;
 mod user;
 mod command;
 mod header;
 mod decode;
+mod reader;
 mod counter;
 mod damage;
 mod fuzz;
@@ -34,5 +39,9 @@ mod page;
 mod dump;
 mod verdict;
 mod summary;
+mod why;
 mod companion;
 mod samples;
+mod check;
+mod cut;
+mod values;

@@ -95,7 +95,7 @@ fn hello_is_one_write_after_many_waits_for_the_disk() {
     for program in ["bash", "echo"] {
         assert!(spans.names.contains(&format!("{program}.{}", write.pid)), "the thread was {program}");
     }
-    assert_eq!(waits(&spans, "wait_disk").0, 129);
+    assert_eq!(waits(&spans, "wait_disk").0, 197);
     assert!(waits(&spans, "wait_disk").1.contains(&(write.pid as i32)));
 }
 

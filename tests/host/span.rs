@@ -18,7 +18,7 @@ use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events, Interval, Meta};
 use postprocess::raw;
 use postprocess::span::build::Builder;
-use postprocess::span::{check, Span};
+use postprocess::span::{check, Span, NONE};
 use proptest::prelude::*;
 
 use crate::golden::assert_golden;
@@ -84,8 +84,10 @@ fn line(event: &Event, names: &Names) -> String {
 pub fn show(text: &mut String, s: &Span, name: &str) {
     let _ = write!(text, "        {}+{} cpu {} pid {} {name}  event {}", s.start, s.dur, s.cpu, s.pid, s.event);
     for (what, value) in [("rpc", s.rpc.into()), ("arg", s.arg), ("ret", s.ret), ("ipc", s.ipc.into())] {
-        if value != 0 {
-            let _ = write!(text, " {what} {value}");
+        match value {
+            0 => {}
+            NONE => drop(write!(text, " {what} none")),
+            _ => drop(write!(text, " {what} {value}")),
         }
     }
     text.push('\n');
@@ -334,7 +336,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     ];
     let what = (0..NUMBERS.len(), any::<bool>(), 0u32..4, 0u32..5);
     let when = (prop_oneof![0i64..200, Just(1i64 << 58)], prop_oneof![Just(0i64), 0i64..50, Just(1i64 << 58)]);
-    (what, when, 0u32..5, 0u32..3).prop_map(|((n, returns, cpu, pid), (ts, dur), arg, ret)| {
+    (what, when, 0u32..5, 0i32..3).prop_map(|((n, returns, cpu, pid), (ts, dur), arg, ret)| {
         let call = NUMBERS[n] >= 0x400 && NUMBERS[n] <= 0xfff;
         let event = NUMBERS[n] | if call && returns { 0x200 } else { 0 };
         let name = if event == 0x107 { 2 } else { 1 };

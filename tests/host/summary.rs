@@ -6,29 +6,30 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, TRAP, TRAP_RETURN};
+use kutrace_tests::repeat::Recorded;
 use kutrace_tests::{busy, Trace};
-use postprocess::event::number::{class, Class, Level};
+use postprocess::direct::{spans_of_raw, summary_of_raw};
+use postprocess::event::number::{self, class, is_event, is_thread, Class, Level, WAIT_A, WAIT_Z};
 use postprocess::event::Events;
 use postprocess::raw;
 use postprocess::span::build;
-use postprocess::summary::{summarize, work::Sum, Summary};
+use postprocess::span::held::Held;
+use postprocess::span::profile::{profile, Rows};
+use postprocess::summary::{share::Share, work::Sum, Adder, Summary};
 
 use crate::golden::assert_golden;
-use crate::span::decode;
 
 fn summary(trace: &Trace) -> Summary {
-    summarize(&build(decode(trace)).0, 3)
+    summary_of_raw(&trace.bytes(), 3).unwrap()
 }
 
-fn sample() -> Events {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
-    raw::decode(&fs::read(path).unwrap()).unwrap()
+fn sample() -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw")).unwrap()
 }
 
 #[test]
 fn the_tables_of_a_recorded_trace() {
-    let (spans, _) = build(sample());
-    assert_golden("summary/pipeline.txt", &summarize(&spans, 5).text(10));
+    assert_golden("summary/pipeline.txt", &summary_of_raw(&sample(), 5).unwrap().text(10));
 }
 
 /// Thread 100 waits in futex, is woken by 200 on CPU 1, and gets CPU 0 when 300 leaves it.
@@ -42,7 +43,7 @@ fn a_wait_for_a_cpu_tells_who_had_it() {
     let cpu1 = trace.cpu(1).running(200, "waker", None).call(3_900, 202, 1);
     cpu1.entry(4_000, RUNNABLE, &[100]).small_return(4_100, 1);
     assert_golden("summary/waiter.txt", &summary(&trace).text(10));
-    let latency = summary(&trace).latency;
+    let latency = summary(&trace).woken;
     assert_eq!((latency.count, latency.percentiles), (1, [3_020; 5]));
     let [worst] = &latency.worst[..] else { panic!("{:?}", latency.worst) };
     assert_eq!((&*worst.thread, worst.cpu, worst.dur), ("waiter.100", 0, 3_020));
@@ -76,36 +77,122 @@ fn begun(events: &Events, wanted: fn(Level) -> bool) -> BTreeMap<&str, u64> {
     counts
 }
 
+/// Counts by name, without those of 0: a call that only ended here.
+fn counted(sums: &[Sum]) -> BTreeMap<&str, u64> {
+    sums.iter().map(|sum| (&*sum.name, sum.count)).filter(|(_, count)| *count > 0).collect()
+}
+
 #[test]
 fn counts_are_those_of_the_events_and_times_those_of_the_spans() {
-    for events in [sample(), decode(&busy(4, 30_000, 5))] {
+    for bytes in [sample(), busy(4, 30_000, 5).bytes()] {
+        let events = raw::decode(&bytes).unwrap();
+        let summary = summary_of_raw(&bytes, 5).unwrap();
         let (spans, tally) = build(events.clone());
-        let summary = summarize(&spans, 5);
         for (sums, wanted) in [
-            (&summary.calls, (|level| level == Level::Syscall) as fn(Level) -> bool),
+            (&summary.calls, (|level| matches!(level, Level::Syscall | Level::Sched)) as fn(Level) -> bool),
             (&summary.interrupts, |level| matches!(level, Level::Irq | Level::Softirq)),
             (&summary.faults, |level| level == Level::Trap),
         ] {
-            for (name, count) in begun(&events, wanted) {
-                let found = sums.iter().find(|sum| sum.name == name).map_or(0, |sum| sum.count);
-                // A child begins by returning from its parent's call; and a call may be under way at the start.
-                let most = count + if name.contains("clone") { count } else { 0 } + events.meta.intervals.len() as u64;
-                assert!((count..=most).contains(&found), "{name}: {found} of {count}");
-            }
+            assert_eq!(counted(sums), begun(&events, wanted));
         }
+        assert_eq!(summary.events, events.events.iter().filter(|e| is_event(e.event)).count() as u64);
+        let waits = spans.spans.iter().filter(|s| (WAIT_A as i32..=WAIT_Z as i32).contains(&s.event));
+        assert_eq!(summary.waits.iter().map(|wait| wait.count).sum::<u64>(), waits.count() as u64);
+        assert_eq!(summary.woken.count + summary.running, tally.runs);
         let all = summary.cpus.iter().fold((0, 0, 0, 0), |sum, (_, share)| {
             (sum.0 + share.user, sum.1 + share.kernel, sum.2 + share.idle, sum.3 + share.lost)
         });
         assert_eq!(all, (tally.user, tally.system, tally.idle, tally.lost));
         let kernel =
             [&summary.calls, &summary.interrupts, &summary.faults].map(|s| s.iter().map(|s| s.total).sum::<i64>());
-        assert_eq!(kernel.iter().sum::<i64>(), tally.system);
+        let threads =
+            spans.spans.iter().filter(|s| is_thread(s.event) && number::share(s.event) == number::Share::Kernel);
+        assert_eq!(kernel.iter().sum::<i64>() + threads.map(|s| s.dur).sum::<i64>(), tally.system);
         assert_eq!(summary.programs.iter().map(|p| p.user).sum::<i64>(), tally.user);
     }
 }
 
+/// Every tool counts the same: the events, what pages carry, and profiles by the spans alone.
+#[test]
+fn calls_are_counted_alike_by_all_tools() {
+    let samples = ["convoy", "disk", "faults", "hello", "pipeline", "redis", "slices"];
+    for name in samples {
+        let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"))).unwrap();
+        let summary = summary_of_raw(&bytes, 0).unwrap();
+        let (mut spans, tally) = spans_of_raw(&bytes, Held::new(1000)).unwrap();
+        let tables = [&summary.calls, &summary.interrupts, &summary.faults];
+        let mut all: BTreeMap<&str, u64> = tables.into_iter().flat_map(|table| counted(table)).collect();
+        let calls = counted(&summary.calls).into_iter().filter(|(name, _)| !matches!(*name, "-sched-" | "exit_work"));
+        let calls: BTreeMap<String, u64> = calls.map(|(name, count)| (name.to_string(), count)).collect();
+        all.extend(summary.waits.iter().map(|wait| (&*wait.name, wait.count)));
+        all.insert("-wakeup-", tally.runs);
+        assert_eq!(spans.meta.counts, all.into_iter().map(|(name, count)| (name.to_string(), count)).collect());
+        spans = spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap().0;
+        profile(&mut spans, Rows::Each);
+        let mut profiled: BTreeMap<String, u64> = BTreeMap::new();
+        for span in spans.spans.iter().filter(|s| s.cpu >= 0 && number::level(s.event as u32) == Level::Syscall) {
+            *profiled.entry(spans.names[span.name as usize].clone()).or_default() += span.arg as u64;
+        }
+        profiled.retain(|name, count| *count > 0 && name != "exit_work");
+        assert_eq!(profiled, calls, "{name}");
+    }
+}
+
+/// Thread 8 is woken twice; between that it loses its CPU to 7, which nobody has to wake.
+#[test]
+fn a_thread_that_lost_its_cpu_was_not_woken() {
+    let mut trace = Trace::new(1, 10_000);
+    let cpu = trace.cpu(0).running(7, "a", None).entry(1_000, RUNNABLE, &[8]);
+    cpu.switch(1_500, 8, "b").task(1_530, 8, "b", None).switch(4_000, 7, "a").switch(8_000, 8, "b");
+    let summary = summary(&trace);
+    assert_eq!((summary.woken.count, summary.woken.percentiles[4]), (1, 520));
+    assert_eq!((summary.preempted.count, summary.preempted.percentiles[4]), (2, 4_000));
+    let worst: Vec<_> = summary.preempted.worst.iter().map(|w| (&*w.thread, w.dur, w.meanwhile.len())).collect();
+    assert_eq!(worst, [("b.8", 4_000, 1), ("a.7", 2_500, 1)]);
+}
+
+/// A recorded trace again and again: every round has what one has, and what a page of it would coarsen is not coarse here.
+#[test]
+fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
+    const ROUNDS: u64 = 12;
+    let once = sample();
+    let recorded = Recorded::new(&once).unwrap();
+    let mut long = Vec::new();
+    let entries = recorded.repeat(ROUNDS * recorded.entries(), &mut long).unwrap();
+    assert_eq!(entries, ROUNDS * recorded.entries());
+    let limit = 20_000;
+    let (page, tally) = spans_of_raw(&long, Held::new(limit)).unwrap();
+    assert!(page.spans.len() <= limit && page.meta.quality.iter().any(|s| s.contains("added up in steps of")));
+
+    let (one, all) = (summary_of_raw(&once, 3).unwrap(), summary_of_raw(&long, 3).unwrap());
+    let times = |sums: &[Sum]| -> BTreeMap<String, u64> {
+        counted(sums).into_iter().map(|(name, count)| (name.to_string(), count * ROUNDS)).collect()
+    };
+    let counts = |sums: &[Sum]| -> BTreeMap<String, u64> {
+        counted(sums).into_iter().map(|(name, count)| (name.to_string(), count)).collect()
+    };
+    // Rounds are joined by switches, which are the scheduler's.
+    let without = |mut counts: BTreeMap<String, u64>| counts.remove("-sched-").map(|_| counts).unwrap();
+    assert_eq!(without(counts(&all.calls)), without(times(&one.calls)));
+    assert_eq!(counts(&all.interrupts), times(&one.interrupts));
+    assert_eq!(counts(&all.faults), times(&one.faults));
+    assert_eq!(all.meta.quality, Vec::<String>::new());
+
+    // Waits and wakeups: as of all spans, of which none was left out.
+    let (full, same) = spans_of_raw(&long, Held::new(usize::MAX)).unwrap();
+    assert_eq!((same, tally.runs), (tally, all.woken.count + all.running));
+    for wait in &all.waits {
+        let of_it = || full.spans.iter().filter(|s| full.names[s.name as usize] == wait.name);
+        let total: i64 = of_it().map(|s| s.dur).sum();
+        assert_eq!((wait.count, wait.total), (of_it().count() as u64, total), "{}", wait.name);
+    }
+    let mut sum = Share::default();
+    all.cpus.iter().for_each(|(_, share)| sum += *share);
+    assert_eq!([sum.user, sum.kernel, sum.idle, sum.lost], [tally.user, tally.system, tally.idle, tally.lost]);
+}
+
 #[test]
 fn an_empty_trace_has_a_summary() {
-    let text = summarize(&Default::default(), 5).text(10);
-    assert!(text.contains("0 ns on 0 CPUs") && text.contains("no event lost"), "{text}");
+    let text = Adder::new(5).finish(Default::default(), &[], &mut |_, _, _| {}).text(10);
+    assert!(text.contains("0 ns on 0 CPUs") && text.contains("0 events, none lost"), "{text}");
 }

@@ -35,12 +35,14 @@ fn columns_are_those_of_the_original() {
     let text = write(&[name, Event { name: write_name, ..call }], &names, &Meta { flags: 5, ..Meta::default() });
     let expected = "# ## VERSION: 3
 # ## FORMAT: 5
+# ## EVENTS: ?
 # [1] 2026-11-20_15:14:24.885828 cpu 02 flags 05 block 0
 # TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)
 -1 1 50 70000 a_thread_name
 5 20 2049 2  70000 0  1 65534 35 write (801)
 # ## FLAGS: 5
 # ## LOST: 0
+# ## EVENTS: 2
 ";
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }
@@ -67,12 +69,27 @@ fn unsorted_text_of_the_original_is_put_in_order() {
 }
 
 #[test]
-fn text_of_ours_that_is_out_of_order_is_held_and_said_to_be() {
+fn text_of_ours_that_somebody_has_sorted_otherwise_is_put_in_order() {
     let line = |ts: u32| format!("{ts} 0 1516 0  7 0  0 0 0 timer (5ec)\n");
     let text = format!("# ## FORMAT: 5\n{}{}{}", line(10), line(30), line(20));
     let events = parse(&text);
-    assert_eq!(events.events.iter().map(|e| e.ts).collect::<Vec<_>>(), [10, 30, 30]);
-    assert_eq!(events.meta.quality, ["1 events are out of order; their times are held"]);
+    assert_eq!(events.events.iter().map(|e| e.ts).collect::<Vec<_>>(), [10, 20, 30]);
+    assert_eq!(events.meta.quality, Vec::<String>::new());
+}
+
+#[test]
+fn text_of_ours_that_gets_out_of_order_is_held_and_said_to_be() {
+    let line = |ts: u32| format!("{ts} 0 1516 0  7 0  0 0 0 timer (5ec)\n");
+    let text = (0..10_000).map(line).chain([line(5)]);
+    let events = parse(&["# ## FORMAT: 5\n".to_string()].into_iter().chain(text).collect::<String>());
+    assert_eq!(events.events.last().unwrap().ts, 9_999);
+    assert_eq!(events.meta.quality, ["1 event is out of order; its time is held"]);
+}
+
+#[test]
+fn a_format_to_come_is_said_to_be_one() {
+    let events = parse("# ## FORMAT: 99999\n10 0 1516 0  7 0  0 0 0 timer (5ec)\n");
+    assert_eq!(events.meta.quality, ["the events are of format 99999, newer than this program"]);
 }
 
 #[test]
@@ -80,7 +97,33 @@ fn lines_that_are_no_events_are_counted() {
     let events =
         parse("# free comment\n\n10 0 1516 0  7 0  0 0 0 timer (5ec)\nsomething else\n10 0 1516 0  7\n1 2 3\n");
     assert_eq!(events.events.len(), 1);
-    assert_eq!(events.meta.quality, ["3 lines of the event text could not be read"]);
+    assert_eq!(events.meta.quality, ["3 lines of the event text could not be read; the first is line 4"]);
+}
+
+#[test]
+fn a_text_with_lines_missing_or_cut_is_said_to_be() {
+    let mut names = Names::default();
+    let name = names.id("timer");
+    let event = |ts| Event { ts, event: 0x5ec, cpu: 0, pid: 7, name, ..Event::default() };
+    let text = String::from_utf8(write(&[event(1), event(2), event(30)], &names, &Meta::default())).unwrap();
+    let whole = parse(&text);
+    assert_eq!((whole.events.len(), whole.meta.quality.len()), (3, 0));
+    let without = |line: &str| text.replacen(line, "", 1);
+    for (line, said) in
+        [("2 0 1516 0  7 0  0 0 0 timer (5ec)\n", "2 of 3 lines"), ("# ## EVENTS: 3\n", "ends before its end")]
+    {
+        let found = parse(&without(line)).meta.quality;
+        assert!(matches!(&found[..], [one] if one.contains(said)), "{line}: {found:?}");
+    }
+    let doubled = parse(&text.replacen("1 0 1516", "1 0 1516 0  7 0  0 0 0 timer (5ec)\n1 0 1516", 1));
+    assert_eq!(doubled.meta.quality, ["the event text has 4 of 3 lines of events"]);
+    // Of what is said before the events some is needed to know that they are counted.
+    let body = text.find("# TS").unwrap();
+    for cut in body..text.len() - 1 {
+        let events = parse(&text[..cut]);
+        let named = events.events.iter().all(|e| events.names.text(e.name) == "timer");
+        assert!(named && !events.meta.quality.is_empty(), "{cut}: {:?}", events.events);
+    }
 }
 
 #[test]
@@ -91,16 +134,35 @@ fn the_intervals_of_a_cpu_are_one() {
 }
 
 #[test]
+fn numbers_that_cannot_be_are_no_others() {
+    for line in [
+        "10 0 2049 0  4294967297 0  1 0 0 write (801)",
+        "10 0 2049 0  -1 0  1 0 0 write (801)",
+        "10 0 2049 0  7 4294967297  1 0 0 write (801)",
+        "10 0 2049 0  7 0  4294967296 0 0 write (801)",
+        "10 0 2561 0  7 0  0 -2147483649 0 /write (a01)",
+        "10 0 2049 4294967296  7 0  1 0 0 write (801)",
+        "10 0 2049 0  7 0  1 0 256 write (801)",
+        "10 1 34 4294967296 name",
+    ] {
+        let events = parse(line);
+        assert_eq!((events.events.len(), events.meta.quality.len()), (0, 1), "{line}");
+    }
+    let marks = parse("10 1 533 0  7 0  -2 0 0 tx (215)\n10 1 533 0  7 0  4294967295 0 0 tx (215)\n");
+    assert_eq!(marks.events.iter().map(|e| e.arg as i32).collect::<Vec<_>>(), [-2, -1]);
+}
+
+#[test]
 fn an_interval_that_cannot_be_is_counted() {
     let events =
         parse("# ## CPU: 1 5000000   0 0  7 0 0 a.7 (200)\n# ## CPU: 1\n# ## CPU: 8192 0 1\n# ## CPU: 1 9 8\n");
-    assert_eq!(events.meta.quality, ["4 lines of the event text could not be read"]);
+    assert_eq!(events.meta.quality, ["4 lines of the event text could not be read; the first is line 1"]);
     assert_eq!(events.meta.intervals, []);
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
     let numbers = (0i64..1 << 50, 0i64..1 << 40, 0x200u32..0x1000, 0u32..100, any::<u32>());
-    (numbers, (any::<u32>(), any::<u32>(), any::<u32>(), any::<u8>(), 0u32..4)).prop_map(
+    (numbers, (any::<u32>(), any::<u32>(), any::<i32>(), any::<u8>(), 0u32..4)).prop_map(
         |((ts, dur, event, cpu, pid), (rpc, arg, ret, ipc, name))| Event {
             ts,
             dur,

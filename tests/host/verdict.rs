@@ -3,6 +3,7 @@
 
 use kutrace_format::abi::block;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, TRAP_RETURN};
+use kutrace_format::file::{FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE};
 use kutrace_tests::{busy, sign, Trace, START};
 use postprocess::verdict::{judge, verdict, Verdict};
 
@@ -23,7 +24,7 @@ fn a_whole_trace_passes_and_says_what_is_in_it() {
     assert_eq!(verdict, Verdict::Pass, "{text}");
     let facts: Vec<&str> = text.lines().collect();
     assert!(facts[0].starts_with("info  format 5, 2 CPUs, 0.001000 s, "), "{text}");
-    assert_eq!(facts[1], "info  2 system calls, 0 faults, 0 interrupts, 3 switches, 1 points");
+    assert_eq!(facts[1], "info  2 system calls, 0 faults, 0 interrupts, 3 switches, 1 point");
     assert_eq!(facts[2], "info  0.1% user, 0.1% kernel, 99.8% idle, 0.0% lost; 0 wakeups");
     assert_eq!(facts.len(), 3);
 }
@@ -51,12 +52,30 @@ fn counted_losses_leave_a_trace_incomplete() {
 }
 
 #[test]
+fn what_the_recorder_notes_leaves_a_trace_incomplete() {
+    for (flag, said) in [(FLAG_SLEEP, "about to sleep"), (FLAG_UNSTABLE, "not stable"), (FLAG_MUTE, "no interrupt")] {
+        let mut trace = Trace::new(1, 1_000);
+        trace.header.flags |= flag;
+        trace.cpu(0).call(10, 0, 0);
+        let (verdict, text) = judged(&trace.bytes());
+        assert_eq!(verdict, Verdict::Incomplete, "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+    let mut trace = Trace::new(1, 1_000);
+    (trace.header.refused_names, trace.header.refused_marks) = (3, 4);
+    trace.cpu(0).call(10, 0, 0);
+    let (verdict, text) = judged(&trace.bytes());
+    assert_eq!(verdict, Verdict::Incomplete, "{text}");
+    assert!(text.contains("warn  3 names of programs were refused") && text.contains("warn  4 marks"), "{text}");
+}
+
+#[test]
 fn a_return_without_its_call_leaves_a_trace_incomplete() {
     let mut trace = Trace::new(1, 1_000);
     trace.cpu(0).running(7, "prog", None).folded(20, 39, 0, 5, 7).entry(80, IRQ_RETURN + 0xec, &[]);
     let (verdict, text) = judged(&trace.bytes());
     assert_eq!(verdict, Verdict::Incomplete, "{text}");
-    let missing = "warn  1 calls, returns or switches are missing and were supplied; the first: CPU 0, ";
+    let missing = "warn  1 call, return or switch was missing and supplied; the first: CPU 0, ";
     let found = text.lines().find_map(|line| line.strip_prefix(missing));
     assert!(found.is_some_and(|place| place.ends_with(" s: local_timer (5ec)")), "{text}");
 }
@@ -76,7 +95,7 @@ fn a_missing_block_fails() {
     trace.cpu(0).entry(10, IRQ + 0xec, &[]).skip(1, 100).entry(300, IRQ + 0xec, &[]);
     let (verdict, text) = judged(&trace.bytes());
     assert_eq!(verdict, Verdict::Fail);
-    assert!(text.contains("FAIL  1 gaps"), "{text}");
+    assert!(text.contains("FAIL  1 gap in which"), "{text}");
 }
 
 #[test]

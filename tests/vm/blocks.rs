@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The blocks of a raw file, each by itself: what its header says, and how many calls of hooks its entries tell of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::mem::offset_of;
 use std::path::Path;
 
-use kutrace_format::abi::event::{SWITCH, SYSCALL, SYSCALL_RETURN, TASK};
+use kutrace_format::abi::event::{NAME, NAME_VECTOR, SWITCH, SYSCALL, SYSCALL_RETURN, TASK};
 use kutrace_format::abi::word::Call;
-use kutrace_format::file::Header;
+use kutrace_format::file::{Header, NameKind};
 use postprocess::raw::block::{self, Block, Expected};
 use postprocess::raw::counter::Counting;
 use postprocess::raw::file;
@@ -21,8 +21,12 @@ const EVENTS_AT: usize = offset_of!(kutrace_format::abi::block::Header, events);
 pub struct Blocks {
     /// The file's header.
     pub header: Header,
+    /// CPUs that were offline at the start, as the file names them.
+    pub offline: BTreeSet<u32>,
     /// Blocks of each CPU, in the order of their sequence numbers.
     pub cpus: BTreeMap<u32, Vec<Content>>,
+    /// What the kernel said while it ran of vectors: when, of which CPU, which, and whose it was from then on.
+    pub vectors: BTreeSet<(u64, u32, u32, String)>,
 }
 
 /// One block.
@@ -32,6 +36,10 @@ pub struct Content {
     pub sequence: u64,
     /// Counters at its begin and end.
     pub span: (u64, u64),
+    /// Whether its CPU went offline right after it.
+    pub offline_after: bool,
+    /// The numbers of its first entry and its last.
+    pub ends: Option<(u16, u16)>,
     /// Calls of hooks that its entries tell of.
     pub decoded: u64,
     /// Calls of hooks that the module says it holds.
@@ -47,11 +55,14 @@ impl Blocks {
         let expected =
             Expected { uuid: Some(layout.header.uuid), cpus: layout.header.cpus, counting: Counting::Nothing };
         let mut cpus = BTreeMap::<u32, Vec<Content>>::new();
+        let mut vectors = BTreeSet::new();
         for (index, &(offset, bytes)) in layout.blocks.iter().enumerate() {
             let block = block::parse(index, offset, bytes, expected).unwrap_or_else(|r| panic!("{index}: {}", r.fact));
             let counted = u32::from_le_bytes(bytes[EVENTS_AT..EVENTS_AT + 4].try_into().unwrap()).into();
-            let content =
-                Content { sequence: block.sequence, span: (block.begin, block.end), decoded: calls(block), counted };
+            vectors.extend(vectors_of(block));
+            let (decoded, ends) = calls(block);
+            let Block { sequence, offline: offline_after, .. } = block;
+            let content = Content { sequence, span: (block.begin, block.end), offline_after, ends, decoded, counted };
             cpus.entry(block.cpu).or_default().push(content);
         }
         cpus.values_mut().for_each(|blocks| blocks.sort_by_key(|b| b.sequence));
@@ -59,7 +70,9 @@ impl Blocks {
             assert_eq!(pair[0].sequence + 1, pair[1].sequence, "a block is missing: {pair:?}");
             assert!(pair[0].span.1 <= pair[1].span.0, "two blocks overlap: {pair:?}");
         }
-        Blocks { header: layout.header, cpus }
+        let cpu_names = layout.names.iter().filter(|name| name.kind == NameKind::Cpu as u16);
+        let offline = cpu_names.filter(|name| name.second == 1).map(|name| name.number).collect();
+        Blocks { header: layout.header, offline, cpus, vectors }
     }
 
     /// All blocks, CPU by CPU.
@@ -68,13 +81,14 @@ impl Blocks {
     }
 }
 
-/// The calls of hooks that led to the entries of a block: a folded system call is two, and a task that is named right
+/// The calls of hooks that led to the entries of a block, and the first and the last of these: a folded system call is two, and a task that is named right
 /// before the switch to it is one with the switch.
-fn calls(block: Block) -> u64 {
+fn calls(block: Block) -> (u64, Option<(u16, u16)>) {
     let mut stream = Stream::new(block.cpu, vec![block], block.begin, true);
-    let (mut calls, mut named) = (0, None);
+    let (mut calls, mut named, mut ends) = (0, None, None);
     for timed in &mut stream {
         let Item::Entry(number, words, _) = timed.item else { continue };
+        ends = Some((ends.map_or(number, |(first, _)| first), number));
         let word = words.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         let is_call = (SYSCALL..SYSCALL_RETURN).contains(&number);
         calls += match number {
@@ -85,5 +99,18 @@ fn calls(block: Block) -> u64 {
         named = (number == TASK).then_some((timed.at, word));
     }
     assert_eq!(stream.damage, [], "block {}", block.index);
-    calls
+    (calls, ends)
+}
+
+fn vectors_of(block: Block) -> Vec<(u64, u32, u32, String)> {
+    let mut vectors = Vec::new();
+    for timed in &mut Stream::new(block.cpu, vec![block], block.begin, true) {
+        let Item::Entry(NAME, words, _) = timed.item else { continue };
+        let [kind, number] = [0, 4].map(|at| u32::from_le_bytes(words[at..at + 4].try_into().unwrap()));
+        if kind == NAME_VECTOR {
+            let text = words[8..].iter().take_while(|byte| **byte != 0).map(|&byte| byte as char).collect();
+            vectors.push((timed.at, (number >> 16) - 1, number & 0xffff, text));
+        }
+    }
+    vectors
 }

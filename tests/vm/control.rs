@@ -7,6 +7,7 @@ mod end;
 
 use std::fs;
 
+use kutrace_format::abi::command::{IOCTL_INFO, VERSION};
 use kutrace_format::abi::event::MARK_A;
 use postprocess::event::number::MARK_D;
 
@@ -118,7 +119,7 @@ fn record_runs_a_command_and_leaves_nothing_behind() {
         fails 1 '/no/such/program: No such file or directory' kutrace_control record -o $SHARE/none.raw -- /no/such/program
         kutrace_control record -d 300ms -o $SHARE/time.raw
         # The command outlives the recording, and its status is waited for.
-        fails 9 '' kutrace_control record -d 100ms -o $SHARE/part.raw -- sh -c 'sleep 0.5; exit 9'
+        fails 9 '' kutrace_control record -d 100ms -o $SHARE/part.raw -- sh -c 'sleep 2; exit 9'
         kutrace_control status | grep -q '^state:  empty'
         test "$before" = "$(megabytes)"
 
@@ -154,9 +155,37 @@ fn record_runs_a_command_and_leaves_nothing_behind() {
     let ns = header.stop.monotonic_ns - header.start.monotonic_ns;
     assert!(ns >= 300_000_000, "{ns}");
     let header = Blocks::read(&run.file("part.raw")).header;
-    assert!(header.stop.monotonic_ns - header.start.monotonic_ns < 500_000_000);
+    assert!(header.stop.monotonic_ns - header.start.monotonic_ns < 2_000_000_000);
     let summary = fs::read_to_string(run.file("summary")).unwrap();
     assert!(summary.contains("  ls\n") && summary.contains("  openat\n"), "{summary}");
     let json = |name: &str| fs::read_to_string(run.file(name)).unwrap();
     assert!(json("one.json") == json("three.json"), "one process shows what three show");
+}
+
+#[test]
+fn a_32_bit_program_is_answered() {
+    // An int 0x80 is one of a 32-bit program, whoever makes it.
+    let run = succeed(
+        &[],
+        &format!(
+            r#"
+            cat >/tmp/ask.c <<'C'
+            #include <fcntl.h>
+            #include <stdio.h>
+            #include <sys/mman.h>
+            int main(void) {{
+                int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT;
+                unsigned *info = mmap(NULL, 4096, prot, flags, -1, 0);
+                long ret = 54, device = open("/dev/kutrace", O_RDWR);
+                __asm__ volatile("int $0x80" : "+a"(ret) : "b"(device), "c"({IOCTL_INFO}L), "d"(info)
+                                 : "memory", "r8", "r9", "r10", "r11");
+                printf("ret=%d\nversion=%u\n", -(int)ret, *info);
+            }}
+C
+            gcc -O2 -o /tmp/ask /tmp/ask.c
+            /tmp/ask
+            "#
+        ),
+    );
+    assert_eq!((run.number("ret"), run.number("version")), (0, VERSION.into()));
 }

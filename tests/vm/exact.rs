@@ -52,7 +52,7 @@ fn a_call_blocked_since_before_the_trace_has_its_name() {
     let run = guest::succeed(
         &[],
         r#"
-        sleep 1 &
+        sleep 5 &
         sleep 0.3
         kutrace_control go
         wait

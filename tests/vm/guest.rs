@@ -54,6 +54,9 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("vm")
 }
 
+/// The kernel of the tests that name none, if not the usual one.
+const KERNEL: &str = "KUTRACE_VM_KERNEL";
+
 /// Runs `script` with bash in the guest; `options` go to `xtask vm`. $VM is this folder, $SHARE the share.
 pub fn run(options: &[&str], script: &str) -> Run {
     run_beside(options, script, |_, _| ())
@@ -66,7 +69,11 @@ pub fn run_beside(options: &[&str], script: &str, beside: impl FnOnce(&Path, &At
     let head = format!("{STRICT}VM='{}'\nSHARE=/mnt/share\n", folder().display());
     fs::write(share.path().join("job.sh"), head + script).unwrap();
     let mut command = Command::new(xtask);
-    command.arg("vm").args(options).arg("--share").arg(share.path()).args(["--", "bash", "/mnt/share/job.sh"]);
+    command.arg("vm").args(options);
+    if let Some(kernel) = env::var_os(KERNEL).filter(|_| !options.contains(&"--kernel")) {
+        command.arg("--kernel").arg(kernel);
+    }
+    command.arg("--share").arg(share.path()).args(["--", "bash", "/mnt/share/job.sh"]);
     let over = AtomicBool::new(false);
     let output = thread::scope(|scope| {
         scope.spawn(|| beside(share.path(), &over));

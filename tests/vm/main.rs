@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! VM tier: what must hold of traces recorded by the module in a patched kernel. Run by `cargo xtask test`.
+//! VM tier: what must hold of traces recorded by the module in a patched kernel. Run by `cargo xtask test`; what needs the
+//! kernel that is configured like a distribution's, by `cargo xtask soak`.
 
 mod guest;
 mod trace;
@@ -12,12 +13,23 @@ mod exact;
 mod full;
 mod lifetime;
 mod faults;
+mod ending;
+#[cfg(feature = "distribution")]
+mod denied;
+#[cfg(feature = "distribution")]
+mod held;
 mod nmi;
 mod packets;
 mod proof;
+mod hooks;
+#[cfg(feature = "distribution")]
+mod provoked;
 mod user;
 mod marks;
 mod tickless;
 mod conserve;
 mod wrap;
 mod snapshot;
+mod waits;
+mod hotplug;
+mod lifecycle;

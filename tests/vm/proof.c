@@ -111,6 +111,7 @@ static void own(void) {
     getrusage(RUSAGE_THREAD, &after);
     mark(OWN + 3);
     printf("faults=%ld\n", after.ru_minflt - before.ru_minflt + after.ru_majflt - before.ru_majflt);
+    printf("blocked=%ld\n", after.ru_nvcsw - before.ru_nvcsw);
     printf("switches=%ld\n", after.ru_nvcsw - before.ru_nvcsw + after.ru_nivcsw - before.ru_nivcsw);
     printf("ns=%ld\ncalls=%d\n", ns, ROUNDS * CALLS);
 }

@@ -44,7 +44,7 @@ fn every_snapshot_of_a_storm_is_whole() {
         let control = trace.pids_of("kutrace_control");
         assert!(trace.of(IOCTL).any(|e| control.contains(&(e.pid as i32))), "{n}: its own command is missing");
 
-        let Blocks { header, cpus } = Blocks::read(&path);
+        let Blocks { header, cpus, .. } = Blocks::read(&path);
         assert_eq!((header.start, cpus.len()), (start, 4), "{n}");
         assert!(header.stop.monotonic_ns > last + 100_000_000, "{n}: not 100 ms after the one before");
         last = header.stop.monotonic_ns;

@@ -5,10 +5,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use kutrace_tests::check::Texts;
+use kutrace_tests::reader;
 use postprocess::event::number::{is_execution, SWITCH, USER};
-use postprocess::event::{self, names::Names, write::Writer, Event, Events};
+use postprocess::event::{self, Event, Events};
+use postprocess::span::check;
 use postprocess::span::{self, Span, Spans, Tally};
-use postprocess::{raw, span::check};
+
+/// Traces with more events than this, of storms, are not asked what happened: it would take minutes.
+const ASKED: usize = 1_000_000;
+/// A folder to keep traces in of which something is said that did not happen.
+const KEEP: &str = "KUTRACE_KEEP";
 
 /// Events and spans of one raw file.
 pub struct Trace {
@@ -21,26 +28,33 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a raw file; it must be one.
+    /// Reads a raw file; it must be one, and a second reader must agree.
     pub fn read(path: &Path) -> Trace {
         let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let raw = raw::parse(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let mut names = Names::default();
-        let mut decoder = raw.decoder(&mut names);
-        let mut text = Vec::new();
-        let mut out = Writer::new(&mut text);
-        out.head(5, raw.flags(), raw.clock.base, &raw.block_lines()).unwrap();
-        while let Some(event) = decoder.next(&mut names) {
-            out.event(&event, &names).unwrap();
-        }
-        out.finish(&raw.finish(&decoder)).unwrap();
+        let text = reader::lines(&bytes);
+        reader::compare(path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let events = event::read::read(&mut &text[..]).unwrap();
         let (spans, tally) = span::build(events.clone());
         Trace { events, spans, tally }
     }
 
-    /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly.
+    /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly and say what happened.
     pub fn read_whole(path: &Path) -> Trace {
+        let trace = Trace::read_complete(path);
+        if trace.events.events.len() < ASKED {
+            let folder = tempfile::tempdir().unwrap();
+            Texts::of(&fs::read(path).unwrap()).check(folder.path()).unwrap_or_else(|said| {
+                if let Some(kept) = std::env::var_os(KEEP) {
+                    fs::copy(path, Path::new(&kept).join(path.file_name().unwrap())).unwrap();
+                }
+                panic!("{}: {said}", path.display())
+            });
+        }
+        trace
+    }
+
+    /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly.
+    pub fn read_complete(path: &Path) -> Trace {
         let trace = Trace::read(path);
         assert!(trace.events.meta.is_whole(), "{:?}", trace.events.meta);
         trace.check();

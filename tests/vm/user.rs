@@ -70,9 +70,10 @@ fn a_program_of_the_original_is_answered_with_and_without_tracing() {
 #[test]
 fn nonsense_leaves_kernel_and_trace_whole() {
     let run = guest::succeed(
-        &[],
+        &["--no-load"],
         &format!(
             "{BUILD}
+            insmod $KUTRACE_MODULE namerate=0 markrate=0
             dmesg --clear
             kutrace_control go
             ./user 100000

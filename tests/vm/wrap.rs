@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The flight recorder: after many laps round its memory it holds the newest of every CPU, and every name.
 
-use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, USER};
+use std::collections::{HashMap, HashSet};
+
+use postprocess::event::number::{is_thread, MARK_D, PID_NAME, RUNNABLE, SYSCALL};
 
 use crate::blocks::Blocks;
 use crate::guest;
@@ -51,7 +53,7 @@ fn every_pid_has_a_name(trace: &Trace) {
     };
     trace.switches().filter(|e| e.arg != 0).for_each(|e| named(trace.event_name(e), e.arg));
     trace.of(RUNNABLE).for_each(|e| named(trace.event_name(e), e.arg));
-    let users = trace.spans.spans.iter().filter(|s| is_execution(s.event) && s.event as u32 > USER && s.pid > 0);
+    let users = trace.spans.spans.iter().filter(|s| is_thread(s.event) && s.pid > 0);
     users.for_each(|s| named(trace.span_name(s), s.pid as u32));
 }
 
@@ -61,4 +63,39 @@ fn ends_at_the_stop(trace: &Trace) {
     let calls = |number: u32| (SYSCALL..SYSCALL + 512).contains(&number);
     let last = trace.events.events.iter().rfind(|e| e.pid == stopper && calls(e.event)).unwrap();
     assert_eq!(trace.event_name(last), "ioctl", "{last:?}");
+}
+
+/// A block that names the thread of a pid does not speak for the next one with that pid, though the entry that named that
+/// is overwritten.
+#[test]
+fn a_pid_that_comes_again_has_the_name_of_its_thread() {
+    let run = guest::succeed(
+        &["--no-load"],
+        r#"
+        gcc -O1 -Wall -Werror -o /tmp/namesakes $VM/namesakes.c
+        insmod $KUTRACE_MODULE tracemb=2
+        echo 400 >/proc/sys/kernel/pid_max
+        kutrace_control gowrap
+        taskset -c 0-2 /tmp/namesakes 6000
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let (mut names, mut seen) = (HashMap::new(), HashSet::new());
+    let (mut marks, mut again) = (0, 0);
+    for e in &trace.events.events {
+        match e.event {
+            PID_NAME => {
+                names.insert(e.arg, trace.event_name(e));
+            }
+            MARK_D => {
+                assert_eq!(names.get(&e.pid).copied(), Some(&*format!("n{}", e.arg)), "pid {} on CPU {}", e.pid, e.cpu);
+                marks += 1;
+                again += usize::from(!seen.insert(e.pid));
+            }
+            _ => {}
+        }
+    }
+    eprintln!("wrap: {marks} marks, {again} by pids that had been seen");
+    assert!(again >= 20, "{marks} marks, {again} by pids that had been seen");
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::abi::block::{BYTES, HEADER_WORDS, WORDS};
 use crate::abi::command::DEFAULT_SHIFT;
-use crate::claim::{Block, Position};
+use crate::claim::Block;
 use crate::ffi;
 use crate::lane::PerCpu;
 
@@ -51,7 +51,7 @@ impl Pool {
     /// The next block: what was in it is over.
     pub fn take(&self) -> Option<Block> {
         let number = self.taken.fetch_add(1, Ordering::Relaxed);
-        Some(Block(self.first + number % self.blocks * BYTES as u64))
+        Some(self.block(number % self.blocks))
     }
 
     /// Words of entries in all blocks that were taken, the last one counted as full.
@@ -63,24 +63,19 @@ impl Pool {
         true
     }
 
-    pub fn clear_counters(&self, _: Block) {}
+    pub unsafe fn clear_counters(&self, _: Block) {}
 
-    pub fn give(&self, _: Block) {}
+    pub unsafe fn give(&self, _: Block) {}
 
-    pub fn end_block(&self, at: Position, end: u64, flags: u32) {
-        let header = at.block().header();
-        // SAFETY: the block is one of the pool's, and one thread records.
-        unsafe { (*header).end = end };
-        // SAFETY: as above.
-        unsafe { (*header).flags = flags };
-        // SAFETY: as above.
-        unsafe { (*header).content_bits = u64::from(at.offset()) * 8 };
+    pub unsafe fn set_following(&self, _: Block, _: Block) {}
+
+    pub unsafe fn following(&self, block: Block) -> Block {
+        let next = block.address() - self.first + BYTES as u64;
+        self.block(next / BYTES as u64 % self.blocks)
     }
 
-    pub fn set_following(&self, _: Block, _: Block) {}
-
-    pub fn following(&self, block: Block) -> Block {
-        let next = block.0 - self.first + BYTES as u64;
-        Block(self.first + next % (self.blocks * BYTES as u64))
+    fn block(&self, index: u64) -> Block {
+        // SAFETY: so many blocks are in the memory.
+        unsafe { Block::new(self.first + index * BYTES as u64) }
     }
 }

@@ -11,6 +11,8 @@
 
 use kutrace_format::abi;
 
+#[path = "../../../kernel-module/budget.rs"]
+mod budget;
 #[path = "../../../kernel-module/claim.rs"]
 mod claim;
 #[path = "../../../kernel-module/clock.rs"]
@@ -31,7 +33,8 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use lane::ThisCpu;
+use claim::TaskLane;
+use lane::{on_this_cpu, ThisCpu};
 
 const ROUNDS: usize = 501;
 /// Calls of each function in a round: short enough that most rounds are not interrupted.
@@ -110,24 +113,24 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The recorder's state of the only CPU there is.
+/// Has `work` record on the only CPU there is.
 #[inline(always)]
-fn this_cpu() -> ThisCpu<false> {
+fn record(work: impl FnOnce(TaskLane<ThisCpu<'_, false>>)) {
     // SAFETY: one thread records; nothing takes its place.
-    unsafe { ThisCpu::new() }
+    unsafe { on_this_cpu(|cpu| work(TaskLane::new(cpu))) }
 }
 
 #[inline(never)]
 extern "C" fn record_event(event: u32) {
-    entry::event(this_cpu(), event)
+    record(|lane| entry::event(lane.lane(), event))
 }
 
 #[inline(never)]
 extern "C" fn record_call(nr: u32, arg: u64) {
-    entry::syscall(this_cpu(), nr, arg)
+    record(|lane| entry::syscall(lane, nr, arg))
 }
 
 #[inline(never)]
 extern "C" fn record_return(nr: u32, value: i64) {
-    entry::syscall_return(this_cpu(), nr, value)
+    record(|lane| entry::syscall_return(lane, value, || nr))
 }

@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The running task, as the header of a block names it.
 
-use crate::abi::event::TaskState;
+use std::marker::PhantomData;
+
+use crate::abi::event::{TaskState, TASK_WORDS};
+use crate::lane::ThisCpu;
 
 /// The only task.
-pub struct Task;
+pub struct Task<'a>(PhantomData<&'a ()>);
 
-impl Task {
+impl<'a> Task<'a> {
     /// The running task.
-    pub fn current() -> Task {
-        Task
+    pub fn current<const COUNTING: bool>(_: ThisCpu<'a, COUNTING>) -> Self {
+        Task(PhantomData)
+    }
+
+    pub fn born(&self) -> u64 {
+        0
+    }
+
+    pub fn words(&self) -> [u32; TASK_WORDS] {
+        [0; TASK_WORDS]
     }
 
     pub fn pid(&self) -> u32 {

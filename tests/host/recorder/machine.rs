@@ -18,11 +18,20 @@ use super::trace;
 use crate::abi::block::{BYTES, HEADER_WORDS};
 use crate::abi::event::{IRQ, RUNNABLE};
 use crate::abi::word::TIME_PERIOD;
-use crate::claim::{self, Block, Position, NO_BLOCK};
-use crate::entry::{self, NO_CALL};
+use crate::claim::{self, Block, End, Position, TaskLane, NO_BLOCK, NO_CALL};
+use crate::entry;
 
 /// Entry words of a block: room for a full time and two words.
 pub const ENTRY_WORDS: usize = 5;
+/// Entry words of a block where tasks are named: room for three names and switches.
+pub const NAMING_WORDS: usize = 32;
+
+/// A task: a pid is used again, what else tells them apart is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    pub pid: u32,
+    pub born: u32,
+}
 
 /// Something to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +44,8 @@ pub enum Record {
     Call { nr: u32, arg: u64 },
     /// Its return.
     Return { nr: u32, value: i64 },
+    /// A switch to a task.
+    Switch(Task),
     /// Enough values to fill two blocks.
     Storm,
 }
@@ -44,6 +55,8 @@ pub enum Record {
 pub struct Bounds {
     /// Blocks of the pool.
     pub blocks: u32,
+    /// Whether blocks are those of [`NAMING_WORDS`].
+    pub naming: bool,
     /// Whether the pool wraps.
     pub wrap: bool,
     /// Interrupts in a run.
@@ -52,12 +65,18 @@ pub struct Bounds {
     pub depth: u32,
     /// Jumps of the clock in a run.
     pub gaps: u32,
+    /// Steps back of the clock in a run.
+    pub steps_back: u32,
     /// Bursts of CPU 1 in a run, each as long as the pool.
     pub bursts: u32,
     /// Moves of the pool's gate in a run: the first opens it, the second ends the recording.
     pub gates: u32,
     /// Snapshots in a run.
     pub snapshots: u32,
+    /// Steps in which a snapshot's reader copies the blocks; 0 for all at once with its last look.
+    pub copies: usize,
+    /// Whether taking a block from the pool is several steps.
+    pub take_in_steps: bool,
     /// What an interrupt may record.
     pub kinds: &'static [Record],
     /// What is wrong with this machine.
@@ -71,13 +90,18 @@ pub enum Fault {
     ClockBeforePosition,
     MoveInTwoSteps,
     EveryClaimOutermost,
-    DeadlineTooLate,
+    SinceTooLate,
+    StepNotSaid,
     SpareForgotten,
     BlockGivenBackWhenFull,
     LossNotCounted,
     CounterByteBeside,
     OutsideNotCounted,
-    CallNotForgotten,
+    CallNotSaid,
+    TakenInTwoSteps,
+    OwnedInTwoSteps,
+    NamedByPid,
+    CallNotWaitedFor,
     ReaderDoesNotWait,
     ReaderLooksOnce,
 }
@@ -87,7 +111,7 @@ pub enum Fault {
 pub struct Cpu {
     pub position: Position,
     pub depth: u32,
-    deadline: u64,
+    since: u64,
     call_end: Position,
     call_time: u64,
     spare: Option<Block>,
@@ -103,6 +127,14 @@ pub struct Cpu {
     /// Every time the clock showed.
     pub times: Vec<u64>,
     early_time: Option<u64>,
+    /// The last task named, by block.
+    named: Option<(u64, u32, u32)>,
+    /// The tasks switched to.
+    pub switches: Vec<Task>,
+    /// Hooks of tasks entered.
+    pub entered: u64,
+    /// Which of them is under way.
+    pub in_hook: Option<u64>,
 }
 
 /// A block in memory: who owns it, what its header says, its words.
@@ -113,6 +145,8 @@ pub struct Memory {
     pub in_trace: bool,
     pub sequence: u64,
     pub begin: u64,
+    pub back: bool,
+    pub end: u64,
     pub content: Option<usize>,
     pub lost_after: bool,
     following: Block,
@@ -131,6 +165,7 @@ pub struct State {
     pub taken: u32,
     interrupts: u32,
     gaps: u32,
+    steps_back: u32,
     bursts: u32,
     gates: u32,
     snapshots: u32,
@@ -151,7 +186,7 @@ impl Machine {
         let cpu = Cpu {
             position: NO_BLOCK.sealed(),
             depth: 0,
-            deadline: 0,
+            since: 0,
             call_end: NO_CALL,
             call_time: 0,
             spare: None,
@@ -163,6 +198,10 @@ impl Machine {
             over: 0,
             times: Vec::new(),
             early_time: None,
+            named: None,
+            switches: Vec::new(),
+            entered: 0,
+            in_hook: None,
         };
         let block = Memory {
             owner: None,
@@ -170,6 +209,8 @@ impl Machine {
             in_trace: false,
             sequence: 0,
             begin: 0,
+            back: false,
+            end: 0,
             content: None,
             lost_after: false,
             following: NO_BLOCK,
@@ -179,11 +220,12 @@ impl Machine {
         let state = State {
             cpus: [cpu.clone(), cpu],
             blocks: vec![block; bounds.blocks as usize],
-            clock: 5 * TIME_PERIOD,
+            clock: 9 * TIME_PERIOD,
             open: bounds.gates == 0,
             taken: 0,
             interrupts: bounds.interrupts,
             gaps: bounds.gaps,
+            steps_back: bounds.steps_back,
             bursts: bounds.bursts,
             gates: bounds.gates,
             snapshots: bounds.snapshots,
@@ -201,17 +243,40 @@ impl Machine {
 
     /// Records on a CPU, as its hooks would.
     pub fn record(&self, cpu: usize, record: Record) {
-        let lane = OnCpu { machine: self, cpu };
+        match self.bounds.naming {
+            false => self.record_on(OnCpu::<ENTRY_WORDS> { machine: self, cpu }, record),
+            true => self.record_on(OnCpu::<NAMING_WORDS> { machine: self, cpu }, record),
+        }
+    }
+
+    fn record_on<const WORDS: usize>(&self, lane: OnCpu<WORDS>, record: Record) {
+        let cpu = lane.cpu;
         let count = u64::from(record != Record::Storm);
         self.state.borrow_mut().cpus[cpu].asked += count;
         match record {
             Record::Event => entry::event(lane, IRQ.into()),
             Record::Value => entry::value(lane, RUNNABLE.into(), 0),
-            Record::Call { nr, arg } => entry::syscall(lane, nr, arg),
-            Record::Return { nr, value } => entry::syscall_return(lane, nr, value),
-            Record::Storm => (0..ENTRY_WORDS).for_each(|_| self.record(cpu, Record::Value)),
+            Record::Call { nr, arg } => self.hook(lane, |lane| entry::syscall(lane, nr, arg)),
+            Record::Return { nr, value } => self.hook(lane, |lane| entry::syscall_return(lane, value, || nr)),
+            Record::Switch(task) => {
+                self.state.borrow_mut().cpus[cpu].switches.push(task);
+                self.hook(lane, |lane| entry::switch_to(lane, &task));
+            }
+            Record::Storm => (0..WORDS).for_each(|_| self.record(cpu, Record::Value)),
         }
         self.state.borrow_mut().cpus[cpu].over += count;
+    }
+
+    /// A hook that only tasks come to.
+    fn hook<const WORDS: usize>(&self, lane: OnCpu<WORDS>, work: impl FnOnce(TaskLane<OnCpu<WORDS>>)) {
+        let enter = |cpu: &mut Cpu| {
+            cpu.entered += 1;
+            assert_eq!(cpu.in_hook.replace(cpu.entered), None, "a task comes to a hook inside another's");
+        };
+        enter(&mut self.state.borrow_mut().cpus[lane.cpu]);
+        // SAFETY: interrupts record none of a task's events, as is asserted here.
+        work(unsafe { TaskLane::new(lane) });
+        self.state.borrow_mut().cpus[lane.cpu].in_hook = None;
     }
 
     /// What was violated in this run, if anything: during it, or in the trace it leaves.
@@ -220,7 +285,7 @@ impl Machine {
             let mut state = self.state.borrow_mut();
             (state.open, state.gates, state.snapshots) = (false, 0, 0);
         }
-        (0..2).for_each(|cpu| claim::close(OnCpu { machine: self, cpu }));
+        (0..2).for_each(|cpu| claim::close(OnCpu::<ENTRY_WORDS> { machine: self, cpu }, End::Complete));
         while self.state.borrow().snapshot.is_some() {
             self.read();
         }
@@ -236,7 +301,7 @@ impl Machine {
     /// Every CPU ends its block, and a reader begins to read what has been recorded.
     fn rotate(&self) {
         let snapshot = Snapshot::new(&self.state.borrow());
-        let rotated = [0, 1].map(|cpu| claim::rotate(OnCpu { machine: self, cpu }));
+        let rotated = [0, 1].map(|cpu| claim::rotate(OnCpu::<ENTRY_WORDS> { machine: self, cpu }));
         if rotated == [true; 2] {
             self.state.borrow_mut().snapshot = Some(snapshot);
         }
@@ -246,7 +311,7 @@ impl Machine {
     fn read(&self) {
         let mut state = self.state.borrow_mut();
         let Some(snapshot) = state.snapshot.take() else { return };
-        match snapshot.step(&state, self.bounds.fault) {
+        match snapshot.step(&state, self.bounds.copies, self.bounds.fault) {
             Ok(rest) => state.snapshot = rest,
             Err(violation) => state.violate(violation),
         }
@@ -259,11 +324,28 @@ impl State {
     }
 
     fn memory(&mut self, block: Block) -> &mut Memory {
-        &mut self.blocks[(block.0 / BYTES as u64) as usize - 1]
+        &mut self.blocks[(block.address() / BYTES as u64) as usize - 1]
     }
 
     fn word(&mut self, at: Position) -> &mut Option<u32> {
         &mut self.memory(at.block()).words[content(at)]
+    }
+
+    /// Takes a block for a CPU, in one step.
+    fn take_block(&mut self, cpu: usize, blocks: u32, wrap: bool) -> Option<Block> {
+        for _ in 0..blocks {
+            if !wrap && self.taken >= blocks {
+                return None;
+            }
+            let block = address(self.taken % blocks);
+            self.taken += 1;
+            let owner = &mut self.memory(block).owner;
+            if owner.is_none() {
+                *owner = Some(cpu);
+                return Some(block);
+            }
+        }
+        None
     }
 
     /// At rest a block is free, or kept aside, or in the trace.
@@ -280,7 +362,7 @@ impl State {
     /// With no claim under way, every word before the position is written.
     fn check_written(&mut self) {
         let position = self.cpus[0].position;
-        if self.cpus[0].depth != 0 || position.block() == NO_BLOCK {
+        if self.cpus[0].depth != 0 || self.cpus[0].in_hook.is_some() || position.block() == NO_BLOCK {
             return;
         }
         let memory = self.memory(position.block()).clone();
@@ -293,7 +375,20 @@ impl State {
 
 /// The address of block `n` of the pool.
 fn address(n: u32) -> Block {
-    Block((u64::from(n) + 1) * BYTES as u64)
+    // SAFETY: it is one of the machine's.
+    unsafe { Block::new((u64::from(n) + 1) * BYTES as u64) }
+}
+
+/// The position `words` further on.
+fn further(at: Position, words: usize) -> Position {
+    // SAFETY: the machine looks whether it has that.
+    unsafe { Position::new(at.address().wrapping_add(words as u64 * 4)) }
+}
+
+/// The position `words` further back.
+fn earlier(at: Position, words: usize) -> Position {
+    // SAFETY: as above.
+    unsafe { Position::new(at.address().wrapping_sub(words as u64 * 4)) }
 }
 
 /// Entry words before a position.

@@ -12,13 +12,16 @@ pub struct Snapshot {
     end: u64,
     /// Events of each CPU that must be in it, unless blocks were recycled.
     over: [u64; 2],
+    /// Hooks of tasks that CPU 0 had entered: a grace period waits for them.
+    entered: u64,
     progress: Progress,
 }
 
 #[derive(Clone, Debug)]
 enum Progress {
     Waiting,
-    Looked(Vec<Memory>),
+    /// The headers are known, and so many of the blocks are copied.
+    Looked(Vec<Memory>, Vec<Memory>),
 }
 
 impl Snapshot {
@@ -26,31 +29,46 @@ impl Snapshot {
     pub fn new(state: &State) -> Snapshot {
         let over =
             [0, 1].map(|cpu| state.cpus[cpu].over.saturating_sub(state.cpus[cpu].lost + state.cpus[cpu].outside));
-        Snapshot { end: state.clock, over, progress: Progress::Waiting }
+        Snapshot { end: state.clock, over, entered: state.cpus[0].entered, progress: Progress::Waiting }
     }
 
-    /// Whether the reader can do a step: it begins when no claim is under way.
+    /// Whether the reader can do a step: it begins when no claim is under way and no hook that a task came to before.
     pub fn goes_on(&self, state: &State, fault: Fault) -> bool {
         let waits = matches!(self.progress, Progress::Waiting) && fault != Fault::ReaderDoesNotWait;
-        !waits || state.cpus[0].depth == 0
+        let hooks_left =
+            state.cpus[0].in_hook.is_none_or(|hook| hook > self.entered) || fault == Fault::CallNotWaitedFor;
+        !waits || state.cpus[0].depth == 0 && hooks_left
     }
 
     /// The reader's next step: the snapshot as it goes on, `None` when it is complete, or what is wrong with it.
-    pub fn step(self, state: &State, fault: Fault) -> Result<Option<Snapshot>, String> {
-        let Snapshot { end, over, progress } = self;
+    pub fn step(self, state: &State, copies: usize, fault: Fault) -> Result<Option<Snapshot>, String> {
+        let Snapshot { end, over, entered, progress } = self;
         let progress = match progress {
-            Progress::Waiting => Progress::Looked(state.blocks.clone()),
-            Progress::Looked(before) => {
+            Progress::Waiting => Progress::Looked(state.blocks.clone(), Vec::new()),
+            Progress::Looked(before, mut copied) if copied.len() < before.len() && copies > 0 => {
+                let more = before.len().div_ceil(copies);
+                copied.extend(state.blocks.iter().skip(copied.len()).take(more).cloned());
+                Progress::Looked(before, copied)
+            }
+            Progress::Looked(before, copied) => {
+                let copied = if copies == 0 { state.blocks.clone() } else { copied };
                 let after = if fault == Fault::ReaderLooksOnce { &before } else { &state.blocks };
-                return check(state, end, over, &before, after).map(|()| None);
+                return check(state, end, over, &before, after, &copied).map(|()| None);
             }
         };
-        Ok(Some(Snapshot { end, over, progress }))
+        Ok(Some(Snapshot { end, over, entered, progress }))
     }
 }
 
-/// Compares what is in the blocks now with what `over` says must be in them.
-fn check(state: &State, end: u64, over: [u64; 2], before: &[Memory], after: &[Memory]) -> Result<(), String> {
+/// Compares what was copied of the blocks with what `over` says must be in them.
+fn check(
+    state: &State,
+    end: u64,
+    over: [u64; 2],
+    before: &[Memory],
+    after: &[Memory],
+    copied: &[Memory],
+) -> Result<(), String> {
     for (cpu, over) in over.into_iter().enumerate() {
         let belongs =
             |block: &Memory| block.in_trace && block.cpu == cpu && block.content.is_some() && block.begin <= end;
@@ -68,7 +86,7 @@ fn check(state: &State, end: u64, over: [u64; 2], before: &[Memory], after: &[Me
         }
         for n in kept {
             let content = before[*n].content.unwrap_or_default();
-            let read = reader.read(&state.blocks[*n], content);
+            let read = reader.read(&copied[*n], content);
             read.map_err(|fault| format!("snapshot: CPU {cpu}: block {n} {fault}"))?;
         }
         let recycled = state.taken as usize > state.blocks.len();

@@ -86,3 +86,49 @@ fn a_member_of_the_group_needs_no_root_where_the_program_has_the_capability() {
     }
     assert!(!Trace::read(&run.file("record.raw")).pids_of("grep").is_empty());
 }
+
+#[test]
+fn memory_has_a_limit_and_goes_back_with_whoever_asked() {
+    succeed(
+        &["--no-load"],
+        r#"
+        insmod $KUTRACE_MODULE tracemb=4 maxmb=16
+        chmod 666 /dev/kutrace
+        as_user() { setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps +perfmon --ambient-caps +perfmon "$@"; }
+        mkdir -m 777 /tmp/user; cd /tmp/user
+        pool() { awk '/^VmallocUsed/ { print int($2 / 1024) }' /proc/meminfo; }
+        small=$(pool)
+        fails 1 'more memory than you may have' as_user kutrace_control record -b 17M -o no.raw -- true
+        as_user kutrace_control record -b 16M -o yes.raw -- true
+        test "$(megabytes)" = 4.0
+        as_user kutrace_control record -b 16M -o killed.raw -- sleep 1000 & sleep 3
+        test "$(megabytes)" = 16.0
+        test $(($(pool) - small)) -ge 11
+        pkill -KILL -x kutrace_control
+        becomes empty
+        test "$(megabytes)" = 4.0
+        test $(($(pool) - small)) -le 1
+        kutrace_control record -b 17M -o root.raw -- true
+        test "$(megabytes)" = 4.0
+        "#,
+    );
+}
+
+#[test]
+#[cfg(feature = "soak")]
+fn a_kernel_that_is_locked_down_shows_no_addresses() {
+    succeed(
+        &["--kernel", "distribution"],
+        r#"
+        grep -q securityfs /proc/mounts || mount -t securityfs none /sys/kernel/security
+        echo integrity >/sys/kernel/security/lockdown
+        kutrace_control record -o $SHARE/t.raw -- true
+        kutrace_control gowrap
+        echo confidentiality >/sys/kernel/security/lockdown
+        fails 1 'this kernel is locked down' kutrace_control snapshot $SHARE/no.raw
+        fails 1 'this kernel is locked down' kutrace_control stop $SHARE/no.raw
+        fails 1 'this kernel is locked down' kutrace_control record -o $SHARE/no.raw -- true
+        test ! -e $SHARE/no.raw
+        "#,
+    );
+}

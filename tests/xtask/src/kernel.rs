@@ -5,9 +5,11 @@
 //! it was built in, which modules are built against and which the next build changes. So an image may be booted at any
 //! time; the tree may be used only under the lock of its folder and after `tree` has said that it is at the wanted key.
 //! The kernels with the hooks and without them share one tree, because from one series to another, or from y to n, only
-//! a few files are compiled anew. The debug kernel has a tree of its own, because its checks are in every file.
+//! a few files are compiled anew. The distribution, the debug and the realtime kernel have trees of their own, because what
+//! makes them so is in every file.
 
 pub mod config;
+pub mod schemata;
 pub mod source;
 
 use std::fs::{self, File};
@@ -16,12 +18,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, Context, Result};
 use clap::ValueEnum;
 
+use crate::mutants;
 use crate::place::{self, Key};
 use crate::progress;
 use crate::toolchain::Toolchain;
 
 /// Counts changes of the recipe in this file, which are inputs of a build like any other.
 const RECIPE: &[u8] = b"1";
+/// The same of `schemata`.
+const MUTANTS: &[u8] = b"1";
 /// Where the image is in a built tree.
 const IMAGE: &str = "arch/x86/boot/bzImage";
 /// A developer's own built tree, in place of the cached one.
@@ -30,29 +35,82 @@ const OVERRIDE: &str = "KUTRACE_KDIR";
 /// Which kernel.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Variant {
-    /// With the series applied and CONFIG_KUTRACE=y.
-    Patched,
+    /// As small as the guest can do with; with the series applied and CONFIG_KUTRACE=y.
+    Small,
     /// The same with CONFIG_KUTRACE=n.
-    Without,
-    /// The patched one under KASAN, lockdep and their kin.
+    SmallWithout,
+    /// Configured like a distribution's, with CONFIG_KUTRACE=y.
+    Distribution,
+    /// The same with CONFIG_KUTRACE=n.
+    DistributionWithout,
+    /// The small one under KASAN, lockdep and their kin.
     Debug,
+    /// The small one with CONFIG_PREEMPT_RT=y: interrupts and softirqs in threads, spinlocks that sleep.
+    Realtime,
+    /// The small one, of which `kutrace_mutant=N` leaves one hook out.
+    Mutants,
+    /// The same of the one configured like a distribution's.
+    DistributionMutants,
 }
 
 impl Variant {
-    /// As it is called on the command line and in messages.
+    /// The usual one, on which the demo and the tests run.
+    pub const USUAL: Variant = Variant::Small;
+
+    /// As it is called in messages.
     fn name(self) -> &'static str {
         match self {
-            Variant::Patched => "kernel",
-            Variant::Without => "kernel without hooks",
+            Variant::Small => "kernel",
+            Variant::SmallWithout => "kernel without hooks",
+            Variant::Distribution => "distribution kernel",
+            Variant::DistributionWithout => "distribution kernel without hooks",
             Variant::Debug => "debug kernel",
+            Variant::Realtime => "realtime kernel",
+            Variant::Mutants => "kernel of mutants",
+            Variant::DistributionMutants => "distribution kernel of mutants",
         }
+    }
+
+    /// Whether it has what the series adds, and so can load the module.
+    pub fn has_hooks(self) -> bool {
+        !matches!(self, Variant::DistributionWithout | Variant::SmallWithout)
     }
 
     /// The folder with its work tree, and what belongs to that.
     fn home(self) -> Result<PathBuf> {
         match self {
-            Variant::Patched | Variant::Without => place::cache(),
+            Variant::Small | Variant::SmallWithout => place::cache(),
+            Variant::Distribution | Variant::DistributionWithout => place::made(place::cache()?.join("distribution")),
             Variant::Debug => place::made(place::cache()?.join("debug")),
+            Variant::Realtime => place::made(place::cache()?.join("realtime")),
+            Variant::Mutants => place::made(place::cache()?.join("mutants")),
+            Variant::DistributionMutants => place::made(place::cache()?.join("distribution-mutants")),
+        }
+    }
+
+    /// The kernel of which any hook can be left out, for one with hooks.
+    pub fn mutated(self) -> Option<Variant> {
+        match self {
+            Variant::Small | Variant::Mutants => Some(Variant::Mutants),
+            Variant::Distribution | Variant::DistributionMutants => Some(Variant::DistributionMutants),
+            _ => None,
+        }
+    }
+
+    /// Whether hooks can be left out.
+    fn has_mutants(self) -> bool {
+        matches!(self, Variant::Mutants | Variant::DistributionMutants)
+    }
+
+    /// What its configuration consists of; a later one has the last word.
+    fn fragments(self) -> &'static [&'static str] {
+        match self {
+            Variant::Distribution | Variant::DistributionMutants => &["vm", "distribution", "kutrace"],
+            Variant::DistributionWithout => &["vm", "distribution"],
+            Variant::Small | Variant::Mutants => &["vm", "kutrace"],
+            Variant::SmallWithout => &["vm"],
+            Variant::Debug => &["vm", "kutrace", "debug"],
+            Variant::Realtime => &["vm", "kutrace", "realtime"],
         }
     }
 }
@@ -75,13 +133,7 @@ impl Kernel {
         // What the guest needs to run at all comes first.
         let mut patches = files_in(&dir.join("vm"), ".patch")?;
         patches.extend(files_in(&dir, ".patch")?);
-        let mut fragments = vec![dir.join("vm.config")];
-        if variant != Variant::Without {
-            fragments.push(dir.join("kutrace.config"));
-        }
-        if variant == Variant::Debug {
-            fragments.push(dir.join("debug.config"));
-        }
+        let fragments: Vec<_> = variant.fragments().iter().map(|name| dir.join(format!("{name}.config"))).collect();
         let given = std::env::var_os(OVERRIDE).map(PathBuf::from);
         let mut key = Key::default();
         key.add("recipe", RECIPE);
@@ -92,6 +144,9 @@ impl Kernel {
         };
         for path in patches.iter().chain(&fragments) {
             key.add_file(&path.file_name().unwrap_or_default().to_string_lossy(), path)?;
+        }
+        if variant.has_mutants() {
+            key.add("mutants", MUTANTS);
         }
         Ok(Self { variant, patches, fragments, key: key.finish(), given })
     }
@@ -131,10 +186,13 @@ impl Kernel {
         }
         // An interrupted build leaves no stamp, so it is never taken for a finished one.
         place::put_stamp(&stamp, "")?;
-        source::ensure(&home)?;
-        source::apply(&tree, &self.patches)?;
         let name = self.variant.name();
         let log = home.join(format!("{}.log", name.replace(' ', "-")));
+        source::ensure(&home)?;
+        source::apply(&tree, &self.patches)?;
+        if self.variant.has_mutants() {
+            mutants::hooks::check(&schemata::plant(&tree, &self.patches)?)?;
+        }
         config::write(name, &tree, &self.fragments, toolchain, &log)?;
         let mut make = toolchain.make();
         make.args(["bzImage", "modules"]).current_dir(&tree);

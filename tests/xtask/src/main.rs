@@ -19,6 +19,7 @@ mod test;
 mod port;
 mod check;
 mod bench;
+mod mutants;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -45,8 +46,10 @@ enum Task {
     Vm(vm::VmArgs),
     /// Run every tier of tests: host, golden, VM, browser
     Test,
-    /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too: 1 h
+    /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too, and every mutant: 2 h
     Soak,
+    /// Take one hook or one line of the recorder away at a time: a test must fail for each
+    Mutants(mutants::MutantsArgs),
     /// Work on the kernel patches
     #[command(subcommand)]
     Patches(Patches),
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::run(&args),
         Task::Test => test::run(),
         Task::Soak => test::soak(),
+        Task::Mutants(args) => mutants::run(&args),
         Task::Patches(Patches::Check { from }) => check::run(from).map(|()| 0),
         Task::Patches(Patches::Port { tree, out }) => port::run(&tree, &out),
         Task::Bench(args) => bench::run(&args).map(|()| 0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Builds the kernel module in a copy of its sources under `target/`, so that the checkout stays clean.
+//! Builds kernel modules in a copy of their sources under `target/`, so that the checkout stays clean.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,38 +12,61 @@ use crate::place::{self, Key};
 use crate::progress;
 use crate::toolchain::Toolchain;
 
-/// Which module.
+/// Which modules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The one that people load.
+    /// The recorder that people load.
     Plain,
     /// One that also counts what it records, for tests.
     Counting,
+    /// What tests need beside the recorder.
+    Beside,
 }
 
 impl Kind {
+    /// Where the sources are in the checkout.
+    fn sources(self) -> &'static str {
+        match self {
+            Kind::Plain | Kind::Counting => "kernel-module",
+            Kind::Beside => "tests/vm/modules",
+        }
+    }
+
     /// What `make` is told.
     fn words(self) -> &'static [&'static str] {
         match self {
-            Kind::Plain => &[],
+            Kind::Plain | Kind::Beside => &[],
             Kind::Counting => &["COUNT=1"],
         }
     }
 
     /// The folder below `target/` for this kind, built against that variant of the kernel.
-    fn folder(self, variant: Variant) -> &'static str {
-        match (variant, self) {
-            (Variant::Debug, Kind::Plain) => "module-debug",
-            (Variant::Debug, Kind::Counting) => "module-debug-count",
-            (_, Kind::Plain) => "module",
-            (_, Kind::Counting) => "module-count",
-        }
+    fn folder(self, variant: Variant) -> String {
+        let kernel = match variant {
+            Variant::Small | Variant::SmallWithout => "",
+            Variant::Distribution | Variant::DistributionWithout => "distribution",
+            Variant::Debug => "debug",
+            Variant::Realtime => "realtime",
+            Variant::Mutants => "mutants",
+            Variant::DistributionMutants => "distribution-mutants",
+        };
+        let kind = match self {
+            Kind::Plain => "",
+            Kind::Counting => "count",
+            Kind::Beside => "beside",
+        };
+        ["module", kernel, kind].iter().filter(|word| !word.is_empty()).copied().collect::<Vec<_>>().join("-")
     }
 }
 
-/// The built module, made anew when its sources or its kernel changed.
+/// The built recorder, made anew when its sources or its kernel changed.
 pub fn ensure(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<PathBuf> {
-    let sources = place::checkout().join("kernel-module");
+    built_in(&build(kernel, kind, toolchain)?)
+}
+
+/// The folder with what is built of `kind`.
+pub fn build(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<PathBuf> {
+    let sources = place::checkout().join(kind.sources());
     let files = files_below(&sources)?;
     let mut key = Key::default();
     key.add("kernel", kernel.key().as_bytes());
@@ -60,7 +83,7 @@ pub fn ensure(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<Path
         make(kernel, kind, toolchain, &target)?;
         place::put_stamp(&stamp, &key)?;
     }
-    built_in(&build)
+    Ok(build)
 }
 
 fn make(kernel: &Kernel, kind: Kind, toolchain: &Toolchain, target: &Path) -> Result<()> {
@@ -82,7 +105,8 @@ fn built_in(build: &Path) -> Result<PathBuf> {
     }
 }
 
-fn copy(sources: &Path, files: &[PathBuf], build: &Path) -> Result<()> {
+/// Makes `build` a copy of the files.
+pub fn copy(sources: &Path, files: &[PathBuf], build: &Path) -> Result<()> {
     if build.exists() {
         fs::remove_dir_all(build).with_context(|| format!("{}", build.display()))?;
     }
@@ -95,7 +119,7 @@ fn copy(sources: &Path, files: &[PathBuf], build: &Path) -> Result<()> {
 }
 
 /// The files below `dir` that git has or would take, relative to it: no build's leavings.
-fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
+pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut git = Command::new("git");
     git.arg("-C").arg(dir).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let listed = progress::output(&mut git).with_context(|| format!("module: {}", dir.display()))?;

@@ -13,6 +13,7 @@ use anyhow::{bail, Context, Result};
 use rustix::process::{kill_process_group, Pid, Signal};
 
 use crate::interrupt::Hold;
+use crate::mutants::{self, MutantsArgs};
 use crate::progress::{minutes, tied};
 use crate::{demo, place};
 
@@ -22,23 +23,43 @@ const TIERS: &[(&str, &[&str])] = &[
     ("vm", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "vm"]),
     ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"]),
 ];
+/// How the VM's tests are run in their long form; names of tests follow.
+const SOAK: &[&str] =
+    &["test", "--locked", "--package", "kutrace-tests", "--features", "soak", "--test", "vm", "--", "--nocapture"];
 /// The tests that have a long form.
-const SOAK: &[&str] = &[
-    "test",
-    "--locked",
-    "--package",
-    "kutrace-tests",
-    "--features",
-    "soak",
-    "--test",
-    "vm",
-    "--",
-    "--nocapture",
+const LONG: &[&str] = &[
     "conserve::",
     "wrap::",
     "snapshot::",
     "tickless::",
     "lifetime::",
+    "hotplug::",
+    "ending::",
+    "denied::",
+    "held::",
+    "provoked::",
+    "rights::",
+];
+/// Kernels that run the tests that name no kernel themselves, and which of those.
+const OTHERS: &[(&str, &[&str])] = &[
+    (
+        "distribution",
+        &[
+            "control::",
+            "counters::",
+            "exact::",
+            "faults::",
+            "full::",
+            "lifecycle::",
+            "marks::",
+            "nmi::",
+            "packets::",
+            "proof::",
+            "user::",
+            "waits::",
+        ],
+    ),
+    ("realtime", &["exact::", "faults::", "nmi::", "packets::", "proof::", "waits::"]),
 ];
 
 /// Runs every tier, also after one has failed; the status is 1 if any did.
@@ -77,10 +98,21 @@ pub fn run() -> Result<u8> {
     Ok(u8::from(!failed.is_empty()))
 }
 
-/// Runs the long form of the tests; the status is 1 if any failed.
+/// Runs the long form of the tests, and the others on other kernels; the status is 1 if any failed.
 pub fn soak() -> Result<u8> {
     let xtask = std::env::current_exe().context("soak: xtask's own path")?;
-    Ok(u8::from(!passed(cargo(SOAK, &xtask).env("RUST_TEST_THREADS", "1"))?))
+    let run = |tests: &[&str], kernel: Option<&str>| {
+        let mut cargo = cargo(&[SOAK, tests].concat(), &xtask);
+        cargo.env("RUST_TEST_THREADS", "1").envs(kernel.map(|kernel| ("KUTRACE_VM_KERNEL", kernel)));
+        passed(&mut cargo)
+    };
+    let mut all = run(LONG, None)?;
+    for (kernel, tests) in OTHERS {
+        say(kernel)?;
+        all &= run(tests, Some(kernel))?;
+    }
+    say("mutants")?;
+    Ok(mutants::run(&MutantsArgs::default())?.max(u8::from(!all)))
 }
 
 /// `cargo` in the checkout, for tests that run this program.

@@ -2,6 +2,7 @@
 //! `cargo xtask vm`: brings kernel, module and tools up to date and runs one command in the guest with them.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use clap::Args;
 use crate::guest::{self, Accelerator, Guest};
 use crate::kernel::{Kernel, Variant};
 use crate::toolchain::{Compiler, Toolchain};
-use crate::{module, packages, tools};
+use crate::{module, mutants, packages, tools};
 
 #[derive(Args, Clone)]
 pub struct VmArgs {
@@ -28,7 +29,7 @@ pub struct VmArgs {
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
     /// The kernel to boot; without hooks there is no module
-    #[arg(long, value_name = "KERNEL", default_value = "patched")]
+    #[arg(long, value_name = "KERNEL", value_enum, default_value_t = Variant::USUAL)]
     pub kernel: Variant,
     /// More words for the kernel's command line
     #[arg(long, value_name = "WORDS", default_value = "")]
@@ -42,6 +43,9 @@ pub struct VmArgs {
     /// Leave the module for CMD to load: its path is in $KUTRACE_MODULE
     #[arg(long)]
     pub no_load: bool,
+    /// Build the modules of tests/vm/modules as well: they are in the folder $KUTRACE_BESIDE
+    #[arg(long)]
+    pub beside: bool,
     /// From the start of the VM to the end of CMD
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub timeout: u64,
@@ -58,30 +62,39 @@ impl VmArgs {
             icount: false,
             mem: 3072,
             share: None,
-            kernel: Variant::Patched,
+            kernel: Variant::USUAL,
             append: String::new(),
             monitor: None,
             count: false,
             no_load: false,
+            beside: false,
             timeout: 600,
             command,
         }
     }
 }
 
-/// Runs the command and returns its status.
+/// Runs the command and returns its status; with a hook left out, where the environment asks for that.
 pub fn run(args: &VmArgs) -> Result<u8> {
+    let Some((number, broken)) = mutants::asked()? else { return run_in(args) };
+    let kernel = args.kernel.mutated().context("vm: this kernel has no mutants")?;
+    let append = format!("{} kutrace_mutant={number}", args.append);
+    let result = run_in(&VmArgs { kernel, append, ..args.clone() });
+    if let Err(error) = &result {
+        fs::write(&broken, format!("{error:#}")).with_context(|| format!("{}", broken.display()))?;
+    }
+    result
+}
+
+fn run_in(args: &VmArgs) -> Result<u8> {
     packages::ensure()?;
     let toolchain = Toolchain::ensure(Compiler::Clang)?;
     let kernel = Kernel::new(args.kernel, &toolchain)?;
     let image = kernel.image(&toolchain)?;
-    let module = match args.kernel {
-        Variant::Without => None,
-        Variant::Patched | Variant::Debug => {
-            let kind = if args.count { module::Kind::Counting } else { module::Kind::Plain };
-            Some(module::ensure(&kernel, kind, &toolchain)?)
-        }
-    };
+    let recorder = if args.count { module::Kind::Counting } else { module::Kind::Plain };
+    let has_hooks = args.kernel.has_hooks();
+    let module = has_hooks.then(|| module::ensure(&kernel, recorder, &toolchain)).transpose()?;
+    let beside = args.beside.then(|| module::build(&kernel, module::Kind::Beside, &toolchain)).transpose()?;
     let tools = tools::ensure()?;
 
     // Dropped, and so removed, after the guest has ended.
@@ -102,7 +115,7 @@ pub fn run(args: &VmArgs) -> Result<u8> {
         monitor: args.monitor.clone(),
         share,
         load: module.clone().filter(|_| !args.no_load),
-        variables: variables(&tools, module.as_deref()),
+        variables: variables(&tools, module.as_deref(), beside.as_deref()),
         command: args.command.clone(),
         timeout: Duration::from_secs(args.timeout),
     };
@@ -113,7 +126,7 @@ pub fn run(args: &VmArgs) -> Result<u8> {
 }
 
 /// CMD's environment.
-fn variables(tools: &Path, module: Option<&Path>) -> Vec<(&'static str, OsString)> {
+fn variables(tools: &Path, module: Option<&Path>, beside: Option<&Path>) -> Vec<(&'static str, OsString)> {
     let mut path = tools.as_os_str().to_owned();
     path.push(":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let mut variables = vec![
@@ -123,6 +136,8 @@ fn variables(tools: &Path, module: Option<&Path>) -> Vec<(&'static str, OsString
         ("LANG", "C.UTF-8".into()),
         ("TERM", "dumb".into()),
     ];
-    variables.extend(module.map(|module| ("KUTRACE_MODULE", module.as_os_str().to_owned())));
+    for (name, path) in [("KUTRACE_MODULE", module), ("KUTRACE_BESIDE", beside)] {
+        variables.extend(path.map(|path| (name, path.as_os_str().to_owned())));
+    }
     variables
 }

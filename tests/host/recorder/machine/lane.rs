@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What the recorder's claims and folding ask of a CPU, each method a step.
+//! What the recorder's claims, folding and naming ask of a CPU, each method a step.
 
 use super::steps::OnCpu;
-use super::{address, content, Fault, Memory, ENTRY_WORDS};
+use super::{address, content, earlier, further, Bounds, Fault, Memory, Task};
 use crate::abi::block::HEADER_WORDS;
-use crate::abi::word::TIME_PERIOD;
-use crate::claim::{Block, End, Lane, Position, NO_BLOCK};
-use crate::entry::{Fold, NO_CALL};
-impl Lane for OnCpu<'_> {
-    const ROOM: u16 = (4 * (HEADER_WORDS + ENTRY_WORDS)) as u16;
+use crate::abi::event::TASK_WORDS;
+use crate::abi::word::{entry_of, TIME_PERIOD};
+use crate::claim::{Begin, Block, End, Lane, Position, NO_BLOCK, NO_CALL};
+use crate::entry::Naming;
+
+// SAFETY: the machine has no memory of its own: it says what is wrong instead.
+unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
+    const ROOM: u16 = (4 * (HEADER_WORDS + WORDS)) as u16;
 
     fn enter(&self) {
         self.with(|cpu| cpu.depth += 1)
@@ -45,22 +48,39 @@ impl Lane for OnCpu<'_> {
         })
     }
 
+    fn try_advance<const BY: usize>(&self, old: Position) -> bool {
+        let fits = usize::from(old.offset()) + 4 * BY <= Self::ROOM.into();
+        fits && self.try_move(old, further(old, BY))
+    }
+
     fn now(&self) -> u64 {
         self.step();
         let early = self.machine.state.borrow().cpus[self.cpu].early_time;
         early.unwrap_or_else(|| self.tick())
     }
 
-    fn deadline(&self) -> u64 {
-        self.with(|cpu| cpu.deadline)
+    fn counter(&self, time: u64) -> u64 {
+        time
     }
 
-    fn set_deadline(&self, time: u64) {
-        let time = if self.faulty(Fault::DeadlineTooLate) { time + TIME_PERIOD / 2 } else { time };
-        self.with(|cpu| cpu.deadline = time)
+    fn entry<const BASE: u16>(&self, number: u32, time: u64) -> u32 {
+        entry_of(u32::from(BASE) + number, time)
     }
 
-    fn store(&self, at: Position, word: u32) {
+    fn since(&self) -> u64 {
+        self.with(|cpu| cpu.since)
+    }
+
+    fn set_since(&self, time: u64) {
+        let time = if self.faulty(Fault::SinceTooLate) { time + TIME_PERIOD / 2 } else { time };
+        self.with(|cpu| cpu.since = time)
+    }
+
+    fn is_far(&self, time: u64) -> bool {
+        time.wrapping_sub(self.since()) >= TIME_PERIOD - 1
+    }
+
+    unsafe fn store(&self, at: Position, word: u32) {
         self.step();
         let mut state = self.machine.state.borrow_mut();
         *state.word(at) = Some(word);
@@ -70,9 +90,9 @@ impl Lane for OnCpu<'_> {
         }
     }
 
-    fn note(&self, at: Position) {
+    unsafe fn note(&self, at: Position) {
         let beside = usize::from(self.faulty(Fault::CounterByteBeside));
-        self.with_memory(at.block(), |memory| memory.notes[(content(at) + beside) % ENTRY_WORDS] += 1);
+        self.with_memory(at.block(), |memory| memory.notes[(content(at) + beside) % WORDS] += 1);
         self.machine.state.borrow_mut().cpus[self.cpu].noted += 1;
     }
 
@@ -86,7 +106,8 @@ impl Lane for OnCpu<'_> {
         self.with(|cpu| cpu.outside += u64::from(counted))
     }
 
-    fn prepare_block(&self, block: Block, sequence: u64, begin: u64) {
+    unsafe fn prepare_block(&self, block: Block, sequence: u64, begin: u64, how: Begin) {
+        let back = how == Begin::Back && !self.faulty(Fault::StepNotSaid);
         self.with_memory(block, |memory| memory.in_trace = false);
         self.with_memory(block, |memory| {
             *memory = Memory {
@@ -95,40 +116,44 @@ impl Lane for OnCpu<'_> {
                 in_trace: false,
                 sequence,
                 begin,
+                back,
+                end: 0,
                 content: None,
                 lost_after: false,
                 following: NO_BLOCK,
-                words: vec![None; ENTRY_WORDS],
-                notes: vec![0; ENTRY_WORDS],
+                words: vec![None; WORDS],
+                notes: vec![0; WORDS],
             }
         })
     }
 
-    fn begin_block(&self, block: Block) {
-        self.with_memory(block, |memory| memory.in_trace = true);
-        if !self.faulty(Fault::CallNotForgotten) {
-            self.forget_call();
-        }
+    unsafe fn begin_block(&self, block: Block) {
+        self.with_memory(block, |memory| memory.in_trace = true)
     }
 
-    fn end_block(&self, at: Position, _time: u64, why: End) {
+    unsafe fn end_block(&self, at: Position, time: u64, why: End) {
         let give = self.faulty(Fault::BlockGivenBackWhenFull);
         self.with_memory(at.block(), |memory| {
             memory.content = Some(content(at));
+            memory.end = time;
             memory.lost_after = why == End::Lost;
             memory.owner = memory.owner.filter(|_| !give);
         })
     }
 
-    fn sequence(&self, block: Block) -> u64 {
+    unsafe fn begin(&self, block: Block) -> u64 {
+        self.with_memory(block, |memory| memory.begin)
+    }
+
+    unsafe fn sequence(&self, block: Block) -> u64 {
         self.with_memory(block, |memory| memory.sequence)
     }
 
-    fn set_following(&self, block: Block, following: Block) {
+    unsafe fn set_following(&self, block: Block, following: Block) {
         self.with_memory(block, |memory| memory.following = following)
     }
 
-    fn following(&self, block: Block) -> Block {
+    unsafe fn following(&self, block: Block) -> Block {
         self.with_memory(block, |memory| memory.following)
     }
 
@@ -136,7 +161,7 @@ impl Lane for OnCpu<'_> {
         self.with(|cpu| cpu.spare.take())
     }
 
-    fn keep_spare(&self, block: Block) -> bool {
+    unsafe fn keep_spare(&self, block: Block) -> bool {
         if self.faulty(Fault::SpareForgotten) {
             return true;
         }
@@ -155,25 +180,51 @@ impl Lane for OnCpu<'_> {
     }
 
     fn take_block(&self) -> Option<Block> {
-        self.step();
-        let bounds = self.machine.bounds;
-        let mut state = self.machine.state.borrow_mut();
-        for _ in 0..bounds.blocks {
-            if !bounds.wrap && state.taken >= bounds.blocks {
+        let Bounds { blocks, wrap, take_in_steps, .. } = self.machine.bounds;
+        if !take_in_steps {
+            self.step();
+            return self.machine.state.borrow_mut().take_block(self.cpu, blocks, wrap);
+        }
+        let exhausted = |taken: u32| !wrap && taken >= blocks;
+        for _ in 0..blocks {
+            if exhausted(self.with_pool(|pool| pool.taken)) {
                 return None;
             }
-            let block = address(state.taken % bounds.blocks);
-            state.taken += 1;
-            let owner = &mut state.memory(block).owner;
-            if owner.is_none() {
-                *owner = Some(self.cpu);
+            let number = match self.faulty(Fault::TakenInTwoSteps) {
+                false => self.with_pool(|pool| {
+                    pool.taken += 1;
+                    pool.taken - 1
+                }),
+                true => {
+                    let number = self.with_pool(|pool| pool.taken);
+                    self.with_pool(|pool| pool.taken = number + 1);
+                    number
+                }
+            };
+            if exhausted(number) {
+                return None;
+            }
+            let block = address(number % blocks);
+            let mine = self.cpu;
+            let taken = match self.faulty(Fault::OwnedInTwoSteps) {
+                true => {
+                    let free = self.with_memory(block, |memory| memory.owner.is_none());
+                    free && self.with_memory(block, |memory| memory.owner.replace(mine).is_none() || free)
+                }
+                false => self.with_memory(block, |memory| {
+                    let free = memory.owner.is_none();
+                    memory.owner = memory.owner.or(Some(mine));
+                    free
+                }),
+            };
+            if taken {
                 return Some(block);
             }
         }
         None
     }
 
-    fn give_block(&self, block: Block) {
+    unsafe fn give_block(&self, block: Block) {
         self.step();
         let mut state = self.machine.state.borrow_mut();
         let owner = state.memory(block).owner.take();
@@ -189,36 +240,66 @@ impl Lane for OnCpu<'_> {
     fn set_oldest(&self, block: Block) {
         self.with(|cpu| cpu.oldest = block)
     }
-}
 
-impl Fold for OnCpu<'_> {
     fn call_end(&self) -> Position {
         self.with(|cpu| cpu.call_end)
     }
 
-    fn since_call(&self, time: u64) -> u64 {
-        self.with(|cpu| time.wrapping_sub(cpu.call_time))
+    fn ends_at(&self, end: Position) -> bool {
+        self.with(|cpu| cpu.position == end)
     }
 
-    fn set_call(&self, end: Position, time: u64) {
-        self.with(|cpu| cpu.call_time = time);
-        self.with(|cpu| cpu.call_end = end)
+    fn set_call_end(&self, end: Position) {
+        let late = self.faulty(Fault::CallNotSaid);
+        self.with(|cpu| cpu.call_end = if late { NO_CALL } else { end })
     }
 
     fn forget_call(&self) {
         self.with(|cpu| cpu.call_end = NO_CALL)
     }
 
-    fn load(&self, at: Position) -> u32 {
+    fn set_call_time(&self, time: u64) {
+        self.with(|cpu| cpu.call_time = time)
+    }
+
+    fn since_call(&self, time: u64) -> u64 {
+        self.with(|cpu| time.wrapping_sub(cpu.call_time))
+    }
+
+    unsafe fn load(&self, at: Position) -> u32 {
         self.step();
-        self.check_fold(at.after(1));
+        self.check_fold(further(at, 1));
         self.machine.state.borrow_mut().word(at).unwrap_or_default()
     }
 
-    fn add_before(&self, end: Position, value: u32) {
+    unsafe fn add_before(&self, end: Position, value: u32) {
         self.step();
         self.check_fold(end);
-        let sum = self.machine.state.borrow_mut().word(end.before(1)).unwrap_or_default() + value;
-        self.store(end.before(1), sum);
+        let at = earlier(end, 1);
+        let sum = self.machine.state.borrow_mut().word(at).unwrap_or_default() + value;
+        // SAFETY: as the caller says.
+        unsafe { self.store(at, sum) };
+    }
+}
+
+impl<const WORDS: usize> Naming for OnCpu<'_, WORDS> {
+    type Task = Task;
+
+    fn pid(&self, task: &Task) -> u32 {
+        task.pid
+    }
+
+    fn words(&self, task: &Task) -> [u32; TASK_WORDS] {
+        [task.pid, task.pid, 0, task.born, 0, 0, 0]
+    }
+
+    fn must_name(&self, block: Option<u64>, task: &Task) -> bool {
+        let born = if self.faulty(Fault::NamedByPid) { 0 } else { task.born };
+        let Some(block) = block else { return true };
+        self.with(|cpu| cpu.named.replace((block, task.pid, born)) != Some((block, task.pid, born)))
+    }
+
+    fn count_more(&self) {
+        self.machine.state.borrow_mut().cpus[self.cpu].asked += 1;
     }
 }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The steps of a CPU: before each of CPU 0's comes whatever may come there.
 
-use super::{Cpu, Fault, Machine, Memory, Record};
+use super::{earlier, Cpu, Fault, Machine, Memory, Record, State};
 use crate::abi::event::{SYSCALL, SYSCALL_RETURN};
 use crate::abi::word::{event, Call, TIME_PERIOD};
-use crate::claim::{self, Block, Position};
+use crate::claim::{self, Block, End, Position};
 
 /// A CPU of a machine.
 #[derive(Clone, Copy)]
-pub(super) struct OnCpu<'a> {
+pub(super) struct OnCpu<'a, const WORDS: usize> {
     pub(super) machine: &'a Machine,
     pub(super) cpu: usize,
 }
+
+/// How far the clock steps back: further than a run counts from its begin.
+const STEP_BACK: u64 = 3 * TIME_PERIOD + 1;
 
 /// What may come before a step of CPU 0.
 #[derive(Clone, Copy)]
@@ -24,10 +27,15 @@ enum Between {
     Reader,
 }
 
-impl OnCpu<'_> {
+impl<const WORDS: usize> OnCpu<'_, WORDS> {
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut Cpu) -> T) -> T {
         self.step();
         change(&mut self.machine.state.borrow_mut().cpus[self.cpu])
+    }
+
+    pub(super) fn with_pool<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        self.step();
+        change(&mut self.machine.state.borrow_mut())
     }
 
     pub(super) fn with_memory<T>(&self, block: Block, change: impl FnOnce(&mut Memory) -> T) -> T {
@@ -53,7 +61,7 @@ impl OnCpu<'_> {
                     let open = std::mem::take(&mut self.machine.state.borrow_mut().open);
                     self.machine.state.borrow_mut().open = !open;
                     if open {
-                        claim::close(*self);
+                        claim::close(*self, End::Complete);
                     }
                 }
                 Between::Rotate => self.machine.rotate(),
@@ -103,6 +111,10 @@ impl OnCpu<'_> {
             state.gaps -= 1;
             state.clock += TIME_PERIOD + 3;
         }
+        if self.cpu == 0 && state.steps_back > 0 && state.choices.choose(2) == 1 {
+            state.steps_back -= 1;
+            state.clock -= STEP_BACK;
+        }
         let time = state.clock;
         state.cpus[self.cpu].times.push(time);
         time
@@ -111,7 +123,7 @@ impl OnCpu<'_> {
     /// A call is folded where it stands: its word is open, and the last of the CPU's.
     pub(super) fn check_fold(&self, end: Position) {
         let mut state = self.machine.state.borrow_mut();
-        let (call, word) = (*state.word(end.before(2)), *state.word(end.before(1)));
+        let (call, word) = (*state.word(earlier(end, 2)), *state.word(earlier(end, 1)));
         let is_call = call.is_some_and(|call| (SYSCALL..SYSCALL_RETURN).contains(&event(call)));
         if !is_call || word.is_some_and(|word| Call::decode(word).folded.is_some()) {
             state.violate(format!("a return is folded into {call:x?} {word:x?}"));

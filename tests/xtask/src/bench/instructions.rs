@@ -27,7 +27,7 @@ pub struct Instructions([[i64; 3]; 5]);
 /// Boots one guest per kernel.
 pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
     let how = VmArgs { icount: true, ..VmArgs::new(Vec::new()) };
-    in_guest(r#""$1" >/mnt/share/without"#, program, dir, VmArgs { kernel: Variant::Without, ..how.clone() })?;
+    in_guest(r#""$1" >/mnt/share/without"#, program, dir, VmArgs { kernel: Variant::SmallWithout, ..how.clone() })?;
     let script = r#"
         "$1" >/mnt/share/off
         kutrace_control go

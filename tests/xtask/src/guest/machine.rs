@@ -108,8 +108,10 @@ fn command_line(guest: &Guest) -> Command {
     qemu.args(accelerator_words(guest.accelerator));
     qemu.args(["-smp", &guest.cpus.to_string(), "-m", &guest.memory.to_string()]);
     qemu.arg("-kernel").arg(&guest.image);
-    // An oops and a panic end the guest at once instead of leaving it half alive.
-    qemu.args(["-append", &format!("console=ttyS0 loglevel=7 oops=panic panic=-1 {}", guest.append)]);
+    // An oops and a panic end the guest at once instead of leaving it half alive. A guest that has to wait for the
+    // host's CPUs shall neither distrust its clock for that (`tsc=unstable` still makes it) nor call it a stall.
+    let words = "console=ttyS0 loglevel=7 oops=panic panic=-1 tsc=reliable rcupdate.rcu_cpu_stall_timeout=60";
+    qemu.args(["-append", &format!("{words} {}", guest.append)]);
     qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
     let share = option_value(&guest.share);
     qemu.arg("-virtfs").arg(format!("local,path={share},mount_tag=share,security_model=none,multidevs=remap"));

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A second opinion of spans, `check.py`: it reads event lines by itself and asks what the spans made of them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use postprocess::direct::summary_of_raw;
+use postprocess::event;
+use postprocess::span::{build, json};
+
+use crate::reader::{self, python};
+
+/// The three texts of a trace that [`Texts::check`] holds against each other.
+#[derive(Clone, Debug)]
+pub struct Texts {
+    /// Event lines.
+    pub events: String,
+    /// Spans, as JSON.
+    pub spans: String,
+    /// What `summary` says, with every line of its tables.
+    pub summary: String,
+}
+
+impl Texts {
+    /// Those of a raw file.
+    pub fn of(bytes: &[u8]) -> Texts {
+        let lines = reader::lines(bytes);
+        let (spans, _) = build(event::read::read(&mut &lines[..]).expect("event lines"));
+        let mut text = Vec::new();
+        json::write(&spans, &mut text).expect("memory");
+        Texts {
+            events: String::from_utf8_lossy(&lines).into_owned(),
+            spans: String::from_utf8_lossy(&text).into_owned(),
+            summary: summary_of_raw(bytes, 0).expect("a raw file").text(usize::MAX),
+        }
+    }
+
+    /// Asks `check.py`, by way of files in `folder`; what it found wrong, if it did.
+    pub fn check(&self, folder: &Path) -> Result<(), String> {
+        self.write(folder).map_err(|e| e.to_string())?;
+        folders(&[folder.to_owned()])
+    }
+
+    /// Writes them into a folder.
+    ///
+    /// # Errors
+    /// Whatever the file system answers.
+    pub fn write(&self, folder: &Path) -> io::Result<()> {
+        let texts = [("events", &self.events), ("spans", &self.spans), ("summary", &self.summary)];
+        texts.into_iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
+    }
+}
+
+/// Asks `check.py` of the texts in each of these folders; what it found wrong, if it did.
+pub fn folders(folders: &[PathBuf]) -> Result<(), String> {
+    python("check.py", &folders.iter().map(PathBuf::as_path).collect::<Vec<_>>(), &[])
+}

@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A reader of raw format 5, written from docs/format.md alone: it shares no line with the tools it is held against.
+
+    format.py TRACE            prints the event lines
+    format.py TRACE LINES      compares them with LINES, what rawtoevent made of TRACE
+
+Status 0 if nothing differs, 1 if something does, 2 for a file it cannot read.
+"""
+
+import heapq
+import struct
+import sys
+import zlib
+
+BLOCK = 65536
+NOP, FULL_TIME, TASK, NAME, SWITCH, EXIT = 0, 1, 2, 3, 0x200, 0x220
+IPI, THROTTLE, UNTHROTTLE = 0x207, 0x223, 0x224
+SCHED, SCHED_RETURN = 0xDFF, 0xFFF
+GAP, UNKNOWN_CALL = 0x30000, 0x9FE
+# exit and exit_group, 64-bit and 32-bit.
+NEVER_RETURN = {60, 231, 0x400 + 1, 0x400 + 252}
+EXECS = {59, 322, 0x400 + 11, 0x400 + 358}
+LETTERS = "\0abcdefghijklmnopqrstuvwxyz0123456789-./"
+
+
+class Unreadable(Exception):
+    """The file is no trace of this format."""
+
+
+def words_of(number):
+    """How many argument words follow an entry; None if that is not known."""
+    listed = {NOP: 0, FULL_TIME: 2, TASK: 7, NAME: 16, 0x280: 2, 0x281: 2, SCHED: 0, SCHED_RETURN: 0}
+    if number in listed:
+        return listed[number]
+    for first, last, words in [
+        (0x200, 0x27F, 1), (0x300, 0x31F, 0), (0x400, 0x7FF, 0), (0x800, 0xBFF, 1), (0xC00, 0xCFF, 0), (0xE00, 0xFFE, 1),
+    ]:
+        if first <= number <= last:
+            return words
+    return None
+
+
+WORDS = [words_of(number) for number in range(0x1000)]
+
+
+def checksum(data, at):
+    """The CRC-32 of data whose own checksum, at `at`, counts as zero."""
+    return zlib.crc32(data[at + 4:], zlib.crc32(b"\0\0\0\0", zlib.crc32(data[:at])))
+
+
+def text_of(raw):
+    """A name up to its end mark, as the columns of a line can carry it."""
+    text = raw.split(b"\0")[0].decode("utf-8", "replace").strip()
+    return "".join("_" if c.isspace() or ord(c) < 32 or 127 <= ord(c) < 160 or c in '"\\' else c for c in text)
+
+
+def base40(number):
+    letters = ""
+    while number:
+        number, digit = divmod(number, 40)
+        letters += LETTERS[digit] if digit else ""
+    return letters
+
+
+class Trace:
+    """Header, names and blocks of a file."""
+
+    def __init__(self, data):
+        if data[:8] != b"KUtrace5" or len(data) < 256 or checksum(data[:256], 12) != struct.unpack_from("<I", data, 12)[0]:
+            raise Unreadable("no sound header of format 5")
+        self.flags, self.shift, self.tsc_hz, self.cpus, size = struct.unpack_from("<IIQII", data, 16)
+        self.start, self.stop = struct.unpack_from("<3Q", data, 56), struct.unpack_from("<3Q", data, 80)
+        self.uuid = data[104:120]
+        if size != BLOCK:
+            raise Unreadable(f"blocks of {size} bytes")
+        self.counted = self.flags & (4 | 8)
+        self.names, self.damaged = [], 0
+        self.streams = {}
+        at = 256
+        while at + 32 <= len(data):
+            tag, crc, length = struct.unpack_from("<4sIQ", data, at)
+            payload = data[at + 32:at + 32 + length]
+            if tag == b"NAME":
+                self.read_names(payload, crc)
+            elif tag == b"BLOK":
+                for n in range(0, len(payload), BLOCK):
+                    self.read_block(payload[n:n + BLOCK])
+            at += 32 + length
+        for blocks in self.streams.values():
+            blocks.sort(key=lambda block: block["sequence"])
+
+    def read_names(self, payload, crc):
+        if zlib.crc32(payload) != crc:
+            raise Unreadable("the names are damaged")
+        at = 0
+        while at < len(payload):
+            kind, length, number, second = struct.unpack_from("<HHII", payload, at)
+            self.names.append((kind, number, second, payload[at + 12:at + 12 + length]))
+            at += 12 + length
+
+    def read_block(self, data):
+        if len(data) < BLOCK or checksum(data, 108) != struct.unpack_from("<I", data, 108)[0] or data[4:20] != self.uuid:
+            self.damaged += 1
+            return
+        names = "begin end content packet sequence lost cpu pid tgid state comm flags".split()
+        block = dict(zip(names, struct.unpack_from("<6Q4I16sI", data, 24)))
+        block["data"] = data
+        self.streams.setdefault(block["cpu"], []).append(block)
+
+    def nanoseconds(self, tsc):
+        """Since the start."""
+        counts, elapsed = self.stop[0] - self.start[0], self.stop[2] - self.start[2]
+        calibrated = 1e9 / self.tsc_hz
+        if elapsed < 1_000_000 or counts <= 0 or abs(elapsed / counts - calibrated) > calibrated / 100:
+            counts, elapsed = self.tsc_hz, 1_000_000_000
+        return (tsc - self.start[0]) * elapsed // counts
+
+    def units(self, counter):
+        """Since the minute, in 10 ns."""
+        return (self.nanoseconds(counter << self.shift) + self.start[1] % 60_000_000_000) // 10
+
+
+def entries(trace, cpu, blocks):
+    """What a CPU's blocks say: (counter, cpu, number, words, byte of the entry, byte of its first word). A block that
+    begins is number -1, with its header for words; a gap is -2, with how many events were lost."""
+    lost, now, expected = 0, 0, None if trace.flags & 2 else 0
+    # What is added to the counter, as it stepped back so far; times go on from the last entry.
+    ahead, last = 0, 0
+    for block in blocks:
+        if expected is not None and block["sequence"] != expected:
+            yield now + ahead or trace.start[0] >> trace.shift, cpu, -2, 0, 0, 0
+        expected = block["sequence"] + 1
+        now = block["begin"]
+        if block["flags"] & 4:
+            ahead += max(last - now - ahead, 0)
+        yield now + ahead, cpu, -1, block, 0, 0
+        data = block["data"]
+        count = (block["content"] // 8 - 128) // 4
+        words = struct.unpack_from(f"<{count}I", data, 128)
+        bytes_of = data[52455:] if trace.counted else bytes(count + 1)
+        n, sound = 0, True
+        while n < count:
+            number = words[n] & 0xFFF
+            arguments = WORDS[number]
+            if arguments is None or n + 1 + arguments > count:
+                sound = False
+                break
+            now += (words[n] >> 12) - now & 0xFFFFF
+            if number == FULL_TIME:
+                now = words[n + 1] | words[n + 2] << 32
+            elif number != NOP:
+                now = max(now, last - ahead)
+                last = now + ahead
+                yield last, cpu, number, words[n + 1:n + 1 + arguments], bytes_of[n], bytes_of[n + 1] if arguments else 0
+            n += 1 + arguments
+        if block["flags"] & 1 or not sound:
+            yield now + ahead, cpu, -2, block["lost"] - lost, 0, 0
+            lost = block["lost"]
+            expected = None
+
+
+def signed(value, bits):
+    return value - (1 << bits) if value >> bits - 1 else value
+
+
+def call_word(word):
+    """Argument, and value and counts of a return that is folded in."""
+    if word & 1:
+        return signed(word >> 24, 8) & 0xFFFF, ((word >> 16 & 0xFF) - 128, word >> 1 & 0x7FFF)
+    value = word >> 8 & 0xFF
+    return word >> 16, (value - 128, word >> 1 & 0x7F) if value else None
+
+
+class Calls:
+    """The system call that each thread is in: a number, -1 for none, None if nobody tells."""
+
+    def __init__(self):
+        self.of, self.gaps = {}, {}
+
+    def get(self, pid):
+        call, cpu, gaps = self.of.get(pid, (None, None, None))
+        return call if self.gaps.get(cpu) == gaps else None
+
+    def set(self, pid, call, cpu):
+        self.of[pid] = call, cpu, self.gaps.get(cpu)
+
+    def told(self, pid, state, cpu):
+        """What TASK or a header says."""
+        known = self.get(pid)
+        nr = state & 0xFFFF
+        told = nr < 0x200 or 0x400 <= nr < 0x5FF
+        if known is None or known in NEVER_RETURN or told and known not in (-1, nr):
+            known = nr if told else None
+        self.set(pid, known, cpu)
+
+
+class Names:
+    """What lines are called, as far as the file says it."""
+
+    def __init__(self, records):
+        self.tasks, self.events, self.on_cpu, self.softirqs = {0: "-idle-"}, {}, {}, {}
+        bases = {4: 0x400, 5: 0x500, 8: 0x800, 12: 0xC00}
+        for kind, number, second, text in records:
+            text = text_of(text)
+            if kind == 2:
+                self.task(number, text)
+            elif kind == 15:
+                self.softirqs[number] = text
+            elif kind == 5 and second:
+                self.on_cpu[0x500 + number, second - 1] = text
+            elif kind in bases:
+                self.events[bases[kind] + number] = text
+
+    def task(self, pid, text):
+        if text and pid:
+            self.tasks[pid] = text
+
+    def vector(self, words):
+        """What a NAME of kind 5 says that a vector of a CPU is called from here on."""
+        if words[0] == 5:
+            which = (0x500 + (words[1] & 0xFFFF), (words[1] >> 16) - 1)
+            self.on_cpu[which] = text_of(struct.pack(f"<{len(words) - 2}I", *words[2:])) or None
+
+    def line(self, event, cpu, argument):
+        """None if the file does not say."""
+        if event == SWITCH:
+            return f"{self.tasks.get(argument, '')}.{argument}" if argument else "-idle-"
+        if 0x20A <= event <= 0x20C:
+            return f"mark_{'abc'[event - 0x20a]}={base40(argument)}"
+        if event in (0x5FF, 0x7FF):
+            name = self.softirqs.get(argument)
+            return name and ("/" if event == 0x7FF else "") + "BH:" + name
+        if 0x400 <= event < 0x1000:
+            call = event & ~0x200
+            name = self.on_cpu.get((call, cpu)) or self.events.get(call)
+            return name and ("/" if call != event else "") + name
+        return None
+
+
+def lines(trace):
+    """Events: (ts, dur, event, cpu, pid, argument, value, ipc, name)."""
+    calls, names, running, outside = Calls(), Names(trace.names), {}, {}
+    units = trace.units
+    streams = [entries(trace, cpu, blocks) for cpu, blocks in sorted(trace.streams.items())]
+    for at, cpu, number, words, own, inner in heapq.merge(*streams, key=lambda entry: entry[:2]):
+        ts, dur, event, argument, value = units(at), 0, number, 0, 0
+        if number == -1:
+            names.task(words["pid"], text_of(words["comm"]))
+            if running.get(cpu) == words["pid"]:
+                continue
+            running[cpu] = argument = words["pid"]
+            calls.set(argument, calls.get(argument), cpu)
+            calls.told(argument, words["state"], cpu)
+            event, dur = SWITCH, 1
+        elif number == -2:
+            event, argument = GAP, words
+            calls.gaps[cpu] = calls.gaps.get(cpu, 0) + 1
+            outside[cpu] = False
+        elif number == TASK:
+            names.task(words[0], text_of(struct.pack("<4I", *words[3:])))
+            before = running.get(cpu)
+            became = words[0] != before and outside.get(cpu) and calls.get(before) in EXECS and words[2] & 0xFFFF in EXECS
+            if became:
+                calls.set(before, None, cpu)
+                calls.set(words[0], None, cpu)
+            calls.told(words[0], words[2], cpu)
+            if not became:
+                continue
+            running[cpu] = argument = words[0]
+            event, dur = SWITCH, 1
+        elif number == NAME:
+            names.vector(words)
+            continue
+        elif number < 0x280:
+            argument, dur = words[0], int(number != SWITCH)
+            if number == IPI:
+                argument, value = words[0] & 0xFFFF, words[0] >> 16 & 0xFF
+            elif number in (THROTTLE, UNTHROTTLE):
+                argument, value = words[0] & 0xFFFFF, words[0] >> 20
+            if number == SWITCH:
+                running[cpu] = argument
+                calls.set(argument, calls.get(argument), cpu)
+            elif number == EXIT:
+                calls.set(running[cpu], None, cpu)
+        elif number < 0x300:
+            argument = (words[0] | words[1] << 32) >> 6 & 0xFFFF
+        elif number < 0x320:
+            event, argument = (0x5FF, 0x7FF)[number >= 0x310], number & 15
+        elif number in (SCHED, SCHED_RETURN):
+            outside[cpu] = number == SCHED_RETURN
+        elif 0x800 <= number < 0xA00 or 0xE00 <= number < 0xFFF:
+            outside[cpu] = True
+            event = number if number < 0xE00 else number - 0x200
+            argument, returned = call_word(words[0])
+            if returned:
+                value, dur = returned[0], max(units(at + returned[1]) - ts, 1)
+            calls.set(running[cpu], -1 if returned else event - 0x800, cpu)
+        elif 0xA00 <= number < 0xD00:
+            call = number - 0xA00 if number < 0xBFF else calls.get(running[cpu])
+            value = signed(words[0], 32) if number < 0xC00 else number - 0xC80
+            event = (UNKNOWN_CALL if call is None or call < 0 else 0x800 + call) + 0x200
+            calls.set(running[cpu], -1, cpu)
+        name = names.line(event, cpu, argument)
+        if number == -2:
+            yield ts, dur, event, cpu, running.get(cpu, 0), argument, value, 0, name
+            running.pop(cpu, None)
+            continue
+        yield ts, dur, event, cpu, running[cpu], argument, value, code(trace, own) | code(trace, inner) << 4, name
+
+
+def code(trace, byte):
+    """The four bits of a line's column; of both counters it shows neither as the file has it."""
+    if trace.counted == 12:
+        return byte & 0xC | (0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3)[byte >> 4]
+    return byte & 0xF if trace.counted == 4 else byte >> 4
+
+
+def theirs(path):
+    """The same of rawtoevent's text."""
+    with open(path, encoding="utf-8", errors="replace") as text:
+        for line in text:
+            column = line.split()
+            if line[0] != "#" and int(column[2]) >= 0x200:
+                ts, dur, event, cpu, pid, _, argument, value, ipc = map(int, column[:9])
+                yield ts, dur, event, cpu, pid, argument, value, ipc, " ".join(column[9:-1])
+
+
+def compare(ours, text):
+    """Differences, CPU by CPU: entries of one time on different CPUs have no order."""
+    count, found, cpus = 0, [], {}
+    for line in ours:
+        cpus.setdefault(line[3], []).append(line)
+    places = dict.fromkeys(cpus, 0)
+    for line in text:
+        count += 1
+        cpu, place = line[3], places.get(line[3], 0)
+        places[cpu] = place + 1
+        if place >= len(cpus.get(cpu, ())):
+            found.append((None, line))
+            continue
+        mine = cpus[cpu][place]
+        stated = mine[1:4] == line[1:4] and mine[1:3] == (1, SWITCH) or mine[2] == line[2] == GAP
+        same_time = stated or abs(mine[0] - line[0]) <= 1 and abs(mine[1] - line[1]) <= 1
+        if not same_time or mine[2:8] != line[2:8] or mine[8] not in (None, line[8]):
+            found.append((mine, line))
+    for cpu, place in places.items():
+        found += [(mine, None) for mine in cpus.get(cpu, ())[place:]]
+    return count, found
+
+
+def main(arguments):
+    if len(arguments) not in (1, 2):
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        with open(arguments[0], "rb") as file:
+            trace = Trace(file.read())
+    except (OSError, Unreadable) as problem:
+        print(f"format.py: {arguments[0]}: {problem}", file=sys.stderr)
+        return 2
+    if len(arguments) == 1:
+        for ts, dur, event, cpu, pid, argument, value, ipc, name in lines(trace):
+            print(ts, dur, event, f"{cpu} ", pid, "0 ", argument, value, ipc, name or "-", f"({event:x})")
+        return 0
+    count, found = compare(lines(trace), theirs(arguments[1]))
+    for mine, line in found[:10]:
+        print(f"here  {mine}\nthere {line}", file=sys.stderr)
+    print(f"{count} events, {len(found)} differ")
+    return 1 if found or not count else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except BrokenPipeError:
+        sys.exit(1)

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Recordings begin, end and lose events in the middle of anything: of every part of a trace the spans say what happened.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kutrace_tests::check::{self, Texts};
+use kutrace_tests::cut::{entries, part, Part};
+use kutrace_tests::Random;
+use postprocess::raw;
+use postprocess::span::{self, build};
+
+/// Counts in a millisecond, about.
+const MS: u64 = 160_000;
+
+/// Parts of each trace: `KUTRACE_CUTS` for more than usual.
+fn cuts() -> u64 {
+    env::var("KUTRACE_CUTS").ok().and_then(|cuts| cuts.parse().ok()).unwrap_or(12)
+}
+
+/// The samples; `KUTRACE_TRACES` is a folder with others.
+fn traces() -> Vec<PathBuf> {
+    let samples = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
+    let folder = env::var_os("KUTRACE_TRACES").map_or_else(samples, PathBuf::from);
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "raw"));
+    files.sort();
+    files
+}
+
+/// One of the parts: of one in three nothing is missing, one in three lost events, and one in three wrapped.
+fn any(moments: &[u64], cpus: u32, n: u64, random: &mut Random) -> Part {
+    let mut moment = || moments[random.below(moments.len() as u64) as usize];
+    let (a, b) = (moment(), moment());
+    let mut part = Part { from: a.min(b), to: a.max(b), ..Part::default() };
+    match n % 3 {
+        1 => {
+            for _ in 0..=random.below(3) {
+                let from = part.from + random.below(part.to - part.from + 1);
+                part.lost.push((random.below(cpus.into()) as u32, from, from + 1 + random.below(20 * MS)));
+            }
+        }
+        2 => part.late = (0..cpus).map(|cpu| (cpu, random.below((part.to - part.from) / 2 + 1))).collect(),
+        _ => {}
+    }
+    part
+}
+
+#[test]
+fn of_every_part_of_a_trace_the_spans_say_what_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = Vec::new();
+    for path in traces() {
+        let bytes = fs::read(&path).unwrap();
+        let raw = raw::parse(&bytes).unwrap();
+        let entries = entries(&raw);
+        let start = raw.header.start.tsc >> raw.header.shift;
+        let moments: Vec<u64> = entries.iter().map(|(_, timed)| timed.at - start).collect();
+        let mut random = Random(env::var("KUTRACE_SEED").map_or(7, |seed| seed.parse().unwrap()));
+        for n in 0..cuts() {
+            let cut = any(&moments, raw.header.cpus, n, &mut random);
+            let name = format!("{}_{n}", path.file_stem().unwrap().to_string_lossy());
+            let bytes = part(&raw, &entries, &cut).bytes();
+            let at = folder.path().join(&name);
+            fs::create_dir(&at).unwrap();
+            fs::write(at.join("raw"), &bytes).unwrap();
+            let events = raw::decode(&bytes).unwrap();
+            let intervals = events.meta.intervals.clone();
+            let (spans, tally) = build(events);
+            assert_eq!(span::check(&spans, &intervals, &tally), [""; 0], "{name}");
+            Texts::of(&bytes).write(&at).unwrap();
+            parts.push(at);
+        }
+    }
+    if let Err(said) = check::folders(&parts) {
+        panic!("{}:\n{said}", folder.keep().display());
+    }
+}

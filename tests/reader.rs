@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A second reader of raw files, `format.py`, written from docs/format.md alone: what it reads is held against what ours
+//! does.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use postprocess::event::names::Names;
+use postprocess::event::write::Writer;
+use postprocess::raw;
+
+/// The event lines of a raw file, as `rawtoevent` prints them.
+pub fn lines(bytes: &[u8]) -> Vec<u8> {
+    let raw = raw::parse(bytes).expect("a raw file");
+    let mut names = Names::default();
+    let mut decoder = raw.decoder(&mut names);
+    let mut text = Vec::new();
+    let mut out = Writer::new(&mut text);
+    out.head(5, raw.flags(), raw.clock.base, &raw.block_lines()).expect("memory");
+    while let Some(event) = decoder.next(&mut names) {
+        out.event(&event, &names).expect("memory");
+    }
+    out.finish(&raw.finish(&decoder)).expect("memory");
+    text
+}
+
+/// Lets the second reader read `trace` and compare with `lines`; what it says of a difference, if there is one.
+pub fn compare(trace: &Path, lines: &[u8]) -> Result<(), String> {
+    python("format.py", &[trace, Path::new("/dev/stdin")], lines)
+}
+
+/// Runs a program of this folder with `input`; what it printed, if its status is not 0.
+pub fn python(program: &str, arguments: &[&Path], input: &[u8]) -> Result<(), String> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(program);
+    let mut command = Command::new("python3");
+    command.arg(path).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| format!("python3: {e}"))?;
+    // A program that ends before it has read all says why.
+    let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input));
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    let said = [output.stdout, output.stderr].concat();
+    match (output.status.success(), written) {
+        (true, Ok(())) => Ok(()),
+        (_, written) => Err(format!("{program}: {written:?}: {}", String::from_utf8_lossy(&said))),
+    }
+}

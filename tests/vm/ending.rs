@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Whatever becomes of a thread while it is renamed, the recorder reads nothing that is gone.
+
+use postprocess::event::number::{OPEN_CALL, PID_NAME};
+
+use crate::guest::{self, SOAK};
+use crate::trace::Trace;
+
+/// Rounds of ending.c, as nobody. Each round renames a zombie three times, every fourth ends in an exec.
+#[test]
+fn threads_that_end_can_be_renamed_by_anybody() {
+    let (kernel, rounds) = if SOAK { ("debug", 10_000) } else { ("small", 2_000) };
+    let run = guest::succeed(
+        &["--cpus", "2", "--kernel", kernel, "--timeout", "1200"],
+        &format!(
+            r#"
+            cd /tmp
+            gcc -O1 -Wall -Werror -o ending $VM/ending.c
+            chmod 755 ending
+            kutrace_control gowrap
+            setpriv --reuid 65534 --regid 65534 --clear-groups ./ending {rounds}
+            kutrace_control stop $SHARE/t.raw
+            "#
+        ),
+    );
+    assert_eq!((run.number("rounds"), run.number("uid")), (rounds, 65534));
+    let trace = Trace::read(&run.file("t.raw"));
+    trace.check();
+    let named = |name: &str| trace.of(PID_NAME).filter(|e| trace.event_name(e) == name).count();
+    assert!(named("zombie") > 10 && named("ending") > 10 && named("anew") > 2, "the end of the trace has no rounds");
+}
+
+/// What a thread does between its return from a call and its program is not in the call.
+#[test]
+fn a_thread_that_was_stopped_has_returned_from_its_call() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        cd /tmp
+        perl -e 'kill STOP => $$; 1 for 1 .. 300000' & stopped=$!
+        until grep -q "State:.*T" /proc/$stopped/status; do sleep 0.05; done
+        kutrace_control go
+        kill -CONT $stopped
+        wait $stopped
+        kutrace_control stop $SHARE/t.raw
+        echo stopped=$stopped
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let stopped = run.number("stopped") as u32;
+    assert!(trace.switches().any(|e| e.arg == stopped), "it did not run");
+    let inside: Vec<_> = trace.of(OPEN_CALL).filter(|e| e.arg == stopped).collect();
+    assert!(inside.is_empty(), "{inside:?}");
+}

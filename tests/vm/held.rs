@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What holds threads up without being asked: quotas, freezers, stops, memory, the disk; and work on their way out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use postprocess::event::number::{EXIT_WORK, EXIT_WORK_RETURN, GROUP, OPEN_CALL, THROTTLE, UNTHROTTLE, WAIT};
+use postprocess::event::Event;
+
+use crate::guest;
+use crate::trace::Trace;
+
+/// The pids of a program's threads, and how many events of a number and name they have.
+fn count(trace: &Trace, program: &str, number: u32, name: &str) -> usize {
+    let pids = trace.pids_of(program);
+    trace.of(number).filter(|e| pids.contains(&(e.pid as i32)) && trace.event_name(e) == name).count()
+}
+
+/// The groups a program's threads are said to be in.
+fn groups(trace: &Trace, program: &str) -> BTreeSet<u32> {
+    let pids = trace.pids_of(program);
+    let said = trace.of(GROUP).filter(|e| pids.contains(&(e.arg as i32)));
+    said.map(|e| trace.event_name(e).parse().unwrap()).filter(|&group| group != 0).collect()
+}
+
+/// How long each group was throttled, in units of 10 ns, all CPUs together; and how often.
+fn throttled(trace: &Trace) -> BTreeMap<u32, (i64, usize)> {
+    let mut since = BTreeMap::new();
+    let mut sums: BTreeMap<u32, (i64, usize)> = BTreeMap::new();
+    for e in &trace.events.events {
+        match e.event {
+            THROTTLE => assert_eq!(since.insert((e.arg, e.ret), e.ts), None, "throttled twice at {}", e.ts),
+            UNTHROTTLE => {
+                let Some(begin) = since.remove(&(e.arg, e.ret)) else { continue };
+                let sum = sums.entry(e.arg).or_default();
+                *sum = (sum.0 + e.ts - begin, sum.1 + 1);
+            }
+            _ => {}
+        }
+    }
+    sums
+}
+
+#[test]
+fn a_quota_is_told_for_its_group_and_those_below() {
+    let run = guest::succeed(
+        &["--kernel", "distribution", "--cpus", "2"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o held $VM/held.c
+        mkdir -p /run/groups
+        mount -t cgroup2 none /run/groups
+        cd /run/groups
+        echo +cpu >cgroup.subtree_control
+        mkdir outer
+        echo +cpu >outer/cgroup.subtree_control
+        mkdir outer/inner
+        echo "20000 100000" >outer/cpu.max
+        kutrace_control go
+        (echo $BASHPID >outer/inner/cgroup.procs && exec /tmp/held spin 2)
+        sleep 0.3
+        kutrace_control stop $SHARE/t.raw
+        grep throttled_usec outer/cpu.stat | sed 's/ /=/'
+        grep nr_throttled outer/cpu.stat | sed 's/ /=/'
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let own = groups(&trace, "spin");
+    assert_eq!(own.len(), 1, "{own:?}");
+    let inner = *own.first().unwrap();
+    let sums = throttled(&trace);
+    eprintln!("{sums:?}, in group {inner}");
+    assert_eq!(sums.len(), 2, "the outer and the inner group");
+    let (time, times) = sums[&inner];
+    assert!(sums.values().all(|&(other, n)| n == times && (other - time).abs() < time / 100), "{sums:?}");
+    let counted = run.number("throttled_usec") as i64 * 100;
+    assert!((time - counted).abs() <= counted / 20, "the kernel counted {counted}, the trace {time}");
+    assert!(times as u64 >= run.number("nr_throttled") && times >= 5, "{times}");
+}
+
+#[test]
+fn frozen_and_stopped_threads_say_so() {
+    let run = guest::succeed(
+        &["--kernel", "distribution", "--cpus", "2"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o held $VM/held.c
+        mkdir -p /run/groups /run/freezer
+        mount -t cgroup2 none /run/groups
+        mkdir /run/groups/ice
+        mount -t cgroup -o freezer none /run/freezer
+        mkdir /run/freezer/old
+        ./held stop 0.5 & stopped=$!
+        until grep -q "State:.*T" /proc/$stopped/status; do sleep 0.05; done
+        kutrace_control go
+        kill -CONT $stopped
+        (echo $BASHPID >/run/groups/ice/cgroup.procs; exec ./held spin 1) & frozen=$!
+        sleep 0.3
+        echo 1 >/run/groups/ice/cgroup.freeze
+        until grep -q "frozen 1" /run/groups/ice/cgroup.events; do sleep 0.02; done
+        sleep 0.1
+        echo 0 >/run/groups/ice/cgroup.freeze
+        wait $frozen
+        cp held /tmp/late
+        (exec -a late ./held stop 0.1) & late=$!
+        until grep -q "State:.*T" /proc/$late/status; do sleep 0.05; done
+        kill -CONT $late
+        wait $late $stopped
+        ./held signals 1 &
+        bash -c 'echo $$ >/run/freezer/old/tasks; exec ./held spin 1' & old=$!
+        sleep 0.3
+        echo FROZEN >/run/freezer/old/freezer.state
+        until grep -q FROZEN /run/freezer/old/freezer.state; do sleep 0.02; done
+        echo THAWED >/run/freezer/old/freezer.state
+        wait $old
+        kutrace_control stop $SHARE/t.raw
+        echo stopped=$stopped
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    assert_eq!(count(&trace, "spin", WAIT, "wait_frozen"), 2, "one in each kind of freezer");
+    assert_eq!(count(&trace, "stop", WAIT, "wait_stopped"), 1, "the one that was stopped while traced");
+
+    // It had returned from kill() before the trace began.
+    let stopped = run.number("stopped") as u32;
+    let inside: Vec<&Event> = trace.of(OPEN_CALL).filter(|e| e.arg == stopped).collect();
+    assert!(inside.is_empty(), "{inside:?}");
+}
+
+#[test]
+fn memory_and_the_disk_hold_threads_up() {
+    let run = guest::succeed(
+        &["--kernel", "distribution", "--cpus", "2", "--mem", "1024"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o held $VM/held.c
+        mkdir -p /run/groups /tmp/disk
+        mount -t cgroup2 none /run/groups
+        echo +memory >/run/groups/cgroup.subtree_control
+        mkdir /run/groups/small
+        echo 8M >/run/groups/small/memory.high
+        truncate -s 200M image
+        mkfs.ext4 -q image
+        mount -o loop image /tmp/disk
+        echo 4000000 >/proc/sys/vm/dirty_bytes
+        echo 1000000 >/proc/sys/vm/dirty_background_bytes
+        for disk in /sys/class/bdi/7:*; do
+            echo 1 >$disk/strict_limit
+            echo 1 >$disk/max_ratio
+        done
+        kutrace_control go
+        (echo $BASHPID >/run/groups/small/cgroup.procs; exec ./held eat 12)
+        ./held write 10 disk/file
+        kutrace_control stop $SHARE/t.raw
+        umount /tmp/disk
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    assert!(count(&trace, "eat", WAIT, "wait_memory_limit") > 0);
+    assert!(count(&trace, "write", WAIT, "wait_dirty_pages") > 0);
+}
+
+#[test]
+fn work_on_the_way_out_is_told_and_ends() {
+    let run = guest::succeed(
+        &[],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o held $VM/held.c
+        kutrace_control go
+        ./held signals 500
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let pids = trace.pids_of("signals");
+    let of = |number, bit: u32| {
+        let own = trace.of(number).filter(|e| pids.contains(&(e.pid as i32)));
+        own.filter(|e| e.arg & bit != 0).count()
+    };
+    for (bit, name) in [(1, "signals"), (2, "closed files")] {
+        let (begun, ended) = (of(EXIT_WORK, bit), of(EXIT_WORK_RETURN, bit));
+        assert!((500..600).contains(&begun) && begun == ended, "{name}: {begun} {ended}");
+    }
+}
+
+#[test]
+fn a_program_that_the_kernel_starts_is_in_no_call_before() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o held $VM/held.c
+        # The kernel starts it in the root that it booted with, below which ours is.
+        printf '#!/bin/busybox sh\nexec /bin/busybox chroot /root /tmp/held spin 0.2\n' >helper
+        chmod 755 helper
+        echo /root/tmp/helper >/proc/sys/kernel/modprobe
+        kutrace_control go
+        perl -e 'for (1 .. 5) { socket(S, 9, 1, 0) }'
+        sleep 0.3
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let helpers = trace.pids_of("spin");
+    assert!(helpers.len() >= 2, "no helper was started");
+    let inside: Vec<_> = trace.of(OPEN_CALL).filter(|e| helpers.contains(&(e.arg as i32))).collect();
+    let named: Vec<&str> = inside.iter().map(|e| trace.event_name(e)).collect();
+    assert!(named.iter().all(|name| !name.starts_with("0/")), "{named:?}");
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Hooks that nothing else tells apart, each against what the kernel or a program counted. tests/mutants/hooks.txt says
+//! which test fails without which hook.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use postprocess::event::number::{
+    IPI, IRQ, MONITOR_STORE, MWAIT, PC_SAMPLE, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
+};
+use postprocess::event::Event;
+
+use crate::blocks::Blocks;
+use crate::guest::{self, Run};
+use crate::proof::{self, growth, Window};
+use crate::trace::Trace;
+
+const CLONE_RETURN: u32 = (SYSCALL + 56) | RETURN_BIT;
+const MACHINE_CHECK: u32 = TRAP + 18;
+/// What `mwait` says of polling, of hlt, and of the state of provoke.c that watches a word.
+const POLLING: u32 = 253;
+const HLT: u32 = 254;
+const WATCHING: u32 = 0x21;
+/// As in hooks.c.
+const FORKS: usize = 30;
+/// Units of 10 ns in which a store that ends a sleep is recorded, by a CPU that may have to wait for the host.
+const SOON: i64 = 2_000_000;
+
+#[test]
+fn a_short_load_is_told_as_the_kernel_counts_it() {
+    let run = guest::succeed(
+        &["--cpus", "4"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o proof $VM/proof.c
+        gcc -O1 -Wall -Werror -o hooks $VM/hooks.c
+        cat >load <<'LOAD'
+        for n in $(seq 10); do echo l >/proc/sysrq-trigger; done
+        ./hooks
+        for n in 1 2 3 4 5; do cat /usr/bin/perl >$SHARE/copy; done
+LOAD
+        export SHARE
+        dmesg --console-level 1
+        kutrace_control go
+        ./proof $SHARE bash load
+        kutrace_control stop $SHARE/t.raw
+        echo mwait=$(dmesg | grep -c 'using mwait in idle' || true)
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    proof::interrupts(&run, &trace);
+    proof::softirqs(&run, &trace);
+    proof::totals(&run, &trace);
+    proof::own(&run, &trace);
+    proof::every_ipi_was_sent(&trace, &[(2, 20), (0xf6, 20), (0xfb, 20), (0xfc, 20), (0xfd, 20)]);
+    each_tick_in_a_program_has_a_sample(&run, &trace);
+    forks_return_in_the_child(&trace);
+
+    // What the kernel says that it idles by.
+    let hints: BTreeSet<u32> = trace.of(MWAIT).map(|e| e.arg).collect();
+    assert_eq!(hints, [if run.number("mwait") == 1 { 0 } else { HLT }].into());
+    let (sleeps, unexplained) = ends_of_sleep(&trace);
+    assert!(unexplained.is_empty(), "{} of {sleeps}: {:?}", unexplained.len(), unexplained.first());
+}
+
+/// A tick that finds a program counts as 4 ms of its time; the kernel shows hundredths of a second.
+fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Trace) {
+    let window = Window::new(trace, proof::BEFORE + 4, proof::AFTER + 4);
+    let mut all = 0;
+    for cpu in 0..trace.events.meta.intervals.len() {
+        let columns = growth(run, "stat", &format!("cpu{cpu} "));
+        let ticks = (columns[0] + columns[1]) * 10 / 4;
+        let samples = trace.of(PC_SAMPLE).filter(|e| e.cpu as usize == cpu);
+        // Two columns, each cut off at both ends.
+        window.assert(&format!("ticks in programs, cpu {cpu}"), ticks, samples, 6);
+        all += ticks;
+    }
+    assert!(all > 40, "{all}");
+}
+
+fn forks_return_in_the_child(trace: &Trace) {
+    let pids = trace.pids_of("hooks");
+    let returned = trace.of(CLONE_RETURN).filter(|e| e.ret == 0 && pids.contains(&(e.pid as i32)));
+    let children: BTreeSet<u32> = returned.map(|e| e.pid).collect();
+    assert!(children.len() > FORKS, "{children:?}");
+}
+
+/// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who stores
+/// records it right behind.
+fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(u32, i64)>) {
+    let mut stores: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
+    trace.of(MONITOR_STORE).for_each(|e| stores.entry(e.arg).or_default().push(e.ts));
+    let mut asleep: BTreeMap<u32, i64> = BTreeMap::new();
+    let (mut sleeps, mut unexplained) = (0, Vec::new());
+    let end = trace.events.events.last().map_or(0, |e| e.ts);
+    for e in &trace.events.events {
+        match e.event {
+            MWAIT if e.arg != HLT => drop(asleep.insert(e.cpu, e.ts)),
+            SCHED => {
+                let Some(since) = asleep.remove(&e.cpu) else { continue };
+                sleeps += 1;
+                let of_cpu = stores.get(&e.cpu).map_or(&[][..], Vec::as_slice);
+                let is_explained = of_cpu.iter().any(|store| (since - 1..=e.ts + SOON).contains(store));
+                if !is_explained && e.ts + SOON < end {
+                    unexplained.push((e.cpu, e.ts));
+                }
+            }
+            number if is_interrupt(number) => drop(asleep.remove(&e.cpu)),
+            _ => {}
+        }
+    }
+    (sleeps, unexplained)
+}
+
+fn is_interrupt(number: u32) -> bool {
+    (TRAP..IRQ + 0x100).contains(&number)
+}
+
+/// Wakeups far apart: by a pipe on another CPU, by a fork, and by a timer that another CPU sets.
+const SLOW_WAKEUPS: &str = r#"
+    cat >/tmp/wakeups <<'PERL'
+    open my $pipe, "|-", "taskset -c 1 cat >/dev/null" or die;
+    select((select($pipe), $| = 1)[0]);
+    for (1 .. 25) {
+        select undef, undef, undef, 0.04;
+        print $pipe "x";
+        select undef, undef, undef, 0.04;
+        fork || exit;
+        wait;
+        next unless -e "/sys/module/provoke";
+        select undef, undef, undef, 0.04;
+        open my $do, ">", "/sys/module/provoke/parameters/do" or die;
+        syswrite $do, "timer 1";
+    }
+PERL
+"#;
+
+#[test]
+fn a_poll_ends_by_an_interrupt_or_a_store() {
+    let script = "
+        kutrace_control go
+        taskset -c 0 sleep 0.1
+        perl /tmp/wakeups
+        kutrace_control stop $SHARE/t.raw
+        ";
+    let run = guest::succeed(&["--cpus", "2", "--append", "idle=poll"], &[SLOW_WAKEUPS, script].concat());
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    assert!(trace.of(MWAIT).all(|e| e.arg == POLLING));
+    let (sleeps, unexplained) = ends_of_sleep(&trace);
+    assert!(sleeps > 50 && unexplained.is_empty(), "{} of {sleeps}: {:?}", unexplained.len(), unexplained.first());
+}
+
+#[test]
+fn each_idle_state_of_a_driver_is_recorded_and_what_ends_it() {
+    let script = r#"
+        insmod $KUTRACE_BESIDE/provoke.ko watch=1
+        usage() {
+            for cpu in 0 1; do for state in 0 1 2; do
+                echo $1$cpu$state=$(cat /sys/devices/system/cpu/cpu$cpu/cpuidle/state$state/usage)
+            done; done
+        }
+        usage outer_begin
+        kutrace_control go
+        usage inner_begin
+        taskset -c 0 perl /tmp/wakeups
+        usage inner_end
+        kutrace_control stop $SHARE/t.raw
+        usage outer_end
+        "#;
+    let run = guest::succeed(&["--cpus", "2", "--beside"], &[SLOW_WAKEUPS, script].concat());
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let mut all = 0;
+    for cpu in 0..2 {
+        for (state, hint) in [POLLING, HLT, WATCHING].into_iter().enumerate() {
+            let grown = |edge: &str| {
+                let of = |when: &str| run.number(&format!("{edge}_{when}{cpu}{state}"));
+                of("end") - of("begin")
+            };
+            let traced = trace.of(MWAIT).filter(|e| e.cpu == cpu && e.arg == hint).count() as u64;
+            eprintln!("cpu {cpu}, state {state}: {} to {}, traced {traced}", grown("inner"), grown("outer"));
+            // A sleep is counted at its end.
+            assert!((grown("inner").saturating_sub(1)..=grown("outer") + 1).contains(&traced), "cpu {cpu}, {hint}");
+            all += traced;
+        }
+    }
+    assert!(all > 100, "{all}");
+    let (sleeps, unexplained) = ends_of_sleep(&trace);
+    assert!(sleeps > 20 && unexplained.is_empty(), "{} of {sleeps}: {:?}", unexplained.len(), unexplained.first());
+}
+
+#[test]
+fn timers_that_are_broadcast_are_sent() {
+    let run = guest::succeed(
+        &["--cpus", "2", "--append", "nolapic_timer"],
+        r#"
+        kutrace_control go
+        taskset -c 1 perl -e '$n++ for 1 .. 3000000' &
+        taskset -c 0 perl -e '$n++ for 1 .. 3000000'
+        wait
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    proof::every_ipi_was_sent(&trace, &[(0xec, 30), (2, 0), (0xf6, 0), (0xfb, 0), (0xfc, 0), (0xfd, 0)]);
+}
+
+#[test]
+fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let monitor = folder.path().join("monitor");
+    let beside = |share: &Path, over: &AtomicBool| {
+        proof::machine_checks(&monitor, &share.join("busy"), over);
+        fs::write(share.join("enough"), "").unwrap();
+        proof::machine_checks(&monitor, &share.join("idle"), over);
+        fs::write(share.join("over"), "").unwrap();
+    };
+    let run = guest::run_beside(
+        &["--cpus", "4", "--monitor", monitor.to_str().unwrap()],
+        r#"
+        cd /tmp
+        say() { grep -m 1 vendor_id /proc/cpuinfo >told; mv told $SHARE/$1; }
+        dmesg --console-level 1
+        awk '$1 == "MCE:" { print "before=" $2 + $3 + $4 + $5 }' /proc/interrupts
+        kutrace_control go
+        for cpu in 0 1 2 3; do taskset -c $cpu perl -e '$n++ while 1' & done
+        sleep 0.5
+        say busy
+        until [ -e $SHARE/enough ]; do sleep 0.5; done
+        kill $(jobs -p)
+        sleep 0.5
+        say idle
+        until [ -e $SHARE/over ]; do sleep 0.5; done
+        kutrace_control stop $SHARE/t.raw
+        awk '$1 == "MCE:" { print "after=" $2 + $3 + $4 + $5 }' /proc/interrupts
+        "#,
+        beside,
+    )
+    .succeeded();
+    let trace = Trace::read_complete(&run.file("t.raw"));
+    let counted = run.number("after") - run.number("before");
+    let of = |number| trace.of(number).count() as u64;
+    assert_eq!((of(MACHINE_CHECK), of(MACHINE_CHECK | RETURN_BIT)), (counted, counted));
+    let in_programs = trace.of(MACHINE_CHECK).filter(|e| e.pid > 0).count();
+    assert!(in_programs >= 2 && counted as usize >= in_programs + 2, "{in_programs} of {counted}");
+}
+
+/// The names of an interrupt one after the other.
+fn names<'a>(trace: &'a Trace, wanted: &str) -> Vec<&'a str> {
+    let of_devices = |e: &&Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event);
+    let named = trace.events.events.iter().filter(of_devices).map(|e| trace.event_name(e));
+    let mut names: Vec<&str> = named.filter(|name| name.contains(wanted)).collect();
+    names.dedup();
+    names
+}
+
+#[test]
+fn what_a_kernel_seldom_does_is_told() {
+    let run = guest::succeed(
+        &["--cpus", "2", "--beside"],
+        r#"
+        do=/sys/module/provoke/parameters/do
+        insmod $KUTRACE_BESIDE/provoke.ko
+        head -c 4000000 /dev/urandom >$SHARE/data
+        # The share's own: all that share this interrupt have one name together.
+        irq=$(awk '/virtio/ { sub(":", "", $1); print $1, $2 + $3 }' /proc/interrupts | sort -nk2 | tail -n 1)
+        irq=${irq% *}
+        use() { for n in 1 2 3 4; do cat $SHARE/data >/dev/null; done; }
+        kutrace_control go
+        echo "wake 50" >$do
+        use
+        echo "share $irq" >$do
+        use
+        echo "unshare $irq" >$do
+        use
+        exec 3>/dev/ttyS0
+        echo one >&3
+        sleep 0.1
+        echo "off 4" >$do
+        echo two >&3 &
+        sleep 0.1
+        echo "on 4" >$do
+        wait
+        exec 3>&-
+        kutrace_control stop $SHARE/t.raw
+        echo me=$$
+        grep -E "^ *$irq:" /proc/interrupts
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let me = run.number("me") as u32;
+    let itself = trace.of(RUNNABLE).filter(|e| e.arg == me && e.pid == me).count();
+    assert_eq!(itself, 50, "a thread that wakes itself");
+
+    let shared = names(&trace, "provoked");
+    assert_eq!(shared.len(), 1, "{shared:?}");
+    let alone = shared[0].trim_end_matches(",_provoked");
+    assert_eq!(names(&trace, alone), [alone, shared[0], alone]);
+
+    assert!(names(&trace, "ttyS0").contains(&"ttyS0"), "{:?}", names(&trace, ""));
+    let resent: Vec<_> = trace.of(IPI).filter(|e| (0x20..0xec).contains(&e.ret)).collect();
+    assert!(!resent.is_empty(), "the interrupt that came while it was off");
+    let [first, ..] = resent[..] else { unreachable!() };
+    let arrived = trace.of(IRQ + first.ret as u32).any(|e| e.cpu == first.arg && e.ts >= first.ts);
+    assert!(arrived, "{first:?}");
+}
+
+#[test]
+fn a_vector_that_no_device_has_any_more_is_told() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        kutrace_control go
+        for n in $(seq 8); do
+            echo $((n % 2 + 1)) >/proc/irq/4/smp_affinity
+            for m in 1 2 3; do echo one >/dev/ttyS0; sleep 0.02; done
+        done
+        irq=$(awk '/virtio/ { sub(":", "", $1); print $1, $2 + $3 }' /proc/interrupts | sort -nk2 | tail -n 1)
+        for n in $(seq 8); do
+            echo $((n % 2 + 1)) >/proc/irq/${irq% *}/smp_affinity
+            for m in 1 2 3; do cat /mnt/share/job.sh >/dev/null; sleep 0.02; done
+        done
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    Trace::read_whole(&run.file("t.raw"));
+    let mut owners: BTreeMap<(u32, u32), String> = BTreeMap::new();
+    let mut given: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, cpu, vector, name) in Blocks::read(&run.file("t.raw")).vectors {
+        let before = owners.insert((cpu, vector), name.clone());
+        *given.entry(name).or_default() += usize::from(before.is_none_or(|before| before.is_empty()));
+    }
+    eprintln!("vectors were given so often: {given:?}; they are in the end {owners:?}");
+    let holders = |wanted: &str| owners.values().filter(|name| name.contains(wanted)).count();
+    let times = |wanted: &str| given.iter().filter(|(name, _)| name.contains(wanted)).map(|(_, n)| n).sum::<usize>();
+    assert!(times("ttyS0") > 1 && times("virtio") > 4, "{given:?}");
+    // Two are called i8042. One more until the first interrupt has come on the new CPU.
+    let names: BTreeSet<&String> = owners.values().filter(|name| !name.is_empty()).collect();
+    assert!(names.iter().all(|name| holders(name) <= 2), "{owners:?}");
+    assert!(owners.values().filter(|name| !name.is_empty()).count() <= names.len() + 1, "{owners:?}");
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What ends a trace or spoils it, and that it is said: sleep of the machine, a CPU that is stuck, programs that insert
+//! too much; and what may be asked for at all.
+
+use std::collections::BTreeSet;
+
+use kutrace_format::file::{FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE};
+use postprocess::event::number::{IRQ, MARK_A};
+
+use crate::blocks::Blocks;
+use crate::guest;
+use crate::trace::Trace;
+
+#[test]
+fn suspend_ends_a_trace_and_every_tool_says_so() {
+    let run = guest::succeed(
+        &[],
+        r#"
+        # As far as a guest can whose root is 9p, which does not survive the sleep of its device: up to the processes.
+        echo freezer >/sys/power/pm_test
+        kutrace_control gowrap
+        kutrace_control mark before
+        echo mem >/sys/power/state
+        ! kutrace_control mark after
+        kutrace_control status >$SHARE/status
+        status=0; kutrace_control stop $SHARE/t.raw 2>$SHARE/stop || status=$?
+        test $status = 3
+        status=0; checktrace $SHARE/t.raw >$SHARE/check || status=$?
+        test $status = 3
+        kutrace_control summary $SHARE/t.raw 2>&1 >/dev/null | grep -q 'about to sleep'
+        kutrace_control go
+        kutrace_control mark again
+        kutrace_control stop $SHARE/again.raw
+        "#,
+    );
+    let sentence = "the trace ended because the machine was about to sleep (suspend or hibernation)";
+    for name in ["status", "stop", "check"] {
+        let said = std::fs::read_to_string(run.file(name)).unwrap();
+        assert!(said.contains(sentence), "{name}: {said}");
+    }
+    let blocks = Blocks::read(&run.file("t.raw"));
+    assert_eq!(blocks.header.flags & (FLAG_SLEEP | FLAG_UNSTABLE | FLAG_MUTE), FLAG_SLEEP);
+    let trace = Trace::read(&run.file("t.raw"));
+    trace.check();
+    let marks: Vec<_> = trace.of(MARK_A).map(|e| trace.event_name(e)).collect();
+    assert_eq!(marks, ["mark_a=before"]);
+    assert_eq!(Blocks::read(&run.file("again.raw")).header.flags & FLAG_SLEEP, 0);
+    assert_eq!(Trace::read_whole(&run.file("again.raw")).of(MARK_A).count(), 1);
+}
+
+#[test]
+fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
+    let run = guest::succeed(
+        &["--cpus", "3", "--beside", "--append", "rcupdate.rcu_cpu_stall_suppress=1"],
+        r#"
+        taskset -p -c 0 $$ >/dev/null
+        lossy() {
+            status=0; "$@" 2>$SHARE/said.$1 || status=$?
+            cat $SHARE/said.$1 >&2
+            test $status = 3
+            grep -q 'CPU 1 takes no interrupts: its last block ends where it was seen' $SHARE/said.$1
+        }
+        snapshot() { kutrace_control snapshot $SHARE/snapshot.raw; }
+        stop() { kutrace_control stop $SHARE/stop.raw; }
+        insmod $KUTRACE_BESIDE/stick.ko
+        kutrace_control gowrap
+        taskset -c 1 kutrace_control mark before
+        echo 60 >/sys/module/stick/parameters/seconds
+        lossy snapshot
+        lossy stop
+        if kutrace_control go; then exit 99; fi
+
+        # It comes back, and all is as before.
+        rmmod stick
+        kutrace_control go
+        taskset -c 1 kutrace_control mark again
+        kutrace_control stop $SHARE/again.raw
+        "#,
+    );
+    for name in ["snapshot", "stop"] {
+        let blocks = Blocks::read(&run.file(&format!("{name}.raw")));
+        assert_eq!(blocks.header.flags & FLAG_MUTE, FLAG_MUTE, "{name}");
+        let trace = Trace::read(&run.file(&format!("{name}.raw")));
+        trace.check();
+        let marks: Vec<_> = trace.of(MARK_A).map(|e| (e.cpu, trace.event_name(e))).collect();
+        assert_eq!(marks, [(1, "mark_a=before")], "{name}");
+    }
+    let trace = Trace::read_whole(&run.file("again.raw"));
+    assert_eq!(trace.of(MARK_A).map(|e| e.cpu).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_device_is_named_by_the_module_also_after_its_vector_moved() {
+    let run = guest::succeed(
+        &[],
+        r#"
+        if [ -e /sys/kernel/debug/irq ]; then echo 'this kernel tells vectors by debugfs' >&2; exit 99; fi
+        irqs=$(awk '/virtio/ { sub(":", "", $1); print $1 }' /proc/interrupts)
+        to() { for irq in $irqs; do echo $1 >/proc/irq/$irq/smp_affinity || true; done; }
+        head -c 4000000 /dev/urandom >$SHARE/data
+        to 1
+        kutrace_control go
+        for mask in 2 4 8 1; do
+            to $mask
+            for n in 1 2 3 4; do cat $SHARE/data >/dev/null; done
+        done
+        kutrace_control stop $SHARE/t.raw
+        cat /proc/interrupts >$SHARE/interrupts
+        "#,
+    );
+    let interrupts = std::fs::read_to_string(run.file("interrupts")).unwrap();
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    // Vectors from 0x20 to the system's are given to devices.
+    let device = |e: &&postprocess::event::Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event);
+    let all: Vec<_> = trace.events.events.iter().filter(device).collect();
+    assert!(all.len() > 10, "{} interrupts of devices", all.len());
+    let mut cpus = BTreeSet::new();
+    for e in &all {
+        let name = trace.event_name(e);
+        assert!(interrupts.contains(name), "cpu {}, vector {:#x} is called {name}", e.cpu, e.event - IRQ);
+        cpus.extend((name.contains("virtio")).then_some(e.cpu));
+    }
+    eprintln!("lifecycle: {} interrupts of devices, those of virtio on CPUs {cpus:?}", all.len());
+    assert!(cpus.len() >= 2, "no vector moved: {interrupts}");
+}
+
+#[test]
+fn programs_that_insert_too_much_are_refused_and_counted() {
+    let run = guest::succeed(
+        &["--no-load"],
+        r#"
+        cat >/tmp/flood.c <<'C'
+        #include <stdint.h>
+        #include <stdio.h>
+        #include <string.h>
+        #include <unistd.h>
+        #include <sys/syscall.h>
+        int main(int argc, char **argv) {
+            uint64_t words[8];
+            long taken = 0;
+            memset(words, 'x', sizeof words);
+            words[0] = (uint64_t)(0x007 | 8 << 4) << 32 | 99;
+            for (int n = 0; n < 100000; n++)
+                taken += syscall(1023, argv[1][0] == 'n' ? 8 : 7, argv[1][0] == 'n' ? (long)words : 0x20dL << 32 | n) > 0;
+            printf("%ld\n", taken);
+        }
+C
+        gcc -O2 -o /tmp/flood /tmp/flood.c
+        nobody="setpriv --reuid 65534 --regid 65534 --clear-groups"
+        insmod $KUTRACE_MODULE namerate=100 markrate=1000
+        kutrace_control gowrap
+        echo names=$(taskset -c 1 $nobody /tmp/flood n)
+        echo marks=$(taskset -c 1 $nobody /tmp/flood m)
+        kutrace_control status >$SHARE/status
+        status=0; kutrace_control stop $SHARE/t.raw || status=$?
+        test $status = 3
+        rmmod kutrace
+        for marks in off group; do
+            insmod $KUTRACE_MODULE marks=$marks
+            chgrp 4242 /dev/kutrace
+            kutrace_control go
+            echo ${marks}_nobody=$($nobody /tmp/flood m)
+            echo ${marks}_member=$(setpriv --reuid 65534 --regid 65534 --groups 4242 /tmp/flood m)
+            kutrace_control stop $SHARE/$marks.raw
+            rmmod kutrace
+        done
+        ! insmod $KUTRACE_MODULE marks=some
+        "#,
+    );
+    let header = Blocks::read(&run.file("t.raw")).header;
+    let (names, marks) = (run.number("names"), run.number("marks"));
+    assert!((100..2_000).contains(&names) && (1_000..20_000).contains(&marks), "{names} names, {marks} marks");
+    assert_eq!((header.refused_names, header.refused_marks), (100_000 - names, 100_000 - marks));
+    let status = std::fs::read_to_string(run.file("status")).unwrap();
+    assert!(status.contains(&format!("{} names of programs were refused", header.refused_names)), "{status}");
+    let numbers = ["off_nobody", "off_member", "group_nobody", "group_member"].map(|name| run.number(name));
+    assert_eq!(numbers, [0, 0, 0, 100_000]);
+}

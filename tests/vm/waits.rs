@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Why threads wait: some hundred ways, each with its reason. waits.c has them; it marks the time that is looked at.
+
+use std::collections::BTreeMap;
+
+use postprocess::event::number::{SYSCALL, WAIT_A, WAIT_Z};
+
+use crate::guest;
+use crate::trace::Trace;
+
+/// The marks: calls of sched_get_priority_max.
+const MARK: u32 = SYSCALL + 146;
+const BEGIN: u32 = 21_000;
+const END: u32 = 21_001;
+
+/// What a thread waited for between its marks, time by reason, most first; waiting for a CPU, which follows every wait,
+/// which may be idle, only if that is what the way is about.
+fn waited(trace: &Trace, pid: u32, for_a_cpu: bool) -> Vec<(i64, String)> {
+    let mark = |arg| trace.of(MARK).filter(move |e| e.pid == pid && e.arg == arg).map(|e| e.ts);
+    let begin = mark(BEGIN).next().expect("a mark at the start");
+    let end = mark(END).find(|&ts| ts > begin).unwrap_or(i64::MAX);
+    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    for span in trace.spans.spans.iter().filter(|s| s.pid == pid as i32) {
+        let within = (span.start + span.dur).min(end) - span.start.max(begin);
+        let reason = trace.span_name(span).trim_start_matches("wait_");
+        if (WAIT_A as i32..=WAIT_Z as i32).contains(&span.event)
+            && within > 0
+            && (for_a_cpu || !matches!(reason, "cpu" | "idle" | "stall"))
+        {
+            *sums.entry(reason).or_default() += within;
+        }
+    }
+    let mut sums: Vec<(i64, String)> = sums.into_iter().map(|(reason, time)| (time, reason.to_string())).collect();
+    sums.sort_by_key(|(time, _)| -time);
+    sums
+}
+
+#[test]
+fn every_way_to_wait_has_its_reason() {
+    let run = guest::succeed(
+        &["--cpus", "4"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Wextra -Werror -pthread -o waits $VM/waits.c
+        mkdir $SHARE/disk
+        kutrace_control go
+        ./waits $SHARE/disk
+        kutrace_control stop $SHARE/t.raw
+        "#,
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let (mut tried, mut quick, mut wrong) = (0, 0, Vec::new());
+    for line in run.out.lines() {
+        let [name, expected, thread] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else { continue };
+        let Ok(pid) = thread.parse() else {
+            assert_eq!(expected, "-", "{line}");
+            continue;
+        };
+        tried += 1;
+        let reasons: Vec<&str> = expected.split('|').collect();
+        let found = waited(&trace, pid, reasons.contains(&"cpu"));
+        // What was to be waited for was there before the thread slept: a disk of an emulated machine may be that quick.
+        if found.is_empty() && reasons == ["disk"] {
+            eprintln!("{name}: did not wait");
+            quick += 1;
+            continue;
+        }
+        if !found.first().is_some_and(|(_, reason)| reasons.contains(&&**reason)) {
+            wrong.push(format!("{name}: expected {expected}, found {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(quick <= 4, "{quick} did not wait");
+    assert!(tried >= 78, "{tried}:\n{}", run.out);
+}

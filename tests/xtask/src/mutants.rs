@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `cargo xtask mutants`: takes one hook of the kernel, or one line of the recorder, away at a time, and runs the tests
+//! that claim it: each must fail. tests/mutants says which these are.
+//!
+//! A test that fails proves something only if it passes without the mutant, and if what failed is the test: each is run
+//! once on the same kernel with every hook in place, and a guest that breaks is told from a trace that is wrong.
+
+pub mod hooks;
+pub mod lines;
+mod table;
+mod verdict;
+
+use std::io::{stdout, Write};
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::interrupt::Hold;
+use crate::progress::minutes;
+use table::{Claims, Entry};
+pub use verdict::asked;
+use verdict::{Runs, Verdict};
+
+#[derive(Args, Default)]
+pub struct MutantsArgs {
+    /// Only show which mutants there are, and which tests claim them
+    #[arg(long)]
+    list: bool,
+    /// Only those whose number is this one, or whose line in the table or test has this text
+    #[arg(value_name = "FILTER")]
+    filters: Vec<String>,
+}
+
+/// Runs what is asked for; the status is 1 if a mutant survives or a test cannot tell.
+pub fn run(args: &MutantsArgs) -> Result<u8> {
+    let began = Instant::now();
+    let hold = Hold::new();
+    let mut runs = Runs::default();
+    let (mut killed, mut excused, mut left) = (0, 0, Vec::new());
+    for mutant in hooks::table()?.iter().chain(&lines::table()?).filter(|mutant| args.takes(mutant)) {
+        let Claims::Tests(tests) = &mutant.claims else {
+            say(mutant, &mutant.claims.to_string(), "excused", Instant::now())?;
+            excused += 1;
+            continue;
+        };
+        if args.list {
+            say(mutant, &mutant.claims.to_string(), "", Instant::now())?;
+            continue;
+        }
+        let at = Instant::now();
+        match runs.judge(mutant, tests)? {
+            Verdict::Killed { test, said } => {
+                killed += 1;
+                say(mutant, &test, &format!("killed: {said}"), at)?;
+            }
+            Verdict::Survived => {
+                left.push(mutant.name());
+                say(mutant, &mutant.claims.to_string(), "SURVIVED", at)?;
+            }
+            Verdict::Unclear(why) => {
+                left.push(mutant.name());
+                say(mutant, &mutant.claims.to_string(), &format!("UNCLEAR: {why}"), at)?;
+            }
+        }
+        if hold.is_requested() {
+            break;
+        }
+    }
+    let mut out = stdout().lock();
+    if !args.list {
+        let took = minutes(began.elapsed());
+        writeln!(out, "mutants: {killed} killed, {} left, {excused} excused ({took})", left.len())?;
+        left.iter().try_for_each(|name| writeln!(out, "left: {name}"))?;
+    }
+    Ok(u8::from(!left.is_empty()))
+}
+
+impl MutantsArgs {
+    fn takes(&self, mutant: &Entry) -> bool {
+        let text = format!("{} {}", mutant.name(), mutant.claims);
+        let is_taken = |filter: &String| *filter == mutant.number.to_string() || text.contains(filter);
+        self.filters.is_empty() || self.filters.iter().any(is_taken)
+    }
+}
+
+/// A line of what is printed.
+fn say(mutant: &Entry, tests: &str, result: &str, began: Instant) -> Result<()> {
+    let seconds = began.elapsed().as_secs();
+    Ok(writeln!(stdout().lock(), "{} | {tests} | {result} | {seconds} s", mutant.name())?)
+}

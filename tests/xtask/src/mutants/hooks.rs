@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The table of the hooks, and that it is about the hooks that there are.
+
+use anyhow::{bail, Result};
+
+use super::table::{self, Entry};
+use crate::kernel::schemata::Site;
+
+/// One entry for each hook, in the order of files and lines.
+pub fn table() -> Result<Vec<Entry>> {
+    table::read("hooks.txt")
+}
+
+/// Fails unless the table has exactly these hooks, in this order: their numbers are those of the kernel.
+pub fn check(sites: &[Site]) -> Result<()> {
+    let wanted: Vec<String> = sites.iter().map(Site::to_string).collect();
+    let found: Vec<String> = table()?.into_iter().map(|entry| entry.what).collect();
+    if wanted != found {
+        bail!("tests/mutants/hooks.txt: the hooks in their order are:\n{}", wanted.join("\n"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    use super::*;
+    use crate::kernel::{files_in, schemata};
+    use crate::mutants::table::Claims;
+    use crate::place;
+
+    /// File and call of every hook of the series, counted: what a later patch takes back is none.
+    fn hooks_of_the_series() -> BTreeMap<(String, String), i32> {
+        let patches = files_in(&place::checkout().join("patches/v6.12"), ".patch").unwrap();
+        let hooked = schemata::hooked(&patches).unwrap();
+        let (mut counts, mut function_is_ours) = (BTreeMap::new(), false);
+        for patch in &patches {
+            let mut file = "";
+            let text = fs::read_to_string(patch).unwrap();
+            for line in text.lines() {
+                if let Some(name) = line.strip_prefix("+++ b/") {
+                    file = name;
+                } else if line.starts_with("@@") || line == "+}" {
+                    function_is_ours = false;
+                } else if line.starts_with("+static void kutrace_") || line.starts_with("+void kutrace_") {
+                    function_is_ours = true;
+                }
+                let change = if line.starts_with('+') { 1 } else { -1 };
+                let call = line.strip_prefix(['+', '-']).and_then(schemata::call).filter(|_| !function_is_ours);
+                if let Some(call) = call.filter(|_| hooked.contains(file)) {
+                    *counts.entry((file.to_owned(), call.to_owned())).or_default() += change;
+                }
+            }
+        }
+        counts.retain(|_, count| *count != 0);
+        counts
+    }
+
+    #[test]
+    fn every_hook_of_the_series_is_claimed_or_excused_and_no_claim_is_stale() {
+        let mut counts = hooks_of_the_series();
+        assert!(counts.values().sum::<i32>() > 90, "{counts:?}");
+        for entry in table().unwrap() {
+            let [file, _function, call] = entry.what.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+                panic!("{}: not FILE FUNCTION CALL", entry.what)
+            };
+            *counts.entry((file.to_owned(), call.to_owned())).or_default() -= 1;
+        }
+        counts.retain(|_, count| *count != 0);
+        assert!(
+            counts.is_empty(),
+            "more (+) or less (-) often in the series than in tests/mutants/hooks.txt: {counts:?}"
+        );
+    }
+
+    #[test]
+    fn every_claim_names_a_test_that_there_is() {
+        let folder = place::checkout().join("tests/vm");
+        for entry in table().unwrap() {
+            let Claims::Tests(tests) = &entry.claims else { continue };
+            for test in tests {
+                let (module, name) = test.split_once("::").unwrap();
+                let text = fs::read_to_string(folder.join(module).with_extension("rs")).unwrap();
+                assert!(text.contains(&format!("#[test]\nfn {name}()")), "{}: {test}", entry.what);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Reads the tables of tests/mutants: a line for each mutant, and below it, indented, the tests that claim it or the
+//! reason why there is none.
+
+use std::fmt;
+use std::fs;
+
+use anyhow::{bail, Context, Result};
+
+use crate::place;
+
+/// In front of a reason.
+const EXCUSE: &str = "none: ";
+
+/// A mutant and who fails with it.
+pub struct Entry {
+    /// Its place in its table; the first is 1.
+    pub number: usize,
+    /// What is taken away, and where.
+    pub what: String,
+    /// What is to be put there.
+    pub replacement: Option<String>,
+    /// Who notices.
+    pub claims: Claims,
+}
+
+/// Who notices that something is taken away.
+pub enum Claims {
+    /// Any of these tests.
+    Tests(Vec<String>),
+    /// Nobody, for this reason.
+    Excuse(String),
+}
+
+impl Entry {
+    /// As it is called in what is printed.
+    pub fn name(&self) -> String {
+        let to = self.replacement.as_ref().map(|to| format!(" => {to}"));
+        format!("{} {}{}", self.number, self.what, to.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Claims {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Claims::Tests(tests) => write!(out, "{}", tests.join(" ")),
+            Claims::Excuse(reason) => write!(out, "{EXCUSE}{reason}"),
+        }
+    }
+}
+
+/// The table `name` of tests/mutants.
+pub fn read(name: &str) -> Result<Vec<Entry>> {
+    let path = place::checkout().join("tests/mutants").join(name);
+    let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+    parse(&text).with_context(|| format!("{}", path.display()))
+}
+
+fn parse(text: &str) -> Result<Vec<Entry>> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let Some(claim) = line.strip_prefix("    ") else {
+            let claims = Claims::Tests(Vec::new());
+            entries.push(Entry { number: entries.len() + 1, what: line.to_owned(), replacement: None, claims });
+            continue;
+        };
+        let entry = entries.last_mut().with_context(|| format!("{claim}: of what?"))?;
+        match (claim.strip_prefix("=> "), claim.strip_prefix(EXCUSE), &mut entry.claims) {
+            (Some(replacement), ..) => entry.replacement = Some(replacement.to_owned()),
+            (_, Some(reason), Claims::Tests(tests)) if tests.is_empty() => {
+                entry.claims = Claims::Excuse(reason.to_owned());
+            }
+            (_, None, Claims::Tests(tests)) => tests.push(claim.to_owned()),
+            _ => bail!("{}: both tests and an excuse", entry.what),
+        }
+    }
+    match entries.iter().find(|entry| matches!(&entry.claims, Claims::Tests(tests) if tests.is_empty())) {
+        Some(unclaimed) => bail!("{}: no test claims it, and no reason is given", unclaimed.what),
+        None => Ok(entries),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutants_have_tests_or_an_excuse() {
+        let entries =
+            parse("# why\n\na.c f g()\n    m::t\n    m::u\nb.rs x += 1;\n    => ();\n    none: slow\n").unwrap();
+        let shown: Vec<_> = entries.iter().map(|entry| format!("{}: {}", entry.name(), entry.claims)).collect();
+        assert_eq!(shown, ["1 a.c f g(): m::t m::u", "2 b.rs x += 1; => ();: none: slow"]);
+        for bad in ["a", "    m::t", "a\n    m::t\n    none: x", "a\n    none: x\n    m::t"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Runs tests with a mutant and says what came of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{bail, Context, Result};
+
+use super::lines;
+use super::table::Entry;
+use crate::place;
+use crate::progress::{self, tied};
+
+/// The mutant's number; for `xtask vm` followed by a colon and the file for the reason why a guest broke.
+pub const VARIABLE: &str = "KUTRACE_MUTANT";
+
+/// What became of a mutant.
+pub enum Verdict {
+    /// A test failed, and how.
+    Killed { test: String, said: String },
+    /// All tests passed.
+    Survived,
+    /// A test cannot tell, and why.
+    Unclear(String),
+}
+
+/// How one run of one test ended.
+#[derive(Clone)]
+pub enum Outcome {
+    /// It passed.
+    Passed,
+    /// It failed, and what it said.
+    Failed(String),
+    /// The guest or the harness broke.
+    Broke(String),
+}
+
+/// What is known of the tests.
+#[derive(Default)]
+pub struct Runs {
+    /// The program of the VM's tests.
+    program: Option<PathBuf>,
+    /// The program of the host's, with every line of the recorder's table a choice.
+    host: Option<PathBuf>,
+    /// Each test's outcome without a mutant.
+    whole: BTreeMap<String, Outcome>,
+}
+
+impl Runs {
+    /// Runs the tests with the mutant until one fails.
+    pub fn judge(&mut self, mutant: &Entry, tests: &[String]) -> Result<Verdict> {
+        for test in tests {
+            match self.whole(mutant, test)? {
+                Outcome::Passed => {}
+                Outcome::Failed(said) => return Ok(Verdict::Unclear(format!("{test} fails without it: {said}"))),
+                Outcome::Broke(said) => return Ok(Verdict::Unclear(format!("{test} breaks without it: {said}"))),
+            }
+            match self.run(mutant, test, mutant.number)? {
+                Outcome::Passed => {}
+                Outcome::Failed(said) => return Ok(Verdict::Killed { test: test.clone(), said }),
+                Outcome::Broke(said) => return Ok(Verdict::Unclear(format!("{test}: {said}"))),
+            }
+        }
+        Ok(Verdict::Survived)
+    }
+
+    /// How `test` ends with everything in place, in the same build.
+    fn whole(&mut self, mutant: &Entry, test: &str) -> Result<Outcome> {
+        if let Some(outcome) = self.whole.get(test) {
+            return Ok(outcome.clone());
+        }
+        let outcome = self.run(mutant, test, 0)?;
+        self.whole.insert(test.to_owned(), outcome.clone());
+        Ok(outcome)
+    }
+
+    fn run(&mut self, mutant: &Entry, test: &str, number: usize) -> Result<Outcome> {
+        if mutant.replacement.is_some() {
+            let program = match &self.host {
+                Some(program) => program.clone(),
+                None => self.host.insert(lines::build()?).clone(),
+            };
+            return lines::run(&program, test, number);
+        }
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None => self.program.insert(build(&place::checkout(), &place::target(), &VM)?).clone(),
+        };
+        in_guest(&program, test, number)
+    }
+}
+
+/// Runs a test of the VM's with a hook left out.
+fn in_guest(program: &Path, test: &str, number: usize) -> Result<Outcome> {
+    let folder = place::made(place::target().join("mutants"))?;
+    let broken = folder.join("broken");
+    if broken.exists() {
+        fs::remove_file(&broken).context("mutants")?;
+    }
+    let output = tied(&program.to_string_lossy())
+        .args(["--exact", "--nocapture", "--test-threads=1", test])
+        .current_dir(place::checkout().join("tests"))
+        .env("KUTRACE_XTASK", std::env::current_exe().context("mutants: xtask's own path")?)
+        .env(VARIABLE, format!("{number}:{}", broken.display()))
+        .stdin(Stdio::null())
+        .output()
+        .context("mutants: the tests cannot be started")?;
+    let text = [output.stdout, output.stderr].concat();
+    fs::write(folder.join(format!("{number}-{}.log", test.replace("::", "-"))), &text).context("mutants")?;
+    Ok(outcome(&String::from_utf8_lossy(&text), output.status.success(), &broken))
+}
+
+/// Reads what the program of the tests said.
+fn outcome(text: &str, succeeded: bool, broken: &Path) -> Outcome {
+    match fs::read_to_string(broken) {
+        Ok(why) => Outcome::Broke(why),
+        Err(_) if !text.contains("\nrunning 1 test\n") => Outcome::Broke("there is no such test".into()),
+        Err(_) if succeeded => Outcome::Passed,
+        Err(_) if !text.contains("\ntest result: FAILED.") => Outcome::Broke("the tests ended early".into()),
+        Err(_) => Outcome::Failed(said(text)),
+    }
+}
+
+/// What a test that failed said: the first line behind the place.
+pub fn said(text: &str) -> String {
+    let mut lines = text.lines().skip_while(|line| !line.contains("panicked at ")).skip(1);
+    let said = lines.find(|line| !line.trim().is_empty()).unwrap_or("without a word");
+    said.chars().take(120).collect()
+}
+
+/// The VM's tests, those for the distribution kernel too.
+const VM: [&str; 4] = ["--features", "vm,distribution", "--test", "vm"];
+
+/// Builds a program of tests of the workspace in `checkout`, in `target`.
+pub fn build(checkout: &Path, target: &Path, which: &[&str]) -> Result<PathBuf> {
+    let log = place::made(place::target().join("mutants"))?.join("build.log");
+    let mut cargo = tied("cargo");
+    cargo.args(["test", "--locked", "--package", "kutrace-tests"]).args(which);
+    cargo.args(["--no-run", "--message-format=json"]).current_dir(checkout).env("CARGO_TARGET_DIR", target);
+    progress::run("mutants: building the tests", &mut cargo, &log)?;
+    let said = fs::read_to_string(&log).context("mutants")?;
+    let paths = said.lines().filter_map(|line| line.split_once(r#""executable":""#)?.1.split('"').next());
+    match paths.reduce(|_, last| last) {
+        Some(path) => Ok(path.into()),
+        None => bail!("mutants: cargo named no program\nhint: see {}", log.display()),
+    }
+}
+
+/// The mutant that `xtask vm` is to run with, and where to write why a guest broke.
+pub fn asked() -> Result<Option<(usize, PathBuf)>> {
+    let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    let value = value.into_string().ok().context(VARIABLE)?;
+    let (number, path) = value.split_once(':').context("KUTRACE_MUTANT is NUMBER:FILE")?;
+    Ok(Some((number.parse().context(VARIABLE)?, path.into())))
+}
