@@ -1,23 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0
-// Keeps CPU 1 with interrupts off for as many seconds as are written into /sys/module/stick/parameters/seconds.
+// Keeps CPU 1 busy with interrupts off for as many seconds as are written into /sys/module/stick/parameters/seconds,
+// or until the module is removed. A thread does, not an interrupt: a CPU that was interrupted while idle would be
+// chosen for threads that wake.
 
+#include <linux/completion.h>
 #include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
-#include <linux/smp.h>
 
 static unsigned int seconds;
+static struct task_struct *thread;
+static DECLARE_COMPLETION(stuck);
 
-static void stick(void *unused)
+static int stick(void *unused)
 {
-	for (unsigned int ms = 0; ms < seconds * 1000; ms++)
+	unsigned long flags;
+
+	local_irq_save(flags);
+	complete(&stuck);
+	for (unsigned int ms = 0; ms < seconds * 1000 && !kthread_should_stop(); ms++)
 		mdelay(1);
+	local_irq_restore(flags);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(HZ);
+	return 0;
 }
 
 static int set(const char *text, const struct kernel_param *param)
 {
-	int ret = param_set_uint(text, param);
+	int ret = thread ? -EBUSY : param_set_uint(text, param);
+	struct task_struct *new;
 
-	return ret ?: smp_call_function_single(1, stick, NULL, false);
+	if (ret)
+		return ret;
+	new = kthread_create_on_cpu(stick, NULL, 1, "stick/%u");
+	if (IS_ERR(new))
+		return PTR_ERR(new);
+	sched_set_fifo(new);
+	thread = new;
+	wake_up_process(new);
+	wait_for_completion(&stuck);
+	return 0;
 }
 
 static const struct kernel_param_ops ops = {
@@ -31,10 +54,10 @@ static int __init stick_init(void)
 	return 0;
 }
 
-/* Returns when the CPU has answered, and so has left the function. */
 static void __exit stick_exit(void)
 {
-	kick_all_cpus_sync();
+	if (thread)
+		kthread_stop(thread);
 }
 
 module_init(stick_init);
