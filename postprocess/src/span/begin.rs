@@ -27,6 +27,8 @@ pub struct Begin {
     spans: Vec<Span>,
     /// Whether it began in the middle of anything, an interrupt for example; else where its thread was switched to.
     anywhere: bool,
+    /// When a sample said last that the thread was in the kernel.
+    pub kernel_until: i64,
 }
 
 impl Begin {
@@ -44,8 +46,19 @@ impl Begin {
 
     /// Gives to one activity what another has had since the begin; answers whether that was anything.
     pub(super) fn give(&mut self, from: Frame, to: Frame) -> bool {
+        self.give_up_to(i64::MAX, from, to)
+    }
+
+    /// Gives to a program what another activity has had since the begin; as far as samples were in the kernel, to what
+    /// that does for it.
+    pub(super) fn give_program(&mut self, from: Frame, user: Frame, work: Frame) {
+        self.give_up_to(self.kernel_until, from, work);
+        self.give(from, user);
+    }
+
+    fn give_up_to(&mut self, end: i64, from: Frame, to: Frame) -> bool {
         let mut any = false;
-        for span in &mut self.spans {
+        for span in self.spans.iter_mut().take_while(|span| span.start < end) {
             if span.event == number::STALLED as i32 && span.arg == i64::from(from.event) {
                 span.arg = to.event.into();
             }
@@ -93,7 +106,13 @@ impl Builder {
         let cpu = &mut self.cpus[c];
         let anywhere = cpu.top().level() != Level::Sched;
         let above = if anywhere { Vec::new() } else { vec![number::SCHED] };
-        cpu.begin = Some(Begin { known: cpu.stack.len() - above.len(), above, spans: Vec::new(), anywhere });
+        cpu.begin = Some(Begin {
+            known: cpu.stack.len() - above.len(),
+            above,
+            spans: Vec::new(),
+            anywhere,
+            kernel_until: i64::MIN,
+        });
         cpu.folded = None;
     }
 
@@ -122,10 +141,12 @@ impl Builder {
         while self.cpus[c].stack.len() > known {
             self.end_top(c, t, ipc);
         }
+        let work = self.exit_work();
         let cpu = &mut self.cpus[c];
         let below = cpu.top();
         let Some(begin) = &mut cpu.begin else { return false };
-        let shown = begin.give(below, call);
+        // Samples in the kernel were of this.
+        let shown = begin.give(below, call) | begin.give(work, call);
         begin.runs(call.event, known);
         cpu.stack.push(Frame { shown, ..call });
         true
@@ -134,10 +155,11 @@ impl Builder {
     /// A thread is in no call: what only a record told of it had left before it was known, and user code has all time
     /// since. There may be an interrupt above.
     pub(super) fn left_before(&mut self, c: usize) {
+        let work = self.exit_work();
         let cpu = &mut self.cpus[c];
         let (Some(begin), &[user, call, ref above @ ..]) = (&mut cpu.begin, &cpu.stack[..]) else { return };
         if begin.known > 1 && call.level() == Level::Syscall && above.iter().all(|f| f.level() == Level::Irq) {
-            begin.give(call, user);
+            begin.give_program(call, user, work);
             begin.known -= 1;
             cpu.stack.remove(1);
             cpu.ambiguous = None;

@@ -40,10 +40,13 @@ impl Builder {
             return;
         }
         known.kernel = kernel;
-        let (on, bottom) = (known.cpu, self.bottom(thread));
+        let (on, bottom, work) = (known.cpu, self.bottom(thread), self.exit_work());
         let Some(cpu) = on.map(|c| &mut self.cpus[c]).filter(|cpu| !cpu.is_lost()) else { return };
         if let Some(begin) = &mut cpu.begin {
-            begin.give(before, bottom);
+            match kernel {
+                true => drop(begin.give(before, bottom)),
+                false => begin.give_program(before, bottom, work),
+            }
         }
         cpu.stack[0] = bottom;
     }
@@ -89,6 +92,9 @@ impl Builder {
     pub(super) fn sampled_in_kernel(&mut self, c: usize, t: i64) {
         let since = std::mem::replace(&mut self.cpus[c].entered, t);
         let was_in_program = std::mem::take(&mut self.cpus[c].in_program);
+        if let Some(begin) = &mut self.cpus[c].begin {
+            begin.kernel_until = t;
+        }
         let cpu = &self.cpus[c];
         let &[user, ref above @ ..] = &cpu.stack[..] else { return };
         let of_program = number::share(user.event as i32) == number::Share::User;
@@ -99,15 +105,21 @@ impl Builder {
         if above.is_empty() {
             self.close(c, t, Close::Pause { ipc: 0 });
         }
-        let work = Frame::call(number::WAY_OUT, 0, self.names.id("exit_work"));
-        // Entry code, where the other is told. After a sample in the program there was no call: what came in between was an
-        // interrupt, the last one.
-        let since = match (self.exit_work_told, was_in_program) {
+        let work = self.exit_work();
+        // Entry code, where the other is told, unless it began before anything was known. After a sample in the program
+        // there was no call: what came in between was an interrupt, the last one.
+        let told = self.exit_work_told && self.cpus[c].begin.is_none();
+        let since = match (told, was_in_program) {
             (true, _) => self.end_of_last(c, user, ENTRY),
             (false, true) => self.end_of_last(c, user, i64::MAX),
             (false, false) => since,
         };
         self.tell_anew(c, since, user, work);
+    }
+
+    /// What the kernel is at for a thread that is in no call.
+    pub(super) fn exit_work(&mut self) -> Frame {
+        Frame::call(number::WAY_OUT, 0, self.names.id("exit_work"))
     }
 
     /// Gives what a CPU's thread was said to be at since then to what it was at.
