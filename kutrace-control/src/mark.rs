@@ -2,7 +2,9 @@
 //! A mark put into the running trace, by the system call that programs use.
 
 use anyhow::Result;
+use kutrace_format::abi::event::{MARK_A, MARK_D};
 use kutrace_format::abi::user::CALL;
+use kutrace_format::base40::{self, LENGTH};
 use rustix::io::Errno;
 
 use crate::report::Failure;
@@ -12,14 +14,6 @@ use crate::sys;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u64);
 
-/// Event numbers of the original.
-const MARK_A: u64 = 0x20a;
-const MARK_D: u64 = 0x20d;
-/// What a text can consist of. Its place in the list is the value of a character; 0 is none.
-const ALPHABET: &[u8; 39] = b"abcdefghijklmnopqrstuvwxyz0123456789-./";
-/// Characters that fit into 32 bits.
-const LENGTH: usize = 6;
-
 impl Mark {
     /// Mark a for a text, mark d for a number.
     ///
@@ -27,17 +21,19 @@ impl Mark {
     /// A sentence, if it is neither a number below 2^32 nor up to six of the characters that a mark can have.
     pub fn parse(text: &str) -> Result<Mark, String> {
         if let Ok(number) = text.parse::<u32>() {
-            return Ok(Mark(MARK_D << 32 | u64::from(number)));
+            return Ok(Mark::of(MARK_D, number));
         }
-        let value = |c: u8| ALPHABET.iter().position(|known| *known == c.to_ascii_lowercase());
-        let digits: Option<Vec<usize>> = text.bytes().map(value).collect();
+        let digits: Option<Vec<u32>> = text.bytes().map(base40::digit).collect();
         match digits {
             Some(digits) if (1..=LENGTH).contains(&digits.len()) => {
-                let value = digits.iter().rev().fold(0, |sum, digit| sum * 40 + *digit as u64 + 1);
-                Ok(Mark(MARK_A << 32 | value))
+                Ok(Mark::of(MARK_A, base40::value(digits.into_iter())))
             }
             _ => Err(format!("'{text}' is no mark: up to {LENGTH} of a-z 0-9 - . /, or a number below 2^32")),
         }
+    }
+
+    fn of(event: u16, value: u32) -> Mark {
+        Mark(u64::from(event) << 32 | u64::from(value))
     }
 
     /// Puts it into the trace.
@@ -65,9 +61,9 @@ mod tests {
     #[test]
     fn texts_have_the_values_of_the_original() {
         for (text, value) in [("hello", 39_187_408), ("/hello", 1_567_496_359), ("AbC", 4_881), ("initr", 47_374_969)] {
-            assert_eq!(Mark::parse(text), Ok(Mark(MARK_A << 32 | value)), "{text}");
+            assert_eq!(Mark::parse(text), Ok(Mark::of(MARK_A, value)), "{text}");
         }
-        assert_eq!(Mark::parse("4294967295"), Ok(Mark(MARK_D << 32 | 0xffff_ffff)));
+        assert_eq!(Mark::parse("4294967295"), Ok(Mark::of(MARK_D, u32::MAX)));
     }
 
     #[test]

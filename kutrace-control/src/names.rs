@@ -142,9 +142,10 @@ mod tests {
         assert!(records.contains(&(2, u32::MAX, 1, b"gone".to_vec())));
         assert!(records.contains(&(2, pid, pid, b"before".to_vec())));
         assert!(records.contains(&(8, 39, 0, b"getpid".to_vec())));
-        assert!(records.contains(&(0x104, 0, 0, machine::host().into_bytes())));
+        assert!(records.contains(&(NameKind::Host as u16, 0, 0, machine::host().into_bytes())));
         assert!(records.contains(&(5, 0x21, 4, b"eth0".to_vec())));
-        let cpus: Vec<_> = records.iter().filter(|record| record.0 == 0x105).map(|r| (r.1, r.2)).collect();
+        let cpus: Vec<_> =
+            records.iter().filter(|record| record.0 == NameKind::Cpu as u16).map(|r| (r.1, r.2)).collect();
         assert_eq!(cpus, [(0, 0), (2, 1)]);
     }
 }

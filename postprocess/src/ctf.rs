@@ -9,9 +9,11 @@ use std::fmt::Write;
 use std::mem::offset_of;
 
 use kutrace_format::abi::block::{Header, HEADER_WORDS};
-use kutrace_format::abi::event::{self, argument_words};
+use kutrace_format::abi::event::{self, argument_words, Shape};
 use kutrace_format::abi::word::{EVENT_BITS, TIME_BITS};
+use kutrace_format::event::of_entry;
 use kutrace_format::file::NameKind;
+use kutrace_format::flag;
 
 use crate::event::names::{clean_sentence, Names};
 use crate::event::number;
@@ -141,7 +143,7 @@ fn uuid(bytes: &[u8; 16]) -> String {
 }
 
 fn environment(raw: &Raw) -> String {
-    let mut text = format!("tracer_name = \"kutrace\"; tracer_major = {}; ", raw.flags() & 0xf);
+    let mut text = format!("tracer_name = \"kutrace\"; tracer_major = {}; ", raw.flags() & flag::VERSION);
     let kinds = [(NameKind::Host, "hostname"), (NameKind::Kernel, "kernel_version"), (NameKind::CpuModel, "cpu_model")];
     for (kind, key) in kinds {
         for record in raw.names().iter().filter(|record| record.kind == kind as u16) {
@@ -153,21 +155,20 @@ fn environment(raw: &Raw) -> String {
 
 /// What an event is called: as in the event text, where it has a name of its own there.
 fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
+    let default = of_entry(number).map_or("", |row| row.name).to_string();
     let id = match number {
-        event::NOP => return "nop".to_string(),
-        event::FULL_TIME => return "full_time".to_string(),
-        event::TASK => return "task".to_string(),
-        event::NAME => return "name".to_string(),
-        event::OPEN_RETURN => return "/call".to_string(),
-        event::SWITCH => return "switch".to_string(),
-        event::SOFTIRQ..event::SOFTIRQ_RETURN => known.softirq(number::SOFTIRQ, number.into(), names),
-        event::SOFTIRQ_RETURN..=0x31f => known.softirq(number::SOFTIRQ_RETURN, number.into(), names),
-        event::PC_USER => return "PC user".to_string(),
-        event::PC_KERNEL => return "PC kernel".to_string(),
+        event::NOP..=event::NAME | event::OPEN_RETURN | event::SWITCH => return default,
+        event::PC_USER | event::PC_KERNEL => return default,
+        event::SOFTIRQ..=event::SOFTIRQ_LAST => known.softirq(number::SOFTIRQ, number.into(), names),
+        event::SOFTIRQ_RETURN..=event::SOFTIRQ_RETURN_LAST => {
+            known.softirq(number::SOFTIRQ_RETURN, number.into(), names)
+        }
         event::SYSCALL32..=event::SYSCALL32_LAST => {
             known.event(number::SYSCALL32 + u32::from(number - event::SYSCALL32), names)
         }
-        event::SMALL_RETURN..=0xcff => return format!("/call {}", i32::from(number - event::SMALL_RETURN) - 128),
+        event::SMALL_RETURN..=event::SMALL_RETURN_LAST => {
+            return format!("{default} {}", i32::from(number - event::SMALL_RETURN) - 128)
+        }
         _ => known.event(number.into(), names),
     };
     names.text(id).to_string()
@@ -175,18 +176,18 @@ fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
 
 /// The fields of an event's argument words.
 fn arguments(number: u16) -> &'static str {
-    match number {
-        event::FULL_TIME => "struct { counter now; }",
-        event::TASK => "struct { u32 pid; u32 tgid; u16 call; u16 cgroup; text comm[16]; }",
-        event::NAME => "struct { u32 kind; u32 number; text called[56]; }",
-        event::SWITCH | event::RUNNABLE => "struct { u32 pid; }",
-        event::IPI => "struct { u16 cpu; u8 vector; u8 unused; }",
-        event::THROTTLE | event::UNTHROTTLE => "struct { u20 cgroup; u12 cpu; }",
-        event::SPECIAL..=event::SPECIAL_LAST => "struct { u32 arg; }",
-        event::PC_USER | event::PC_KERNEL => "struct { u64 pc; }",
-        event::SYSCALL..event::SYSCALL_RETURN | event::SYSCALL32..=event::SYSCALL32_LAST => "struct call",
-        event::SYSCALL_RETURN..event::SMALL_RETURN => "struct { i32 ret; }",
-        _ => "struct { }",
+    match event::shape(number) {
+        Some(Shape::Counter) => "struct { counter now; }",
+        Some(Shape::Task) => "struct { u32 pid; u32 tgid; u16 call; u16 cgroup; text comm[16]; }",
+        Some(Shape::Name) => "struct { u32 kind; u32 number; text called[56]; }",
+        Some(Shape::Number) => "struct { u32 arg; }",
+        Some(Shape::Thread) => "struct { u32 pid; }",
+        Some(Shape::Ipi) => "struct { u16 cpu; u8 vector; u8 unused; }",
+        Some(Shape::Quota) => "struct { u20 cgroup; u12 cpu; }",
+        Some(Shape::Address) => "struct { u64 pc; }",
+        Some(Shape::Call) => "struct call",
+        Some(Shape::Value) => "struct { i32 ret; }",
+        Some(Shape::Nothing) | None => "struct { }",
     }
 }
 

@@ -29,6 +29,8 @@ use kutrace_format::file::{
     Header, Name, NameKind, CPU_OFFLINE, FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE, FLAG_WRAP, FLAG_WRAPPED,
 };
 
+use kutrace_format::flag;
+
 use crate::event::names::Names;
 use crate::event::{date, BlockLine, Interval, Meta, CPUS_MAX};
 use crate::line::count;
@@ -138,7 +140,7 @@ impl<'a> Raw<'a> {
     /// The original's flag byte: version 5, 0x40 if recorded in wrap mode and wrapped, 0x80 IPC, 0x20 LLC.
     pub fn flags(&self) -> u32 {
         let wrapped = FLAG_WRAP | FLAG_WRAPPED;
-        let wrapped = if self.header.flags & wrapped == wrapped { 0x40 } else { 0 };
+        let wrapped = if self.header.flags & wrapped == wrapped { flag::WRAPPED } else { 0 };
         self.counting.flags() | wrapped | 5
     }
 

@@ -7,9 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use postprocess::event::number::{
-    IPI, IRQ, MONITOR_STORE, MWAIT, PC_SAMPLE, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
-};
+use postprocess::event::number::{IPI, IRQ, MONITOR_STORE, MWAIT, PC_USER, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP};
 use postprocess::event::Event;
 
 use crate::blocks::Blocks;
@@ -72,7 +70,7 @@ fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Trace) {
     for cpu in 0..trace.events.meta.intervals.len() {
         let columns = growth(run, "stat", &format!("cpu{cpu} "));
         let ticks = (columns[0] + columns[1]) * 10 / 4;
-        let samples = trace.of(PC_SAMPLE).filter(|e| e.cpu as usize == cpu);
+        let samples = trace.of(PC_USER).filter(|e| e.cpu as usize == cpu);
         // Two columns, each cut off at both ends.
         window.assert(&format!("ticks in programs, cpu {cpu}"), ticks, samples, 6);
         all += ticks;

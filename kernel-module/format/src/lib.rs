@@ -7,5 +7,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[macro_use]
 pub mod abi;
+pub mod event;
+pub mod base40;
+pub mod flag;
 pub mod file;

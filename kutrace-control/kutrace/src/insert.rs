@@ -3,7 +3,8 @@
 
 use std::io;
 
-use kutrace_format::abi::event::NAME_BYTES;
+use kutrace_format::abi::event::line::{LOCK_NAME, METHOD_NAME, QUEUE_NAME, RESOURCE_NAME};
+use kutrace_format::abi::event::{NAME_BYTES, NAME_LENGTH};
 use kutrace_format::abi::user::{INSERT, WORDS};
 
 use crate::event::{MARK_A, MARK_B, MARK_C, MARK_D};
@@ -11,16 +12,16 @@ use crate::{state, sys, text};
 
 /// What a program can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
+#[repr(u32)]
 pub enum Named {
     /// The method of an RPC, by the RPC's id.
-    Method = 0x003,
+    Method = METHOD_NAME,
     /// A lock, by its number.
-    Lock = 0x007,
+    Lock = LOCK_NAME,
     /// A queue, by its number.
-    Queue = 0x105,
+    Queue = QUEUE_NAME,
     /// A resource, by its number.
-    Resource = 0x106,
+    Resource = RESOURCE_NAME,
 }
 
 /// Marks this moment with a label of up to six characters; what is not `a-z0-9-./` becomes a dot.
@@ -95,7 +96,7 @@ pub fn name(kind: u32, number: u32, name: &[u8]) -> i64 {
     }
     let mut words = [0; WORDS];
     let used = 1 + name.len().div_ceil(8);
-    words[0] = u64::from(kind | (used as u32) << 4) << 32 | u64::from(number);
+    words[0] = u64::from(kind | (used as u32) << NAME_LENGTH.trailing_zeros()) << 32 | u64::from(number);
     for (word, bytes) in words[1..].iter_mut().zip(name.chunks(8)) {
         let mut eight = [0; 8];
         eight[..bytes.len()].copy_from_slice(bytes);

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Texts and sizes as numbers, in the original's codes.
 
-/// What stands for a character that base 40 has not: a dot.
-const OTHER: u32 = 38;
+use kutrace_format::base40::{digit, value, LENGTH};
+
+/// The digit of a dot, which stands for a character that base 40 has not.
+const DOT: u32 = 38;
 
 /// Up to six characters, the first lowest. Capital letters become small ones, what is not `a-z0-9-./` a dot.
 pub fn base40(text: &[u8]) -> u32 {
-    let digits = text.iter().take(6).map(|c| match c.to_ascii_lowercase() {
-        c @ b'a'..=b'z' => u32::from(c - b'a') + 1,
-        c @ b'0'..=b'9' => u32::from(c - b'0') + 27,
-        b'-' => 37,
-        b'/' => 39,
-        _ => OTHER,
-    });
-    digits.rev().fold(0, |value, digit| value * 40 + digit)
+    value(text.iter().take(LENGTH).map(|&c| digit(c).unwrap_or(DOT)))
 }
 
 /// The number of a name that was given none: 1 to 65535, the same in every program. FNV-1a, folded.

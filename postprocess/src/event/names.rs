@@ -58,20 +58,6 @@ pub fn clean_sentence(text: &[u8]) -> String {
     String::from_utf8_lossy(text).trim().chars().map(|c| if bad(c) { '_' } else { c }).collect()
 }
 
-/// The text of a mark: six characters in base 40, the first lowest.
-pub fn base40(mut value: u32) -> String {
-    const ALPHABET: &[u8; 40] = b"\0abcdefghijklmnopqrstuvwxyz0123456789-./";
-    let mut text = String::new();
-    while value > 0 {
-        match ALPHABET[(value % 40) as usize] {
-            0 => {}
-            c => text.push(char::from(c)),
-        }
-        value /= 40;
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,11 +67,6 @@ mod tests {
         let mut names = Names::default();
         let id = names.id("read");
         assert_eq!((names.id("read"), names.text(id), names.text(99)), (id, "read", ""));
-    }
-
-    #[test]
-    fn marks_read_as_the_original_prints_them() {
-        assert_eq!([39_187_408, 1_567_496_359, 0].map(base40), ["hello", "/hello", ""]);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 use std::io::{self, BufRead};
 
+use kutrace_format::abi::event::NAME_LENGTH;
+
 use super::names::Names;
 use super::source::Source;
 use super::{digits, number, Event, Events, Interval, Meta, CPUS_MAX};
@@ -69,7 +71,7 @@ impl<R: BufRead> Text<R> {
     /// Whatever `input` answers, here and below.
     pub fn new(input: R) -> io::Result<Text<R>> {
         let meta = Meta { format: 3, ..Meta::default() };
-        let (names, events, recent) = (Names::default(), Vec::new(), vec![0; 0x1000]);
+        let (names, events, recent) = (Names::default(), Vec::new(), vec![0; number::NUMBERS as usize]);
         let read = Read {
             meta,
             names,
@@ -172,7 +174,7 @@ impl Read {
     fn name(&mut self, ts: i64, event: u32, fields: &mut Fields) -> Option<Event> {
         let arg = fields.word()?;
         let name = self.names.id(&String::from_utf8_lossy(fields.rest.trim_ascii()));
-        Some(Event { ts, dur: 1, event: event & 0xf0f, arg, name, ..Event::default() })
+        Some(Event { ts, dur: 1, event: event & !NAME_LENGTH, arg, name, ..Event::default() })
     }
 
     fn transition(&mut self, ts: i64, dur: i64, event: u32, fields: &mut Fields) -> Option<Event> {
@@ -187,7 +189,7 @@ impl Read {
     }
 
     fn named(&mut self, event: u32, text: &[u8]) -> u32 {
-        let at = (event & 0xfff) as usize;
+        let at = (event % number::NUMBERS) as usize;
         if self.names.text(self.recent[at]).as_bytes() != text {
             self.recent[at] = self.names.id(&String::from_utf8_lossy(text));
         }

@@ -102,7 +102,7 @@ impl<W: Write> Writer<W> {
         self.line.extend_from_slice(line.text());
         self.line.extend_from_slice(name.as_bytes());
         match [8, 4, 0].map(|shift| b"0123456789abcdef"[(e.event >> shift & 15) as usize]) {
-            [a, b, c] if e.event < 0x1000 => self.line.extend_from_slice(&[b' ', b'(', a, b, c, b')', b'\n']),
+            [a, b, c] if e.event < number::NUMBERS => self.line.extend_from_slice(&[b' ', b'(', a, b, c, b')', b'\n']),
             _ => writeln!(self.line, " ({:x})", e.event)?,
         }
         self.flush_full()

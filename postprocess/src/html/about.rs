@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use kutrace_format::flag;
 use serde::{Deserialize, Serialize};
 
 use super::columns::Layout;
@@ -106,12 +107,12 @@ impl<'a> About<'a> {
 
 /// Whether a span begins with an entry of the recorder: execution does, and what happens at a point in time on a CPU.
 fn begins_with_entry(span: &Span) -> bool {
-    let point = (number::SWITCH as i32..=number::POINT_LAST as i32).contains(&span.event);
+    let point = (number::SWITCH as i32..=number::SPECIAL_LAST as i32).contains(&span.event);
     span.cpu >= 0 && (is_execution(span.event) || point)
 }
 
 /// What an entry of a trace with these flags cost.
 fn entry_ns(flags: u32) -> u32 {
-    let entry = if flags & 0xf == 3 { ORIGINAL_ENTRY_NS } else { ENTRY_NS };
-    entry + if flags & 0xa0 == 0 { 0 } else { COUNTERS_NS }
+    let entry = if flags & flag::VERSION == 3 { ORIGINAL_ENTRY_NS } else { ENTRY_NS };
+    entry + if flags & flag::COUNTERS == 0 { 0 } else { COUNTERS_NS }
 }

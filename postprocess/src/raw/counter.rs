@@ -4,6 +4,7 @@
 use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, HEADER_WORDS};
 use kutrace_format::abi::counter::{ipc, llc};
 use kutrace_format::file::{FLAG_IPC, FLAG_LLC};
+use kutrace_format::flag;
 
 /// What was counted while a trace was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +37,9 @@ impl Counting {
     pub fn flags(self) -> u32 {
         match self {
             Counting::Nothing => 0,
-            Counting::Ipc => 0x80,
-            Counting::Llc => 0x20,
-            Counting::Both => 0xa0,
+            Counting::Ipc => flag::IPC,
+            Counting::Llc => flag::LLC,
+            Counting::Both => flag::COUNTERS,
         }
     }
 

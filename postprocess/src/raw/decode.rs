@@ -144,7 +144,7 @@ impl<'a> Decoder<'a> {
                 let name = self.event_names.event(text_number, names);
                 self.push(cpu, Event { ts, dur: 1, event: text_number, arg: word, name, ..Event::default() });
             }
-            0x201..=event::SPECIAL_LAST => {
+            event::RPC_REQUEST..=event::SPECIAL_LAST => {
                 let name = match number {
                     event::RUNNABLE => self.woken(word, names),
                     _ => self.event_names.point(text_number, word, names),
@@ -164,24 +164,24 @@ impl<'a> Decoder<'a> {
                 let (arg, name) = ((pc >> 6) as u32 & 0xffff, names.id(&format!("PC={pc:012x}")));
                 self.push(cpu, Event { ts, event: text_number, arg, name, ..Event::default() });
             }
-            event::SOFTIRQ..=0x31f => {
+            event::SOFTIRQ..=event::SOFTIRQ_RETURN_LAST => {
                 let returns = number >= event::SOFTIRQ_RETURN;
                 let event = if returns { number::SOFTIRQ_RETURN } else { number::SOFTIRQ };
                 let arg = text_number & 15;
                 let name = self.event_names.softirq(event, arg, names);
                 self.push(cpu, Event { ts, event, arg, name, ..Event::default() });
             }
-            event::SYSCALL..=0x9ff => self.call(cpu, at, number, word, names),
+            event::SYSCALL..=event::SYSCALL_LAST => self.call(cpu, at, number, word, names),
             event::SYSCALL32..=event::SYSCALL32_LAST => self.call(cpu, at, number - COMPAT_SHIFT, word, names),
             event::OPEN_RETURN => self.returned(cpu, ts, self.open_call(cpu), word as i32, names),
-            event::SYSCALL_RETURN..=0xbfe => {
+            event::SYSCALL_RETURN..=event::SYSCALL_RETURN_LAST => {
                 self.returned(cpu, ts, Some(number - event::SYSCALL_RETURN), word as i32, names);
             }
-            event::SMALL_RETURN..=0xcff => {
+            event::SMALL_RETURN..=event::SMALL_RETURN_LAST => {
                 let value = i32::from(number - event::SMALL_RETURN) - 128;
                 self.returned(cpu, ts, self.open_call(cpu), value, names);
             }
-            event::IRQ..=0x5ff | event::IRQ_RETURN..=0x7ff => {
+            event::IRQ..=event::IRQ_LAST | event::IRQ_RETURN..=event::IRQ_RETURN_LAST => {
                 let name = self.event_names.interrupt(text_number, self.cpus[cpu].id, names);
                 self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });
             }

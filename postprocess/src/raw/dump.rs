@@ -12,10 +12,12 @@ use std::io::{self, Write};
 
 use byteorder::{ByteOrder, LittleEndian};
 use kutrace_format::abi::{block, event, word};
+use kutrace_format::flag;
 
 use super::clock::Clock;
 use super::damage::NotATrace;
 use super::file;
+use super::original::block as original;
 use crate::event::date;
 
 /// Bytes shown in a line.
@@ -108,7 +110,7 @@ fn original(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
         let (pid, time) = (long(header - 4) as u32, time(usec / 1_000_000, usec % 1_000_000 * 100));
         writeln!(out, "block {index} at {at:x}  cpu {cpu}  {time}  flags {flags:02x}  pid {pid}")?;
         original_entries(at + header * 8, &words[header * 8..], out)?;
-        at += block::BYTES + if flags & 0xa0 == 0 { 0 } else { COUNTERS };
+        at += block::BYTES + if flags as u32 & flag::COUNTERS == 0 { 0 } else { COUNTERS };
     }
     Ok(())
 }
@@ -124,11 +126,7 @@ fn original_entries(offset: usize, words: &[u8], out: &mut impl Write) -> io::Re
                 write!(out, " _{word:016x}")?;
                 continue;
             }
-            behind = match word >> 32 & 0xfff {
-                0x101 | 0x280 | 0x281 => 1,
-                name @ 0x010..=0x1ff => (name >> 4 & 15).saturating_sub(1),
-                _ => 0,
-            };
+            behind = original::words_behind(original::event(word));
             write!(out, " {:05x}.{:011x}", word >> 44, word & 0xfff_ffff_ffff)?;
         }
         writeln!(out)?;

@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 
 use kutrace_format::abi::event as abi;
 use kutrace_format::abi::event::Vector;
+use kutrace_format::base40;
+use kutrace_format::event::of_line;
 use kutrace_format::file::{self, Name, NameKind};
 
-use crate::event::names::{base40, clean, clean_sentence, Names};
+use crate::event::names::{clean, clean_sentence, Names};
 use crate::event::{number, Event, CPUS_MAX};
 
 /// Names of softirqs, by number, as the original spells them.
 const SOFTIRQS: [&str; 10] = ["hi", "timer", "tx", "rx", "block", "irq_p", "taskl", "sched", "hrtim", "rcu"];
 
-/// Names of point events, from 0x200.
-const POINTS: [&str; 32] = [
-    "process", "rpcreq", "rpcresp", "rpcmid", "rxmsg", "txmsg", "runnable", "sendipi", "mwait", "-freq-", "mark_a",
-    "mark_b", "mark_c", "mark_d", "-20e-", "-20f-", "try_", "acq_", "rel_", "-213-", "rx", "tx", "urx", "utx", "mbs",
-    "res", "enq", "deq", "-21c-", "-21d-", "mon_st", "mon_ex",
-];
+/// Vectors of interrupts with a name; the number of the last is that of softirqs.
+const VECTORS: u32 = number::SOFTIRQ - number::IRQ;
 
 /// Why a thread waits: what it says before it does, from [`abi::WAIT_FROZEN`] on.
 const WAITS: [&str; 7] = ["frozen", "stopped", "traced", "memory_limit", "reclaim", "dirty_pages", "supervisor"];
@@ -53,32 +51,41 @@ impl EventNames {
             if text.is_empty() || kind == NameKind::Task {
                 continue;
             }
-            if let (NameKind::Irq, 0..255, cpu @ 1..) = (kind, record.number, record.second) {
+            if let (NameKind::Irq, 0..VECTORS, cpu @ 1..) = (kind, record.number, record.second) {
                 name_vector(&mut on_cpu, record.number, cpu - 1, &text, names);
                 continue;
             }
             let event = u32::from(record.kind);
             events.push(Event { ts: -1, event, arg: record.number, name: names.id(&text), ..Event::default() });
             let (base, room) = match kind {
-                NameKind::Trap => (number::TRAP, 256),
-                NameKind::Irq => (number::IRQ, 255),
-                NameKind::Syscall => (number::SYSCALL, 0x600),
-                NameKind::Syscall32 => (number::SYSCALL32, 0x1ff),
+                NameKind::Trap => (number::TRAP, number::IRQ - number::TRAP),
+                NameKind::Irq => (number::IRQ, VECTORS),
+                NameKind::Syscall => (number::SYSCALL, number::SYSCALL32_RETURN - number::SYSCALL),
+                NameKind::Syscall32 => (number::SYSCALL32, number::SCHED - number::SYSCALL32),
                 _ => continue,
             };
             if record.number < room {
                 given.insert(base + record.number, text);
             }
         }
-        (EventNames { known: vec![0; 0x1000], softirqs: [0; 32], given, told: BTreeMap::new(), on_cpu }, events)
+        (
+            EventNames {
+                known: vec![0; number::NUMBERS as usize],
+                softirqs: [0; 32],
+                given,
+                told: BTreeMap::new(),
+                on_cpu,
+            },
+            events,
+        )
     }
 
     /// The name of an event whose number says all; softirqs have their own, see [`EventNames::softirq`].
     #[inline]
     pub fn event(&mut self, event: u32, names: &mut Names) -> u32 {
-        let at = (event & 0xfff) as usize;
+        let at = (event % number::NUMBERS) as usize;
         if self.known[at] == 0 {
-            self.known[at] = names.id(&self.spell(event & 0xfff));
+            self.known[at] = names.id(&self.spell(event % number::NUMBERS));
         }
         self.known[at]
     }
@@ -93,7 +100,7 @@ impl EventNames {
 
     /// Takes what the kernel says that a vector of a CPU is called from here on; nothing, if the text is empty.
     pub fn tell_vector(&mut self, which: Vector, text: &str, names: &mut Names) {
-        if let (vector @ 0..255, Some(cpu)) = (which.vector(), which.cpu()) {
+        if let (vector @ 0..VECTORS, Some(cpu)) = (which.vector(), which.cpu()) {
             name_vector(&mut self.on_cpu, vector, cpu, text, names);
         }
     }
@@ -123,7 +130,7 @@ impl EventNames {
     /// The name of a point event other than a switch or wakeup, which are named after threads.
     #[inline]
     pub fn point(&mut self, event: u32, arg: u32, names: &mut Names) -> u32 {
-        let at = (event & 0xfff) as usize;
+        let at = (event % number::NUMBERS) as usize;
         if self.known[at] != 0 {
             return self.known[at];
         }
@@ -139,36 +146,23 @@ impl EventNames {
         if let Some(name) = self.given.get(&call) {
             return format!("{slash}{name}");
         }
-        match call {
-            0x200..=0x21f => POINTS[(call & 0x1f) as usize].to_string(),
-            number::EXIT => "exit".to_string(),
-            number::THROTTLE => "throttle".to_string(),
-            number::UNTHROTTLE => "unthrottle".to_string(),
-            number::WAIT => "wait".to_string(),
-            number::GOES_OFFLINE => "goes_offline".to_string(),
-            number::COMES_ONLINE => "comes_online".to_string(),
-            number::EXIT_WORK => "exit_work".to_string(),
-            number::EXIT_WORK_RETURN => "/exit_work".to_string(),
-            0x221..=0x2ff => format!("spl#{}", call & 0xff),
-            number::SCHED | number::SCHED_OLD => format!("{slash}-sched-"),
-            number::UNKNOWN_CALL => format!("{slash}syscall"),
-            0x400..=0x4ff => format!("{slash}trp#{}", call & 0xff),
-            0x500..=0x5ff => format!("{slash}irq#{}", call & 0xff),
-            0x800..=0x9ff => format!("{slash}sys#{}", call & 0x1ff),
-            _ => format!("{slash}s32#{}", call & 0x1ff),
+        match of_line(event) {
+            Some(row) if row.first == row.last => row.name.to_string(),
+            Some(row) => format!("{}{}", row.name, event - row.first as u32),
+            None => format!("spl#{}", event % number::SPECIAL),
         }
     }
 
     /// The name of a point event that speaks of its argument; `None` for one that is always called the same.
     fn of_argument(&self, event: u32, arg: u32) -> Option<String> {
-        let name = POINTS[(event & 0x1f) as usize];
+        let name = of_line(event).map_or("", |row| row.name);
         let told = |kind, number| self.told.get(&(kind, number));
         Some(match event {
             number::WAIT => match WAITS.get(arg.wrapping_sub(abi::WAIT_FROZEN) as usize) {
                 Some(reason) => format!("wait_{reason}"),
                 None => format!("wait_{arg}"),
             },
-            number::MARK_A..=0x20c => format!("{name}={}", base40(arg)),
+            number::MARK_A..=number::MARK_C => format!("{name}={}", base40::text(arg).collect::<String>()),
             number::LOCK_TRY..=number::LOCK_RELEASED => match told(number::LOCK_NAME, arg) {
                 Some(lock) => format!("{name}{lock}"),
                 None => format!("{name}{arg}"),

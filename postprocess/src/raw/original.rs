@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use byteorder::{ByteOrder, LittleEndian};
 use kutrace_format::file::{Name, NameKind};
+use kutrace_format::flag;
 
 use super::clock::Clock;
 use super::damage::{Damage, NotATrace};
@@ -30,10 +31,6 @@ use stream::Stream;
 /// A name record: kind, what is named, text.
 type Record<'a> = (u32, u32, &'a [u8]);
 
-/// Flag of a trace that wrapped: of its first block only the names are of use.
-const FLAG_WRAP: u32 = 0x40;
-/// Flags of traces with counters, IPC and LLC.
-const FLAG_COUNTERS: u32 = 0xa0;
 /// Counts by which a block may begin before the start or after the stop.
 const SLACK: u64 = 1 << 20;
 /// Bytes up to the end of what describes the file.
@@ -78,12 +75,12 @@ pub fn parse(bytes: &[u8]) -> Result<Original<'_>, NotATrace> {
     if records.iter().any(|(kind, _, text)| *kind == number::KERNEL_NAME && text.starts_with(b"FreeBSD")) {
         blocks.iter_mut().for_each(|b| b.pid = b.pid.checked_sub(FREEBSD_PIDS).unwrap_or(b.pid));
     }
-    if until >> 32 > 0 && flags & FLAG_WRAP == 0 && blocks.iter().all(|b| b.begin >> 32 == 0) {
+    if until >> 32 > 0 && flags & flag::WRAPPED == 0 && blocks.iter().all(|b| b.begin >> 32 == 0) {
         lengthen(&mut blocks);
     }
     let mut cpus: BTreeMap<u32, Vec<Block>> = BTreeMap::new();
     for block in blocks {
-        let unused = block.index == 0 && flags & FLAG_WRAP != 0;
+        let unused = block.index == 0 && flags & flag::WRAPPED != 0;
         if !(start.0.saturating_sub(SLACK)..=until.saturating_add(SLACK)).contains(&block.begin) {
             damage.push(Damage::of_block(block.index, block.offset, "the block is not of this trace's time; skipped"));
         } else if !unused {
@@ -111,7 +108,7 @@ fn clock(start: (u64, u64), stop: (u64, u64), damage: &mut Vec<Damage>) -> (Cloc
 }
 
 fn blocks<'a>(bytes: &'a [u8], flags: u32, damage: &mut Vec<Damage>) -> Vec<Block<'a>> {
-    let counted = if flags & FLAG_COUNTERS != 0 { block::COUNTER_BYTES } else { 0 };
+    let counted = if flags & flag::COUNTERS != 0 { block::COUNTER_BYTES } else { 0 };
     let mut found = Vec::new();
     for (index, bytes_of) in bytes.chunks(block::BYTES + counted).enumerate() {
         let offset = index * (block::BYTES + counted);

@@ -254,7 +254,7 @@ impl Builder {
         };
         let dur = t - start;
         let ret = if ret == NONE { no_value(top.event) } else { ret };
-        let needed = ends && top.event & !0xfff == 0 && (!top.shown || no_value(top.event) == NONE && ret != NONE);
+        let needed = ends && top.event < number::NUMBERS && (!top.shown || no_value(top.event) == NONE && ret != NONE);
         if dur > 0 || needed {
             top.shown = true;
             let idle = low && top.event == number::USER;
@@ -299,7 +299,7 @@ impl Builder {
             }
             if self.offline.contains(&i.cpu) {
                 let name = self.names.id("-offline-");
-                let (start, dur, cpu, event) = (i.from, i.to - i.from, i.cpu as i32, number::OFFLINE as i32);
+                let (start, dur, cpu, event) = (i.from, i.to - i.from, i.cpu as i32, number::OFFLINE_SPAN as i32);
                 self.out.push(Span { start, dur, cpu, pid: -1, event, name, ..Span::default() });
             } else {
                 let (event, name) = (number::LOST, self.names.id("-lost-"));

@@ -20,7 +20,7 @@ use super::source::Backward;
 use super::{Meta, Span, Spans, NONE};
 use crate::event::digits::{self, Line};
 use crate::event::names::Names;
-use crate::event::number::CALLOUT;
+use crate::event::number::{CALLOUT, NUMBERS};
 use crate::line::{Lines, Unread};
 
 /// Units of [`Span::start`] in a second.
@@ -314,7 +314,7 @@ pub fn read_into(input: &mut impl BufRead, mut keep: impl Keep) -> io::Result<Sp
 impl Reader {
     fn new() -> Reader {
         let meta = Meta { mbit_sec: 1000, ..Meta::default() };
-        let (names, spans, recent) = (Names::default(), Vec::new(), vec![0; 0x1000]);
+        let (names, spans, recent) = (Names::default(), Vec::new(), vec![0; NUMBERS as usize]);
         Reader {
             meta,
             names,
@@ -345,7 +345,7 @@ impl Reader {
         if self.list != List::Spans || name.is_empty() {
             return None;
         }
-        let recent = &mut self.recent[(event & 0xfff) as usize];
+        let recent = &mut self.recent[event as usize % NUMBERS as usize];
         if self.names.text(*recent).as_bytes() != name {
             let plain = name.iter().all(|&c| !matches!(c, b'"' | b'\\') && c >= b' ');
             *recent = self.names.id(std::str::from_utf8(name).ok().filter(|_| plain)?);

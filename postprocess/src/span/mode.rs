@@ -173,7 +173,7 @@ impl Builder {
         }
         let name = self.names.id("-offline-");
         if let Some(last) = self.last_written(c, |span| span.event == number::USER as i32) {
-            (last.event, last.pid, last.arg, last.name) = (number::OFFLINE as i32, -1, 0, name);
+            (last.event, last.pid, last.arg, last.name) = (number::OFFLINE_SPAN as i32, -1, 0, name);
         }
     }
 

@@ -163,7 +163,8 @@ impl Builder {
             Class::Return(_) | Class::Switch | Class::Call(Level::Sched) => true,
             Class::Point => matches!(
                 event,
-                number::RUNNABLE | number::IPI | number::FREQUENCY | number::FREQUENCY_SET | number::PC_SAMPLE..=0x281
+                number::RUNNABLE | number::IPI | number::FREQUENCY | number::FREQUENCY_SET | number::PC_USER
+                    ..=number::PC_KERNEL
             ),
             _ => false,
         };

@@ -30,7 +30,7 @@ impl Builder {
     pub(super) fn point(&mut self, c: usize, e: &Event, t: i64) {
         let ipc = e.ipc & 15;
         match e.event {
-            number::FREQUENCY | number::FREQUENCY_SET | number::PC_SAMPLE..=number::PC_KERNEL => {
+            number::FREQUENCY | number::FREQUENCY_SET | number::PC_USER..=number::PC_KERNEL => {
                 return self.sample(c, e, t)
             }
             number::MWAIT if self.running(c) == 0 => self.unwind_idle(c, t, ipc),
@@ -55,11 +55,11 @@ impl Builder {
             }
             number::RUNNABLE => self.runnable(c, e.arg, t),
             number::IPI | number::MONITOR_STORE => self.send(c, e.arg, t),
-            number::GOES_OFFLINE => {
+            number::OFFLINE => {
                 self.close(c, t, Close::Pause { ipc });
                 self.cpus[c].leaving = true;
             }
-            number::COMES_ONLINE => {
+            number::ONLINE => {
                 self.close(c, t, Close::Pause { ipc });
                 self.was_offline(c);
             }
@@ -98,15 +98,15 @@ impl Builder {
     /// threads were at is said by their own.
     fn sample(&mut self, c: usize, e: &Event, t: i64) {
         match e.event {
-            number::PC_SAMPLE => self.sampled_in_program(c, t),
+            number::PC_USER => self.sampled_in_program(c, t),
             number::PC_KERNEL => self.sampled_in_kernel(c, t),
             _ => {}
         }
-        let kind = if e.event > number::PC_SAMPLE { number::PC_SAMPLE } else { e.event };
+        let kind = if e.event > number::PC_USER { number::PC_USER } else { e.event };
         let before = self.overlays.samples.insert((c, kind), Event { ts: t, ..*e });
         let Some(before) = before else { return };
         let shown = if kind == number::FREQUENCY_SET { before } else { *e };
-        let counter = kind == number::PC_SAMPLE && self.hooks == Hooks::Complete;
+        let counter = kind == number::PC_USER && self.hooks == Hooks::Complete;
         let start = if counter { before.ts.max(self.cpus[c].idle_edge) } else { before.ts };
         self.overlay(c, &shown, start, t);
     }

@@ -30,7 +30,7 @@ pub enum Rows {
 }
 
 /// The thread number of the first row of groups.
-const FIRST_GROUP: i32 = 0x20000;
+const FIRST_GROUP: i32 = 1 << 17;
 
 /// A row of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

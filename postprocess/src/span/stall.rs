@@ -109,7 +109,7 @@ impl Builder {
                 self.cpus[c].ticks.silence = Some((from, t));
             }
         }
-        if matches!(e.event, number::PC_SAMPLE | number::PC_KERNEL) {
+        if matches!(e.event, number::PC_USER | number::PC_KERNEL) {
             self.tick(c, t);
         } else if self.cpus[c].ticks.silence.is_some_and(|(_, to)| t - to > LATE) {
             self.cpus[c].ticks.silence = None;

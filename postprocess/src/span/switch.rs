@@ -211,9 +211,11 @@ impl Builder {
     pub(super) fn open_call(&mut self, e: &Event) {
         let text = self.names.text(e.name);
         let Some((nr, name)) = text.split_once('/') else { return };
-        let Some(nr) = nr.parse().ok().filter(|nr| matches!(nr, 0..0x1fe_u32 | 0x400..0x5ff)) else { return };
+        let is_call = |call: &u32| matches!(*call, number::SYSCALL..number::UNKNOWN_CALL | number::SYSCALL32..=number::SYSCALL32_LAST);
+        let call = nr.parse().ok().and_then(|nr| number::SYSCALL.checked_add(nr)).filter(is_call);
+        let Some(call) = call else { return };
         let name = name.to_string();
-        let frame = Frame::call(number::SYSCALL + nr, NONE, self.names.id(&name));
+        let frame = Frame::call(call, NONE, self.names.id(&name));
         let thread = self.threads.find(e.arg, &mut self.names);
         self.set_kernel(thread, false);
         let bottom = self.bottom(thread);

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use foldhash::HashMap;
 
 use super::{end, Threads};
-use crate::event::number::{level, Level, IDLE_EXIT, LOST, OFFLINE, STALLED, USER, WAIT_A, WAKEUP_ARC};
+use crate::event::number::{level, Level, IDLE_EXIT, LOST, OFFLINE_SPAN, STALLED, USER, WAIT_A, WAKEUP_ARC};
 use crate::span::wake::SHORT;
 use crate::span::Span;
 
@@ -216,7 +216,7 @@ fn doer(span: &Span, name: &str, threads: &Threads) -> String {
     match span.event as u32 {
         USER | IDLE_EXIT => "-idle-".to_string(),
         LOST => "-lost-".to_string(),
-        OFFLINE => "-offline-".to_string(),
+        OFFLINE_SPAN => "-offline-".to_string(),
         STALLED => "-stalled-".to_string(),
         event if matches!(level(event), Level::Irq | Level::Softirq) => name.to_string(),
         _ if span.pid <= 0 => "-idle-".to_string(),

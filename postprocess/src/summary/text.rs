@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use kutrace_format::flag;
+
 use super::latency::{Latency, Worst};
 use super::share::Share;
 use super::wait::Wait;
@@ -11,8 +13,6 @@ use super::Summary;
 use crate::line::count;
 use crate::span::stall;
 
-/// The flag of a trace that wrapped: see [`crate::span::Meta::flags`].
-const WRAPPED: u32 = 0x40;
 /// Names that are told of who ran meanwhile.
 const DOERS: usize = 3;
 
@@ -59,7 +59,7 @@ impl Summary {
             0 => line(out, format_args!("{events}, none lost")),
             lost => line(out, format_args!("{events}; {} LOST while recording", count(lost, "event", "events"))),
         }
-        if meta.flags & WRAPPED != 0 {
+        if meta.flags & flag::WRAPPED != 0 {
             line(out, format_args!("recorded in wrap mode: what came before was overwritten, CPUs begin one by one"));
         }
         if !meta.quality.is_empty() {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap as Named};
 use foldhash::{HashMap, HashSet};
 
 use super::{end, Threads};
-use crate::event::number::{is_thread, level, share, Level, Share, LOST, STALLED};
+use crate::event::number::{is_thread, level, share, Level, Share, LOST, NUMBERS, STALLED};
 use crate::span::stack::no_value;
 use crate::span::{Span, NONE};
 
@@ -93,7 +93,7 @@ impl Kernel {
         if span.event == STALLED as i32 {
             return Part::Begins;
         }
-        let level = if span.event & !0xfff != 0 { Level::User } else { level(span.event as u32) };
+        let level = if span.event as u32 >= NUMBERS { Level::User } else { level(span.event as u32) };
         // What is on top shows that whatever can only be above it has ended.
         let over = match level {
             Level::User => &[Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched][..],

@@ -1,68 +1,142 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-//! Event numbers, and how many argument words each takes.
-//!
-//! Numbers are the original KUtrace's wherever it has one; a few ranges it leaves free carry what four
-//! bytes need: softirqs by number and system-call returns by value.
+//! Event numbers, and what is said with them: all from the one table of `table.rs`, but for the values of arguments.
 
-/// Nothing; fills the end of a block.
-pub const NOP: u16 = 0x000;
-/// The whole counter, two words, low half first. Bridges a gap of 2^20 counts or more.
-pub const FULL_TIME: u16 = 0x001;
-/// A task's identity: pid, tgid, state (see [`TaskState`]), then 16 bytes of name.
-pub const TASK: u16 = 0x002;
-/// A name: what it names, which one, then [`NAME_BYTES`] of text, NUL-padded. Programs give names (the first word is the
-/// original's number of a name, its length digit 0), and the kernel tells what a [`Vector`] is called from here on: the
-/// first word is [`NAME_VECTOR`], and an empty text means that it is for no device any more.
-pub const NAME: u16 = 0x003;
+/// The argument words of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// None.
+    Nothing,
+    /// The whole counter, low half first.
+    Counter,
+    /// pid, tgid, a [`TaskState`], 16 bytes of name.
+    Task,
+    /// What is named, its number, [`NAME_BYTES`] of text.
+    Name,
+    /// A number, by the event.
+    Number,
+    /// A pid.
+    Thread,
+    /// An [`Ipi`].
+    Ipi,
+    /// A [`Throttle`].
+    Quota,
+    /// An address, low half first.
+    Address,
+    /// A [`crate::abi::word::Call`].
+    Call,
+    /// The low 32 bits of a return value.
+    Value,
+}
 
-/// First of the point events with one argument word.
-pub const SPECIAL: u16 = 0x200;
-/// The CPU switches to this pid.
-pub const SWITCH: u16 = 0x200;
-/// This pid is made runnable, by the running context.
-pub const RUNNABLE: u16 = 0x206;
-/// An inter-processor interrupt is sent, see [`Ipi`].
-pub const IPI: u16 = 0x207;
-/// The idle loop enters a low-power state: the mwait hint, or one of the `IDLE_*` values.
-pub const MWAIT: u16 = 0x208;
-/// The CPU's frequency since the tick before, MHz.
-pub const FREQUENCY: u16 = 0x209;
-/// First 32-bit user mark, text in base 40; `MARK_A + 1`, `+ 2` are marks b and c.
-pub const MARK_A: u16 = 0x20a;
-/// User mark with a number.
-pub const MARK_D: u16 = 0x20d;
-/// Last of the point events with one argument word.
-pub const SPECIAL_LAST: u16 = 0x27f;
+impl Shape {
+    /// How many words these are.
+    pub const fn words(self) -> usize {
+        match self {
+            Shape::Nothing => 0,
+            Shape::Number | Shape::Thread | Shape::Ipi | Shape::Quota | Shape::Call | Shape::Value => 1,
+            Shape::Counter | Shape::Address => 2,
+            Shape::Task => TASK_WORDS,
+            Shape::Name => NAME_WORDS,
+        }
+    }
+}
 
-/// A packet that the filter takes is received: its [`crate::abi::packet::hash`].
-pub const RX_PACKET: u16 = 0x214;
-/// And sent.
-pub const TX_PACKET: u16 = 0x215;
-/// A store wakes the idle CPU in the argument, which watches that word.
-pub const MONITOR_STORE: u16 = 0x21e;
-/// Such a wait, by polling, ends.
-pub const MONITOR_EXIT: u16 = 0x21f;
-/// The running task ends: its exit code, as `wait` reports it.
-pub const EXIT: u16 = 0x220;
-/// A CPU's share of a control group may not run for now, because the group used up its quota or that of a group
-/// above it; see [`Throttle`].
-pub const THROTTLE: u16 = 0x223;
-/// And may run again.
-pub const UNTHROTTLE: u16 = 0x224;
-/// The running thread is about to wait, and why: one of `WAIT_*`. It says so just before it enters the scheduler.
-pub const WAIT: u16 = 0x225;
-/// Work on the way out to user mode begins: the `WORK_*` bits of what there is to do.
-pub const EXIT_WORK: u16 = 0x22a;
-/// And ends.
-pub const EXIT_WORK_RETURN: u16 = 0x22b;
-/// This CPU goes offline: the last that it records. Its number.
-pub const OFFLINE: u16 = 0x227;
-/// This CPU comes online: the first that it records. Its number.
-pub const ONLINE: u16 = 0x228;
-/// A tick interrupted a program at this address: two words, low half first.
-pub const PC_USER: u16 = 0x280;
-/// The same of the kernel.
-pub const PC_KERNEL: u16 = 0x281;
+/// Who records an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The recorder, on its own.
+    Recorder,
+    /// A hook of the kernel.
+    Kernel,
+    /// A program, by system call 1023.
+    Program,
+    /// The tools; no trace has it.
+    Tools,
+    /// The original KUtrace only.
+    Original,
+}
+
+/// Makes the constants of the table, and what [`shape`], [`may_insert`] and [`may_name`] answer.
+macro_rules! constants {
+    (block { $($block:tt)* } everywhere { $($everywhere:tt)* } line { $($line:tt)* }
+        span { $($span:tt)* } arc { $($arc:tt)* } original { $($original:tt)* }) => {
+        numbers! { u16 worded $($block)* $($everywhere)* }
+        shapes! { $($block)* $($everywhere)* }
+        names! { $($line)* }
+
+        /// The numbers in the text and in spans; see docs/format.md.
+        ///
+        /// ```text
+        /// 001..1ff names  200..281 points   400 trap  500 irq  5ff softirq  800 c00 system call  9ff dff scheduler
+        ///                                   600       700      7ff          a00 e00              bff fff  returns
+        /// ```
+        pub mod line {
+            numbers! { u32 worded $($everywhere)* }
+            numbers! { u32 wordless $($line)* $($span)* }
+            numbers! { i32 wordless $($arc)* }
+        }
+
+        /// The numbers that are in files of the original only.
+        pub mod original {
+            numbers! { u32 wordless $($original)* }
+        }
+    };
+}
+
+macro_rules! numbers {
+    ($type:ident worded $($(#[$doc:meta])* $first:literal $name:ident $(to $last:literal $last_name:ident)?
+        $text:literal $shape:ident $origin:ident $kind:ident;)*) => {
+        numbers! { $type wordless $($(#[$doc])* $first $name $(to $last $last_name)? $text $origin $kind;)* }
+    };
+    ($type:ident wordless $($(#[$doc:meta])* $first:literal $name:ident $(to $last:literal $last_name:ident)?
+        $text:literal $origin:ident $kind:ident;)*) => {
+        $(
+            $(#[$doc])*
+            pub const $name: $type = $first;
+            $(
+                #[doc = concat!("The last that is [`", stringify!($name), "`].")]
+                pub const $last_name: $type = $last;
+            )?
+        )*
+    };
+}
+
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $first:literal $name:ident $(to $last:literal $last_name:ident)?
+        $text:literal $shape:ident $origin:ident $kind:ident;)*) => {
+        /// The argument words of an entry of this event; `None` for a number no recorder writes.
+        #[inline(always)]
+        pub const fn shape(event: u16) -> Option<Shape> {
+            match event {
+                $($first $(..=$last)? => Some(Shape::$shape),)*
+                _ => None,
+            }
+        }
+
+        /// Whether a program may insert this event.
+        pub const fn may_insert(event: u64) -> bool {
+            match event {
+                $($first $(..=$last)? => matches!(Origin::$origin, Origin::Program),)*
+                _ => false,
+            }
+        }
+    };
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $first:literal $name:ident $(to $last:literal $last_name:ident)?
+        $text:literal $origin:ident $kind:ident;)*) => {
+        /// Whether a program may name what this number of a name stands for.
+        pub const fn may_name(kind: u64) -> bool {
+            match kind {
+                $($first $(..=$last)? => matches!(Origin::$origin, Origin::Program),)*
+                _ => false,
+            }
+        }
+    };
+}
+
+event_table!(constants);
 
 /// [`WAIT`]: frozen, by a control group or before the machine is suspended.
 pub const WAIT_FROZEN: u32 = 1;
@@ -93,44 +167,8 @@ pub const IDLE_HLT: u32 = 254;
 /// [`MWAIT`] argument of idling through an I/O port.
 pub const IDLE_IO: u32 = 255;
 
-/// Softirq number n starts: `SOFTIRQ + n`, n below 16.
-pub const SOFTIRQ: u16 = 0x300;
-/// Softirq number n ends: `SOFTIRQ_RETURN + n`.
-pub const SOFTIRQ_RETURN: u16 = 0x310;
-
-/// Trap of vector n: `TRAP + n`.
-pub const TRAP: u16 = 0x400;
-/// Interrupt of vector n: `IRQ + n`.
-pub const IRQ: u16 = 0x500;
-/// Return from trap n: `TRAP_RETURN + n`.
-pub const TRAP_RETURN: u16 = 0x600;
-/// Return from interrupt n: `IRQ_RETURN + n`.
-pub const IRQ_RETURN: u16 = 0x700;
-
-/// 64-bit system call n below 512, with one [`crate::abi::word::Call`] word: `SYSCALL + n`.
-pub const SYSCALL: u16 = 0x800;
-/// A system call that is denied and whose number no call has; its return is [`OPEN_RETURN`] or [`SMALL_RETURN`].
-pub const UNKNOWN_CALL: u16 = 0x9fe;
-/// Return from system call n with the low 32 bits of its value: `SYSCALL_RETURN + n`.
-pub const SYSCALL_RETURN: u16 = 0xa00;
-/// Return from the task's open system call, with the low 32 bits of its value: of `rt_sigreturn`, whose number the
-/// kernel has forgotten, and of 32-bit calls.
-pub const OPEN_RETURN: u16 = 0xbff;
-/// Return of a value v in -128..=127 from the task's open system call, no word: `SMALL_RETURN + 128 + v`.
-pub const SMALL_RETURN: u16 = 0xc00;
-
-/// The scheduler is entered.
-pub const SCHED: u16 = 0xdff;
-/// 32-bit system call n below 511, with one [`crate::abi::word::Call`] word: `SYSCALL32 + n`. Its return is
-/// [`OPEN_RETURN`] or [`SMALL_RETURN`].
-pub const SYSCALL32: u16 = 0xe00;
-/// Last of the 32-bit system calls.
-pub const SYSCALL32_LAST: u16 = 0xffe;
-/// The scheduler is left.
-pub const SCHED_RETURN: u16 = 0xfff;
-
 /// Number of system calls that [`SYSCALL`] can name.
-pub const SYSCALLS: u32 = 512;
+pub const SYSCALLS: u16 = SYSCALL_LAST - SYSCALL + 1;
 /// Argument words of [`TASK`].
 pub const TASK_WORDS: usize = 7;
 /// Argument words of [`NAME`].
@@ -142,8 +180,11 @@ pub const ENTRY_WORDS_MAX: usize = 1 + NAME_WORDS;
 /// Words a [`FULL_TIME`] entry takes, its own included.
 pub const FULL_TIME_WORDS: usize = 3;
 
+/// The bits of a name's number that are its length in eight-byte words, where programs insert it and in the original's
+/// files.
+pub const NAME_LENGTH: u32 = 0x0f0;
 /// First argument word of a [`NAME`] that the kernel gave, of a [`Vector`].
-pub const NAME_VECTOR: u32 = 5;
+pub const NAME_VECTOR: u32 = line::IRQ_NAME;
 
 /// Second argument word of a [`NAME`] of a vector: the vector in the low half, the CPU that has it plus one above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +252,8 @@ impl TaskState {
     pub const KERNEL: u16 = 0xfffe;
     /// What is added to the number of a 32-bit system call.
     pub const COMPAT: u16 = 0x400;
+    /// The low half of the last 32-bit system call.
+    pub const COMPAT_LAST: u16 = Self::COMPAT + (SYSCALL32_LAST - SYSCALL32);
 
     /// Whether the task is one of the kernel.
     pub const fn is_kernel(self) -> bool {
@@ -220,7 +263,7 @@ impl TaskState {
     /// The number of the system call the task is in, if any; of a 32-bit one plus [`TaskState::COMPAT`].
     pub const fn open_call(self) -> Option<u16> {
         match self.0 as u16 {
-            nr @ (0..0x200 | Self::COMPAT..0x5ff) => Some(nr),
+            nr @ (0..SYSCALLS | Self::COMPAT..=Self::COMPAT_LAST) => Some(nr),
             _ => None,
         }
     }
@@ -234,19 +277,8 @@ impl TaskState {
 /// How many argument words follow an entry of this event; `None` for a number no recorder writes.
 #[inline(always)]
 pub const fn argument_words(event: u16) -> Option<usize> {
-    match event {
-        NOP => Some(0),
-        FULL_TIME => Some(2),
-        TASK => Some(TASK_WORDS),
-        NAME => Some(NAME_WORDS),
-        SPECIAL..=SPECIAL_LAST => Some(1),
-        PC_USER | PC_KERNEL => Some(2),
-        SOFTIRQ..=0x31f => Some(0),
-        TRAP..=0x7ff => Some(0),
-        SYSCALL..=0xbff => Some(1),
-        SMALL_RETURN..=0xcff => Some(0),
-        SYSCALL32..=SYSCALL32_LAST => Some(1),
-        SCHED | SCHED_RETURN => Some(0),
-        _ => None,
+    match shape(event) {
+        Some(shape) => Some(shape.words()),
+        None => None,
     }
 }

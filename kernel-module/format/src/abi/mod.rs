@@ -4,6 +4,8 @@
 //! Invariant: `core` only, no dependency, no unsafe; the module includes this folder by one `#[path]` line.
 
 pub mod word;
+#[macro_use]
+mod table;
 pub mod event;
 pub mod block;
 pub mod counter;

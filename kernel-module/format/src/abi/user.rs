@@ -10,7 +10,7 @@
 //! |            text, NUL-padded       |   one to seven words more, for a name
 //! ```
 
-use super::event::{NAME_BYTES, NAME_WORDS};
+use super::event::{may_insert, may_name, NAME_BYTES, NAME_LENGTH, NAME_WORDS};
 
 /// The system call's number.
 pub const CALL: u32 = 1023;
@@ -85,9 +85,7 @@ const FORCED_INSERT_MANY: u64 = !INSERT_MANY;
 /// RPCs, marks, locks, messages, resources and queues: whatever the kernel cannot know.
 const fn event(word: u64) -> Result<Request, Refused> {
     match word >> 32 {
-        event @ (0x201..=0x203 | 0x20a..=0x20d | 0x210..=0x212 | 0x216..=0x217 | 0x219..=0x21b) => {
-            Ok(Request::Event { event: event as u16, value: word as u32 })
-        }
+        event if may_insert(event) => Ok(Request::Event { event: event as u16, value: word as u32 }),
         _ => Err(Refused::Invalid),
     }
 }
@@ -95,9 +93,9 @@ const fn event(word: u64) -> Result<Request, Refused> {
 /// Names of RPC methods, locks, queues and resources.
 const fn name(words: &[u64; WORDS]) -> Result<Request, Refused> {
     let event = words[0] >> 32;
-    let len = event as usize >> 4 & 0xf;
-    let kind = event & !0xf0;
-    if !matches!(kind, 0x003 | 0x007 | 0x105 | 0x106) || len < 2 || len > WORDS {
+    let len = (event as u32 & NAME_LENGTH) as usize >> NAME_LENGTH.trailing_zeros();
+    let kind = event & !(NAME_LENGTH as u64);
+    if !may_name(kind) || len < 2 || len > WORDS {
         return Err(Refused::Invalid);
     }
     let mut argument = [0; NAME_WORDS];

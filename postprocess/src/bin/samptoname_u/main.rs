@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{bail, Context};
 use clap::Parser;
-use postprocess::event::number::PC_SAMPLE;
+use postprocess::event::number::PC_USER;
 use postprocess::line;
 use postprocess::span::sample::{self, user::Maps};
 
@@ -55,7 +55,7 @@ fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let (mut spans, place) = spans::read(args.named.or(&args.file))?;
     let mut programs = Programs::new(args.root.clone());
-    let count = sample::name(&mut spans, PC_SAMPLE, |thread, pc| {
+    let count = sample::name(&mut spans, PC_USER, |thread, pc| {
         let (path, offset) = maps.find(thread, pc)?;
         Some(programs.function(path, offset))
     });

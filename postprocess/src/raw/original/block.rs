@@ -16,7 +16,12 @@
 
 use byteorder::{ByteOrder, LittleEndian};
 
+use kutrace_format::abi::event::original::{NAMES, NAMES_LAST, PC_OLD, TIMEPAIR};
+use kutrace_format::abi::event::NAME_LENGTH;
+use kutrace_format::abi::user::WORDS;
+
 use super::Record;
+use crate::event::number;
 
 /// Bytes of a block without its counters.
 pub const BYTES: usize = 65536;
@@ -124,7 +129,7 @@ impl<'a> Block<'a> {
     }
 
     fn entry(&self, at: usize, head: u64) -> Result<Entry<'a>, Senseless> {
-        let event = (head >> 32) as u32 & 0xfff;
+        let event = event(head);
         let senseless = |fact| Senseless { offset: self.offset + at * 8, fact };
         let Some(words) = words(event) else {
             return Err(senseless(format!("event number {event:#05x} has no possible length")));
@@ -141,8 +146,8 @@ impl<'a> Entry<'a> {
     /// The name record that it is; `None` for any other entry, and for one without text.
     pub fn name(&self) -> Option<Record<'a>> {
         let text = text(self.payload);
-        let is_name = (0x010..0x200).contains(&self.event) && !matches!(self.event, PC_OLD | TIMEPAIR);
-        (is_name && !text.is_empty()).then_some((self.event & 0xf0f, self.arg, text))
+        let is_name = (NAMES..=NAMES_LAST).contains(&self.event) && !matches!(self.event, PC_OLD | TIMEPAIR);
+        (is_name && !text.is_empty()).then_some((self.event & !NAME_LENGTH, self.arg, text))
     }
 }
 
@@ -156,16 +161,24 @@ fn text(bytes: &[u8]) -> &[u8] {
     bytes.split(|&c| c == 0).next().unwrap_or_default()
 }
 
-/// Words of an entry. The length of a name is the middle digit of its number; a sample has a word for its PC.
+/// The event number of an entry's first word.
+pub fn event(head: u64) -> u32 {
+    (head >> 32) as u32 % number::NUMBERS
+}
+
+/// Words of an entry, if it can have as many.
 fn words(event: u32) -> Option<usize> {
     match event {
-        PC_OLD | 0x280 | 0x281 => Some(2),
-        0x010..=0x1ff => Some((event >> 4 & 15) as usize).filter(|words| (1..=8).contains(words)),
-        _ => Some(1),
+        NAMES..=NAMES_LAST if event & NAME_LENGTH == 0 => None,
+        _ => Some(1 + words_behind(event)).filter(|words| *words <= WORDS),
     }
 }
 
-/// Start and stop, once more.
-const TIMEPAIR: u32 = 0x036;
-/// A PC sample in some of the original's kernels, though the number is that of a name.
-pub const PC_OLD: u32 = 0x101;
+/// Words behind the first. The length of a name is the middle digit of its number; a sample has a word for its PC.
+pub fn words_behind(event: u32) -> usize {
+    match event {
+        PC_OLD | number::PC_USER | number::PC_KERNEL => 1,
+        NAMES..=NAMES_LAST => ((event & NAME_LENGTH) >> NAME_LENGTH.trailing_zeros()).saturating_sub(1) as usize,
+        _ => 0,
+    }
+}

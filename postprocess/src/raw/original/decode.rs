@@ -15,9 +15,6 @@ use crate::raw::merge::Merge;
 use crate::raw::name::EventNames;
 use crate::raw::task::Tasks;
 
-/// Name of a queue.
-const QUEUE_NAME: u32 = 0x105;
-
 /// Turns merged entries into events, one at a time.
 #[derive(Debug)]
 pub struct Decoder<'a> {
@@ -97,7 +94,7 @@ impl<'a> Decoder<'a> {
             Item::Name(record) => self.name(ts, pid, record, names),
             Item::Sample(pc, mhz) => {
                 self.frequency(mhz, here, names);
-                let event = if pc >> 63 == 0 { number::PC_SAMPLE } else { number::PC_SAMPLE + 1 };
+                let event = if pc >> 63 == 0 { number::PC_USER } else { number::PC_KERNEL };
                 let (arg, name) = ((pc >> 6) as u32 & 0xffff, names.id(&format!("PC={pc:012x}")));
                 self.ready.push_back(Event { event, arg, name, ..here });
             }
@@ -164,10 +161,10 @@ impl<'a> Decoder<'a> {
                 e.arg = self.cpus[cpu].softirq;
                 self.event_names.softirq(e.event, e.arg, names)
             }
-            number::RPC_REQUEST..=0x205 => self.after(number::METHOD_NAME, &e, names),
+            number::RPC_REQUEST..=number::RPC_SENT => self.after(number::METHOD_NAME, &e, names),
             number::LOCK_TRY..=number::LOCK_RELEASED => self.after(number::LOCK_NAME, &e, names),
-            number::ENQUEUE | number::DEQUEUE => self.after(QUEUE_NAME, &e, names),
-            ..=number::POINT_LAST => self.event_names.point(e.event, e.arg, names),
+            number::ENQUEUE | number::DEQUEUE => self.after(number::QUEUE_NAME, &e, names),
+            ..=number::SPECIAL_LAST => self.event_names.point(e.event, e.arg, names),
             event => self.event_names.event(event, names),
         };
         if matches!(e.event, number::RPC_REQUEST..=number::RPC_MIDDLE) {

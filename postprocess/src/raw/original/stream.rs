@@ -10,7 +10,9 @@
 
 use std::collections::VecDeque;
 
-use super::block::{Block, Entry, Senseless, PC_OLD};
+use kutrace_format::abi::event::original::PC_OLD;
+
+use super::block::{Block, Entry, Senseless};
 use super::Record;
 use crate::event::number;
 use crate::raw::clock::Clock;
@@ -23,8 +25,6 @@ use byteorder::{ByteOrder, LittleEndian};
 const PERIOD: u64 = 1 << 20;
 /// The longest step forward that needs no TSDELTA.
 const FORWARD_MAX: u64 = 0xe0000;
-/// The counts since the entry before, low 32 bits.
-const TSDELTA: u32 = 0x21d;
 
 /// What a CPU's stream says at one time.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,7 @@ impl<'a> Stream<'a> {
                 }
             };
             // At the start of a block its begin says more than the way from the block before.
-            if entry.event == TSDELTA && !first {
+            if entry.event == number::TSDELTA && !first {
                 counter = counter.saturating_add_signed(delta(entry.arg));
             }
             first = false;
@@ -182,12 +182,12 @@ impl<'a> Stream<'a> {
     fn entry(&mut self, at: u64, e: Entry<'a>) {
         let ts = self.clock.units(at);
         match e.event {
-            TSDELTA => {}
-            PC_OLD | number::PC_SAMPLE..=0x281 => {
+            number::TSDELTA => {}
+            PC_OLD | number::PC_USER..=number::PC_KERNEL => {
                 let pc = LittleEndian::read_u64(e.payload);
                 self.push(self.tick.map_or(ts, |tick| tick - 1), Item::Sample(pc, e.arg & 0xffff));
             }
-            0x000..=0x1ff => {
+            ..=number::NAMES_LAST => {
                 if let Some(record) = e.name() {
                     self.push(ts, Item::Name(record));
                 }
@@ -207,7 +207,7 @@ impl<'a> Stream<'a> {
         if event == number::SWITCH {
             self.pid = e.arg;
         }
-        let (dur, arg, ret) = match (event & 0xc00 != 0, event & number::RETURN_BIT != 0, e.arg >> 24) {
+        let (dur, arg, ret) = match (event >= number::TRAP, event & number::RETURN_BIT != 0, e.arg >> 24) {
             (false, ..) => (i64::from(event != number::SWITCH), e.arg, 0),
             (true, true, _) => (0, 0, e.arg as i32),
             (true, false, 0) => (0, e.arg & 0xffff, 0),

@@ -44,7 +44,7 @@ impl Bar {
     pub fn of(event: i32) -> Option<Bar> {
         match event as u32 {
             number::WAIT_A..=number::WAIT_Z => Some(Bar::Time),
-            number::PC_SAMPLE..=0x281 => Some(Bar::Samples),
+            number::PC_USER..=number::PC_KERNEL => Some(Bar::Samples),
             number::LOCK_HELD => Some(Bar::Locks),
             _ => is_execution(event).then_some(Bar::Time),
         }
@@ -117,7 +117,7 @@ impl Sum {
 /// Running before waiting before idle.
 fn order(event: i32) -> u8 {
     match event as u32 {
-        number::USER | number::IDLE_EXIT | number::LOST | number::OFFLINE | number::STALLED => 2,
+        number::USER | number::IDLE_EXIT | number::LOST | number::OFFLINE_SPAN | number::STALLED => 2,
         number::WAIT_A..=number::WAIT_Z => 1,
         _ => 0,
     }
