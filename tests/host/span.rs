@@ -242,11 +242,11 @@ fn a_thread_that_runs_again_without_a_wakeup_waited_for_a_cpu() {
 }
 
 #[test]
-fn a_thread_without_a_wakeup_in_a_trace_with_losses_waited_for_what_is_not_known() {
+fn of_a_thread_that_may_have_run_where_events_are_missing_no_wait_is_told() {
     let mut trace = Trace::new(2, 1000);
     trace.cpu(0).running(100, "a", None).switch(120, 200, "b").switch(300, 100, "a");
     trace.cpu(1).running(0, "", None).entry(50, RUNNABLE, &[200]).lose(9);
-    assert_spans("perhaps_preempted", decode(&trace));
+    assert_spans("perhaps_elsewhere", decode(&trace));
 }
 
 #[test]

@@ -335,6 +335,8 @@ impl<'a> Decoder<'a> {
         }
         self.counts.disagreements += u64::from(!adrift);
         self.switch(cpu, ts, pid, 1, names);
+        // What it was in before, it may have left in the gap.
+        self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
         self.inside(cpu, task, ts, state, names);
     }
 

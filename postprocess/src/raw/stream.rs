@@ -69,6 +69,8 @@ pub struct Stream<'a> {
     ahead: u64,
     /// Counter last answered; never goes back.
     at: u64,
+    /// The event last answered, and its first argument word.
+    last: (u16, u32),
     /// Whether something is missing between `rest` and the next block.
     gap: bool,
     /// Whether it was said that time goes back in `block`.
@@ -115,6 +117,7 @@ impl<'a> Stream<'a> {
             counter: at,
             ahead: 0,
             at,
+            last: (event::NOP, 0),
             gap,
             back: false,
             lost: 0,
@@ -140,6 +143,10 @@ impl<'a> Stream<'a> {
         let lost = self.block.map_or(0, |b| b.lost);
         let count = lost.saturating_sub(self.lost);
         self.lost = lost.max(self.lost);
+        // A call whose return is in its own entry had returned.
+        if let (event::SYSCALL..=0x9ff | event::SYSCALL32..=event::SYSCALL32_LAST, word) = self.last {
+            self.at += word::Call::decode(word).folded.map_or(0, |(dur, _)| u64::from(dur));
+        }
         Timed { at: self.at, item: Item::Lost(count) }
     }
 
@@ -188,6 +195,7 @@ impl<'a> Stream<'a> {
                 self.went_back();
             }
             self.at = self.now();
+            self.last = (number, words.first_chunk().map_or(0, |word| u32::from_le_bytes(*word)));
             return Some(Timed { at: self.at, item: Item::Entry(number, words, counters) });
         }
     }

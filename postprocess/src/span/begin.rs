@@ -85,18 +85,15 @@ impl Begin {
 
 impl Builder {
     /// The time of a CPU begins. If it does so later than that of others, in a trace that wrapped, a thread that is on no
-    /// CPU may have run there: since when it has not, and in what it sleeps, is not known. Nor were calls missing up to
-    /// now: they were made there.
+    /// CPU may have run there. Nor were calls missing up to now: they were made there.
     pub(super) fn begin_cpu(&mut self, from: i64) {
         let first = *self.first.get_or_insert(from);
         self.first = Some(first.min(from));
         if from <= first || self.hooks == Hooks::Original {
             return;
         }
-        for thread in self.threads.list.iter_mut().filter(|t| t.cpu.is_none() && t.pid != 0) {
-            self.late |= thread.last_end.take().is_some();
-            thread.unsure = true;
-        }
+        self.blind = self.blind.max(from);
+        self.late |= self.threads.list.iter().any(|t| t.cpu.is_none() && t.pid != 0 && t.last_end.is_some());
         self.tally.repairs -= std::mem::take(&mut self.repaired_calls);
         self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
     }

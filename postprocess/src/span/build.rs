@@ -60,8 +60,8 @@ pub struct Builder {
     pub(super) exit_work_told: bool,
     /// Where the time of the first CPU begins.
     pub(super) first: Option<i64>,
-    /// And that of the last, as far as that is known.
-    pub(super) all_begun: i64,
+    /// Up to when events of some CPU are missing, as far as that is known: it begins late, or lost them.
+    pub(super) blind: i64,
     /// Whether that of another began later, when there were threads that may have run there.
     pub(super) late: bool,
     /// Repairs up to then of calls, faults and their returns.
@@ -115,8 +115,8 @@ impl Builder {
     pub fn new(meta: &event::Meta, names: Names) -> Builder {
         let hooks = if meta.format >= 5 { Hooks::Complete } else { Hooks::Original };
         let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| hooks == Hooks::Complete);
-        let all_begun = last.unwrap_or(i64::MIN);
-        Builder { names, hooks, intervals: meta.intervals.clone(), all_begun, ..Builder::default() }
+        let blind = last.unwrap_or(i64::MIN);
+        Builder { names, hooks, intervals: meta.intervals.clone(), blind, ..Builder::default() }
     }
 
     /// The spans written so far; those of the last event are at the end.

@@ -2,11 +2,10 @@
 //! Threads come and go: context switches, statements of who runs, and time of which nothing is known.
 
 use super::build::Builder;
-use super::cpu::Close;
+use super::cpu::{Close, Cpu};
 use super::runnable::Woken;
 use super::stack::{Frame, Hooks};
 use super::thread::Thread;
-use super::wait::Reason;
 use super::NONE;
 use crate::event::number::{self, Level};
 use crate::event::Event;
@@ -42,10 +41,30 @@ impl Builder {
             self.cpus[c].idle = (t, i64::MAX);
             self.cpus[c].idle_edge = t;
         }
+        self.may_have_run(thread, t);
         self.put_away(c);
         self.runs_elsewhere(thread, c, t);
         self.take_on(c, thread, shown);
         self.cpus[c].switched = Some((t, Some(old)));
+    }
+
+    /// A thread is on no CPU, or was not. If events of a CPU are missing since then it may have run there: since when it
+    /// has not, in what it sleeps, and whether a wakeup of then has led to a run is not known.
+    pub(super) fn may_have_run(&mut self, thread: usize, t: i64) {
+        let is_lost = |cpu: &Cpu| cpu.seen && cpu.is_lost();
+        let blind = if self.tally.gaps > 0 && self.cpus.iter().any(is_lost) { t } else { self.blind };
+        let thread = &mut self.threads.list[thread];
+        if self.hooks == Hooks::Original || thread.pid == 0 || thread.running {
+            return;
+        }
+        if thread.last_end.take_if(|since| *since < blind).is_some() {
+            thread.unsure = true;
+            let call = thread.stack.iter().position(|f| f.level() == Level::Syscall);
+            thread.stack.truncate(call.map_or(1, |call| call + 1));
+            thread.ambiguous = call;
+            self.late = true;
+        }
+        self.tally.pending += u64::from(thread.wakeup.take_if(|wakeup| wakeup.ts < blind).is_some());
     }
 
     /// A thread is on another CPU: the scheduler that switched from it there, and has not returned, is not its own any
@@ -111,8 +130,7 @@ impl Builder {
     }
 
     /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
-    /// woke did not sleep: it waited for a CPU, unless its wakeup was lost, or was on a CPU whose time begins later. One
-    /// not met before has not run since it was woken. Who switches away inside a call that never returns does not wait
+    /// woke did not sleep: it waited for a CPU. One not met before has not run since it was woken. Who switches away inside a call that never returns does not wait
     /// for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
@@ -122,10 +140,7 @@ impl Builder {
         new.waits_for = None;
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
-            match self.tally.gaps == 0 && start >= self.all_begun {
-                true => self.waited_for_cpu(c, start, t, Woken::No),
-                false => self.wait(self.running(c), start, t, Reason::Unknown),
-            }
+            self.waited_for_cpu(c, start, t, Woken::No);
         }
         self.arrive_arcs(c, t);
         self.threads.list[self.cpus[c].thread].running = true;
@@ -143,6 +158,9 @@ impl Builder {
 
     /// A CPU is known to run this thread, whatever it ran before; what the thread is inside of is not known.
     pub(super) fn place(&mut self, c: usize, pid: u32, t: i64) {
+        if self.cpus[c].is_lost() {
+            self.blind = self.blind.max(t);
+        }
         self.forget(c, t);
         let thread = self.threads.find(pid, &mut self.names);
         self.runs_elsewhere(thread, c, t);

@@ -39,6 +39,7 @@ impl Builder {
     /// A thread is made runnable. Of two wakeups before it runs the first counts.
     pub(super) fn runnable(&mut self, c: usize, pid: u32, t: i64) {
         let thread = self.threads.find(pid, &mut self.names);
+        self.may_have_run(thread, t);
         if self.threads.list[thread].last_end.is_some() && !self.threads.list[thread].running {
             self.presume_kernel(thread);
         }
