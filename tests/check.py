@@ -4,10 +4,11 @@
 
     check.py EVENTS SPANS [SUMMARY]     event lines, JSON of eventtospan, text of `summary`
     check.py FOLDER...                  the same in files of these names
+    check.py --part-of EVENTS FOLDER... of recordings that are parts of another
 
 It replays the events with one stack for each thread and knows at every moment what a CPU was doing, which call every
-thread was in, who woke whom; the rules are those of docs/format.md and docs/hooks.md. Then it asks of the spans (of a
-trace that lost something only the first two):
+thread was in, who woke whom; the rules are those of docs/format.md and docs/hooks.md. Where events are missing on a
+CPU, what it knew of a thread that may have run there is forgotten. Then it asks of the spans:
 
     cover    each CPU's spans lie end to end over its traced time, and each says what the CPU was doing
     twice    no thread runs on two CPUs at once
@@ -18,6 +19,7 @@ trace that lost something only the first two):
     sample   a sample of the program counter lies in a span of user code or of the kernel, as it says
     stall    while a CPU stood still it recorded nothing, though a tick or an interrupt of another CPU was due
     count    calls, waits and wakeups are as many as `summary` prints
+    part     of a part, where nothing is lost: the span is what the whole recording says, and who waits does not run
 
 Prints a line for each kind that failed, with the first places; status 0 if none did, else 1.
 """
@@ -45,6 +47,7 @@ UNSURE = -1
 UNIT = 1
 # Waits shorter than this are not drawn.
 SHORT = 10
+FOREVER = 1 << 62
 # A CPU stood still for as long, and its tick comes that soon after.
 STALL, LATE = 100000, 20000
 
@@ -83,7 +86,25 @@ def read_events(path):
             intervals[cpu] = start, end
     missing = any(re.match(r"# ## (LOST: [1-9]|QUALITY)", line) for line in lines)
     flags = [int(line.split()[3]) for line in lines if line.startswith("# ## FLAGS")]
-    return events, intervals, missing, bool(flags and flags[0] & 0x40)
+    wrapped = bool(flags and flags[0] & 0x40)
+    return events, intervals, gaps_of(events, intervals, missing or wrapped)
+
+
+def gaps_of(events, intervals, missing):
+    """From when to when there are no events of a CPU, though it may have had some."""
+    gaps, lost = [], {}
+    for event in events:
+        if event.number == LOST:
+            lost.setdefault(event.cpu, event.ts)
+        elif event.cpu in lost:
+            gaps.append((lost.pop(event.cpu), event.ts))
+    gaps += [(start, FOREVER) for start in lost.values()]
+    if missing:
+        first = min((start for start, _ in intervals.values()), default=0)
+        last = max((end for _, end in intervals.values()), default=0)
+        gaps += [(-FOREVER, start) for start, _ in intervals.values() if start > first]
+        gaps += [(end, FOREVER) for _, end in intervals.values() if end < last]
+    return gaps
 
 
 def read_spans(path):
@@ -106,10 +127,11 @@ class Call:
 
 
 class Frame:
-    """Something a CPU is inside of."""
+    """Something a CPU is inside of, up to an `end` that is an event of its own."""
 
     def __init__(self, number, name, begin, call=None, arg=0):
         self.number, self.name, self.begin, self.call, self.arg = number, name, begin, call, arg
+        self.end = FOREVER
 
 
 Off = collections.namedtuple("Off", "off on blocked said wakes")
@@ -119,7 +141,7 @@ Wake = collections.namedtuple("Wake", "ts cpu waker woken inside")
 class Reading:
     """What the events say."""
 
-    def __init__(self, events, intervals):
+    def __init__(self, events, intervals, gaps):
         self.stacks = collections.defaultdict(list)
         self.running, self.since = {}, {}
         self.pieces = collections.defaultdict(list)
@@ -130,6 +152,12 @@ class Reading:
         self.scheduled = collections.defaultdict(list)
         # When something happened on each CPU, and when others sent it interrupts.
         self.moments, self.sent = collections.defaultdict(list), collections.defaultdict(list)
+        # From when to when events of CPUs are missing; when each thread was last seen; those of which a gap has left
+        # unknown what they are in, and since when they are seen again.
+        self.gaps = gaps
+        self.seen, self.blank = {}, {}
+        # The calls that they were in before.
+        self.left = {}
         # When each CPU was offline, from its last word to its first.
         self.away = collections.defaultdict(list)
         self.programs = set()
@@ -165,16 +193,36 @@ class Reading:
             on = [cpu for cpu, pid in self.running.items() if pid == event.arg]
             for cpu in on:
                 self.cut(cpu, event.ts)
-            call = Call(number, name, None, None)
+            self.meet(event.arg, event.ts)
             stack = self.stacks[event.arg]
+            if any(frame.number == number for frame in stack):
+                return
+            call = Call(number, name, None, self.known(event.arg, number))
             # Of another it has returned, where nobody saw it.
             for gone in [frame for frame in stack if is_call(frame.number)]:
                 stack.remove(gone)
+                gone.call.number = UNKNOWN_CALL
                 self.doubt(gone)
             stack.insert(0, Frame(number, name, event.ts, call))
             self.calls[event.arg].append(call)
         elif event.number == 0x002:
             self.names[event.arg] = event.name
+
+    def meet(self, pid, ts):
+        """A thread is seen. If it may have run unseen, what it is in, waits for and was woken by is not known."""
+        seen, self.seen[pid] = self.seen.get(pid, -FOREVER), ts
+        until = max((end for start, end in self.gaps if start < ts and end > seen), default=None)
+        if until is None or pid in self.running.values():
+            return
+        for frame in self.stacks.pop(pid, []):
+            if frame.call:
+                self.left[pid] = frame.call.number, frame.call.arg
+                frame.call.number = UNKNOWN_CALL
+        self.said.pop(pid, None)
+        self.sleeping.pop(pid, None)
+        self.waiting[pid] = [wake for wake in self.waiting[pid] if wake.ts >= until]
+        self.exits.discard(pid)
+        self.blank[pid] = ts
 
     def cut(self, cpu, ts):
         """What the CPU did up to here is known."""
@@ -183,7 +231,8 @@ class Reading:
             stack = self.stacks[self.key(cpu)]
             pid = self.running.get(cpu)
             top = stack[-1] if stack else None
-            number = LOST if pid is None else top.number if top else USER
+            told = top is None or top.call and top.call.begin is None
+            number = LOST if pid is None else UNSURE if told and pid in self.blank else top.number if top else USER
             self.pieces[cpu].append([since, ts, number, pid, top])
         self.since[cpu] = max(ts, since)
 
@@ -214,6 +263,7 @@ class Reading:
             self.cut(cpu, ts)
             self.leave(cpu, ts)
             self.running[cpu] = None
+            self.stacks.pop(("idle", cpu), None)
             return None
         key = self.key(cpu)
         stack = self.stacks[key]
@@ -243,15 +293,17 @@ class Reading:
             self.programs.add(key)
             self.said.pop(key, None)
             self.cut(cpu, ts)
+            self.blank.pop(key, None)
             call = Call(number, event.name, ts, event.arg)
             self.calls[key].append(call)
             # A thread is in one call at most: one that is still open has returned unseen.
             while stack and is_call(stack[0].number):
                 gone = stack.pop(0)
                 # What only a name told of was over, or was this one.
-                if gone.call and gone.call.begin is None:
+                if gone.call.begin is None:
                     self.calls[key].remove(gone.call)
                     self.doubt(gone)
+                gone.call.number = UNKNOWN_CALL
             if event.dur:
                 call.end, call.value = ts + event.dur, event.ret
                 self.pieces[cpu].append([ts, call.end, number, self.running.get(cpu), Frame(number, event.name, ts, call)])
@@ -274,6 +326,7 @@ class Reading:
         stack = self.stacks[self.key(cpu)]
         for at in range(len(stack) - 1, -1, -1):
             if is_it(stack[at]):
+                stack[at].end = ts
                 del stack[at:]
                 return
         self.amend(cpu, Frame(number, event.name.lstrip("/"), ts))
@@ -293,21 +346,29 @@ class Reading:
                 if piece[4] is frame:
                     piece[2] = UNSURE
 
+    def known(self, pid, number):
+        """The argument of a call that may be the one that the thread was in before events were missing."""
+        before, arg = self.left.pop(pid, (None, None))
+        return arg if before == number else None
+
     def returned(self, event, key, stack):
         ts, cpu = event.ts, event.cpu
         self.cut(cpu, ts)
         for at in range(len(stack) - 1, -1, -1):
             if stack[at].call:
-                call = stack[at].call
+                call, stack[at].end = stack[at].call, ts
                 del stack[at:]
+                self.blank.pop(key, None)
                 break
         else:
-            call = Call(event.number - 0x200, event.name.lstrip("/"), None, None)
+            number = event.number - 0x200
+            call = Call(number, event.name.lstrip("/"), None, self.known(key, number))
             frame = Frame(call.number, call.name, ts, call)
-            if not self.calls[key]:
+            if not self.calls[key] or key in self.blank:
+                since = self.blank.pop(key, -FOREVER)
                 for pieces in self.pieces.values():
                     for piece in pieces:
-                        if piece[3] == key and piece[4] is None:
+                        if piece[3] == key and piece[4] is None and piece[0] >= since:
                             piece[2], piece[4] = call.number, frame
             self.calls[key].append(call)
         call.number, call.end, call.value = event.number - 0x200, ts, event.ret
@@ -317,7 +378,7 @@ class Reading:
         old = self.running.get(cpu)
         if old:
             run = self.runs[old][-1]
-            run[1] = ts
+            run[1] = self.seen[old] = ts
         return old
 
     def switch(self, event):
@@ -347,13 +408,16 @@ class Reading:
                 blocked = stack[-1] if stack else None
                 self.sleeping[old] = len(self.offs[old])
                 self.offs[old].append([ts, None, blocked, self.said.pop(old, None), None, list(stack)])
+        if new and old != new:
+            self.meet(new, ts)
         self.running[cpu] = new
         if old != new:
             self.stacks[self.key(cpu)].extend(moved)
             if new:
                 self.runs[new].append([ts, None, cpu])
                 wakes = self.waiting.pop(new, [])
-                if wakes:
+                # Who is said to run already may have done so before it was woken.
+                if wakes and not event.dur:
                     self.led.append(wakes)
                 off = self.offs[new][self.sleeping.pop(new)] if new in self.sleeping else None
                 if off:
@@ -364,9 +428,10 @@ class Reading:
 class Checker:
     """Questions, and what was found."""
 
-    def __init__(self, events, spans, summary):
-        events, self.intervals, self.missing, self.wrapped = read_events(events)
-        self.reading = Reading(events, self.intervals)
+    def __init__(self, events, spans, summary, whole):
+        self.whole = whole
+        events, self.intervals, gaps = read_events(events)
+        self.reading = Reading(events, self.intervals, gaps)
         self.spans, self.trace = read_spans(spans)
         self.summary = open(summary, encoding="utf-8").readlines() if summary else []
         self.found = collections.defaultdict(list)
@@ -389,9 +454,11 @@ class Checker:
         return self.by_cpu[cpu][place]
 
     def run(self):
-        whole = [self.says, self.arcs, self.waits, self.values, self.sampled, self.stalls, self.counts]
-        for question in [self.cover, self.twice] + (whole if not self.missing and not self.wrapped else []):
+        for question in (self.cover, self.twice, self.says, self.arcs, self.waits, self.values, self.sampled, self.stalls,
+                         self.counts):
             question()
+        if self.whole:
+            self.part()
 
     def cover(self):
         for cpu, (start, end) in self.intervals.items():
@@ -418,6 +485,41 @@ class Checker:
                     if overlap > UNIT and not self.same(number, pid, frame, span):
                         self.bad("cover", f"{max(start, span.start)} {overlap} units: {number:#x} of {pid}", span)
                     look += 1
+
+    def part(self):
+        """Times of a part are a little off, as it has measured the clock on its own."""
+        off = 4 * UNIT
+        for cpu, pieces in self.whole.pieces.items():
+            spans, starts = self.by_cpu[cpu], self.starts.get(cpu, [])
+            lost = [span for span in spans if span.number == LOST]
+            begins = [self.intervals.get(cpu, (0, 0))[0]] + [span.end for span in lost]
+            ends = [span.start for span in lost] + [FOREVER]
+            for start, end, number, pid, frame in pieces:
+                # Of what began before and had no end, nothing tells.
+                since = bisect.bisect_right(begins, end) - 1
+                if frame and since >= 0 and frame.begin < begins[since] and frame.end >= ends[since]:
+                    continue
+                # A call that has returned looks like one that has not, until the thread is in its program.
+                left = self.whole.calls[pid] if frame is None and number == USER and pid else []
+                left = next((call.number for call in reversed(left) if call.end is not None and call.end <= start), None)
+                place = max(bisect.bisect_right(starts, start) - 1, 0)
+                for span in spans[place:bisect.bisect_left(starts, end)]:
+                    overlap = min(end, span.end) - max(start, span.start)
+                    if overlap <= off or LOST in (number, span.number):
+                        continue
+                    self.asked["part"] += 1
+                    if not self.same(number, pid, frame, span) and not (left == span.number and span.arg is None):
+                        self.bad("part", f"{max(start, span.start)} {overlap} units: {number:#x} of {pid}", span)
+        for span in self.spans:
+            if 0x300 <= span.number <= 0x319:
+                for start, end, cpu in self.whole.runs[span.pid]:
+                    # A wait ends where the scheduler does that switched to the thread.
+                    ends = self.whole.scheduled[cpu]
+                    place = bisect.bisect_left(ends, start)
+                    start = ends[place] if place < len(ends) else FOREVER
+                    end = self.whole.end if end is None else end
+                    if min(end, span.end) - max(start, span.start) > off:
+                        self.bad("part", f"runs from {start} to {end} on {cpu}", span)
 
     def same(self, number, pid, frame, span):
         if number == UNSURE:
@@ -581,7 +683,7 @@ class Checker:
                 self.bad("value", f"{pid} {call.name}: argument {call.arg}", span)
                 return
             returned = call.end is not None and abs(span.end - call.end) <= UNIT
-            if wide and call.begin is None and span.arg is not None:
+            if wide and call.begin is None and span.arg not in (None, call.arg):
                 self.bad("value", f"{pid} {call.name}: an argument that nobody knows", span)
             if returned and span is mine[-1]:
                 value = (call.value + (1 << 31)) % (1 << 32) - (1 << 31) if wide else call.value & 0xFFFF
@@ -695,6 +797,10 @@ def name_of(frame):
 
 
 def main(arguments):
+    whole = None
+    if arguments[:1] == ["--part-of"] and len(arguments) > 2:
+        whole = Reading(*read_events(arguments[1]))
+        arguments = arguments[2:]
     folders = [argument for argument in arguments if os.path.isdir(argument)]
     if folders and len(folders) == len(arguments):
         asked = [[os.path.join(folder, name) for name in ("events", "spans", "summary")] for folder in folders]
@@ -703,12 +809,12 @@ def main(arguments):
     else:
         print(__doc__, file=sys.stderr)
         return 2
-    return max([check(*files) for files in asked])
+    return max([check(*files, whole=whole) for files in asked])
 
 
-def check(events, spans, summary=None):
+def check(events, spans, summary=None, whole=None):
     """The status of one trace, after saying what was asked and what is wrong."""
-    checker = Checker(events, spans, summary)
+    checker = Checker(events, spans, summary, whole)
     checker.run()
     print(f"{events}: " + ", ".join(f"{count} {kind}" for kind, count in checker.asked.items()))
     print(f"{len(checker.found['sample'])} of {checker.asked['sample']} samples of the program counter contradict a span,"

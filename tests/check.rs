@@ -52,6 +52,12 @@ impl Texts {
     }
 }
 
+/// Asks `check.py` of recordings that are parts of another, of which these are the event lines.
+pub fn parts(whole: &Path, folders: &[PathBuf]) -> Result<(), String> {
+    let arguments = [Path::new("--part-of"), whole].into_iter().chain(folders.iter().map(PathBuf::as_path));
+    python("check.py", &arguments.collect::<Vec<_>>(), &[])
+}
+
 /// Asks `check.py` of the texts in each of these folders; what it found wrong, if it did.
 pub fn folders(folders: &[PathBuf]) -> Result<(), String> {
     python("check.py", &folders.iter().map(PathBuf::as_path).collect::<Vec<_>>(), &[])

@@ -85,7 +85,8 @@ pub fn part(raw: &Raw, entries: &[(u32, Timed)], part: &Part) -> Trace {
         }
         let writer = writers.entry(*cpu).or_default();
         let within = at >= part.from + part.late.get(cpu).unwrap_or(&0) && at <= part.to;
-        let lost = part.lost.iter().any(|&(on, from, to)| on == *cpu && (from..to).contains(&at));
+        // Every CPU has a block for its first event.
+        let lost = writer.begun && part.lost.iter().any(|&(on, from, to)| on == *cpu && (from..to).contains(&at));
         match item {
             Item::Entry(number, words, _) if within && !lost => {
                 let words = to_words(words);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use kutrace_tests::check::{self, Texts};
 use kutrace_tests::cut::{entries, part, Part};
-use kutrace_tests::Random;
+use kutrace_tests::{reader, Random};
 use postprocess::raw;
 use postprocess::span::{self, build};
 
@@ -50,8 +50,9 @@ fn any(moments: &[u64], cpus: u32, n: u64, random: &mut Random) -> Part {
 #[test]
 fn of_every_part_of_a_trace_the_spans_say_what_happened() {
     let folder = tempfile::tempdir().unwrap();
-    let mut parts = Vec::new();
+    let mut wrong = String::new();
     for path in traces() {
+        let mut parts = Vec::new();
         let bytes = fs::read(&path).unwrap();
         let raw = raw::parse(&bytes).unwrap();
         let entries = entries(&raw);
@@ -72,8 +73,13 @@ fn of_every_part_of_a_trace_the_spans_say_what_happened() {
             Texts::of(&bytes).write(&at).unwrap();
             parts.push(at);
         }
+        let whole = folder.path().join("whole");
+        fs::write(&whole, reader::lines(&bytes)).unwrap();
+        if let Err(said) = check::parts(&whole, &parts) {
+            wrong += &said;
+        }
     }
-    if let Err(said) = check::folders(&parts) {
-        panic!("{}:\n{said}", folder.keep().display());
+    if !wrong.is_empty() {
+        panic!("{}:\n{wrong}", folder.keep().display());
     }
 }

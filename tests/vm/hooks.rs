@@ -236,7 +236,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
         beside,
     )
     .succeeded();
-    let trace = Trace::read_complete(&run.file("t.raw"));
+    let trace = Trace::read_whole(&run.file("t.raw"));
     let counted = run.number("after") - run.number("before");
     let of = |number| trace.of(number).count() as u64;
     assert_eq!((of(MACHINE_CHECK), of(MACHINE_CHECK | RETURN_BIT)), (counted, counted));

@@ -62,9 +62,7 @@ fn traces_are_whole_while_cpus_come_and_go() {
         let blocks = Blocks::read(&path);
         each_cpu_says_when_it_is_there(&blocks, &name);
         nothing_comes_after_the_stop(&blocks, &name);
-        // What happened is asked of them in other tests: whose call a CPU is in when recording begins inside an interrupt
-        // of it is not always known.
-        Trace::read_complete(&path);
+        Trace::read_whole(&path);
         gone += blocks.all().filter(|block| block.offline_after).count();
         back += blocks.all().filter(|block| block.ends.is_some_and(|ends| ends.0 == ONLINE)).count();
         fs::remove_file(path).unwrap();

@@ -6,14 +6,18 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_tests::check::Texts;
+use kutrace_tests::cut::{self, Part};
 use kutrace_tests::reader;
 use postprocess::event::number::{is_execution, SWITCH, USER};
 use postprocess::event::{self, Event, Events};
+use postprocess::raw;
 use postprocess::span::check;
 use postprocess::span::{self, Span, Spans, Tally};
 
-/// Traces with more events than this, of storms, are not asked what happened: it would take minutes.
+/// Of traces with more events than this, of storms, a part is asked what happened: all would take minutes.
 const ASKED: usize = 1_000_000;
+/// Entries of such a part.
+const PART: usize = 300_000;
 /// A folder to keep traces in of which something is said that did not happen.
 const KEEP: &str = "KUTRACE_KEEP";
 
@@ -28,33 +32,26 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a raw file; it must be one, and a second reader must agree.
+    /// Reads a raw file; it must be one, a second reader must agree, and its spans must say what happened.
     pub fn read(path: &Path) -> Trace {
         let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let text = reader::lines(&bytes);
         reader::compare(path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let events = event::read::read(&mut &text[..]).unwrap();
         let (spans, tally) = span::build(events.clone());
+        let folder = tempfile::tempdir().unwrap();
+        let texts = Texts::of(&if events.events.len() < ASKED { bytes } else { middle(&bytes) });
+        texts.check(folder.path()).unwrap_or_else(|said| {
+            if let Some(kept) = std::env::var_os(KEEP) {
+                fs::copy(path, Path::new(&kept).join(path.file_name().unwrap())).unwrap();
+            }
+            panic!("{}: {said}", path.display())
+        });
         Trace { events, spans, tally }
     }
 
-    /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly and say what happened.
-    pub fn read_whole(path: &Path) -> Trace {
-        let trace = Trace::read_complete(path);
-        if trace.events.events.len() < ASKED {
-            let folder = tempfile::tempdir().unwrap();
-            Texts::of(&fs::read(path).unwrap()).check(folder.path()).unwrap_or_else(|said| {
-                if let Some(kept) = std::env::var_os(KEEP) {
-                    fs::copy(path, Path::new(&kept).join(path.file_name().unwrap())).unwrap();
-                }
-                panic!("{}: {said}", path.display())
-            });
-        }
-        trace
-    }
-
     /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly.
-    pub fn read_complete(path: &Path) -> Trace {
+    pub fn read_whole(path: &Path) -> Trace {
         let trace = Trace::read(path);
         assert!(trace.events.meta.is_whole(), "{:?}", trace.events.meta);
         trace.check();
@@ -97,4 +94,15 @@ impl Trace {
         let named = users.filter(|s| self.span_name(s).rsplit_once('.').is_some_and(|(name, _)| name == program));
         named.map(|s| s.pid).collect()
     }
+}
+
+/// The middle of a raw file, as a recording of its own.
+fn middle(bytes: &[u8]) -> Vec<u8> {
+    let raw = raw::parse(bytes).unwrap();
+    let entries = cut::entries(&raw);
+    let start = raw.header.start.tsc >> raw.header.shift;
+    let first = entries.len().saturating_sub(PART) / 2;
+    let last = (first + PART).min(entries.len() - 1);
+    let [from, to] = [first, last].map(|place| entries[place].1.at - start);
+    cut::part(&raw, &entries, &Part { from, to, ..Part::default() }).bytes()
 }
