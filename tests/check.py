@@ -369,7 +369,7 @@ class Reading:
                 for pieces in self.pieces.values():
                     for piece in pieces:
                         if piece[3] == key and piece[4] is None and piece[0] >= since:
-                            piece[2], piece[4] = call.number, frame
+                            piece[2], piece[4] = UNSURE if number == UNKNOWN_CALL else number, frame
             self.calls[key].append(call)
         call.number, call.end, call.value = event.number - 0x200, ts, event.ret
 

@@ -24,7 +24,7 @@ fn threads_that_end_can_be_renamed_by_anybody() {
         ),
     );
     assert_eq!((run.number("rounds"), run.number("uid")), (rounds, 65534));
-    let trace = Trace::read(&run.file("t.raw"));
+    let trace = Trace::read_and_ask(&run.file("t.raw"));
     trace.check();
     let named = |name: &str| trace.of(PID_NAME).filter(|e| trace.event_name(e) == name).count();
     assert!(named("zombie") > 10 && named("ending") > 10 && named("anew") > 2, "the end of the trace has no rounds");

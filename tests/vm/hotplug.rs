@@ -129,7 +129,7 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
     let path = run.file("back.raw");
     assert_eq!(Blocks::read(&path).offline, [3].into());
     assert_eq!(marks(&path)[1], ("mark_a=back".to_string(), 3));
-    let trace = Trace::read(&path);
+    let trace = Trace::read_and_ask(&path);
     let first = trace.events.events.iter().find(|e| e.cpu == 3 && e.event >= 0x400 || e.event == number::ONLINE);
     assert_eq!(first.map(|e| (e.event, e.cpu, e.arg)), Some((number::ONLINE, 3, 3)), "{first:?}");
 }

@@ -40,7 +40,7 @@ fn suspend_ends_a_trace_and_every_tool_says_so() {
     }
     let blocks = Blocks::read(&run.file("t.raw"));
     assert_eq!(blocks.header.flags & (FLAG_SLEEP | FLAG_UNSTABLE | FLAG_MUTE), FLAG_SLEEP);
-    let trace = Trace::read(&run.file("t.raw"));
+    let trace = Trace::read_and_ask(&run.file("t.raw"));
     trace.check();
     let marks: Vec<_> = trace.of(MARK_A).map(|e| trace.event_name(e)).collect();
     assert_eq!(marks, ["mark_a=before"]);
@@ -82,7 +82,7 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
     for name in ["snapshot", "stop"] {
         let blocks = Blocks::read(&run.file(&format!("{name}.raw")));
         assert_eq!(blocks.header.flags & FLAG_MUTE, FLAG_MUTE, "{name}");
-        let trace = Trace::read(&run.file(&format!("{name}.raw")));
+        let trace = Trace::read_and_ask(&run.file(&format!("{name}.raw")));
         trace.check();
         let marks: Vec<_> = trace.of(MARK_A).map(|e| (e.cpu, trace.event_name(e))).collect();
         assert_eq!(marks, [(1, "mark_a=before")], "{name}");
