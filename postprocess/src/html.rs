@@ -8,7 +8,7 @@ pub mod columns;
 mod pack;
 mod about;
 mod page;
-mod lift;
+pub mod lift;
 
 pub use lift::{lift, NotLifted};
 pub use page::{render, Error, MOST_SPANS};

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Input: bytes whose beginning is looked at before the rest is read, and that end once, as a terminal's do.
 //!
-//! Invariant: of a raw trace no more is read than its header says, so what never ends does not fill the memory.
+//! Invariant: of a raw trace no more is read than its header says, and of a page no more than its end, so what never ends
+//! does not fill the memory.
 
 use std::fmt;
 use std::io::{self, Cursor, Read};
 
+use memchr::memmem;
+
+use crate::html::lift;
 use crate::kind::{self, Kind, LOOK};
 use crate::progress;
 use crate::raw::file;
 
-/// Bytes that are read of a raw trace before its size is looked for, and at a time while it is not known.
+/// Bytes that are read of a raw trace before its size is looked for, and at a time while it is not known; of a page, too.
 const STEP: u64 = 1 << 22;
+/// A page without data in so many bytes, 16 MiB, is none.
+const BARE: usize = 1 << 24;
 /// Bytes that are read behind the end of a raw trace: by them another that follows is recognized.
 const BEHIND: usize = file::MAGIC_BYTES;
 
@@ -113,6 +119,26 @@ impl<R: Read> Input<R> {
             }
         }
     }
+
+    /// All bytes of a page, and some behind it if there are any.
+    ///
+    /// # Errors
+    /// As [`Input::new`].
+    pub fn page(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let has = |bytes: &[u8], mark: &str| memmem::find(bytes, mark.as_bytes()).is_some();
+        let mut ended = false;
+        loop {
+            let known = bytes.len().saturating_sub(lift::END.len());
+            let read = self.by_ref().take(STEP).read_to_end(&mut bytes)?;
+            if (read as u64) < STEP || std::mem::replace(&mut ended, has(&bytes[known..], lift::END)) {
+                return Ok(bytes);
+            }
+            if bytes.len() == BARE && !lift::DATA.iter().any(|mark| has(&bytes, mark)) {
+                return Ok(bytes);
+            }
+        }
+    }
 }
 
 impl<R: Read> Read for Input<R> {
@@ -168,5 +194,15 @@ mod tests {
         let input = Input::new(repeat(0)).unwrap();
         let wrong = input.expect(Kind::Raw, "rawtoevent", "stdin").unwrap_err();
         assert_eq!((wrong.to_string().as_str(), wrong.hint), ("byte 0: not a KUtrace trace", None));
+    }
+
+    #[test]
+    fn of_a_page_no_more_is_read_than_its_end() {
+        let long = "x".repeat(9 << 20);
+        for (start, most) in [(format!("<html>{}{long}</html>", lift::DATA[0]), 20 << 20), ("<html>".into(), BARE)] {
+            let mut input = Input::new(start.as_bytes().chain(repeat(0))).unwrap();
+            let read = input.page().unwrap();
+            assert!(read.starts_with(start.as_bytes()) && read.len() <= most, "{}", read.len());
+        }
     }
 }

@@ -183,4 +183,6 @@ fn what_is_no_whole_page_is_refused_with_the_reason() {
     assert_eq!(refused(&page.replace(begin, &format!("{begin}!"))), NotLifted::Unreadable(Some(0)));
     let (before, _) = page.split_once(begin).unwrap();
     assert!(matches!(refused(before), NotLifted::Damaged(_)));
+    let said = |page: &str| html::lift(page).unwrap().meta.quality.len();
+    assert_eq!([said(&format!("{page}\n ")) + 1, said(&format!("{page}{{}}"))], [said(&page) + 1; 2]);
 }

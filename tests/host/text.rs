@@ -137,6 +137,7 @@ fn the_intervals_of_a_cpu_are_one() {
 fn numbers_that_cannot_be_are_no_others() {
     for line in [
         "10 0 2049 0  4294967297 0  1 0 0 write (801)",
+        "10 -1 2049 0  7 0  1 0 0 write (801)",
         "10 0 2049 0  -1 0  1 0 0 write (801)",
         "10 0 2049 0  7 4294967297  1 0 0 write (801)",
         "10 0 2049 0  7 0  4294967296 0 0 write (801)",

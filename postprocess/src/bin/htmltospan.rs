@@ -5,7 +5,6 @@
 
 mod cli;
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,9 +34,9 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let input = cli::open(args.named.or(&args.file), Kind::Page)?;
-    let (place, mut page) = (input.name.clone(), Vec::new());
-    input.buffered().read_to_end(&mut page).with_context(|| place.clone())?;
+    let mut input = cli::open(args.named.or(&args.file), Kind::Page)?;
+    let page = input.page()?;
+    let place = input.name;
     let spans = html::lift(&String::from_utf8_lossy(&page)).with_context(|| place.clone())?;
     spans::write(&spans, &args.form)?;
     Ok(spans::outcome("htmltospan", &place, &spans.meta))

@@ -178,6 +178,7 @@ impl Read {
     }
 
     fn transition(&mut self, ts: i64, dur: i64, event: u32, fields: &mut Fields) -> Option<Event> {
+        let dur = Some(dur).filter(|&dur| dur >= 0)?;
         let cpu = u32::try_from(fields.number()?).ok()?;
         let pid = u32::try_from(fields.number()?).ok()?;
         let rpc = u32::try_from(fields.number()?).ok()?;
@@ -185,7 +186,7 @@ impl Read {
         let ret = fields.word()? as i32;
         let ipc = u8::try_from(fields.number()?).ok()?;
         let name = self.named(event, fields.text()?);
-        Some(Event { ts, dur: dur.max(0), event, cpu, pid, rpc, arg, ret, ipc, name })
+        Some(Event { ts, dur, event, cpu, pid, rpc, arg, ret, ipc, name })
     }
 
     fn named(&mut self, event: u32, text: &[u8]) -> u32 {

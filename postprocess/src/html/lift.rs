@@ -53,11 +53,24 @@ const ADDED: &str = "<script type=\"application/json\" id=\"ku-added\"";
 /// other.
 const ORIGINAL: [&str; 2] = ["<!-- selfcontained1 -->", "<!-- selfcontained2 -->"];
 
-/// Lifts the spans out of a page.
+/// What a page with data has, ours and the original's.
+pub const DATA: [&str; 2] = [ABOUT, ORIGINAL[0]];
+/// How a page ends.
+pub const END: &str = "</html>";
+
+/// Lifts the spans out of a page; says in their quality what else than blanks follows it.
 ///
 /// # Errors
 /// If `page` is no page with whole data.
 pub fn lift(page: &str) -> Result<Spans, NotLifted> {
+    let mut spans = lift_first(page)?;
+    if page.rsplit_once(END).is_some_and(|(_, behind)| !behind.trim_ascii().is_empty()) {
+        spans.meta.quality.push("something follows the end of the page; left out".into());
+    }
+    Ok(spans)
+}
+
+fn lift_first(page: &str) -> Result<Spans, NotLifted> {
     let Some((_, rest)) = page.split_once(ABOUT) else { return of_original(page) };
     let (text, data) = rest.split_once('<').ok_or(NotLifted::Unreadable(None))?;
     if data.contains(ABOUT) {

@@ -51,6 +51,9 @@ fn a_page_gives_back_its_spans_and_they_give_the_page() {
     assert_eq!((code(&lifted), stderr(&lifted).as_str()), (0, ""));
     let again = run(SPANTOHTML, &[], &lifted.stdout);
     assert!(again.stdout == page.stdout && page.stdout.len() > 10_000);
+    let more = run(HTMLTOSPAN, &[], &[&page.stdout[..], b"\n", &json].concat());
+    assert_eq!((code(&more), stderr(&more).lines().count()), (3, 1));
+    assert!(stderr(&more).ends_with(": something follows the end of the page; left out\n"));
     let none = run(HTMLTOSPAN, &[], b"<html></html>");
     assert_eq!((code(&none), stderr(&none).as_str()), (1, "htmltospan: stdin: not a page of KUtrace\n"));
 }

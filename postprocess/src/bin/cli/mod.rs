@@ -96,6 +96,13 @@ impl Input {
         self.read.raw(self.size).with_context(|| self.name.clone())
     }
 
+    /// All bytes of a page.
+    #[allow(dead_code, reason = "not every tool reads one")]
+    pub fn page(&mut self) -> anyhow::Result<Vec<u8>> {
+        self.read.count(self.size);
+        self.read.page().with_context(|| self.name.clone())
+    }
+
     /// A reader of text, or frames.
     #[allow(dead_code, reason = "not every tool reads such")]
     pub fn buffered(mut self) -> BufReader<input::Input<Box<dyn Read>>> {
