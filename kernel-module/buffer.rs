@@ -128,7 +128,7 @@ impl Pool {
     /// # Safety
     /// `block` is one of the pool's, and another follows it.
     pub unsafe fn following(&self, block: Block) -> Block {
-        // SAFETY: only blocks are stored there.
+        // SAFETY: only addresses of blocks are stored there.
         unsafe { Block::new(self.state(block).following.load(Ordering::Relaxed)) }
     }
 
@@ -138,14 +138,14 @@ impl Pool {
 
     /// Block number `index`, below [`Pool::blocks`].
     fn block(&self, index: u64) -> Block {
-        // SAFETY: so many blocks are in the pool's memory.
+        // SAFETY: the pool's memory has that many blocks, so this is one of them.
         unsafe { Block::new(self.first.load(Ordering::Relaxed) + index * block::BYTES as u64) }
     }
 
     /// What is known of one of the pool's blocks. INVARIANT: every [`Block`] but NO_BLOCK is one of them.
     fn state(&self, block: Block) -> &BlockState {
         let index = (block.address() - self.first.load(Ordering::Relaxed)) as usize / block::BYTES;
-        // SAFETY: there are as many states as blocks, and `states` changes only when no hook has a block.
+        // SAFETY: there are as many states as blocks, and they go only in a resize, when no hook runs that has a block.
         unsafe { &*self.states.load(Ordering::Relaxed).add(index) }
     }
 
@@ -158,14 +158,16 @@ impl Pool {
 
     #[cfg(kutrace_count)]
     fn count_overwritten(&self, block: Block) {
-        // SAFETY: the block was just taken; its header is its last owner's.
+        // SAFETY: the caller has just taken the block, so nobody writes into its header, which is as its last CPU left
+        // it.
         let events = unsafe { (*block.header()).events };
         self.overwritten.fetch_add(events.into(), Ordering::Relaxed);
     }
 }
 
 /// Makes the pool one of `blocks` blocks, all zero, or of the size the module was loaded with if that is 0. If there is
-/// no memory for it, the caller may not have as much (E2BIG), or it has that size, it stays as it is. No hook may run; a reset must follow.
+/// no memory for it, the caller may not have as much (E2BIG), or it has that size, it stays as it is. No hook may run;
+/// a reset must follow.
 pub fn resize(blocks: u32) -> Result {
     // SAFETY: no precondition.
     let loaded = unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES;
@@ -216,7 +218,8 @@ fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
     // SAFETY: locked above.
     unsafe { ffi::kutrace_shim_unlock_mapping() };
     for memory in [old_memory, old_states] {
-        // SAFETY: null, or from kutrace_shim_alloc, and the pool's no more.
+        // SAFETY: null, or from kutrace_shim_alloc, and the pool's no more: no hook runs that has a block, and who maps
+        // it holds its pages.
         unsafe { ffi::kutrace_shim_free(memory) };
     }
 }
@@ -231,14 +234,15 @@ pub fn reset(flags: u32, shift: u32) {
     #[cfg(kutrace_count)]
     pool.overwritten.store(0, Ordering::Relaxed);
     for block in pool.every_block() {
-        // SAFETY: no hook runs, so no CPU uses it.
+        // SAFETY: it is one of the pool's; no hook runs and every CPU is emptied below, so nobody uses it any more.
         unsafe { pool.give(block) };
-        // SAFETY: the header is in the pool and no CPU writes to it while hooks are off.
+        // SAFETY: the header is in the pool, and no hook runs, so no CPU writes into it.
         unsafe { ptr::write_bytes(block.header(), 0, 1) };
     }
     for_each_cpu(|cpu, state| {
         let fresh = PerCpu::new(cpu, state, shift);
-        // SAFETY: `state` is that CPU's PerCpu, which nothing uses while hooks are off.
+        // SAFETY: `state` is that CPU's PerCpu. No hook that records runs, a program's call looks no further than at
+        // the closed pool, and a CPU that comes back late writes `answer` alone.
         unsafe { state.write(fresh) };
     });
 }
@@ -255,17 +259,17 @@ pub fn close() {
 
 /// Completes the header of each CPU's last block. No hook may run. `end`: the counter now.
 pub fn finish(end: u64) {
-    // SAFETY: no hook runs, so this is the only reference to that CPU's state.
+    // SAFETY: no hook runs and every CPU has answered, so this is the only reference to that CPU's state.
     for_each_cpu(|_, state| unsafe { (*state).finish(end) });
 }
 
 /// Completes, as far as they are filled, the blocks of the CPUs that have not done what they were told. `end`: the
-/// counter now.
+/// counter now. The control lock is held.
 pub fn end_for_now(end: u64) {
     for_each_cpu(|_, state| {
         // SAFETY: `for_each_cpu` gives the address of a CPU's state.
         if unsafe { PerCpu::is_mute(state) } {
-            // SAFETY: as above.
+            // SAFETY: as above, and the control lock is held.
             unsafe { PerCpu::end_for_now(state, end) };
         }
     });
@@ -273,7 +277,8 @@ pub fn end_for_now(end: u64) {
 
 /// Says of each CPU whether it is there when recording begins. CPUs are held and the pool is closed.
 pub fn begin() {
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a start holds the control lock.
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a start holds the control lock, and the CPUs while
+    // the pool is still closed.
     for_each_cpu(|cpu, state| unsafe { PerCpu::begin(state, on_each_cpu::is_online(cpu)) });
 }
 
@@ -285,7 +290,7 @@ pub fn cpu(cpu: u32) -> Result<Cpu> {
     }
     for_each_cpu(|number, state| {
         if number == cpu {
-            // SAFETY: `for_each_cpu` gives the address of a CPU's state.
+            // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a command holds the control lock.
             let offline = if unsafe { PerCpu::was_offline(state) } { CPU_OFFLINE } else { 0 };
             // SAFETY: as above.
             let mute = if unsafe { PerCpu::is_mute(state) } { CPU_MUTE } else { 0 };
@@ -304,7 +309,7 @@ pub fn usage() -> (u32, u32) {
 /// Events lost on all CPUs since the reset.
 pub fn lost() -> u64 {
     let mut sum = 0;
-    // SAFETY: `for_each_cpu` has it from per_cpu_ptr.
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state.
     for_each_cpu(|_, state| sum += unsafe { PerCpu::lost(state) });
     sum
 }

@@ -159,8 +159,8 @@ pub unsafe trait Lane: Copy {
     fn position(&self) -> Position;
     /// Moves the position from `old` to `new`; false, and no change, if it is not `old` any more.
     fn try_move(&self, old: Position, new: Position) -> bool;
-    /// Moves the position from `old` on by so many words; false, and no change, if it is not `old` any more or the block
-    /// has no room for them.
+    /// Moves the position from `old` on by so many words; false, and no change, if it is not `old` any more or the
+    /// block has no room for them.
     fn try_advance<const WORDS: usize>(&self, old: Position) -> bool;
     /// The clock.
     fn now(&self) -> u64;
@@ -336,8 +336,8 @@ impl<L: Lane, const WORDS: usize, const NOTED: usize> Claim<L, WORDS, NOTED> {
     }
 }
 
-/// Reserves `WORDS` words, writes event `BASE + number` into the first and has `write` fill the others; where there is no room, counts
-/// a loss.
+/// Reserves `WORDS` words, writes event `BASE + number` into the first and has `write` fill the others; where there is
+/// no room, counts a loss.
 #[inline(always)]
 pub fn record<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     lane: L,
@@ -551,8 +551,8 @@ fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     Some((unsafe { reserved(lane, at, lane.entry::<BASE>(number, time)) }, time))
 }
 
-/// Whether the counter may have stepped back to `time`. If not, the position has moved since `at` or no time before `at`
-/// is later. The depth is counted.
+/// Whether the counter may have stepped back to `time`. If not, the position has moved since `at` or no time before
+/// `at` is later. The depth is counted.
 fn may_be_back<L: Lane>(lane: L, at: Position, time: u64) -> bool {
     let block = at.block();
     if block == NO_BLOCK || !lane.is_far(time) {
@@ -689,7 +689,8 @@ fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
     let since = lane.since();
     let moved = lane.try_move(at, at.block().sealed());
     if moved {
-        // SAFETY: this context has moved the position out of it; a claim is under way, so the block is this CPU's still.
+        // SAFETY: this context has moved the position out of it; a claim is under way, so the block is this CPU's
+        // still.
         unsafe { lane.end_block(at, end(lane, since, time), why) };
     }
     moved
@@ -714,8 +715,8 @@ pub fn close<L: Lane>(lane: L, why: End) {
     lane.leave();
 }
 
-/// Ends the block that this CPU fills and goes on in a new one, so that all it has recorded can be read. False if
-/// the pool is empty. Claims in contexts below may still write into the block ended: wait for depth 0 and for the calls.
+/// Ends the block that this CPU fills and goes on in a new one, so that all it has recorded can be read. False if the
+/// pool is empty. Claims in contexts below may still write into the block ended: wait for depth 0 and for the calls.
 pub fn rotate<L: Lane>(lane: L) -> bool {
     lane.enter();
     let mut held = None;

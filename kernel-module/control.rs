@@ -4,9 +4,9 @@
 //! shim.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
 //! one at a time.
 //!
-//! No command waits for ever. A CPU that is stuck with interrupts off answers nothing; then the hooks cannot be switched
-//! off, since that patches code under all CPUs, but recording ends and what was recorded can be read. The trace is
-//! stopped and not *settled*; it becomes so at the first command after the CPU has come back.
+//! No command waits for ever. A CPU that is stuck with interrupts off answers nothing; then the hooks cannot be
+//! switched off, since that patches code under all CPUs, but recording ends and what was recorded can be read. The
+//! trace is stopped and not *settled*; it becomes so at the first command after the CPU has come back.
 //!
 //! Invariant: while an open file holds the recorder, no other file empties, starts or stops it; closed by whatever
 //! means, it holds nothing and no trace runs.
@@ -46,8 +46,8 @@ struct State {
 
 struct StateCell(UnsafeCell<State>);
 
-// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_end_for_sleep`, `prepare` and `end` use it: under the control
-// lock, and while there is no device.
+// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_end_for_sleep`, `prepare` and `end` use it: under the
+// control lock, and while there is no device.
 unsafe impl Sync for StateCell {}
 
 static STATE: StateCell = StateCell(UnsafeCell::new(State {
@@ -137,7 +137,7 @@ unsafe extern "C" fn kutrace_end_for_sleep() {
 
 /// Prepares a first trace, when the module is loaded.
 pub fn prepare(setup: Setup) -> Result {
-    // SAFETY: the device does not exist yet.
+    // SAFETY: neither the device nor the notice of sleep exists yet, so nobody else comes here.
     let state = unsafe { &mut *STATE.0.get() };
     state.reset(setup)?;
     state.connect()
@@ -145,7 +145,7 @@ pub fn prepare(setup: Setup) -> Result {
 
 /// Ends a trace that is running, when the module is unloaded. On return no hook runs.
 pub fn end() {
-    // SAFETY: the device does not exist any more.
+    // SAFETY: neither the device nor the notice of sleep exists any more, so nobody else comes here.
     unsafe { &mut *STATE.0.get() }.disconnect();
     counters::close();
 }

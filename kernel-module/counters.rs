@@ -27,7 +27,8 @@ pub fn open(flags: u32) -> Result {
     let mut result = Ok(());
     buffer::for_each_cpu(|cpu, state| {
         if result.is_ok() {
-            // SAFETY: no hook runs, so this is the only reference to that CPU's state.
+            // SAFETY: no hook runs that samples, and commands come one at a time, so this is the only reference to
+            // them.
             result = unsafe { &mut (*state).counters }.open(cpu, flags);
         }
     });
@@ -102,12 +103,13 @@ impl Counter {
     }
 
     fn open(&mut self, cpu: u32, config: u64) -> Result {
-        // SAFETY: `perf` is closed and can be written.
+        // SAFETY: `perf` is closed and can be written, and `close` closes it; a command may sleep and does not hold the
+        // CPUs.
         kernel::error::to_result(unsafe { ffi::kutrace_shim_counter_open(cpu, config, &mut self.perf) })
     }
 
     fn close(&mut self) {
-        // SAFETY: `perf` is open or null, and no hook reads it any more.
+        // SAFETY: `perf` is open or null, and no hook runs that reads it; a command may sleep.
         unsafe { ffi::kutrace_shim_counter_close(&mut self.perf) }
     }
 
@@ -118,7 +120,8 @@ impl Counter {
             return 0;
         }
         let last = self.last.load(Relaxed);
-        // SAFETY: the counter is open, so the index is readable; perf may change it at any time.
+        // SAFETY: the index is in perf's event, to which the open counter has a reference until `close`, when no hook
+        // runs. perf may change it at any time.
         let index = unsafe { ptr::read_volatile(self.perf.index) };
         let now = read(index);
         self.last.store(now, Relaxed);
@@ -131,7 +134,8 @@ impl Counter {
 #[inline(always)]
 fn read(index: i32) -> u64 {
     let (low, high): (u64, u64);
-    // SAFETY: perf gave the index of a counter that the processor has, and the kernel may execute rdpmc.
+    // SAFETY: perf gave the index of a counter that the processor has, or the 0 of an event that never ran, and the
+    // kernel may execute rdpmc.
     unsafe { asm!("rdpmc", in("ecx") index, out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
     high << 32 | low
 }

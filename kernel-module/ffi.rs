@@ -66,8 +66,8 @@ extern "C" {
     /// Tells of every vector of every CPU that is for a device.
     ///
     /// # Safety
-    /// `each` may be called with interrupts off and the interrupt's lock held, with a name that is gone when it returns.
-    /// The caller may sleep.
+    /// `each` may be called with interrupts off and the interrupt's lock held, with a name that is gone when it
+    /// returns. The caller may sleep.
     pub fn kutrace_each_vector(each: unsafe extern "C" fn(u32, u32, *const c_char));
 
     // kernel/rcu/tree.c
@@ -122,7 +122,8 @@ extern "C" {
     /// # Safety
     /// As of [`kutrace_shim_possible`].
     pub fn kutrace_shim_online(cpu: u32) -> bool;
-    /// Has a CPU call `call` in an interrupt, with null, and does not wait; false if it still has to take the one before.
+    /// Has a CPU call `call` in an interrupt, with null, and does not wait; false if it still has to take the one
+    /// before.
     ///
     /// # Safety
     /// The CPU is online and held; one caller at a time. `call` stays until the CPU has made the call.
@@ -190,8 +191,8 @@ extern "C" {
     /// The system call that a task is in, as its state says it.
     ///
     /// # Safety
-    /// The caller holds the task. Its stack may be gone, unless interrupts are off: then it is the running task, a new
-    /// one, or the next to run.
+    /// The caller holds the task. Its stack may be gone, unless interrupts are off: then it is the running task, the
+    /// next to run, or one that has not run yet.
     pub fn kutrace_shim_open_call(task: *mut bindings::task_struct) -> u16;
     /// The number of the 64-bit system call that the running task returns from, or that of `OPEN_RETURN` less
     /// `SYSCALL_RETURN` where its registers do not say: it was 32-bit, or overwrote them.
@@ -202,8 +203,8 @@ extern "C" {
     /// The low half of the id of its control group.
     ///
     /// # Safety
-    /// The caller holds the task. Preemption is off, and RCU watches or the task is an idle one, whose group is there for
-    /// good.
+    /// The caller holds the task. Preemption is off, and RCU watches or the task is an idle one, whose group is there
+    /// for good.
     pub fn kutrace_shim_group(task: *mut bindings::task_struct) -> u16;
     /// Reads three clocks at one moment.
     ///

@@ -63,8 +63,8 @@ fn record<const COUNTING: bool, R>(work: impl FnOnce(ThisCpu<'_, COUNTING>) -> R
 /// The same in a hook that only tasks come to.
 #[inline(always)]
 fn record_of_task<const COUNTING: bool>(work: impl FnOnce(TaskLane<ThisCpu<'_, COUNTING>>)) {
-    // SAFETY: system calls and switches are a task's, and preemption is off, so no other task comes to the hooks of
-    // this CPU before this one has left.
+    // SAFETY: system calls and switches are a task's, never an interrupt's, and preemption is off, so no other task
+    // comes to the hooks of this CPU before this one has left.
     record(|cpu| work(unsafe { TaskLane::new(cpu) }))
 }
 
@@ -85,12 +85,13 @@ unsafe extern "C" fn syscall<const COUNTING: bool>(arg: u64, nr: u32) {
 }
 
 unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64) {
-    // SAFETY: a task returns from its system call.
+    // SAFETY: the running task is at the end of a system call, its own or, if it is new, the one that made it.
     record_of_task::<COUNTING>(|lane| entry::syscall_return(lane, value, || unsafe { ffi::kutrace_shim_returning() }))
 }
 
 unsafe extern "C" fn packet<const COUNTING: bool>(event: u32, words: *const [u64; packet::WORDS]) {
-    // SAFETY: the kernel gives a copy of the packet's words on its stack.
+    // SAFETY: kutrace_record_packet() has copied the words out of the skb, which its caller holds, onto its own stack,
+    // where they stay until this returns. The skb itself does not come here.
     let words = unsafe { &*words };
     // SAFETY: nobody writes module parameters that are read-only.
     let (mask, wanted) = unsafe { (ffi::kutrace_shim_pktmask, ffi::kutrace_shim_pktmatch) };
@@ -100,21 +101,23 @@ unsafe extern "C" fn packet<const COUNTING: bool>(event: u32, words: *const [u64
 }
 
 unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
-    // SAFETY: the scheduler has chosen `next` with its run queue locked and interrupts off: it runs right after this, so
-    // it has not ended.
+    // SAFETY: __schedule() has chosen `next` from its run queue, which stays locked, with interrupts off, until the
+    // switch: it is the next to run, so it has neither ended nor lost its stack.
     let next = unsafe { Task::new(next) };
     record_of_task::<COUNTING>(|lane| entry::switch_to(lane, &next))
 }
 
 unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct) {
-    // SAFETY: fork holds the task it makes; who renames a task is that task, or has a reference to it; who moves one to
-    // another control group keeps it from ending. One that is renamed by another may have ended.
+    // SAFETY: three functions call this. wake_up_new_task(), with interrupts off: the task's run queue is locked, so it
+    // has not run yet. __set_task_comm(), with interrupts on: for the running task (exec, prctl, workers), or for one
+    // to which comm_write() has a reference, and which may have ended. cpu_cgroup_attach(), with interrupts on: for the
+    // running task, or for tasks that cannot end, because their group is moved under cgroup_threadgroup_rwsem.
     let task = unsafe { Task::new(task) };
     record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, task.words()))
 }
 
 unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64; WORDS]) -> i64 {
-    // SAFETY: the kernel gives a copy of the program's words on its stack.
+    // SAFETY: kutrace_user() has copied the program's words onto its own stack, where they stay until this returns.
     let words = unsafe { &*words };
     // SAFETY: hooks run with preemption off.
     unsafe { on_this_cpu(|cpu: ThisCpu<'_, COUNTING>| user::call(cpu, command, words)) }
@@ -122,7 +125,8 @@ unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64
 
 /// A vector of some CPU is for another device: said by the CPU that gave it.
 unsafe extern "C" fn vector<const COUNTING: bool>(cpu: u32, vector: u32, name: *const c_char) {
-    // SAFETY: the kernel gives a text on its stack, ended by 0, made while it holds the interrupt's lock.
+    // SAFETY: kutrace_name_vector() has made the text on its own stack, ended by 0, where it stays until this returns.
+    // The interrupt and its handlers do not come here.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     let mut words = [0; NAME_WORDS];
     (words[0], words[1]) = (NAME_VECTOR, Vector::of(cpu, vector).0);

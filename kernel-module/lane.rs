@@ -159,11 +159,12 @@ impl PerCpu {
     /// Says whether the CPU is there when recording begins. It does not come or go now, and the pool is closed.
     ///
     /// # Safety
-    /// `this` is a CPU's state, and the control lock is held.
+    /// `this` is a CPU's state, the control lock and the CPUs are held, and the pool is closed.
     pub unsafe fn begin(this: *mut PerCpu, online: bool) {
-        // SAFETY: the CPU itself writes this field only when it comes or goes.
+        // SAFETY: the CPU itself writes this field only when it comes or goes, which it does not while CPUs are held,
+        // and reads it only in an open pool.
         unsafe { ptr::write_volatile(&raw mut (*this).gone, u32::from(!online)) };
-        // SAFETY: the field is the control lock's.
+        // SAFETY: only who holds the control lock uses this field.
         unsafe { ptr::write(&raw mut (*this).gone_at_start, !online) };
     }
 
@@ -172,7 +173,7 @@ impl PerCpu {
     /// # Safety
     /// `this` is a CPU's state, and the control lock is held.
     pub unsafe fn was_offline(this: *mut PerCpu) -> bool {
-        // SAFETY: the field is the control lock's.
+        // SAFETY: only who holds the control lock uses this field.
         unsafe { ptr::read(&raw const (*this).gone_at_start) }
     }
 
@@ -181,8 +182,8 @@ impl PerCpu {
     /// # Safety
     /// `this` is a CPU's state.
     pub unsafe fn answer<'a>(this: *mut PerCpu) -> &'a AtomicU32 {
-        // SAFETY: the state is there as long as the module, and nobody writes the field but as an atomic, except `reset`,
-        // under the control lock, when every CPU has answered.
+        // SAFETY: the state is there as long as the module, and nobody writes the field but as an atomic, except a
+        // reset. That writes Yes, when trace and hooks are over and Yes is all that a CPU may still have to say.
         unsafe { &(*this).answer }
     }
 
@@ -199,7 +200,7 @@ impl PerCpu {
     /// and complete it again; in a claim it may have words that are not written, so then it stays open.
     ///
     /// # Safety
-    /// `this` is a CPU's state.
+    /// `this` is a CPU's state, and the control lock is held, so that the pool stays.
     pub unsafe fn end_for_now(this: *mut PerCpu, end: u64) {
         // SAFETY: the caller's promise; an aligned word is not torn, and the lane's methods keep positions there.
         let position = unsafe { Position::new(ptr::read_volatile(&raw const (*this).position)) };
@@ -208,7 +209,10 @@ impl PerCpu {
         // SAFETY: the caller's promise.
         let is_claiming = unsafe { PerCpu::is_claiming(this) };
         if position.block() != NO_BLOCK && !position.is_sealed() && !is_claiming {
-            // SAFETY: the block is the CPU's. It writes into this header only to say the same of a later moment.
+            // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays. That nobody else
+            // writes into the header is not sure: a CPU that comes back at this very moment may end the block itself,
+            // or give it back to another that begins it anew. What can come of that is a block that seems to end too
+            // early, or to have ended, or lacks a flag: wrong words in a header, none outside.
             unsafe { end_block(position, end, 0) };
         }
     }
@@ -228,7 +232,7 @@ impl PerCpu {
     /// Events that a CPU has lost, also while it records.
     ///
     /// # Safety
-    /// `this` is from per_cpu_ptr.
+    /// `this` is a CPU's state.
     pub unsafe fn lost(this: *mut PerCpu) -> u64 {
         // SAFETY: as the caller says; an aligned word is not torn.
         unsafe { ptr::read_volatile(&raw const (*this).lost) }
@@ -507,8 +511,8 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
     /// Whether a mark of the running program is taken now, or refused and counted. Only a program's system call asks.
     pub fn takes_mark(&self) -> bool {
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state. Preemption is off and no interrupt makes system calls, so nobody else has a
-        // reference to this field.
+        // SAFETY: `this` is this CPU's state. Preemption is off and no interrupt makes system calls, so nobody else has
+        // a reference to this field; `refused` has none when it looks from another CPU.
         unsafe { &mut (*this).marks }.take()
     }
 
@@ -564,7 +568,8 @@ impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {
         let key = block.map_or(0, |number| (number + 1) << 32 | u64::from(task.pid()));
         let now = Named { key, born: task.born() };
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state and the index is below NAMED. A switch is not interrupted by another.
+        // SAFETY: `this` is this CPU's state and the index is below NAMED. Only a switch uses the table, with
+        // interrupts off, and no NMI switches, so nobody else has a reference to it.
         let slot = unsafe { &mut (*this).named[task.pid() as usize % NAMED] };
         key == 0 || core::mem::replace(slot, now) != now
     }
@@ -574,8 +579,8 @@ impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {
     }
 }
 
-// SAFETY: on_this_cpu's caller says that preemption is off, and contexts of a CPU nest; positions come from `try_move` and
-// `try_advance`, blocks from the pool, whose `take` gives none twice.
+// SAFETY: on_this_cpu's caller says that preemption is off, and contexts of a CPU nest; positions come from `try_move`
+// and `try_advance`, blocks from the pool, whose `take` gives none twice.
 unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     const ROOM: u16 = match COUNTING {
         false => block::BYTES - 4,
@@ -598,7 +603,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn position(&self) -> Position {
-        // SAFETY: only positions are stored there.
+        // SAFETY: only addresses of positions are stored there.
         unsafe { Position::new(field!(position: u64).load()) }
     }
 
@@ -653,10 +658,12 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
         self.count_event(at);
         if COUNTING {
             let this = field!(this: *mut PerCpu).load();
-            // SAFETY: `this` is this CPU's state.
+            // SAFETY: `this` is this CPU's state. Counters are opened and closed while no hook runs, so nobody has an
+            // exclusive reference to them, and an interrupt that samples too shares this one.
             let byte = unsafe { &(*this).counters }.sample();
             let to = (at.block().address() as *mut u8).wrapping_add(block::counter_at(at.offset().into()));
-            // SAFETY: the byte belongs to the word, and lies in the same block after its entries.
+            // SAFETY: the byte belongs to the caller's word, and lies in the same block after its entries, whose room
+            // ends before it in a trace with counters.
             unsafe { ptr::write_volatile(to, byte) };
         }
     }
@@ -714,7 +721,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
             reserved: [0; 3],
         };
         // The magic number goes before anything else changes: who copies the block looks at it last.
-        // SAFETY: this context holds the block.
+        // SAFETY: as the caller says.
         unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, 0) };
         compiler_fence(Ordering::Release);
         // SAFETY: as above.
@@ -724,7 +731,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     unsafe fn begin_block(&self, block: Block) {
-        // SAFETY: this CPU owns the block.
+        // SAFETY: as the caller says.
         unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, block::MAGIC) };
     }
 
@@ -763,7 +770,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     fn take_spare(&self) -> Option<Block> {
         let spare = field!(spare: u64).take();
-        // SAFETY: only `keep_spare` stores there.
+        // SAFETY: only `keep_spare` stores there, the address of a block.
         (spare != 0).then(|| unsafe { Block::new(spare) })
     }
 
@@ -785,7 +792,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     fn oldest(&self) -> Block {
-        // SAFETY: only blocks are stored there.
+        // SAFETY: only addresses of blocks are stored there, and the 0 of NO_BLOCK.
         unsafe { Block::new(field!(oldest: u64).load()) }
     }
 
@@ -795,7 +802,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn call_end(&self) -> Position {
-        // SAFETY: only positions are stored there.
+        // SAFETY: only addresses of positions are stored there, and the 0 of NO_CALL.
         unsafe { Position::new(field!(call_end: u64).load()) }
     }
 

@@ -20,7 +20,8 @@ const LIMIT_S: u64 = 10;
 pub struct Cpus(());
 
 impl Cpus {
-    /// Waits until no CPU is about to come or go; ETIMEDOUT where one does not get done, EINTR if the process is killed.
+    /// Waits until no CPU is about to come or go; ETIMEDOUT where one does not get done, EINTR if the process is
+    /// killed.
     pub fn hold() -> Result<Cpus> {
         // SAFETY: the caller may sleep, and `drop` gives back what is taken.
         wait_for(|| unsafe { ffi::kutrace_shim_try_hold_cpus() }).map(|()| Cpus(()))
@@ -44,7 +45,7 @@ impl Drop for Cpus {
 
 /// Whether a CPU is online, at this moment or for as long as [`Cpus`] are held.
 pub fn is_online(cpu: u32) -> bool {
-    // SAFETY: `for_each_cpu` gives numbers of CPUs that may be.
+    // SAFETY: `for_each_cpu` gives numbers below that of CPUs.
     unsafe { ffi::kutrace_shim_online(cpu) }
 }
 
@@ -93,7 +94,7 @@ pub fn wait_for_claims() -> bool {
         left &= unsafe { PerCpu::is_mute(state) } || wait_for(is_left).is_ok();
     });
     if is_answered() {
-        // SAFETY: the caller may sleep, and no CPU keeps others from a grace period: all took an interrupt just now.
+        // SAFETY: the caller may sleep. And will not for long: every CPU took an interrupt just now.
         unsafe { ffi::synchronize_rcu() };
     }
     left
@@ -105,8 +106,9 @@ fn round(cpus: &Cpus, call: unsafe extern "C" fn(*mut c_void)) -> Round {
         let answer = unsafe { PerCpu::answer(state) };
         answer.store(Answer::None as u32, Ordering::Relaxed);
         // One that has not taken the interrupt before will answer to that one, too late.
-        // SAFETY: the CPU is online and held; the control lock lets one caller in. `call` takes any pointer, and lives as
-        // long as the module, which ends when all have answered.
+        // SAFETY: the CPU is online and held; the control lock lets one caller in. `call` takes any pointer, and stays
+        // until the CPU has made the call: the module does not go before it is disconnected, which has every CPU take
+        // one interrupt after another, and who has come to the second has done what it was told before the first.
         unsafe { ffi::kutrace_shim_call(cpu, call) };
     });
     let mut refused = false;

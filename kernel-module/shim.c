@@ -209,9 +209,10 @@ void kutrace_shim_process_put(struct pid *process)
 
 /*
  * Whether the kernel stack of a task that a hook was given is there: a task
- * that has ended has given it back, and can still be renamed by another, in
- * process context. With interrupts off the caller is the scheduler, which holds
- * the run queue of the task it is about to run, or of a new one.
+ * that has ended has given it back in finish_task_switch(), and can still be
+ * renamed by comm_write(), with interrupts on. The running task has its stack.
+ * With interrupts off another one is given by __schedule(), as the next to run,
+ * or by wake_up_new_task(), before its run queue is unlocked and it can run.
  */
 static bool kutrace_has_stack(struct task_struct *task)
 {
@@ -266,8 +267,9 @@ u32 kutrace_shim_returning(void)
 
 /*
  * The low 16 bits of the id of a task's control group of the cpu controller,
- * 0 for the root. Preemption is off: RCU keeps the group. Remove when:
- * bindings cover task_css().
+ * 0 for the root. Preemption is off: RCU keeps the group while the task is
+ * moved to another. Where RCU does not watch, the task is an idle one, which
+ * stays in the root. Remove when: bindings cover task_css().
  */
 u16 kutrace_shim_group(struct task_struct *task)
 {

@@ -10,11 +10,14 @@ use crate::abi::event::{TaskState, TASK_WORDS};
 use crate::ffi;
 use crate::lane::ThisCpu;
 
-/// A task that cannot go away while the value lives: the running one, or one a hook was given. Its stack can.
+/// A task that cannot go away while the value lives: the running one, or one a hook was given.
+///
+/// Its stack can: a task that has ended has given it back. With interrupts off no hook is given such a task.
 pub struct Task<'a>(*mut bindings::task_struct, PhantomData<&'a ()>);
 
 impl<'a> Task<'a> {
-    /// The running task, which does not end while it runs, and runs as long as the CPU does nothing else.
+    /// The running task. It neither ends nor loses its stack before another runs on this CPU; so an NMI in the middle
+    /// of a switch, which may still find the one that is leaving, finds it whole.
     pub fn current<const COUNTING: bool>(_: ThisCpu<'a, COUNTING>) -> Self {
         // SAFETY: there is always a running task.
         Task(unsafe { bindings::get_current() }, PhantomData)
@@ -23,7 +26,8 @@ impl<'a> Task<'a> {
     /// The task a hook was given.
     ///
     /// # Safety
-    /// Somebody holds `task` until the value is gone, and preemption is off until then.
+    /// Somebody holds `task` until the value is gone, and preemption is off until then. If interrupts are off too, it
+    /// is the running task, the next to run or one that has not run yet, so it has its stack.
     pub unsafe fn new(task: *mut bindings::task_struct) -> Self {
         Task(task, PhantomData)
     }
@@ -54,9 +58,11 @@ impl<'a> Task<'a> {
 
     /// The system call that the task is in, and its control group.
     pub fn state(&self) -> TaskState {
-        // SAFETY: the task is held; with interrupts off hooks are given tasks that have their stacks.
+        // SAFETY: the task is held, and with interrupts off it has its stack: the running one as `current` says,
+        // another by the promise made to `new`.
         let call = unsafe { ffi::kutrace_shim_open_call(self.0) };
-        // SAFETY: the task is held, and preemption is off. Where RCU does not watch, the idle task begins blocks alone.
+        // SAFETY: the task is held, and preemption is off. Where RCU does not watch, on a CPU that idles or goes
+        // offline, no hook is given a task, and the running one, of which a new block tells, is the idle task.
         let group = unsafe { ffi::kutrace_shim_group(self.0) };
         TaskState((group as u32) << 16 | call as u32)
     }
