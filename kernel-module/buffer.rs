@@ -16,8 +16,8 @@ use crate::abi::block::{self, COUNTED_WORDS, COUNTERS_AT};
 use crate::abi::command::{Cpu, BLOCKS_MAX, CPU_MUTE, CPU_OFFLINE, CPU_POSSIBLE, IPC, LLC, WRAP};
 use crate::claim::Block;
 use crate::ffi;
-use crate::lane::PerCpu;
 use crate::on_each_cpu;
+use crate::per_cpu::PerCpu;
 
 /// Block states.
 const FREE: u32 = 0;

@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use crate::abi::command::{Moment, Vector};
 use crate::abi::{packet, user};
-use crate::lane::PerCpu;
+use crate::per_cpu::PerCpu;
 use kernel::bindings;
 
 /// `struct kutrace_ops` of include/linux/kutrace.h.

@@ -16,6 +16,8 @@ mod hooks;
 mod entry;
 mod claim;
 mod lane;
+mod field;
+mod per_cpu;
 mod buffer;
 mod task;
 mod clock;

@@ -10,7 +10,8 @@ use core::sync::atomic::Ordering;
 use kernel::prelude::*;
 
 use crate::claim::End;
-use crate::lane::{on_this_cpu, Answer, PerCpu, ThisCpu};
+use crate::lane::{on_this_cpu, ThisCpu};
+use crate::per_cpu::{Answer, PerCpu};
 use crate::{buffer, claim, clock, ffi};
 
 /// Seconds to wait for a CPU, or for the lock that keeps CPUs from coming and going.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What shim.c and the Rust side call of each other. Layouts are those of
- * format/src/abi/command.rs and lane.rs.
+ * format/src/abi/command.rs and per_cpu.rs.
  */
 #ifndef KUTRACE_SHIM_H
 #define KUTRACE_SHIM_H
@@ -13,7 +13,7 @@ struct perf_event;
 struct pid;
 struct task_struct;
 
-/* Room for PerCpu of lane.rs, which asserts the size. */
+/* Room for PerCpu of per_cpu.rs, which asserts the size. */
 #define KUTRACE_CPU_BYTES 4096
 #define KUTRACE_IOC_TYPE 0xb7
 

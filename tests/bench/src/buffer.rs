@@ -9,7 +9,7 @@ use crate::abi::block::{BYTES, HEADER_WORDS, WORDS};
 use crate::abi::command::DEFAULT_SHIFT;
 use crate::claim::Block;
 use crate::ffi;
-use crate::lane::PerCpu;
+use crate::per_cpu::PerCpu;
 
 /// All blocks.
 pub struct Pool {

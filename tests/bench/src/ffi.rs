@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
 use crate::abi::command::Moment;
-use crate::lane::PerCpu;
+use crate::per_cpu::PerCpu;
 
 /// The state of the one CPU.
 pub struct State(pub UnsafeCell<MaybeUninit<PerCpu>>);

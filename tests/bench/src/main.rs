@@ -2,9 +2,9 @@
 //! Times the recorder's claims and entries as functions of a user program, beside a loop of `rdtsc` and a recorder in
 //! the manner of the original. Prints medians over many rounds in which each has its turn, in ns.
 //!
-//! The code is the module's, unchanged: claim.rs, entry.rs, lane.rs, clock.rs. What they need of the kernel is in
-//! [`buffer`], [`counters`], [`ffi`] and [`task`]. A CPU's state is reached through %gs as in the kernel; its base is
-//! 0 in a user program, so the per-CPU symbol is an ordinary static.
+//! The code is the module's, unchanged: claim.rs, entry.rs, lane.rs, field.rs, per_cpu.rs, clock.rs. What they need of
+//! the kernel is in [`buffer`], [`counters`], [`ffi`] and [`task`]. A CPU's state is reached through %gs as in the
+//! kernel; its base is 0 in a user program, so the per-CPU symbol is an ordinary static.
 
 // What only the kernel uses of the module's files.
 #![allow(dead_code, unreachable_pub)]
@@ -19,8 +19,12 @@ mod claim;
 mod clock;
 #[path = "../../../kernel-module/entry.rs"]
 mod entry;
+#[path = "../../../kernel-module/field.rs"]
+mod field;
 #[path = "../../../kernel-module/lane.rs"]
 mod lane;
+#[path = "../../../kernel-module/per_cpu.rs"]
+mod per_cpu;
 
 mod buffer;
 mod counters;

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What each CPU's recorder remembers.
+//!
+//! Invariant: while hooks are on, only its own CPU writes a PerCpu, with preemption off, through [`crate::lane`].
+//! Others write `gone` before recording begins, `gone_at_start`, and `answer` when they tell the CPU to do something.
+
+use core::mem::{offset_of, size_of};
+use core::ptr;
+use core::sync::atomic::{compiler_fence, AtomicU32, Ordering};
+
+use crate::abi::block::Header;
+use crate::abi::word::{EVENT_BITS, TIME_PERIOD};
+use crate::budget::Budget;
+use crate::claim::{Block, Position, NO_BLOCK, NO_CALL};
+use crate::counters::Counters;
+use crate::{clock, ffi};
+
+/// What one CPU's recorder remembers. The first line of cache is all that the common path touches. Only its own methods
+/// and the lane use the fields.
+#[repr(C, align(64))]
+pub struct PerCpu {
+    pub position: u64,
+    pub since: u64,
+    /// TSC counts of 2^20 - 1 counts.
+    pub period: u64,
+    pub call_end: u64,
+    pub call_time: u64,
+    pub depth: u32,
+    /// What moves the TSC's bits to where an entry has the time.
+    pub scale: u32,
+    pub shift: u8,
+    pub cpu: u32,
+    pub lost: u64,
+    pub outside: u64,
+    /// Calls of hooks.
+    #[cfg(kutrace_count)]
+    pub calls: u64,
+    /// The block kept aside, or 0.
+    pub spare: u64,
+    pub this: *mut PerCpu,
+    pub oldest: u64,
+    /// Whether the CPU is offline, so that its next block begins when it is back.
+    pub gone: u32,
+    /// Whether it was when recording began.
+    gone_at_start: bool,
+    /// To what it was told last; see [`Answer`].
+    answer: AtomicU32,
+    /// What programs may still insert, and how often they were refused.
+    pub names: Insertions,
+    pub marks: Insertions,
+    /// Tasks named in the current block.
+    pub named: [Named; NAMED],
+    pub counters: Counters,
+}
+
+/// A task, and the last block that named it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// The pid in the low half, the block's number, from 1, above.
+    pub key: u64,
+    /// When the task was made: a pid is used again.
+    pub born: u64,
+}
+
+/// What programs insert of one kind.
+pub struct Insertions {
+    budget: Budget,
+    refused: u64,
+}
+
+impl Insertions {
+    fn new(rate: u32) -> Insertions {
+        Insertions { budget: Budget::new(u64::from(clock::tsc_khz()) * 1000, rate), refused: 0 }
+    }
+
+    /// Takes one, or counts that it was refused.
+    pub fn take(&mut self) -> bool {
+        let taken = self.budget.take(clock::tsc());
+        self.refused += u64::from(!taken);
+        taken
+    }
+}
+
+/// What a CPU says when it has done what it was told.
+#[repr(u32)]
+#[derive(Clone, Copy)]
+pub enum Answer {
+    /// It has not yet.
+    None,
+    /// It has.
+    Yes,
+    /// It could not.
+    No,
+}
+
+/// Slots of the table of named tasks. Tasks that share one are named more often, nothing else.
+pub const NAMED: usize = 128;
+/// Room that shim.h reserves.
+const CPU_BYTES: usize = 4096;
+const _: () = assert!(size_of::<PerCpu>() <= CPU_BYTES && offset_of!(PerCpu, cpu) < 64);
+
+impl PerCpu {
+    /// The state of a CPU that has recorded nothing. `this` is where it will be.
+    pub fn new(cpu: u32, this: *mut PerCpu, shift: u32) -> PerCpu {
+        PerCpu {
+            position: NO_BLOCK.sealed().address(),
+            since: 0,
+            period: (TIME_PERIOD - 1) << shift,
+            call_end: NO_CALL.address(),
+            call_time: 0,
+            depth: 0,
+            scale: 1 << (EVENT_BITS - shift),
+            shift: shift as u8,
+            cpu,
+            lost: 0,
+            outside: 0,
+            #[cfg(kutrace_count)]
+            calls: 0,
+            spare: 0,
+            this,
+            oldest: 0,
+            gone: 0,
+            gone_at_start: false,
+            answer: AtomicU32::new(Answer::Yes as u32),
+            // SAFETY: nobody writes a module parameter that is read-only.
+            names: Insertions::new(unsafe { ffi::kutrace_shim_namerate }),
+            // SAFETY: as above.
+            marks: Insertions::new(unsafe { ffi::kutrace_shim_markrate }),
+            named: [Named { key: 0, born: 0 }; NAMED],
+            counters: Counters::new(),
+        }
+    }
+
+    /// Completes the header of the last block: ends a block that the CPU did not end itself because it was
+    /// offline, and counts what was lost since. `end`: the counter now.
+    ///
+    /// # Safety
+    /// No hook runs, and this is a CPU's state where it belongs, as the last reset left it or its hooks.
+    pub unsafe fn finish(&mut self, end: u64) {
+        // SAFETY: the lane's methods keep positions there.
+        let position = unsafe { Position::new(self.position) };
+        let block = position.block();
+        if block == NO_BLOCK {
+            return;
+        }
+        if !position.is_sealed() {
+            let end = end.max(self.since >> self.shift);
+            // SAFETY: no hook runs, so nobody uses the CPU's block.
+            unsafe { end_block(position, end, 0) };
+            self.position = block.sealed().address();
+        }
+        // SAFETY: as above.
+        unsafe { (*block.header()).lost = self.lost };
+    }
+
+    /// Says whether the CPU is there when recording begins. It does not come or go now, and the pool is closed.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state, the control lock and the CPUs are held, and the pool is closed.
+    pub unsafe fn begin(this: *mut PerCpu, online: bool) {
+        // SAFETY: the CPU itself writes this field only when it comes or goes, which it does not while CPUs are held,
+        // and reads it only in an open pool.
+        unsafe { ptr::write_volatile(&raw mut (*this).gone, u32::from(!online)) };
+        // SAFETY: only who holds the control lock uses this field.
+        unsafe { ptr::write(&raw mut (*this).gone_at_start, !online) };
+    }
+
+    /// Whether the CPU was offline when recording began.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state, and the control lock is held.
+    pub unsafe fn was_offline(this: *mut PerCpu) -> bool {
+        // SAFETY: only who holds the control lock uses this field.
+        unsafe { ptr::read(&raw const (*this).gone_at_start) }
+    }
+
+    /// To what the CPU was told last.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state.
+    pub unsafe fn answer<'a>(this: *mut PerCpu) -> &'a AtomicU32 {
+        // SAFETY: the state is there as long as the module, and nobody writes the field but as an atomic, except a
+        // reset. That writes Yes, when trace and hooks are over and Yes is all that a CPU may still have to say.
+        unsafe { &(*this).answer }
+    }
+
+    /// Whether the CPU has not done yet what it was told.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state.
+    pub unsafe fn is_mute(this: *mut PerCpu) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { PerCpu::answer(this) }.load(Ordering::Acquire) == Answer::None as u32
+    }
+
+    /// Completes the header of the block that a mute CPU fills, as far as it is filled now. The CPU may fill it further
+    /// and complete it again; in a claim it may have words that are not written, so then it stays open. A call is not
+    /// seen to claim: where the CPU is stuck in an interrupt between the exchange of a call and its words, these are
+    /// counted as written.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state, and the control lock is held, so that the pool stays.
+    pub unsafe fn end_for_now(this: *mut PerCpu, end: u64) {
+        // SAFETY: the caller's promise; an aligned word is not torn, and the lane's methods keep positions there.
+        let position = unsafe { Position::new(ptr::read_volatile(&raw const (*this).position)) };
+        // What was claimed before the position was read is written if nothing is claimed now.
+        compiler_fence(Ordering::Acquire);
+        // SAFETY: the caller's promise.
+        let is_claiming = unsafe { PerCpu::is_claiming(this) };
+        if position.block() != NO_BLOCK && !position.is_sealed() && !is_claiming {
+            // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays. That nobody else
+            // writes into the header is not sure: a CPU that comes back at this very moment may end the block itself,
+            // or give it back to another that begins it anew. What can come of that is a block that seems to end too
+            // early, or to have ended, or lacks a flag: wrong words in a header, none outside.
+            unsafe { end_block(position, end, 0) };
+        }
+    }
+
+    /// Names and marks that were refused, also while more are.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state.
+    pub unsafe fn refused(this: *mut PerCpu) -> (u64, u64) {
+        // SAFETY: the caller's promise; an aligned word is not torn.
+        let names = unsafe { ptr::read_volatile(&raw const (*this).names.refused) };
+        // SAFETY: as above.
+        let marks = unsafe { ptr::read_volatile(&raw const (*this).marks.refused) };
+        (names, marks)
+    }
+
+    /// Events that a CPU has lost, also while it records.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state.
+    pub unsafe fn lost(this: *mut PerCpu) -> u64 {
+        // SAFETY: as the caller says; an aligned word is not torn.
+        unsafe { ptr::read_volatile(&raw const (*this).lost) }
+    }
+
+    /// Whether the CPU is in a claim that counts at this moment.
+    ///
+    /// # Safety
+    /// As of [`PerCpu::lost`].
+    pub unsafe fn is_claiming(this: *mut PerCpu) -> bool {
+        // SAFETY: as in `lost`.
+        unsafe { ptr::read_volatile(&raw const (*this).depth) != 0 }
+    }
+}
+
+impl Block {
+    /// The block's header.
+    pub fn header(self) -> *mut Header {
+        self.address() as *mut Header
+    }
+}
+
+/// Writes into a block's header how far it is filled, when that was, and why it ends.
+///
+/// # Safety
+/// The block of `at` was prepared, and nobody else writes into its header.
+pub unsafe fn end_block(at: Position, end: u64, flags: u32) {
+    let header = at.block().header();
+    // SAFETY: as the caller says.
+    unsafe { (*header).end = end };
+    // SAFETY: as above.
+    unsafe { (*header).flags |= flags };
+    // SAFETY: as above.
+    unsafe { (*header).content_bits = u64::from(at.offset()) * 8 };
+}
