@@ -403,7 +403,11 @@ bool kutrace_shim_tsc_unstable(void)
 /* The device. Remove when: the kernel crate has MiscDevice with mmap (6.16). */
 static DEFINE_MUTEX(kutrace_control_lock);
 
-/* As for perf: a trace holds addresses of the kernel. */
+/*
+ * A trace holds addresses of the kernel. So nobody is let in whom perf would
+ * keep from them: CAP_PERFMON is asked for whatever perf_event_paranoid says,
+ * and a kernel that is locked down shows its addresses to nobody.
+ */
 static int kutrace_may_control(void)
 {
 	return perfmon_capable() ? security_locked_down(LOCKDOWN_PERF) : -EPERM;
