@@ -213,13 +213,13 @@ pub enum Go {
     /// Record, the newest in place of the oldest when the memory is full
     #[command(hide = true, after_help = AFTER_GO)]
     Gowrap,
-    /// Record, and count instructions per cycle
+    /// Record, and count instructions per cycle (experimental)
     #[command(hide = true, after_help = AFTER_GO)]
     Goipc,
-    /// Record, and count misses of the last-level cache
+    /// Record, and count misses of the last-level cache (experimental)
     #[command(hide = true, after_help = AFTER_GO)]
     Gollc,
-    /// Record, and count both
+    /// Record, and count both (experimental)
     #[command(hide = true, after_help = AFTER_GO)]
     Goipcllc,
     /// As goipc and gowrap
@@ -242,10 +242,10 @@ pub struct Record {
     /// Memory for the trace: 64M, 2G [default: the module's]
     #[arg(short, long, value_name = "SIZE", value_parser = blocks)]
     buffer: Option<u32>,
-    /// Count instructions per cycle
+    /// Count instructions per cycle (experimental)
     #[arg(long)]
     ipc: bool,
-    /// Count misses of the last-level cache
+    /// Count misses of the last-level cache (experimental)
     #[arg(long)]
     llc: bool,
     /// Keep the newest when the memory is full, not the oldest
