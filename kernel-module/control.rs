@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The commands of /dev/kutrace: info, reset, start, stop, snapshot, hold, release, and questions.
 //!
-//! shim.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
+//! device.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
 //! one at a time.
 //!
 //! No command waits for ever. A CPU that is stuck with interrupts off answers nothing; then the hooks cannot be

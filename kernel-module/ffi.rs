@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The kernel's C side as this module sees it: the hook table, and what shim.c supplies.
+//! The kernel's C side as this module sees it: the hook table, and what shim.c and device.c supply.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
@@ -86,7 +86,7 @@ extern "C" {
     /// Interrupts are on.
     pub fn kick_all_cpus_sync();
 
-    // shim.c
+    // shim.c, device.c
 
     /// This CPU's state when reached through %gs; an offset, not an address.
     pub static kutrace_cpu: u8;

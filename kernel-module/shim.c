@@ -1,32 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What Rust for Linux 6.12 cannot say: per-CPU data, module parameters, the
- * misc device, inline functions of the kernel. Each with the version that
- * makes it unnecessary.
+ * What Rust for Linux 6.12 cannot say: per-CPU data, module parameters, inline
+ * functions of the kernel. Each with the version that makes it unnecessary.
  */
 #include <linux/capability.h>
 #include <linux/cgroup.h>
 #include <linux/cpu.h>
-#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/kutrace.h>
-#include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
-#include <linux/security.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task_stack.h>
 #include <linux/smp.h>
 #include <linux/string.h>
-#include <linux/suspend.h>
-#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <asm/syscall.h>
 #include <asm/tsc.h>
@@ -125,36 +118,13 @@ long kutrace_shim_pktmatch = 0xd1c517e5;
 module_param_named(pktmatch, kutrace_shim_pktmatch, long, 0444);
 MODULE_PARM_DESC(pktmatch, "What the exclusive or of these bytes, in words of four, must be (default 0xd1c517e5)");
 
-/* What programs may insert into the trace. Remove when: as above. */
+/* How much programs may insert into the trace. Remove when: as above. */
 unsigned int kutrace_shim_namerate = 1000;
 module_param_named(namerate, kutrace_shim_namerate, uint, 0444);
 MODULE_PARM_DESC(namerate, "Names that programs may give, a second on each CPU, 0 for any number (default 1000)");
 unsigned int kutrace_shim_markrate = 1000000;
 module_param_named(markrate, kutrace_shim_markrate, uint, 0444);
 MODULE_PARM_DESC(markrate, "Marks that programs may set, a second on each CPU, 0 for any number (default 1000000)");
-
-enum { MARKS_ALL, MARKS_GROUP, MARKS_OFF };
-static const char * const kutrace_marks_words[] = { "all", "group", "off" };
-static char *marks = "all";
-module_param(marks, charp, 0444);
-MODULE_PARM_DESC(marks, "Whose marks are taken: all, group (of /dev/kutrace), off (default all)");
-static int kutrace_marks;
-
-/* The group of /dev/kutrace, as it was when that was opened by who may. */
-static kgid_t kutrace_group = GLOBAL_ROOT_GID;
-
-bool kutrace_shim_may_mark(void)
-{
-	switch (kutrace_marks) {
-	case MARKS_ALL:
-		return true;
-	case MARKS_GROUP:
-		return uid_eq(current_euid(), GLOBAL_ROOT_UID) ||
-		       in_egroup_p(READ_ONCE(kutrace_group));
-	default:
-		return false;
-	}
-}
 
 /*
  * Zeroed, and charged to the caller's memory control group; NULL rather than
@@ -172,22 +142,6 @@ void *kutrace_shim_alloc(size_t bytes)
 void kutrace_shim_free(void *memory)
 {
 	vfree(memory);
-}
-
-/*
- * Held to exchange the pool's memory, and to map it. Not the lock of the
- * commands: a mapping is made under locks that perf takes below that one.
- */
-static DEFINE_MUTEX(kutrace_mapping_lock);
-
-void kutrace_shim_lock_mapping(void)
-{
-	mutex_lock(&kutrace_mapping_lock);
-}
-
-void kutrace_shim_unlock_mapping(void)
-{
-	mutex_unlock(&kutrace_mapping_lock);
 }
 
 /* The calling process, referenced. Remove when: the kernel crate has Pid. */
@@ -398,154 +352,4 @@ u32 kutrace_shim_tsc_khz(void)
 bool kutrace_shim_tsc_unstable(void)
 {
 	return check_tsc_unstable();
-}
-
-/* The device. Remove when: the kernel crate has MiscDevice with mmap (6.16). */
-static DEFINE_MUTEX(kutrace_control_lock);
-
-/*
- * A trace holds addresses of the kernel. So nobody is let in whom perf would
- * keep from them: CAP_PERFMON is asked for whatever perf_event_paranoid says,
- * and a kernel that is locked down shows its addresses to nobody.
- */
-static int kutrace_may_control(void)
-{
-	return perfmon_capable() ? security_locked_down(LOCKDOWN_PERF) : -EPERM;
-}
-
-static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	union kutrace_argument argument;
-	long ret;
-
-	if (_IOC_TYPE(cmd) != KUTRACE_IOC_TYPE || _IOC_SIZE(cmd) > sizeof(argument))
-		return -ENOTTY;
-	ret = kutrace_may_control();
-	if (ret)
-		return ret;
-	memset(&argument, 0, sizeof(argument));
-	if ((_IOC_DIR(cmd) & _IOC_WRITE) &&
-	    copy_from_user(&argument, (void __user *)arg, _IOC_SIZE(cmd)))
-		return -EFAULT;
-
-	if (mutex_lock_killable(&kutrace_control_lock))
-		return -EINTR;
-	ret = kutrace_control(file, cmd, &argument);
-	mutex_unlock(&kutrace_control_lock);
-
-	if (!ret && (_IOC_DIR(cmd) & _IOC_READ) &&
-	    copy_to_user((void __user *)arg, &argument, _IOC_SIZE(cmd)))
-		return -EFAULT;
-	return ret;
-}
-
-/* Remove when: the kernel crate maps a VVec. */
-static int kutrace_map(struct vm_area_struct *vma, void *pool, u64 bytes)
-{
-	unsigned long at;
-	u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	int ret = 0;
-
-	if (from > bytes || vma->vm_end - vma->vm_start > bytes - from)
-		return -EINVAL;
-	for (at = vma->vm_start; !ret && at < vma->vm_end; at += PAGE_SIZE) {
-		ret = vm_insert_page(vma, at, vmalloc_to_page(pool + from));
-		from += PAGE_SIZE;
-	}
-	return ret;
-}
-
-static int kutrace_mmap(struct file *file, struct vm_area_struct *vma)
-{
-	void *pool;
-	u64 bytes;
-	int ret;
-
-	ret = kutrace_may_control();
-	if (ret)
-		return ret;
-	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
-		return -EACCES;
-	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE | VM_MAYEXEC);
-	mutex_lock(&kutrace_mapping_lock);
-	pool = kutrace_pool(&bytes);
-	ret = kutrace_map(vma, pool, bytes);
-	mutex_unlock(&kutrace_mapping_lock);
-	return ret;
-}
-
-static int kutrace_open(struct inode *inode, struct file *file)
-{
-	if (perfmon_capable())
-		WRITE_ONCE(kutrace_group, inode->i_gid);
-	return 0;
-}
-
-static int kutrace_release(struct inode *inode, struct file *file)
-{
-	mutex_lock(&kutrace_control_lock);
-	kutrace_close(file);
-	mutex_unlock(&kutrace_control_lock);
-	return 0;
-}
-
-static const struct file_operations kutrace_fops = {
-	.owner = THIS_MODULE,
-	.unlocked_ioctl = kutrace_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
-	.mmap = kutrace_mmap,
-	.open = kutrace_open,
-	.release = kutrace_release,
-	.llseek = noop_llseek,
-};
-
-static struct miscdevice kutrace_device = {
-	.minor = MISC_DYNAMIC_MINOR,
-	.name = "kutrace",
-	.fops = &kutrace_fops,
-	.mode = 0660,
-};
-
-/* Before the machine sleeps, while there still are processes. */
-static int kutrace_sleep(struct notifier_block *block, unsigned long action,
-			 void *data)
-{
-	switch (action) {
-	case PM_SUSPEND_PREPARE:
-	case PM_HIBERNATION_PREPARE:
-	case PM_RESTORE_PREPARE:
-		mutex_lock(&kutrace_control_lock);
-		kutrace_end_for_sleep();
-		mutex_unlock(&kutrace_control_lock);
-	}
-	return NOTIFY_DONE;
-}
-
-static struct notifier_block kutrace_sleep_block = {
-	.notifier_call = kutrace_sleep,
-};
-
-int kutrace_shim_device_add(void)
-{
-	int ret;
-
-	kutrace_marks = match_string(kutrace_marks_words,
-				     ARRAY_SIZE(kutrace_marks_words), marks);
-	if (kutrace_marks < 0) {
-		pr_err("kutrace: marks=%s: all, group or off is meant\n", marks);
-		return -EINVAL;
-	}
-	ret = register_pm_notifier(&kutrace_sleep_block);
-	if (ret)
-		return ret;
-	ret = misc_register(&kutrace_device);
-	if (ret)
-		unregister_pm_notifier(&kutrace_sleep_block);
-	return ret;
-}
-
-void kutrace_shim_device_remove(void)
-{
-	misc_deregister(&kutrace_device);
-	unregister_pm_notifier(&kutrace_sleep_block);
 }

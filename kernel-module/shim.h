@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What shim.c and the Rust side call of each other. Layouts are those of
- * format/src/abi/command.rs and per_cpu.rs.
+ * What shim.c, device.c and the Rust side call of each other. Layouts are those
+ * of format/src/abi/command.rs and per_cpu.rs.
  */
 #ifndef KUTRACE_SHIM_H
 #define KUTRACE_SHIM_H
