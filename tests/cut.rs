@@ -126,7 +126,7 @@ fn to_words(bytes: &[u8]) -> Vec<u32> {
 }
 
 fn is_call(number: u16) -> bool {
-    matches!(number, event::SYSCALL..=0x9ff | event::SYSCALL32..=event::SYSCALL32_LAST)
+    matches!(number, event::SYSCALL..=event::SYSCALL_LAST | event::SYSCALL32..=event::SYSCALL32_LAST)
 }
 
 /// Header and names of a recording that begins now.
@@ -211,8 +211,8 @@ impl Machine {
         let Some(task) = self.tasks.get(&pid) else { return (TaskState::NO_CALL.into(), "?".to_string()) };
         let low = match (task.call, next) {
             (Call::In(nr), _) => nr,
-            (Call::Returned(_), event::SYSCALL..=0x9ff) => next - event::SYSCALL,
-            (Call::Out, event::SYSCALL..=0x9ff) => next - event::SYSCALL,
+            (Call::Returned(_), event::SYSCALL..=event::SYSCALL_LAST) => next - event::SYSCALL,
+            (Call::Out, event::SYSCALL..=event::SYSCALL_LAST) => next - event::SYSCALL,
             (Call::Returned(nr), event::SCHED | event::EXIT_WORK | event::SWITCH) => nr,
             _ => task.other,
         };
@@ -268,13 +268,15 @@ impl Machine {
             event::EXIT => task.exits = true,
             event::SCHED => drop(self.scheduling.insert(cpu)),
             event::SCHED_RETURN => drop(self.scheduling.remove(&cpu)),
-            0x227 => drop(self.offline.insert(cpu)),
-            0x228 => drop(self.offline.remove(&cpu)),
+            event::OFFLINE => drop(self.offline.insert(cpu)),
+            event::ONLINE => drop(self.offline.remove(&cpu)),
             event::PC_USER if task.call != Call::Unknown => now(task, Call::Out),
-            event::IRQ..=0x5ff | event::TRAP..=0x4ff if matches!(task.call, Call::Returned(_)) => now(task, Call::Out),
-            event::SYSCALL..=0x9ff => now(task, folded(number - event::SYSCALL)),
+            event::IRQ..=event::IRQ_LAST | event::TRAP..=event::TRAP_LAST if matches!(task.call, Call::Returned(_)) => {
+                now(task, Call::Out)
+            }
+            event::SYSCALL..=event::SYSCALL_LAST => now(task, folded(number - event::SYSCALL)),
             event::SYSCALL32..=event::SYSCALL32_LAST => now(task, folded(number - compat)),
-            event::SYSCALL_RETURN..=0xcff => match task.call {
+            event::SYSCALL_RETURN..=event::SMALL_RETURN_LAST => match task.call {
                 Call::In(nr) => now(task, Call::Returned(nr)),
                 _ => now(task, Call::Out),
             },

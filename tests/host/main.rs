@@ -20,7 +20,6 @@ mod word;
 mod packet;
 mod user;
 mod command;
-mod header;
 mod decode;
 mod reader;
 mod counter;

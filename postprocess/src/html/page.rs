@@ -17,7 +17,8 @@ use crate::span::Spans;
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 48] = [
+const SCRIPTS: [(&str, &str); 49] = [
+    ("tables.js", include_str!("viewer/tables.js")),
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
     ("part.js", include_str!("viewer/part.js")),
@@ -146,6 +147,7 @@ fn escaped_json(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::span::wait::Reason;
 
     #[test]
     fn too_many_spans_are_refused_with_what_to_do_about_it() {
@@ -154,6 +156,15 @@ mod tests {
         for word in ["20000001 spans", "20000000", "\nhint: ", "spantotrim", "spantospan"] {
             assert!(said.contains(word), "{said}");
         }
+    }
+
+    #[test]
+    fn the_page_has_words_for_every_reason_to_wait() {
+        let (_, waits) = include_str!("viewer/kind.js").split_once("const WAITS = Object.freeze([").unwrap();
+        let waits = waits.split("]);").next().unwrap().split("[\"").skip(1);
+        let letters: String = waits.filter_map(|wait| wait.chars().next()).collect();
+        let reasons: String = Reason::ALL.iter().map(|&reason| char::from(reason as u8)).collect();
+        assert_eq!(letters, reasons);
     }
 
     /// All scripts share one scope, and the later of two functions of one name takes the place of the first in silence.

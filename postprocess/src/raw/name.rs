@@ -18,9 +18,6 @@ const SOFTIRQS: [&str; 10] = ["hi", "timer", "tx", "rx", "block", "irq_p", "task
 /// Vectors of interrupts with a name; the number of the last is that of softirqs.
 const VECTORS: u32 = number::SOFTIRQ - number::IRQ;
 
-/// Why a thread waits: what it says before it does, from [`abi::WAIT_FROZEN`] on.
-const WAITS: [&str; 7] = ["frozen", "stopped", "traced", "memory_limit", "reclaim", "dirty_pages", "supervisor"];
-
 /// Names of events by number.
 #[derive(Debug)]
 pub struct EventNames {
@@ -158,8 +155,8 @@ impl EventNames {
         let name = of_line(event).map_or("", |row| row.name);
         let told = |kind, number| self.told.get(&(kind, number));
         Some(match event {
-            number::WAIT => match WAITS.get(arg.wrapping_sub(abi::WAIT_FROZEN) as usize) {
-                Some(reason) => format!("wait_{reason}"),
+            number::WAIT => match abi::WAITS.iter().find(|(_, value, _)| *value == arg) {
+                Some((_, _, reason)) => format!("wait_{reason}"),
                 None => format!("wait_{arg}"),
             },
             number::MARK_A..=number::MARK_C => format!("{name}={}", base40::text(arg).collect::<String>()),

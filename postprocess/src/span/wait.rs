@@ -8,73 +8,71 @@ use super::machine::{Machine, Special, Work};
 use super::stack::Frame;
 use crate::event::number::{self, Level};
 
-/// What a thread waited for; the value is the letter of the original where it has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Reason {
+/// Makes [`Reason`], its names and the list of its values.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $reason:ident $letter:literal $name:literal;)*) => {
+        /// What a thread waited for; the value is the letter of the original where it has one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Reason {
+            $($(#[$doc])* $reason = $letter,)*
+        }
+
+        impl Reason {
+            /// All reasons, by letter.
+            pub const ALL: &[Reason] = &[$(Reason::$reason,)*];
+
+            /// The name of the wait.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Reason::$reason => $name,)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
     /// A CPU: it could run, and others did.
-    Cpu = b'c',
+    Cpu b'c' "wait_cpu";
     /// A disk.
-    Disk = b'd',
+    Disk b'd' "wait_disk";
     /// The end of a freeze of its control group.
-    Frozen = b'f',
+    Frozen b'f' "wait_frozen";
     /// To be continued: stopped by a signal.
-    Stop = b'h',
+    Stop b'h' "wait_stopped";
     /// A CPU that was idle: it could run, and the CPU took its time.
-    Idle = b'i',
+    Idle b'i' "wait_idle";
     /// Another task, or of a thread of the kernel, work.
-    Task = b'k',
+    Task b'k' "wait_task";
     /// A lock.
-    Lock = b'l',
+    Lock b'l' "wait_lock";
     /// Memory.
-    Memory = b'm',
+    Memory b'm' "wait_mem";
     /// The network.
-    Net = b'n',
+    Net b'n' "wait_net";
     /// A pipe, file or socket another thread uses.
-    Pipe = b'p',
+    Pipe b'p' "wait_pipe";
     /// The CPU quota of its control group.
-    Quota = b'q',
+    Quota b'q' "wait_quota";
     /// An RCU grace period.
-    Rcu = b'r',
+    Rcu b'r' "wait_rcu";
     /// The scheduler's own balancing.
-    Sched = b's',
+    Sched b's' "wait_sche";
     /// Time to pass.
-    Time = b't',
+    Time b't' "wait_time";
     /// A CPU: it could run, and the CPU stood still.
-    Stall = b'v',
+    Stall b'v' "wait_stall";
     /// Its tracer.
-    Trace = b'x',
+    Trace b'x' "wait_traced";
     /// Not known.
-    Unknown = b'z',
+    Unknown b'z' "wait_unk";
 }
 
 impl Reason {
     /// The event number of the wait.
     pub fn event(self) -> i32 {
         number::WAIT_A as i32 + i32::from(self as u8 - b'a')
-    }
-
-    /// The name of the wait.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Cpu => "wait_cpu",
-            Reason::Disk => "wait_disk",
-            Reason::Frozen => "wait_frozen",
-            Reason::Stop => "wait_stopped",
-            Reason::Idle => "wait_idle",
-            Reason::Task => "wait_task",
-            Reason::Lock => "wait_lock",
-            Reason::Memory => "wait_mem",
-            Reason::Net => "wait_net",
-            Reason::Pipe => "wait_pipe",
-            Reason::Quota => "wait_quota",
-            Reason::Rcu => "wait_rcu",
-            Reason::Sched => "wait_sche",
-            Reason::Time => "wait_time",
-            Reason::Stall => "wait_stall",
-            Reason::Trace => "wait_traced",
-            Reason::Unknown => "wait_unk",
-        }
     }
 
     /// What the code of [`number::WAIT`] says.

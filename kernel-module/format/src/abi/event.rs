@@ -138,34 +138,56 @@ macro_rules! names {
 
 event_table!(constants);
 
-/// [`WAIT`]: frozen, by a control group or before the machine is suspended.
-pub const WAIT_FROZEN: u32 = 1;
-/// [`WAIT`]: stopped, by job control.
-pub const WAIT_STOPPED: u32 = 2;
-/// [`WAIT`]: stopped for who traces it.
-pub const WAIT_TRACED: u32 = 3;
-/// [`WAIT`]: held back, because its control group is above its memory limit.
-pub const WAIT_MEMORY: u32 = 4;
-/// [`WAIT`]: memory is to be reclaimed first.
-pub const WAIT_RECLAIM: u32 = 5;
-/// [`WAIT`]: held back, because too many pages are to be written.
-pub const WAIT_DIRTY: u32 = 6;
-/// [`WAIT`]: a supervisor decides on its system call (seccomp).
-pub const WAIT_SUPERVISOR: u32 = 7;
+/// Makes constants of the values that an argument can have, and the list of them: constant, value, name.
+macro_rules! values {
+    ($(#[$list_doc:meta])* $list:ident $($(#[$doc:meta])* $value:literal $constant:ident $name:literal;)*) => {
+        $($(#[$doc])* pub const $constant: u32 = $value;)*
 
-/// [`EXIT_WORK`]: signals.
-pub const WORK_SIGNAL: u32 = 1;
-/// [`EXIT_WORK`]: task work, as the last close of a file, and what control groups hold a thread back for.
-pub const WORK_RESUME: u32 = 2;
-/// [`EXIT_WORK`]: user probes.
-pub const WORK_PROBE: u32 = 4;
+        $(#[$list_doc])*
+        pub const $list: &[(&str, u32, &str)] = &[$((stringify!($constant), $value, $name),)*];
+    };
+}
 
-/// [`MWAIT`] argument of an idle CPU that does not sleep: it polls for work.
-pub const IDLE_POLL: u32 = 253;
-/// [`MWAIT`] argument of the `hlt` instruction.
-pub const IDLE_HLT: u32 = 254;
-/// [`MWAIT`] argument of idling through an I/O port.
-pub const IDLE_IO: u32 = 255;
+values! {
+    /// The values of [`WAIT`].
+    WAITS
+    /// [`WAIT`]: frozen, by a control group or before the machine is suspended.
+    1 WAIT_FROZEN "frozen";
+    /// [`WAIT`]: stopped, by job control.
+    2 WAIT_STOPPED "stopped";
+    /// [`WAIT`]: stopped for who traces it.
+    3 WAIT_TRACED "traced";
+    /// [`WAIT`]: held back, because its control group is above its memory limit.
+    4 WAIT_MEMORY "memory_limit";
+    /// [`WAIT`]: memory is to be reclaimed first.
+    5 WAIT_RECLAIM "reclaim";
+    /// [`WAIT`]: held back, because too many pages are to be written.
+    6 WAIT_DIRTY "dirty_pages";
+    /// [`WAIT`]: a supervisor decides on its system call (seccomp).
+    7 WAIT_SUPERVISOR "supervisor";
+}
+
+values! {
+    /// The bits of [`EXIT_WORK`].
+    WORKS
+    /// [`EXIT_WORK`]: signals.
+    1 WORK_SIGNAL "signals";
+    /// [`EXIT_WORK`]: task work, as the last close of a file, and what control groups hold a thread back for.
+    2 WORK_RESUME "task work";
+    /// [`EXIT_WORK`]: user probes.
+    4 WORK_PROBE "user probes";
+}
+
+values! {
+    /// The values of [`MWAIT`] that are no hint of that instruction.
+    IDLES
+    /// [`MWAIT`] argument of an idle CPU that does not sleep: it polls for work.
+    253 IDLE_POLL "polling";
+    /// [`MWAIT`] argument of the `hlt` instruction.
+    254 IDLE_HLT "hlt";
+    /// [`MWAIT`] argument of idling through an I/O port.
+    255 IDLE_IO "I/O port";
+}
 
 /// Number of system calls that [`SYSCALL`] can name.
 pub const SYSCALLS: u16 = SYSCALL_LAST - SYSCALL + 1;

@@ -46,7 +46,7 @@ class Glyphs {
   /** @param {Drawn[]} drawn */
   draw(drawn) {
     const { store, layers, overlay, view, focus } = this.app;
-    const counters = store.meta.flags & 0xa0;
+    const counters = store.meta.flags & FLAG.COUNTERS;
     this.count = 0;
     if (counters === 0 || layers.stateOf("counters") === "off") return;
     if (overlay.ratio !== this.ratio) this.prepare(overlay.ratio);
@@ -58,13 +58,13 @@ class Glyphs {
       if (view.bodyHeight(item) * part * 2 < DIAL_ROOM) continue;
       const code = store.ipc[i] & 15;
       // Two counters share the code, two bits each.
-      const ipc = counters === 0xa0 ? code & 12 : code;
-      const misses = counters === 0xa0 ? (code & 3) * 5 : code;
+      const ipc = counters === FLAG.COUNTERS ? code & 12 : code;
+      const misses = counters === FLAG.COUNTERS ? (code & 3) * 5 : code;
       let at = x + 2;
-      if ((counters & 0x80) !== 0) at += this.put(ipc, 0, at, bottom);
-      if ((counters & 0x20) !== 0 && at + 2 * DIAL < x + w) {
+      if ((counters & FLAG.IPC) !== 0) at += this.put(ipc, 0, at, bottom);
+      if ((counters & FLAG.LLC) !== 0 && at + 2 * DIAL < x + w) {
         this.put(misses, 1, at, bottom);
-        this.missTime(counters === 0xa0 ? [0, 8, 64, 512][code & 3] : misses === 0 ? 0 : 2 ** (misses + 1), x, w, bottom);
+        this.missTime(counters === FLAG.COUNTERS ? [0, 8, 64, 512][code & 3] : misses === 0 ? 0 : 2 ** (misses + 1), x, w, bottom);
       }
     }
   }

@@ -5,62 +5,23 @@
 // modules from other files, and errors then name the script they happened in. `main.js` is the only one that acts.
 "use strict";
 
-/** Sorts of spans. Those up to SCHED are execution: on one CPU they never overlap. LOST is time without a record, OFFLINE and STALLED
- * are time in which a CPU did nothing at all. */
-const Kind = Object.freeze({
-  IDLE: 0,
-  LOW_POWER: 1,
-  C_EXIT: 2,
-  USER: 3,
-  LOST: 4,
-  OFFLINE: 5,
-  STALLED: 6,
-  SYSCALL: 7,
-  TRAP: 8,
-  IRQ: 9,
-  BH: 10,
-  KERNEL: 11,
-  SCHED: 12,
-  WAIT: 13,
-  WAKEUP: 14,
-  IPI: 15,
-  MARK: 16,
-  POINT: 17,
-  SAMPLE: 18,
-  FREQ: 19,
-  LOCK: 20,
-  RPC: 21,
-  PACKET: 22,
-  MESSAGE: 23,
-  QUEUE: 24,
-  LABEL: 25,
-  CALLOUT: 26,
-  OTHER: 27,
-});
-
-/** What each kind is called, for people. */
-const KIND_NAMES = Object.freeze([
-  "idle", "idle, low power", "leaving idle", "user", "lost", "offline", "stalled", "system call", "fault", "interrupt", "bottom half",
-  "kernel thread or exit work", "scheduler", "wait", "wakeup", "IPI", "mark", "event", "PC sample", "frequency", "lock", "RPC", "packet", "message",
-  "queue", "row label", "callout", "annotation",
-]);
-
-/** Events of 0x10000 and above are user execution, of the thread in the low bits; from KERNEL_EVENTS on, of the kernel's. */
-const USER_EVENTS = 0x10000;
-const KERNEL_EVENTS = 0x40000;
-const EXIT_WORK_EVENT = 0x9fd;
+/** Events of this and above are user execution, of the thread in the low bits; from KERNEL_EVENTS on, of the kernel's. */
+const USER_EVENTS = EVENT.USER;
+const KERNEL_EVENTS = EVENT.KERNEL;
 /** System calls of 32-bit programs, in traces of ours; those of others are below. */
-const SYSCALL32 = 0xc00;
-const C_EXIT_EVENT = 0x20000;
-const LOST_EVENT = 0x30000;
-const OFFLINE_EVENT = 0x30001;
-const STALLED_EVENT = 0x30002;
-const MARK_A = 0x20a;
-const LOCK_HELD = 0x282;
-const RESOURCE_EVENT = 0x219;
-const RX_EVENTS = Object.freeze([0x204, 0x214, 0x216]);
-const WAIT_A = 0x300;
-const WAIT_Z = 0x319;
+const SYSCALL32 = EVENT.SYSCALL32;
+const MARK_A = EVENT.MARK_A;
+const LOCK_HELD = EVENT.LOCK_HELD;
+const RESOURCE_EVENT = EVENT.RESOURCE;
+/** Events by which a message arrives. @type {readonly number[]} */
+const RX_EVENTS = Object.freeze([EVENT.RPC_RECEIVED, EVENT.RX_PACKET, EVENT.RX_USER]);
+const WAIT_A = EVENT.WAIT_A;
+
+/** Kinds by event, of all but whole times of user code, idle and the like. @type {Map<number, number>} */
+const KIND_OF_EVENT = new Map();
+for (const [first, last, kind] of KIND_RANGES) {
+  for (let event = first; event <= last; event++) if (!KIND_OF_EVENT.has(event)) KIND_OF_EVENT.set(event, kind);
+}
 
 /**
  * The kind of an event, as far as the number alone says: user execution may still be idle or leaving idle.
@@ -68,30 +29,10 @@ const WAIT_Z = 0x319;
  * @returns {number}
  */
 function kindOfEvent(event) {
-  if (event === -3) return Kind.WAKEUP;
-  if (event === -7) return Kind.IPI;
-  if (event === -4) return Kind.CALLOUT;
-  if (event < 0x200) return Kind.OTHER;
-  if (event >= KERNEL_EVENTS || event === EXIT_WORK_EVENT) return Kind.KERNEL;
+  if (event >= KERNEL_EVENTS) return Kind.KERNEL;
   if (event >= USER_EVENTS) return Kind.USER;
-  if (event >= 0x800) return event === 0x9ff || event === 0xdff ? Kind.SCHED : Kind.SYSCALL;
-  if (event >= 0x400) {
-    if ((event & 0x100) === 0) return Kind.TRAP;
-    return event === 0x5ff ? Kind.BH : Kind.IRQ;
-  }
-  if (event >= WAIT_A) return event <= WAIT_Z ? Kind.WAIT : Kind.OTHER;
-  return SPECIAL_KINDS.get(event) ?? Kind.POINT;
+  return KIND_OF_EVENT.get(event) ?? Kind.OTHER;
 }
-
-const SPECIAL_KINDS = new Map([
-  [0x201, Kind.RPC], [0x202, Kind.RPC], [0x203, Kind.RPC], [0x204, Kind.MESSAGE], [0x205, Kind.MESSAGE],
-  [0x209, Kind.FREQ], [0x21c, Kind.FREQ],
-  [0x20a, Kind.MARK], [0x20b, Kind.MARK], [0x20c, Kind.MARK], [0x20d, Kind.MARK],
-  [0x20e, Kind.LABEL], [0x20f, Kind.LABEL],
-  [0x214, Kind.PACKET], [0x215, Kind.PACKET], [0x216, Kind.PACKET], [0x217, Kind.PACKET],
-  [0x21a, Kind.QUEUE],
-  [0x280, Kind.SAMPLE], [0x281, Kind.SAMPLE], [0x282, Kind.LOCK], [0x283, Kind.LOCK],
-]);
 
 /**
  * The kind of one span of user execution.
@@ -101,12 +42,12 @@ const SPECIAL_KINDS = new Map([
  * @returns {number}
  */
 function kindOfUser(event, pid, arg) {
-  if (event === STALLED_EVENT) return Kind.STALLED;
+  if (event === EVENT.STALLED) return Kind.STALLED;
   if (pid > 0) return Kind.USER;
   if (event === USER_EVENTS) return arg === 1 ? Kind.LOW_POWER : Kind.IDLE;
-  if (event === C_EXIT_EVENT) return Kind.C_EXIT;
-  if (event === OFFLINE_EVENT) return Kind.OFFLINE;
-  return event === LOST_EVENT ? Kind.LOST : Kind.USER;
+  if (event === EVENT.IDLE_EXIT) return Kind.C_EXIT;
+  if (event === EVENT.OFFLINE_SPAN) return Kind.OFFLINE;
+  return event === EVENT.LOST ? Kind.LOST : Kind.USER;
 }
 
 /** @param {number} kind */

@@ -18,8 +18,8 @@ class Layers {
     const { kinds } = store;
     this.freqRange = rangeOf(store, groups[0].freq.ids);
     const slow = this.freqRange.most - this.freqRange.least < FREQ_RANGE_LEAST;
-    const counters = store.meta.flags & 0xa0;
-    const counted = counters === 0x80 ? "IPC" : counters === 0x20 ? "LLC" : "IPC, LLC";
+    const counters = store.meta.flags & FLAG.COUNTERS;
+    const counted = counters === FLAG.IPC ? "IPC" : counters === FLAG.LLC ? "LLC" : "IPC, LLC";
     /** @type {[boolean, Layer][]} */
     const all = [
       [true, { id: "names", name: "Names", title: "Names: inside spans; also of each thread where it first runs in sight; of all spans", states: ["inside", "threads", "all"], state: 0 }],

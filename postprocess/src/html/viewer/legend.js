@@ -17,7 +17,7 @@ function showLegend(app, element) {
   const { css } = palette;
   const { kinds } = store;
   const events = new Set(store.events);
-  const counters = store.meta.flags & 0xa0;
+  const counters = store.meta.flags & FLAG.COUNTERS;
   const band = (/** @type {string} */ color, /** @type {number} */ half) => [{ d: box(1, 7 - half, 24, 2 * half), color }];
   const [, one, other] = css.stripes;
   const striped = (/** @type {string} */ color) => [
@@ -49,8 +49,8 @@ function showLegend(app, element) {
     [kinds.has(Kind.MESSAGE) || kinds.has(Kind.PACKET), [{ d: "M3 1L10 13", color: RX_COLOR, line: 2 }, { d: "M16 13L23 1", color: TX_COLOR, line: 2 }], "received, sent"],
     [kinds.has(Kind.SAMPLE), [{ d: box(1, 2, 11, 10), color: SAMPLE_COLORS[0] }, { d: box(13, 2, 12, 10), color: SAMPLE_COLORS[1] }], "PC sample, by function"],
     [kinds.has(Kind.FREQ), FREQ_COLORS.map(([, color], k) => ({ d: box(1 + 8 * k, 9 - 4 * k, 8, 4 + 4 * k), color: String(color) })), "frequency"],
-    [(counters & 0x80) !== 0, dialStrokes(MIDDLE_COLOR, "M13 12L10.5 10L17 3.5z"), "IPC: grey to 1/2, red from 2"],
-    [(counters & 0x20) !== 0, dialStrokes(MISS_COLOR, "M13 12L10.5 10L17 3.5z"), "last-level cache misses"],
+    [(counters & FLAG.IPC) !== 0, dialStrokes(MIDDLE_COLOR, "M13 12L10.5 10L17 3.5z"), "IPC: grey to 1/2, red from 2"],
+    [(counters & FLAG.LLC) !== 0, dialStrokes(MISS_COLOR, "M13 12L10.5 10L17 3.5z"), "last-level cache misses"],
   ];
   const used = new Set(store.events.filter((e) => kindOfEvent(e) === Kind.WAIT).map(waitLetter));
   const waits = WAITS.filter(([letter]) => used.has(letter)).map(([letter, word]) => {

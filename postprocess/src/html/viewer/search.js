@@ -125,7 +125,7 @@ class Search {
 
   /** The texts of all spans. @param {boolean} counters whether what was counted belongs to them */
   textsOf(counters) {
-    const which = counters && (this.store.meta.flags & 0xa0) !== 0 ? 1 : 0;
+    const which = counters && (this.store.meta.flags & FLAG.COUNTERS) !== 0 ? 1 : 0;
     const texts = this.texts[which] ??= new Texts(this.store, which === 1);
     texts.number(this.store.n);
     return texts;

@@ -121,10 +121,10 @@ fn kind(event: u16, arguments: &[u32]) -> (&'static str, u64) {
         event::IPI => ("interrupt sent", 1),
         event::MWAIT => ("idle state", 1),
         _ if (event::SPECIAL..=event::SPECIAL_LAST).contains(&event) => ("other point", 1),
-        event::SOFTIRQ..=0x31f => ("softirq", 1),
+        event::SOFTIRQ..=event::SOFTIRQ_RETURN_LAST => ("softirq", 1),
         event::SCHED | event::SCHED_RETURN => ("scheduler", 1),
-        _ if event & 0xd00 == event::TRAP => ("trap", 1),
-        _ if event & 0xd00 == event::IRQ => ("interrupt", 1),
+        event::TRAP..=event::TRAP_LAST | event::TRAP_RETURN..=event::TRAP_RETURN_LAST => ("trap", 1),
+        event::IRQ..=event::IRQ_LAST | event::IRQ_RETURN..=event::IRQ_RETURN_LAST => ("interrupt", 1),
         event::SYSCALL..event::SYSCALL_RETURN => match Call::decode(arguments[0]).folded {
             Some(_) => ("call with its return", 2),
             None => ("call", 1),
