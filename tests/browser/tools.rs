@@ -36,7 +36,7 @@ fn a_view_becomes_a_figure_alike_as_png_and_as_svg() {
     run_on("figure", &workload(300), &json!({ "title": "workload" }));
 }
 
-/// Six views of a sample, compared with the pictures in `views/`; with KUTRACE_BLESS set, those are made anew.
+/// Six views of a sample, compared with the pictures in `views/`; with UPDATE_GOLDEN set, those are made anew.
 #[test]
 fn six_views_of_a_sample_look_as_they_did() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
@@ -55,6 +55,6 @@ fn six_views_of_a_sample_look_as_they_did() {
         "contrast": { "address": "#t=57.45..57.46&open=CPU&theme=contrast&colors=safe&text=130" },
         "search": { "address": "#t=0..1000&open=CPU&find=page_fault&min=1" },
     });
-    let bless = std::env::var_os("KUTRACE_BLESS").is_some();
+    let bless = std::env::var_os("UPDATE_GOLDEN").is_some();
     run_on("screenshots", &spans, &json!({ "folder": source().join("views"), "bless": bless, "views": views }));
 }

@@ -65,10 +65,7 @@ const STOP: Bounds = Bounds {
 
 fn sound(bounds: Bounds, script: &[Record]) {
     match explore(bounds, script) {
-        Ok(runs) => {
-            eprintln!("RUNS {runs}");
-            assert!(runs > 1000, "only {runs} runs: the bounds are too narrow to mean anything")
-        }
+        Ok(runs) => assert!(runs > 1000, "only {runs} runs: the bounds are too narrow to mean anything"),
         Err(violation) => panic!("{violation}"),
     }
 }
