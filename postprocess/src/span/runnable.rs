@@ -63,14 +63,17 @@ impl Builder {
         }
         let (idle_from, idle_to) = cpu.idle;
         let straight_from_idle = if idle_to == cpu.last_switch { end } else { idle_to };
+        let beside = start.max(idle_from);
         match woken {
             Woken::No if !thread.kernel && thread.last_cpu == Some(c) && idle_to > start => {
                 let (idle_from, to) = (idle_from.max(start), straight_from_idle.min(end));
                 let is_quota = idle_to - idle_from >= LEAST_QUOTA;
                 Some(if is_quota { (start, to, Reason::Quota) } else { (idle_from, to, Reason::Idle) })
             }
-            _ if 2 * cpu.interrupted(start, end) > end - start => None,
+            _ if 2 * cpu.interrupted(beside, end) > end.saturating_sub(beside) => None,
             _ if idle_from <= start && idle_to >= start => Some((start, straight_from_idle, Reason::Idle)),
+            // It was in the queue of another CPU, or this one was busy at first.
+            _ if idle_from > start && idle_to == cpu.last_switch => Some((idle_from, end, Reason::Idle)),
             _ => None,
         }
     }
