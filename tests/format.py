@@ -139,7 +139,8 @@ def entries(trace, cpu, blocks):
         count = (block["content"] // 8 - 128) // 4
         words = struct.unpack_from(f"<{count}I", data, 128)
         bytes_of = data[52455:] if trace.counted else bytes(count + 1)
-        n, sound = 0, True
+        # For how long a call that has its return in it went on after its entry's time.
+        n, sound, over = 0, True, 0
         while n < count:
             number = words[n] & 0xFFF
             arguments = WORDS[number]
@@ -152,16 +153,22 @@ def entries(trace, cpu, blocks):
             elif number != NOP:
                 now = max(now, last - ahead)
                 last = now + ahead
+                over = (call_word(words[n + 1])[1] or (0, 0))[1] if is_call(number) else 0
                 yield last, cpu, number, words[n + 1:n + 1 + arguments], bytes_of[n], bytes_of[n + 1] if arguments else 0
             n += 1 + arguments
         if block["flags"] & 1 or not sound:
-            yield now + ahead, cpu, -2, block["lost"] - lost, 0, 0
+            last = now + ahead + over
+            yield last, cpu, -2, block["lost"] - lost, 0, 0
             lost = block["lost"]
             expected = None
 
 
 def signed(value, bits):
     return value - (1 << bits) if value >> bits - 1 else value
+
+
+def is_call(number):
+    return 0x800 <= number < 0xA00 or 0xE00 <= number < 0xFFF
 
 
 def call_word(word):

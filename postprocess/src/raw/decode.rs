@@ -335,8 +335,10 @@ impl<'a> Decoder<'a> {
         }
         self.counts.disagreements += u64::from(!adrift);
         self.switch(cpu, ts, pid, 1, names);
-        // What it was in before, it may have left in the gap.
-        self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
+        // The call that it is in is told, though known: whoever reads lines forgets at a gap what it was in.
+        if state.open_call().is_some() {
+            self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
+        }
         self.inside(cpu, task, ts, state, names);
     }
 
