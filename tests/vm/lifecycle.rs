@@ -49,6 +49,30 @@ fn suspend_ends_a_trace_and_every_tool_says_so() {
 }
 
 #[test]
+fn a_clock_that_the_kernel_stops_to_trust_is_told_and_no_trace_is_begun_with_it() {
+    let run = guest::succeed(
+        &["--beside"],
+        r#"
+        insmod $KUTRACE_BESIDE/provoke.ko
+        kutrace_control go
+        kutrace_control mark before
+        echo tsc 0 >/sys/module/provoke/parameters/do
+        status=0; kutrace_control stop $SHARE/t.raw 2>$SHARE/stop || status=$?
+        test $status = 3
+        status=0; checktrace $SHARE/t.raw >$SHARE/check 2>&1 || status=$?
+        test $status = 3
+        ! kutrace_control go 2>$SHARE/go
+        "#,
+    );
+    let said = |name| std::fs::read_to_string(run.file(name)).unwrap();
+    for name in ["stop", "check"] {
+        assert!(said(name).contains("the TSC is not stable: times may be wrong"), "{name}: {}", said(name));
+    }
+    assert!(said("go").contains("the TSC of this machine is not stable"), "{}", said("go"));
+    assert_eq!(Blocks::read(&run.file("t.raw")).header.flags & FLAG_UNSTABLE, FLAG_UNSTABLE);
+}
+
+#[test]
 fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
     let run = guest::succeed(
         &["--cpus", "3", "--beside", "--append", "rcupdate.rcu_cpu_stall_suppress=1"],

@@ -6,6 +6,7 @@
 //   off N       interrupt N is off, and what comes meanwhile
 //   on N        comes again when it is on
 //   timer N     CPU N gets a timer from another CPU, which is to end its sleep
+//   tsc N       the kernel no longer trusts the TSC, as if its watchdog had said so
 // With watch=1 it lets CPUs idle in three ways, as a driver of cpuidle: polling, hlt, and a wait that a store ends, which
 // looks like mwait with the hint 0x21.
 
@@ -14,6 +15,7 @@
 #include <linux/module.h>
 #include <linux/sched/idle.h>
 #include <linux/timer.h>
+#include <asm/tsc.h>
 
 /* As include/linux/kutrace.h has them: the flags' upper byte is what is recorded. */
 #define HINT(hint)	((unsigned int)(hint) << 24)
@@ -62,6 +64,8 @@ static int provoke(const char *text, const struct kernel_param *param)
 		timer_delete_sync(&timer);
 		timer.expires = jiffies + 1;
 		add_timer_on(&timer, n);
+	} else if (!strcmp(word, "tsc")) {
+		mark_tsc_unstable("as provoked");
 	} else {
 		return -EINVAL;
 	}
