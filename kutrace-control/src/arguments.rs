@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kutrace_format::abi::command::{IPC, LLC, WRAP};
 use postprocess::standard;
-use postprocess::why::request::{Ask, Request};
+use postprocess::why::ask::Asked;
 
 use crate::mark::Mark;
 use crate::quantity::{blocks, duration};
@@ -352,77 +352,15 @@ impl Page {
     }
 }
 
-/// What `why` is asked.
+/// Options of `why`.
 #[derive(Args, Debug)]
 pub struct Why {
     /// What is read.
     #[command(flatten)]
     pub trace: Trace,
+    /// What is asked.
     #[command(flatten)]
-    requests: Requests,
-    /// With --thread: from this second on, --to that
-    #[arg(long, value_name = "S", requires = "thread")]
-    from: Option<f64>,
-    /// With --thread: up to S seconds of the trace
-    #[arg(long, value_name = "S", requires = "thread", hide = true)]
-    to: Option<f64>,
-    /// How many of 100 requests count as slow, 1 by default
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
-    pub slow: f64,
-    /// Causes shown
-    #[arg(short, long, value_name = "N", default_value_t = 10)]
-    pub top: usize,
-    /// For programs: times in units of 10 ns
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// What a request is.
-#[derive(Args, Debug)]
-#[group(multiple = false)]
-struct Requests {
-    /// RPCs, from request to response; of this method
-    #[arg(long, value_name = "METHOD", num_args = 0..=1, default_missing_value = "")]
-    rpc: Option<String>,
-    /// From a thread's mark LABEL to its mark /LABEL
-    #[arg(long, value_name = "LABEL")]
-    mark: Option<String>,
-    /// Each instance of a system call or fault
-    #[arg(long, value_name = "NAME")]
-    call: Option<String>,
-    /// Processes of this name, from start to end
-    #[arg(long, value_name = "PROGRAM")]
-    run: Option<String>,
-    /// A client: from a send to a receive on its descriptor
-    #[arg(long, value_name = "PROGRAM")]
-    client: Option<String>,
-    /// A server: from the arrival of a request to the send
-    #[arg(long, value_name = "PROGRAM")]
-    serve: Option<String>,
-    /// One thread's time
-    #[arg(long, value_name = "PID")]
-    thread: Option<i32>,
-}
-
-impl Why {
-    /// What is asked of a trace that begins at `base`.
-    pub fn ask(&self, base: i64) -> Ask {
-        let Requests { rpc, mark, call, run, client, serve, thread } = &self.requests;
-        let at = |seconds: f64| base.saturating_add((seconds * 1e8) as i64);
-        let range = thread.map(|pid| {
-            let (start, end) = (self.from.map_or(i64::MIN, at), self.to.map_or(i64::MAX, at));
-            Ask::Range(Request { pid, start, end })
-        });
-        let rpc = rpc.clone().map(|method| Ask::Rpc(Some(method).filter(|method| !method.is_empty())));
-        let named = [
-            mark.clone().map(Ask::Mark),
-            call.clone().map(Ask::Call),
-            run.clone().map(Ask::Run),
-            client.clone().map(Ask::Client),
-            serve.clone().map(Ask::Serve),
-        ];
-        named.into_iter().flatten().next().or(range).or(rpc).unwrap_or_default()
-    }
+    pub asked: Asked,
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use postprocess::progress::Watch;
 use postprocess::span::held::Held;
 use postprocess::span::Meta;
 use postprocess::standard;
-use postprocess::why::{self, Timeline};
 
 use crate::arguments::Why;
 use crate::report::{self, say, Exit, Failure};
@@ -65,15 +64,10 @@ pub fn why(asked: &Why) -> Result<Exit> {
     let watch = Watch::at_terminal("kutrace_control");
     let (spans, _) =
         direct::spans_of_raw(&open(file, "why")?.read()?, Held::new(usize::MAX)).with_context(|| name(file))?;
-    let timeline = Timeline::new(&spans);
-    let base = timeline.extent.0;
-    let why = why::explain(&timeline, &asked.ask(base), asked.slow / 100.0);
+    let named = Some(file).filter(|file| *file != Path::new("-"));
+    let answer = asked.asked.answer(&spans, named);
     drop(watch);
-    let why = why.map_err(|fact| anyhow!("{}: {fact}", name(file)))?;
-    match asked.json {
-        true => report::print(&(serde_json::to_string_pretty(&why)? + "\n"))?,
-        false => report::print(&why.text(asked.top, base, |pid| timeline.name(pid)))?,
-    }
+    report::print(&answer.map_err(|fact| anyhow!("{}: {fact}", name(file)))?)?;
     Ok(outcome(file, &spans.meta))
 }
 

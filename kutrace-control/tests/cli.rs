@@ -260,3 +260,38 @@ fn every_command_has_a_manual_and_the_program_completions() {
     }
     assert!(share.join("fish/vendor_completions.d/kutrace_control.fish").is_file());
 }
+
+/// A document in which what `kutrace_control why` prints of the samples is what it prints now; and how often it does.
+fn with_answers(document: &str, root: &Path) -> (String, usize) {
+    let (mut text, mut answers, mut stale) = (String::new(), 0, false);
+    for line in document.lines() {
+        stale &= line != "```";
+        if !stale {
+            text += &format!("{line}\n");
+        }
+        if let Some(words) = line.strip_prefix("$ kutrace_control why samples/") {
+            let words: Vec<String> = format!("why samples/{words}").split(' ').map(str::to_string).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let (status, out, err) = run(root, &words);
+            assert_eq!((status, &*err), (0, ""), "{line}");
+            text += &out;
+            (answers, stale) = (answers + 1, true);
+        }
+    }
+    (text, answers)
+}
+
+#[test]
+fn the_documents_show_what_is_said_of_the_samples() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    for (name, shown) in [("README.md", 1), ("docs/why.md", 6)] {
+        let document = fs::read_to_string(root.join(name)).unwrap();
+        let (text, answers) = with_answers(&document, root);
+        assert_eq!(answers, shown, "{name}");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(root.join(name), text).unwrap();
+        } else {
+            assert!(text == document, "{name}: UPDATE_GOLDEN=1 accepts what is said now:\n{text}");
+        }
+    }
+}

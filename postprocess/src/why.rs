@@ -1,77 +1,176 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Why: where the time of a request went, and what slow requests have that normal ones lack.
 //!
-//! [`mod@request`] finds requests in spans, [`timeline`] is what each thread and each CPU did, [`path`] divides a request's
-//! time into causes along its critical path, [`cause`] names them, [`compare`] sets slow requests against normal ones,
-//! [`text`] prints it. Times are units of 10 ns.
+//! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for; [`timeline`] is what each thread and each CPU did, [`path`] divides a thread's
+//! time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request, [`compare`]
+//! sets slow requests against normal ones, [`detail`] looks once more at what is shown, [`text`] prints it. [`mod@check`]
+//! says what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
 //! its duration. What is not known is a cause like the others.
 
+pub mod ask;
 pub mod request;
 pub mod timeline;
-pub mod path;
 pub mod cause;
+pub mod path;
+pub mod sweep;
 pub mod compare;
+pub mod detail;
+pub mod check;
 pub mod text;
+
+use std::ops::Range;
 
 use serde::Serialize;
 
-use compare::{Compared, Excess};
+use cause::Causes;
+use compare::{Compared, Data, Part, Totals};
 use request::{Ask, Request};
 pub use timeline::Timeline;
 
-pub use cause::Cause;
+/// What is asked of a trace.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What a request is.
+    pub ask: Ask,
+    /// The part of them that counts as slow: the slowest.
+    pub slow: f64,
+    /// Which count as normal, of those ordered by duration: from this part to that.
+    pub normal: Range<f64>,
+    /// Causes shown.
+    pub top: usize,
+    /// The page that shows the trace.
+    pub page: String,
+}
 
-/// Requests, and what made the slow ones slow.
+impl Default for Question {
+    fn default() -> Question {
+        Question { ask: Ask::Best, slow: 0.01, normal: 0.4..0.6, top: 10, page: "page.html".to_string() }
+    }
+}
+
+/// Requests, and what made the slow ones slow. docs/why.schema.json describes its JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Why {
     /// What was taken for a request, as a sentence.
     pub asked: String,
     /// How many there are.
     pub count: usize,
-    /// Durations: the median, 90, 99 and 99.9 percent, and the longest.
-    pub percentiles: [i64; 5],
-    /// Requests by duration: the least duration of each step, and how many; steps double.
-    pub histogram: Vec<(i64, usize)>,
+    /// How long they took.
+    pub durations: Durations,
+    /// Requests by duration.
+    pub histogram: Vec<Step>,
+    /// Time of all requests, and what of that is in no cause: none.
+    pub total: i64,
+    /// Time of requests that is in no cause: none.
+    pub remainder: i64,
     /// Where the time of all requests went, most first.
-    pub causes: Vec<Excess>,
-    /// The slow ones against the normal ones.
+    pub causes: Vec<Part>,
+    /// Causes of all requests that are not shown.
+    pub left_out: usize,
+    /// The slow ones against the normal ones; nothing if there are too few.
     pub compared: Option<Compared>,
+    /// The begin of the trace, from which the text counts.
+    pub base: i64,
 }
 
-/// Finds the requests that are asked for, or what is the best guess, in a trace, and divides their time; `slow` is the share of
-/// them that counts as slow.
+/// Durations that so many of the requests do not exceed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Durations {
+    /// Half of them.
+    pub median: i64,
+    /// 90 of 100.
+    pub p90: i64,
+    /// 99 of 100.
+    pub p99: i64,
+    /// 999 of 1000.
+    pub p999: i64,
+    /// All.
+    pub longest: i64,
+}
+
+/// A step of the histogram; each is twice the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// The least duration.
+    pub least: i64,
+    /// How many.
+    pub count: usize,
+}
+
+/// Finds the requests that are asked for, or what is the best guess, in a trace, and divides their time.
 ///
 /// # Errors
 /// A sentence, if there are none.
-pub fn explain(timeline: &Timeline, ask: &Ask, slow: f64) -> Result<Why, String> {
-    let (asked, mut requests) = request::find(timeline.spans, timeline, ask)?;
-    requests.sort_by_key(|r| (r.end - r.start, r.start));
-    let all: Vec<_> = requests.iter().map(|r| compare::sums(&path::path(timeline, r))).collect();
+pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> {
+    let (asked, mut requests) = request::find(timeline.spans, timeline, &question.ask)?;
+    requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
+    let mut by_duration: Vec<u32> = (0..requests.len() as u32).collect();
+    by_duration.sort_by_key(|&n| requests[n as usize].dur());
+    let ranges = compare::ranges(requests.len(), question.slow, &question.normal);
+    let mut sides = vec![Side::Other; requests.len()];
+    if let Some((slow, normal)) = &ranges {
+        by_duration[slow.clone()].iter().for_each(|&n| sides[n as usize] = Side::Slow);
+        by_duration[normal.clone()].iter().for_each(|&n| sides[n as usize] = Side::Normal);
+    }
+    let mut causes = Causes::default();
+    let (mut all, mut slow, mut normal) = (Totals::default(), Totals::default(), Totals::default());
+    let mut slowest: Vec<(u32, Vec<(u32, i64)>)> = Vec::new();
+    sweep::sweep(timeline, &mut causes, &requests, |n, sums| {
+        let dur = requests[n].dur();
+        all.add(dur, sums);
+        match sides[n] {
+            Side::Other => {}
+            Side::Normal => normal.add(dur, sums),
+            Side::Slow => {
+                slow.add(dur, sums);
+                slowest.push((n as u32, sums.iter().map(|(cause, sum)| (*cause, sum.time)).collect()));
+            }
+        }
+    });
+    let total = requests.iter().map(Request::dur).sum::<i64>();
+    let data = Data { timeline, requests: &requests, page: &question.page, top: question.top };
+    let compared = ranges.map(|_| compare::compare(&data, &mut causes, (&slow, &normal), &slowest));
+    let (parts, left_out) = compare::parts(&data, &mut causes, &all);
+    let duration =
+        |part: usize| requests[by_duration[(requests.len() * part).div_ceil(1000).max(1) - 1] as usize].dur();
     Ok(Why {
         asked,
         count: requests.len(),
-        percentiles: [500, 900, 990, 999, 1000].map(|part| quantile(&requests, part)),
-        histogram: histogram(&requests),
-        causes: compare::totals(&all, timeline),
-        compared: compare::compare(&requests, &all, timeline, slow),
+        durations: Durations {
+            median: duration(500),
+            p90: duration(900),
+            p99: duration(990),
+            p999: duration(999),
+            longest: duration(1000),
+        },
+        histogram: histogram(by_duration.iter().map(|&n| requests[n as usize].dur())),
+        total,
+        remainder: total - all.divided(),
+        causes: parts,
+        left_out,
+        compared,
+        base: timeline.extent.0,
     })
 }
 
-/// The duration that `part` of a thousand do not exceed; of requests ordered by duration, of which there is one at least.
-fn quantile(requests: &[Request], part: usize) -> i64 {
-    let nth = (requests.len() * part).div_ceil(1000).max(1) - 1;
-    requests[nth].dur()
+/// Which requests one is among.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Slow,
+    Normal,
+    Other,
 }
 
-fn histogram(requests: &[Request]) -> Vec<(i64, usize)> {
-    let mut steps: Vec<(i64, usize)> = Vec::new();
-    for r in requests {
-        let least = 1 << r.dur().max(1).ilog2();
-        match steps.last_mut().filter(|(step, _)| *step == least) {
-            Some((_, count)) => *count += 1,
-            None => steps.push((least, 1)),
+/// Of durations in order.
+fn histogram(durations: impl Iterator<Item = i64>) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for dur in durations {
+        let least = 1 << dur.max(1).ilog2();
+        match steps.last_mut().filter(|step| step.least == least) {
+            Some(step) => step.count += 1,
+            None => steps.push(Step { least, count: 1 }),
         }
     }
     steps

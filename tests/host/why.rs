@@ -3,19 +3,22 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, RUNNABLE};
+use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN};
 use kutrace_tests::{busy, Trace};
 use postprocess::direct::spans_of_raw;
 use postprocess::event::number::{is_execution, is_thread, level, Level};
+use postprocess::event::read::read;
 use postprocess::span::held::Held;
-use postprocess::span::Spans;
-use postprocess::why::path::path;
+use postprocess::span::{build, json, source, Spans};
+use postprocess::why::check::check_requests;
 use postprocess::why::request::{find, Ask, Request};
-use postprocess::why::{explain, Timeline, Why};
+use postprocess::why::{explain, Question, Timeline, Why};
+use serde_json::Value;
 
 use crate::golden::assert_golden;
+use crate::upstream::reference;
 
 /// `q` and `/q` in base 40.
 const MARKS: [u32; 2] = [17, 719];
@@ -26,62 +29,163 @@ const SLOW: u64 = 10;
 const STEP: u64 = 10_000;
 const WORK: u64 = 100;
 
-fn samples() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let raw: Vec<_> = paths.filter(|path| path.extension().is_some_and(|e| e == "raw")).collect();
-    assert!(raw.len() > 5);
-    raw.iter().map(|path| fs::read(path).unwrap()).collect()
+    let mut files: Vec<_> = paths.filter(|path| path.extension().is_some_and(|e| e == ending)).collect();
+    files.sort();
+    assert!(files.len() > 5);
+    files
 }
 
 fn spans(bytes: &[u8]) -> Spans {
     spans_of_raw(bytes, Held::new(usize::MAX)).unwrap().0
 }
 
-fn asked(bytes: &[u8], ask: &Ask) -> Why {
-    explain(&Timeline::new(&spans(bytes)), ask, 0.1).unwrap()
+fn sample(name: &str) -> Spans {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"));
+    spans(&fs::read(path).unwrap())
 }
 
-fn assert_adds_up(timeline: &Timeline, request: &Request) {
-    let parts = path(timeline, request);
-    assert_eq!((parts[0].start, parts[parts.len() - 1].end), (request.start, request.end), "{request:?}");
-    assert!(parts.iter().all(|part| part.start < part.end), "{parts:?}");
-    assert!(parts.windows(2).all(|two| two[0].end == two[1].start), "{parts:?}");
+/// The spans of the events in a file that shows a rule.
+fn rule(path: &Path) -> Spans {
+    let case = fs::read_to_string(path).unwrap();
+    let lines: Vec<&str> =
+        case.lines().take_while(|line| *line != "pending").filter(|line| !line.starts_with(' ')).collect();
+    build(read(&mut lines.join("\n").as_bytes()).unwrap()).0
+}
+
+fn question(ask: Ask) -> Question {
+    Question { ask, page: "t.html".to_string(), ..Question::default() }
+}
+
+fn asked(bytes: &[u8], ask: &Ask) -> Why {
+    explain(&Timeline::new(&spans(bytes)), &Question { slow: 0.1, ..question(ask.clone()) }).unwrap()
+}
+
+/// Checks all requests that can be asked for of a trace, and the whole time of each of its threads; answers how many.
+fn checked(spans: &Spans) -> usize {
+    let timeline = Timeline::new(spans);
+    let name = |s: &postprocess::span::Span| spans.names[s.name as usize].clone();
+    let executed = || spans.spans.iter().filter(|s| is_execution(s.event));
+    let called = executed().filter(|s| matches!(level(s.event as u32), Level::Syscall | Level::Trap)).map(name);
+    let programs =
+        executed().filter(|s| is_thread(s.event)).filter_map(|s| Some(name(s).rsplit_once('.')?.0.to_string()));
+    let of_programs = programs
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .flat_map(|p| [Ask::Run(p.clone()), Ask::Client(p.clone()), Ask::Serve(p)]);
+    let asks = called.collect::<BTreeSet<_>>().into_iter().map(Ask::Call).chain(of_programs);
+    let found = asks.chain([Ask::Best, Ask::Rpc(None)]).filter_map(|ask| find(spans, &timeline, &ask).ok());
+    let (start, end) = timeline.extent;
+    let all = timeline.threads().map(|(pid, _)| vec![Request { pid, start, end }]);
+    let mut requests = 0;
+    for mut some in found.map(|(_, some)| some).chain(all) {
+        some.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
+        assert_eq!(check_requests(&timeline, &some), [""; 0]);
+        requests += some.len();
+    }
+    requests
 }
 
 #[test]
 fn the_causes_of_every_request_add_up_to_its_time() {
-    let mut requests = 0;
-    for bytes in samples().into_iter().chain([busy(4, 30_000, 7).bytes()]) {
-        let spans = spans(&bytes);
-        let timeline = Timeline::new(&spans);
-        let name = |s: &postprocess::span::Span| spans.names[s.name as usize].clone();
-        let executed = || spans.spans.iter().filter(|s| is_execution(s.event));
-        let called = executed().filter(|s| matches!(level(s.event as u32), Level::Syscall | Level::Trap)).map(name);
-        let programs =
-            executed().filter(|s| is_thread(s.event)).filter_map(|s| Some(name(s).rsplit_once('.')?.0.to_string()));
-        let of_programs = programs
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .flat_map(|p| [Ask::Run(p.clone()), Ask::Client(p.clone()), Ask::Serve(p)]);
-        let asks = called.collect::<BTreeSet<_>>().into_iter().map(Ask::Call).chain(of_programs).chain([Ask::Best]);
-        let found = asks.filter_map(|ask| find(&spans, &timeline, &ask).ok()).flat_map(|(_, requests)| requests);
-        let all = timeline.threads().map(|(pid, _)| Request { pid, start: timeline.extent.0, end: timeline.extent.1 });
-        for request in found.chain(all).filter(|request| request.dur() > 0) {
-            assert_adds_up(&timeline, &request);
-            requests += 1;
-        }
-    }
+    let recorded = files("../samples", "raw").into_iter().map(|path| fs::read(path).unwrap());
+    let theirs = ["hw2019.trace", "pipes.trace"].into_iter().filter_map(reference);
+    let raw = recorded.chain(theirs).chain([busy(4, 30_000, 7).bytes()]);
+    let requests: usize = raw.map(|bytes| checked(&spans(&bytes))).sum();
     assert!(requests > 5_000, "{requests}");
 }
 
 #[test]
-fn a_recorded_trace_is_explained() {
-    let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/disk.raw")).unwrap();
-    let spans = spans(&bytes);
+fn they_do_where_a_rule_of_spans_is_shown() {
+    let requests: usize = files("golden/rules", "txt").iter().map(|path| checked(&rule(path))).sum();
+    assert!(requests > 200, "{requests}");
+}
+
+#[test]
+fn the_check_finds_a_request_that_is_not_divided_as_it_is_alone() {
+    let spans = sample("redis");
     let timeline = Timeline::new(&spans);
-    let why = explain(&timeline, &Ask::Call("write".into()), 0.01).unwrap();
-    assert_golden("why/disk.txt", &why.text(10, timeline.extent.0, |pid| timeline.name(pid)));
+    let (_, mut requests) = find(&spans, &timeline, &Ask::Best).unwrap();
+    requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
+    assert_eq!(check_requests(&timeline, &requests), [""; 0]);
+    // One that ends before it starts cannot be divided.
+    let Request { start, end, .. } = requests[0];
+    requests[0] = Request { start: end, end: start, ..requests[0] };
+    assert_eq!(check_requests(&timeline, &requests).len(), 1);
+}
+
+#[test]
+fn each_sample_is_explained_by_the_best_that_it_offers() {
+    for path in files("../samples", "raw") {
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let why = explain(&Timeline::new(&sample(stem)), &question(Ask::Best)).unwrap();
+        assert_eq!(why.remainder, 0);
+        assert_golden(&format!("why/{stem}.txt"), &why.text());
+    }
+}
+
+#[test]
+fn spans_that_were_written_and_read_have_the_same_causes() {
+    for name in ["redis", "convoy"] {
+        let spans = sample(name);
+        let mut text = Vec::new();
+        json::write(&spans, &mut text).unwrap();
+        let read = source::read(&text[..], Held::new(usize::MAX)).unwrap();
+        let [direct, read] = [&spans, &read].map(|s| explain(&Timeline::new(s), &question(Ask::Best)).unwrap());
+        assert_eq!(direct, read, "{name}");
+    }
+}
+
+fn found(spans: &Spans, ask: Ask) -> Vec<Request> {
+    find(spans, &Timeline::new(spans), &ask).unwrap().1
+}
+
+#[test]
+fn requests_of_clients_and_servers_are_found_in_a_recorded_trace() {
+    let redis = sample("redis");
+    // 250, and the one of a question of its own that comes before them.
+    assert_eq!(found(&redis, Ask::Client("redis-benchmark".into())).len(), 251);
+    assert_eq!(found(&redis, Ask::Serve("redis-server".into())).len(), 251);
+    // A server is no client of those that it serves.
+    let none = find(&redis, &Timeline::new(&redis), &Ask::Client("redis-server".into()));
+    assert!(none.is_err_and(|fact| fact.starts_with("no requests: the trace has none of: requests of redis-server")));
+}
+
+#[test]
+fn processes_calls_faults_and_stretches_are_found_in_recorded_traces() {
+    let pipeline = sample("pipeline");
+    for program in ["seq", "sort", "tail"] {
+        assert_eq!(found(&pipeline, Ask::Run(program.into())).len(), 1, "{program}");
+    }
+    assert_eq!(found(&sample("disk"), Ask::Call("write".into())).len(), 8);
+    let faults = found(&sample("faults"), Ask::Call("page_fault".into()));
+    assert!(faults.len() > 512, "{}", faults.len());
+    let one = found(&pipeline, Ask::Run("seq".into()))[0];
+    let part = Request { start: one.start + 10, end: one.start + 1_000, ..one };
+    assert_eq!(found(&pipeline, Ask::Range(part)), [part]);
+}
+
+#[test]
+fn rpcs_and_marks_are_found_by_thread_and_name() {
+    let lines = "-1 1 34 7 a\n-1 1 34 8 b\n0 1 512 0  7 0  7 0 0 a.7 (200)\n0 1 512 1  8 0  8 0 0 b.8 (200)\n\
+        100 1 513 0  7 0  77 0 0 get.77 (201)\n120 1 513 1  8 0  77 0 0 get.77 (201)\n\
+        150 1 522 0  7 0  17 0 0 mark_a=q (20a)\n160 1 514 1  8 0  77 0 0 get.77 (202)\n\
+        200 1 514 0  7 0  77 0 0 get.77 (202)\n250 1 522 0  7 0  719 0 0 mark_a=/q (20a)\n\
+        300 1 513 0  7 0  78 0 0 put.78 (201)\n400 1 514 0  7 0  78 0 0 put.78 (202)\n\
+        500 0 2087 0  7 0  0 0 0 getpid (827)\n";
+    let spans = build(read(&mut lines.as_bytes()).unwrap()).0;
+    let times = |ask| {
+        let mut times: Vec<_> = found(&spans, ask).iter().map(|r| (r.pid, r.start, r.end)).collect();
+        times.sort_unstable();
+        times
+    };
+    let (first, second, other) = ((7, 100, 201), (7, 300, 401), (8, 120, 161));
+    assert_eq!(times(Ask::Rpc(None)), [first, second, other]);
+    assert_eq!(times(Ask::Best), [first, second, other]);
+    assert_eq!(times(Ask::Rpc(Some("put".into()))), [second]);
+    assert_eq!(times(Ask::Mark("q".into())), [(7, 150, 250)]);
 }
 
 /// Requests of thread 100 on CPU 0, each between two marks: `slow` makes those that are, from their start to the counts
@@ -102,14 +206,17 @@ fn trace_of(mut slow: impl FnMut(&mut Trace, u64) -> u64) -> Vec<u8> {
     trace.bytes()
 }
 
-fn assert_first(bytes: &[u8], cause: &str) {
+fn assert_first(bytes: &[u8], cause: &str, culprit: &str) {
     let why = asked(bytes, &Ask::Mark("q".into()));
+    let text = why.text();
+    assert!(text.lines().any(|line| line.starts_with("1. ") && line.ends_with(cause)), "{text}");
     let compared = why.compared.unwrap();
-    assert_eq!((why.count as u64, compared.slow.0 as u64), (REQUESTS, REQUESTS / SLOW));
+    assert_eq!((why.count as u64, compared.slow.count as u64), (REQUESTS, REQUESTS / SLOW));
     let first = &compared.causes[0];
-    assert_eq!(first.cause, cause, "{:#?}", compared.causes);
+    assert_eq!((&*first.cause, &*first.culprit), (cause, culprit), "{:#?}", compared.causes);
     assert!(first.share > 0.9 && first.in_slow as u64 == REQUESTS / SLOW && first.in_normal == 0, "{first:?}");
     assert_eq!(first.examples.len(), 3);
+    assert!(first.examples.iter().all(|example| example.address.starts_with("t.html#t=")), "{first:?}");
 }
 
 #[test]
@@ -120,7 +227,7 @@ fn a_lock_is_told_with_who_had_it() {
         trace.cpu(0).switch(at + 4_030, 100, "worker").small_return(at + 4_060, 0);
         at + 4_060
     });
-    assert_first(&bytes, "waiting for a lock of other.200, meanwhile user code");
+    assert_first(&bytes, "waiting for a lock of other.200, meanwhile user code", "other.200");
 }
 
 #[test]
@@ -129,7 +236,80 @@ fn who_took_the_cpu_is_told() {
         trace.cpu(0).switch(at + 10, 300, "hog").task(at + 30, 300, "hog", None).switch(at + 5_000, 100, "worker");
         at + 5_020
     });
-    assert_first(&bytes, "waiting for a CPU that ran hog.300");
+    assert_first(&bytes, "waiting for a CPU that ran hog.300", "hog.300");
+}
+
+#[test]
+fn threads_of_one_program_are_one_culprit() {
+    let mut pid = 300;
+    let bytes = trace_of(|trace, at| {
+        pid += 1;
+        trace.cpu(0).switch(at + 10, pid, "hog").task(at + 30, pid, "hog", None).switch(at + 5_000, 100, "worker");
+        at + 5_020
+    });
+    assert_first(&bytes, "waiting for a CPU that ran hog", "hog");
+    let why = asked(&bytes, &Ask::Mark("q".into()));
+    let first = &why.compared.unwrap().causes[0];
+    assert_eq!(first.detail[0], "6 threads: hog.301, hog.302, hog.303, ...");
+}
+
+#[test]
+fn a_holder_of_a_lock_that_lost_its_cpu_is_told_with_who_had_that() {
+    let bytes = trace_of(|trace, at| {
+        trace.cpu(0).call(at + 10, 202, 5).switch(at + 20, 0, "");
+        trace.cpu(1).switch(at + 30, 300, "hog").task(at + 60, 300, "hog", None).switch(at + 4_900, 200, "other");
+        trace.cpu(1).call(at + 4_930, 202, 1).entry(at + 4_940, RUNNABLE, &[100]).small_return(at + 4_950, 1);
+        trace.cpu(0).switch(at + 4_960, 100, "worker").small_return(at + 4_990, 0);
+        at + 4_990
+    });
+    assert_first(&bytes, "waiting for a lock of other, meanwhile waiting for a CPU that ran hog.300", "hog.300");
+}
+
+#[test]
+fn a_holder_of_a_lock_that_waits_for_the_disk_is_told_with_the_disk() {
+    let bytes = trace_of(|trace, at| {
+        trace.cpu(0).call(at + 10, 202, 5).switch(at + 20, 0, "");
+        trace.cpu(1).call(at + 25, 74, 4).switch(at + 30, 0, "").entry(at + 4_800, IRQ + 0x24, &[]);
+        trace.cpu(1).entry(at + 4_810, RUNNABLE, &[200]).entry(at + 4_820, IRQ_RETURN + 0x24, &[]);
+        trace.cpu(1).switch(at + 4_830, 200, "other").small_return(at + 4_860, 0);
+        trace.cpu(1).call(at + 4_930, 202, 1).entry(at + 4_940, RUNNABLE, &[100]).small_return(at + 4_950, 1);
+        trace.cpu(0).switch(at + 4_960, 100, "worker").small_return(at + 4_990, 0);
+        at + 4_990
+    });
+    let cause = "waiting for a lock of other.200, meanwhile waiting for the disk, until irq#36";
+    assert_first(&bytes, cause, "other.200");
+}
+
+#[test]
+fn a_packet_that_is_sent_again_is_told_from_one_that_is_late() {
+    let answer = |again: bool| {
+        trace_of(move |trace, at| {
+            trace.cpu(0).call(at + 10, 45, 5).switch(at + 20, 0, "");
+            let timer = trace.cpu(1).entry(at + 3_980, SOFTIRQ + 1, &[]).entry(at + 3_990, SOFTIRQ_RETURN + 1, &[]);
+            let from = if again { at + 3_990 } else { at + 4_000 };
+            let rx = timer.entry(from, SOFTIRQ + 3, &[]).entry(at + 4_010, RUNNABLE, &[100]);
+            rx.entry(at + 4_020, SOFTIRQ_RETURN + 3, &[]);
+            trace.cpu(0).switch(at + 4_030, 100, "worker").small_return(at + 4_060, 9);
+            at + 4_060
+        })
+    };
+    let again = "waiting for the network until a timer: a packet sent again, held back or delayed";
+    assert_first(&answer(true), again, "BH:timer");
+    let why = asked(&answer(false), &Ask::Mark("q".into()));
+    let late = &why.compared.unwrap().causes[0].cause;
+    assert!(late.starts_with("waiting for the network; what happens beyond this machine is not known"), "{late}");
+}
+
+#[test]
+fn who_interrupts_is_told() {
+    let bytes = trace_of(|trace, at| {
+        trace.cpu(1).entry(at + 5, IPI, &[0]);
+        trace.cpu(0).entry(at + 10, IRQ + 0xfb, &[]).entry(at + 3_000, IRQ_RETURN + 0xfb, &[]);
+        at + 3_000
+    });
+    let why = asked(&bytes, &Ask::Mark("q".into()));
+    let first = &why.compared.unwrap().causes[0];
+    assert!(first.cause.ends_with(" of other.200") && first.culprit == "other.200", "{first:?}");
 }
 
 #[test]
@@ -138,17 +318,18 @@ fn an_interrupt_and_a_longer_call_are_told() {
         trace.cpu(0).entry(at + 10, IRQ + 0x24, &[]).entry(at + 3_000, IRQ_RETURN + 0x24, &[]);
         at + 3_000
     });
-    assert_first(&interrupt, "interrupted by irq#36");
+    assert_first(&interrupt, "interrupted by irq#36", "irq#36");
     let call = trace_of(|trace, at| {
         trace.cpu(0).call(at + 10, 1, 3).small_return(at + 3_000, 0);
         at + 3_000
     });
-    assert_first(&call, "running in write");
+    assert_first(&call, "running in write", "write");
 }
 
 #[test]
 fn nothing_stands_out_where_nothing_does() {
     let why = asked(&trace_of(|_, at| at), &Ask::Mark("q".into()));
+    assert!(why.text().contains("\nnothing stands out\n"), "{}", why.text());
     assert_eq!(why.compared.unwrap().causes, []);
 }
 
@@ -156,6 +337,69 @@ fn nothing_stands_out_where_nothing_does() {
 fn what_is_not_there_is_said() {
     let spans = spans(&trace_of(|_, at| at));
     let timeline = Timeline::new(&spans);
-    let error = explain(&timeline, &Ask::Call("fsync".into()), 0.01).unwrap_err();
+    let error = explain(&timeline, &question(Ask::Call("fsync".into()))).unwrap_err();
     assert_eq!(error, "no requests: the trace has none of: fsync: each from its start to its return");
+}
+
+#[test]
+fn the_json_is_as_its_schema_says() {
+    let schema: Value = serde_json::from_str(include_str!("../../docs/why.schema.json")).unwrap();
+    let mut kinds = BTreeSet::new();
+    for path in files("../samples", "raw") {
+        let spans = spans(&fs::read(path).unwrap());
+        for slow in [0.01, 1.0] {
+            let why = explain(&Timeline::new(&spans), &Question { slow, ..question(Ask::Best) }).unwrap();
+            let value = serde_json::to_value(&why).unwrap();
+            assert_eq!(wrong(&schema, &schema, &value, "$"), [""; 0]);
+            kinds.extend(why.causes.iter().map(|cause| format!("{:?}", cause.kind)));
+        }
+    }
+    assert!(kinds.len() > 5, "{kinds:?}");
+    let bad = serde_json::json!({ "count": "many", "more": 1 });
+    assert!(wrong(&schema, &schema, &bad, "$").len() > 5);
+}
+
+/// What of a value is not as a schema says: of JSON Schema what ours needs.
+fn wrong(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        return wrong(root, root.pointer(name.trim_start_matches('#')).unwrap(), value, place);
+    }
+    if let Some(choices) = schema["anyOf"].as_array() {
+        let all: Vec<_> = choices.iter().map(|choice| wrong(root, choice, value, place)).collect();
+        return if all.iter().any(Vec::is_empty) { Vec::new() } else { all.concat() };
+    }
+    let is = match schema["type"].as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
+        other => panic!("{other}"),
+    };
+    let mut found = Vec::new();
+    if !is {
+        return vec![format!("{place}: {value} is no {}", schema["type"])];
+    }
+    if schema["enum"].as_array().is_some_and(|known| !known.contains(value)) {
+        found.push(format!("{place}: {value} is not known"));
+    }
+    if schema["minimum"].as_f64().zip(value.as_f64()).is_some_and(|(least, value)| value < least) {
+        found.push(format!("{place}: {value} is too small"));
+    }
+    for (n, item) in value.as_array().into_iter().flatten().enumerate() {
+        found.extend(wrong(root, &schema["items"], item, &format!("{place}[{n}]")));
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if value.get(name).is_none() {
+            found.push(format!("{place}: no {name}"));
+        }
+    }
+    for (name, item) in value.as_object().into_iter().flatten() {
+        match schema["properties"].get(name) {
+            Some(of) => found.extend(wrong(root, of, item, &format!("{place}.{name}"))),
+            None => found.push(format!("{place}.{name}: not in the schema")),
+        }
+    }
+    found
 }

@@ -1,42 +1,52 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Causes: what a part of a request's time went into, and who is to blame.
+//! Causes: what a part of a request's time went into, and who is to blame. Threads of one program are one culprit here.
+
+use foldhash::HashMap;
+use serde::Serialize;
 
 use super::timeline::Timeline;
-use crate::event::number::{level, share, Level, Share};
-use crate::span::Span;
 
-/// What a part of a request's time went into. Numbers of names are those of the trace's spans.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// What a part of a request's time went into. Numbers of names are those of the trace's spans, of programs those of
+/// [`Timeline::programs`], of chains those of [`Causes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cause {
     /// What.
     pub kind: Kind,
-    /// The thread that did it; 0 for the request's own.
-    pub by: i32,
-    /// The name of its call, of an interrupt, of a wait; [`NAMELESS`] for none.
+    /// Whom the request waits for, and whom that one waits for, and so on.
+    pub chain: Chain,
+    /// The program that had the CPU, or that sent an interrupt; [`NAMELESS`] for none.
+    pub by: u32,
+    /// The name of a call, an interrupt, a wait; [`NAMELESS`] for none.
     pub name: u32,
-    /// The name of the wait for that thread; [`NAMELESS`] for none.
-    pub wait: u32,
+    /// The name of what ended a wait; [`NAMELESS`] for none.
+    pub ended: u32,
 }
 
-/// Whose doing something is: of the request's own thread, or of one that it waits for.
-#[derive(Clone, Copy, Debug)]
-pub struct Of {
-    /// The thread; 0 for the request's own.
-    pub by: i32,
-    /// The name of the wait for it; [`NAMELESS`] for none.
-    pub wait: u32,
+/// A list of whom is waited for, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Chain(u32);
+
+impl Chain {
+    /// Nobody: what happens, happens to the request's own thread.
+    pub const OWN: Chain = Chain(0);
 }
 
-impl Of {
-    /// The request's own thread.
-    pub const OWN: Of = Of { by: 0, wait: NAMELESS };
+/// The last of a chain of whom is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Link {
+    before: Chain,
+    /// The program waited for.
+    program: u32,
+    /// The name of the wait for it.
+    wait: u32,
 }
 
 /// No name.
 pub const NAMELESS: u32 = u32::MAX;
 
 /// The kinds of causes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// User code runs.
     User,
@@ -56,6 +66,8 @@ pub enum Kind {
     Stalled,
     /// The CPU was offline.
     Offline,
+    /// Events were lost.
+    Lost,
     /// Nothing is known.
     Unknown,
 }
@@ -63,48 +75,122 @@ pub enum Kind {
 impl Cause {
     /// A cause that nobody else is to blame for.
     pub const fn own(kind: Kind, name: u32) -> Cause {
-        Cause { kind, by: 0, name, wait: NAMELESS }
-    }
-
-    /// What a CPU does for a thread.
-    pub fn executing(span: &Span, of: Of) -> Cause {
-        let (name, Of { by, wait }) = (span.name, of);
-        match (share(span.event), level(span.event as u32)) {
-            (Share::User, _) => Cause { kind: Kind::User, by, name: NAMELESS, wait },
-            (Share::Lost, _) => Cause::UNKNOWN,
-            (Share::Stalled, _) => Cause::own(Kind::Stalled, NAMELESS),
-            (Share::Offline, _) => Cause::own(Kind::Offline, NAMELESS),
-            (_, Level::Irq | Level::Softirq) => Cause::own(Kind::Interrupt, name),
-            (_, Level::User) => Cause { kind: Kind::Kernel, by, name: NAMELESS, wait },
-            _ => Cause { kind: Kind::Kernel, by, name, wait },
-        }
+        Cause { kind, chain: Chain::OWN, by: NAMELESS, name, ended: NAMELESS }
     }
 
     /// Nothing is known.
     pub const UNKNOWN: Cause = Cause::own(Kind::Unknown, NAMELESS);
+}
 
-    /// As a line of a table says it.
-    pub fn text(&self, timeline: &Timeline) -> String {
+/// The causes of a trace, each kept once and spoken of by number.
+#[derive(Clone, Debug)]
+pub struct Causes {
+    list: Vec<Cause>,
+    ids: HashMap<Cause, u32>,
+    links: Vec<Link>,
+    chains: HashMap<Link, Chain>,
+}
+
+impl Default for Causes {
+    fn default() -> Causes {
+        let own = Link { before: Chain::OWN, program: NAMELESS, wait: NAMELESS };
+        Causes { list: Vec::new(), ids: HashMap::default(), links: vec![own], chains: HashMap::default() }
+    }
+}
+
+impl Causes {
+    /// The number of a cause.
+    pub fn id(&mut self, cause: Cause) -> u32 {
+        *self.ids.entry(cause).or_insert_with(|| {
+            self.list.push(cause);
+            self.list.len() as u32 - 1
+        })
+    }
+
+    /// The cause of this number.
+    pub fn cause(&self, id: u32) -> &Cause {
+        &self.list[id as usize]
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The chain that goes on with this program, waited for in this way. Threads of a program that wait for each other are
+    /// one link.
+    pub fn waiting(&mut self, before: Chain, program: u32, wait: u32) -> Chain {
+        let last = self.links[before.0 as usize];
+        if before != Chain::OWN && (last.program, last.wait) == (program, wait) {
+            return before;
+        }
+        let link = Link { before, program, wait };
+        *self.chains.entry(link).or_insert_with(|| {
+            self.links.push(link);
+            Chain(self.links.len() as u32 - 1)
+        })
+    }
+
+    /// The last program that is waited for; [`NAMELESS`] for none.
+    pub fn awaited(&self, chain: Chain) -> u32 {
+        self.links[chain.0 as usize].program
+    }
+
+    /// As a line of a table says it, with the name of the culprit where one thread alone is to blame.
+    pub fn text(&self, id: u32, timeline: &Timeline, culprit: Option<&str>) -> String {
+        let cause = self.cause(id);
         let text = |name: u32| timeline.spans.names.get(name as usize).map_or("", String::as_str);
-        let name = text(self.name);
-        let did = match self.kind {
+        let program = |number: u32| timeline.programs.get(number as usize).map_or("?", String::as_str);
+        let by = culprit.filter(|_| cause.by != NAMELESS).unwrap_or(program(cause.by));
+        let name = text(cause.name);
+        let softirq = if name.starts_with("BH:") { "softirq " } else { "" };
+        let did = match cause.kind {
             Kind::User => "user code".to_string(),
+            Kind::Kernel if name == "-sched-" => "running in the scheduler".to_string(),
             Kind::Kernel if name.is_empty() => "kernel code".to_string(),
             Kind::Kernel => format!("running in {name}"),
-            Kind::Interrupt => format!("interrupted by {name}"),
-            Kind::Queue if self.by == 0 => "waiting for a CPU".to_string(),
-            Kind::Queue => return format!("waiting for a CPU that ran {}", timeline.name(self.by)),
+            Kind::Interrupt if cause.by != NAMELESS => format!("interrupted by {softirq}{name} of {by}"),
+            Kind::Interrupt => format!("interrupted by {softirq}{name}"),
+            Kind::Queue if cause.by == NAMELESS => "waiting for a CPU".to_string(),
+            Kind::Queue => format!("waiting for a CPU that ran {by}"),
             Kind::Idle => "waiting for an idle CPU to wake up".to_string(),
             Kind::Quota => "waiting for the CPU quota of the control group".to_string(),
-            Kind::Wait => wait(name).to_string(),
+            Kind::Wait => wait(name, text(cause.ended)),
             Kind::Stalled => "the CPU stood still (steal, SMI or emulation)".to_string(),
             Kind::Offline => "the CPU was offline".to_string(),
-            Kind::Unknown => "not known".to_string(),
+            Kind::Lost => "not known: events were lost".to_string(),
+            Kind::Unknown => "not known: not in the trace".to_string(),
         };
-        match self.by {
-            0 => did,
-            by => format!("{} {}, meanwhile {did}", awaited(text(self.wait)), timeline.name(by)),
+        let chain = self.chain(cause.chain);
+        let last = chain.len().saturating_sub(1);
+        let links = chain.iter().enumerate().map(|(n, link)| {
+            let name = if n == last && cause.by == NAMELESS {
+                culprit.unwrap_or(program(link.program))
+            } else {
+                program(link.program)
+            };
+            format!("{} {name}, ", awaited(text(link.wait)))
+        });
+        match chain.is_empty() {
+            true => did,
+            false => format!("{}meanwhile {did}", links.collect::<Vec<_>>().join("which is ")),
         }
+    }
+
+    /// Whom a request waits for, first to last; of many the first and the last two.
+    fn chain(&self, of: Chain) -> Vec<Link> {
+        let mut links = Vec::new();
+        let mut at = of;
+        while at != Chain::OWN {
+            let link = self.links[at.0 as usize];
+            links.push(link);
+            at = link.before;
+        }
+        links.reverse();
+        if links.len() > 3 {
+            links.drain(1..links.len() - 2);
+        }
+        links
     }
 }
 
@@ -116,25 +202,37 @@ fn awaited(name: &str) -> &str {
         "wait_net" => "waiting for a message of",
         "wait_disk" => "waiting for disk work of",
         "wait_mem" => "waiting for memory work of",
+        "wait_stopped" => "stopped until a signal of",
+        "wait_traced" => "stopped by its tracer",
+        "wait_frozen" => "frozen until thawed by",
         _ => "waiting for",
     }
 }
 
-/// What the name of a wait means.
-fn wait(name: &str) -> &str {
-    match name {
-        "wait_disk" => "waiting for the disk",
-        "wait_net" => "waiting for the network; what happens beyond this machine is not known",
-        "wait_time" => "waiting for time to pass: a sleep or a timeout",
-        "wait_lock" => "waiting for a lock",
-        "wait_pipe" => "waiting for a pipe or socket of another thread",
-        "wait_task" => "waiting for another task",
-        "wait_mem" => "waiting for memory",
-        "wait_frozen" => "frozen",
-        "wait_stopped" => "stopped by a signal",
-        "wait_traced" => "stopped by its tracer",
-        "wait_rcu" => "waiting for an RCU grace period",
-        "wait_sche" => "waiting for the scheduler's balancing",
-        _ => "waiting, for what is not known",
+/// What the name of a wait means, and what ended it.
+fn wait(name: &str, ended: &str) -> String {
+    let (what, by_timer) = match name {
+        "wait_disk" => ("waiting for the disk", ""),
+        "wait_net" => (
+            "waiting for the network; what happens beyond this machine is not known",
+            "waiting for the network until a timer: a packet sent again, held back or delayed",
+        ),
+        "wait_time" => ("waiting for time to pass: a sleep or a timeout", ""),
+        "wait_lock" => ("waiting for a lock", ""),
+        "wait_pipe" => ("waiting for a pipe or socket of another thread", ""),
+        "wait_task" => ("waiting for another task", ""),
+        "wait_mem" => ("waiting for memory", ""),
+        "wait_frozen" => ("frozen", ""),
+        "wait_stopped" => ("stopped by a signal", ""),
+        "wait_traced" => ("stopped by its tracer", ""),
+        "wait_rcu" => ("waiting for an RCU grace period", ""),
+        "wait_sche" => ("waiting for the scheduler's balancing", ""),
+        _ => ("waiting, for what is not known", ""),
+    };
+    match ended {
+        "" => what.to_string(),
+        "BH:timer" if !by_timer.is_empty() => by_timer.to_string(),
+        "BH:timer" => what.to_string(),
+        device => format!("{what}, until {device}"),
     }
 }

@@ -1,129 +1,296 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Slow requests against normal ones: by how much each cause is larger, and in how many of them it occurs.
 
-use foldhash::HashMap;
+use std::ops::Range;
+
 use serde::Serialize;
 
-use super::cause::Cause;
-use super::path::Part;
+use super::cause::{Causes, Kind, NAMELESS};
+use super::detail::{self, Detail};
 use super::request::Request;
+use super::sweep::Sum;
 use super::timeline::Timeline;
 
-/// Slow requests, at least.
-const FEWEST: usize = 5;
+/// Slow requests, at least; fewer than four times as many are not compared.
+pub const FEWEST: usize = 5;
 /// Slow ones must take longer than normal ones by this part of those, or nothing stands out.
 const LEAST: f64 = 0.2;
 /// A cause counts that makes this part of the excess at least.
 const WORTH: f64 = 0.02;
 /// Requests shown for each cause.
 const SHOWN: usize = 3;
+/// The same work is slower if it is done at less than this part of the normal instructions per cycle.
+const SLOWER: f64 = 0.9;
 
-/// Time by cause.
-pub type Sums = HashMap<Cause, i64>;
+/// What went into each cause, by its number, over some requests.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    requests: usize,
+    time: i64,
+    by_cause: Vec<(Sum, usize)>,
+}
+
+impl Totals {
+    /// Adds a request of this duration.
+    pub fn add(&mut self, dur: i64, sums: &[(u32, Sum)]) {
+        self.requests += 1;
+        self.time += dur;
+        for (cause, sum) in sums.iter().filter(|(_, sum)| sum.time > 0) {
+            let cause = *cause as usize;
+            if self.by_cause.len() <= cause {
+                self.by_cause.resize(cause + 1, Default::default());
+            }
+            let (all, requests) = &mut self.by_cause[cause];
+            all.time += sum.time;
+            all.parts += sum.parts;
+            all.work += sum.work;
+            *requests += 1;
+        }
+    }
+
+    /// Time that was divided.
+    pub fn divided(&self) -> i64 {
+        self.by_cause.iter().map(|(sum, _)| sum.time).sum()
+    }
+
+    /// The mean duration.
+    fn mean(&self) -> f64 {
+        self.time as f64 / self.requests.max(1) as f64
+    }
+
+    /// Of a cause: time in each request, stretches in each, instructions per cycle, in how many.
+    fn of(&self, cause: u32) -> Mean {
+        let (sum, requests) = self.by_cause.get(cause as usize).copied().unwrap_or_default();
+        let each = |all: i64| all as f64 / self.requests.max(1) as f64;
+        let pace = if sum.time > 0 { sum.work as f64 / sum.time as f64 / 16.0 } else { 0.0 };
+        Mean { time: each(sum.time), parts: each(sum.parts), pace, requests }
+    }
+
+    /// The causes that are there.
+    fn causes(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(&self.by_cause).filter(|(_, (sum, _))| sum.time > 0).map(|(cause, _)| cause)
+    }
+}
+
+/// Instructions per cycle in slow requests, and in normal ones.
+type Paces = (f64, f64);
+
+/// A cause in one of several requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    time: f64,
+    parts: f64,
+    pace: f64,
+    requests: usize,
+}
 
 /// Slow requests against normal ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Compared {
-    /// How many slow ones, and their mean duration.
-    pub slow: (usize, f64),
-    /// How many normal ones, and their mean duration.
-    pub normal: (usize, f64),
+    /// The slow ones.
+    pub slow: Side,
+    /// The normal ones.
+    pub normal: Side,
+    /// How much longer a slow one takes than a normal one.
+    pub excess: f64,
     /// What the slow ones have more of, most first; none if nothing stands out.
     pub causes: Vec<Excess>,
+    /// Causes that are not shown, and the share of the excess that they and smaller ones make.
+    pub left_out: usize,
+    /// The share of the excess that no cause in the list makes.
+    pub unexplained: f64,
 }
 
-/// A cause, and how much time went into it.
+/// Some of the requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Side {
+    /// How many.
+    pub count: usize,
+    /// Their mean duration.
+    pub mean: f64,
+}
+
+/// A cause of which the slow requests have more.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Excess {
-    /// The cause.
+    /// 1 for the largest.
+    pub rank: usize,
+    /// The cause, in words.
     pub cause: String,
-    /// Time of it in a slow request more than in a normal one; or of all requests, in each.
+    /// What it is.
+    pub kind: Kind,
+    /// Who or what is to blame: program and thread, call, interrupt; empty for none.
+    pub culprit: String,
+    /// Time of it in a slow request more than in a normal one.
     pub time: f64,
-    /// That as a part of the whole excess, or of all time.
+    /// That as a part of the whole excess.
     pub share: f64,
-    /// In how many of the slow ones it is; or in how many requests.
+    /// In how many of the slow ones it is.
     pub in_slow: usize,
     /// In how many of the normal ones.
     pub in_normal: usize,
-    /// Slow requests with most of it: start, duration, thread.
-    pub examples: Vec<(i64, i64, i32)>,
+    /// What else is known of it.
+    pub detail: Vec<String>,
+    /// Slow requests with most of it.
+    pub examples: Vec<Example>,
 }
 
-/// The time of each cause.
-pub fn sums(parts: &[Part]) -> Sums {
-    let mut sums = Sums::default();
-    for part in parts {
-        *sums.entry(part.cause).or_default() += part.end - part.start;
-    }
-    sums
+/// A request to look at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Example {
+    /// Its start.
+    pub start: i64,
+    /// How long it took.
+    pub dur: i64,
+    /// Its thread.
+    pub thread: String,
+    /// The address of the page that shows it.
+    pub address: String,
 }
 
-/// Where the time of all went.
-pub fn totals(all: &[Sums], timeline: &Timeline) -> Vec<Excess> {
-    let total: i64 = all.iter().flat_map(|sums| sums.values()).sum();
-    let mean = means(all.iter());
-    let mut causes: Vec<Excess> = mean
-        .iter()
-        .map(|(cause, &(time, count))| Excess {
-            cause: cause.text(timeline),
-            time,
-            share: time * all.len() as f64 / (total.max(1) as f64),
-            in_slow: count,
-            ..Excess::default()
-        })
-        .collect();
-    causes.sort_by(|a, b| b.time.total_cmp(&a.time).then_with(|| a.cause.cmp(&b.cause)));
-    causes
+/// A cause of all requests.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// The cause, in words.
+    pub cause: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Who or what is to blame.
+    pub culprit: String,
+    /// Time of it in each.
+    pub time: f64,
+    /// That as a part of all time.
+    pub share: f64,
+    /// In how many it is.
+    pub requests: usize,
 }
 
-/// Compares the `slow` part of requests, ordered by duration, with those in the middle; nothing of too few.
-pub fn compare(requests: &[Request], all: &[Sums], timeline: &Timeline, slow: f64) -> Option<Compared> {
-    let count = ((requests.len() as f64 * slow).ceil() as usize).max(FEWEST);
-    if requests.len() < 4 * FEWEST {
-        return None;
+/// The slow requests of all, and the normal ones, among those ordered by duration; nothing of too few.
+pub fn ranges(count: usize, slow: f64, normal: &Range<f64>) -> Option<(Range<usize>, Range<usize>)> {
+    let slow = ((count as f64 * slow).ceil() as usize).max(FEWEST);
+    let at = |part: f64| (count as f64 * part).floor() as usize;
+    let middle = at(normal.start)..at(normal.end).max(at(normal.start) + 1).min(count);
+    (count >= 4 * FEWEST).then(|| (count.saturating_sub(slow).max(middle.end)..count, middle))
+}
+
+/// Everything that the comparison needs.
+#[derive(Debug)]
+pub struct Data<'a> {
+    /// The trace.
+    pub timeline: &'a Timeline<'a>,
+    /// All requests.
+    pub requests: &'a [Request],
+    /// The page that shows the trace.
+    pub page: &'a str,
+    /// Causes shown.
+    pub top: usize,
+}
+
+/// Where the time of all went, and how many causes are left out.
+pub fn parts(data: &Data, causes: &mut Causes, all: &Totals) -> (Vec<Part>, usize) {
+    let mut list: Vec<(u32, Mean)> = all.causes().map(|cause| (cause, all.of(cause))).collect();
+    list.sort_by(|a, b| b.1.time.total_cmp(&a.1.time).then(a.0.cmp(&b.0)));
+    let left_out = list.len().saturating_sub(data.top);
+    list.truncate(data.top);
+    let every: Vec<u32> = (0..data.requests.len() as u32).collect();
+    let details = detail::of(data, causes, &every, &list.iter().map(|(cause, _)| *cause).collect::<Vec<_>>());
+    let parts = list.iter().zip(details).map(|((cause, mean), detail)| Part {
+        cause: causes.text(*cause, data.timeline, detail.thread.as_deref()),
+        kind: causes.cause(*cause).kind,
+        culprit: culprit(data, causes, *cause, &detail),
+        time: mean.time,
+        share: mean.time / all.mean().max(1.0),
+        requests: mean.requests,
+    });
+    (parts.collect(), left_out)
+}
+
+/// Compares slow requests with normal ones: their totals; the numbers of the slow ones, and what each has of each cause.
+pub fn compare(
+    data: &Data,
+    causes: &mut Causes,
+    (slow, normal): (&Totals, &Totals),
+    slowest: &[(u32, Vec<(u32, i64)>)],
+) -> Compared {
+    let side = |of: &Totals| Side { count: of.requests, mean: of.mean() };
+    let excess = slow.mean() - normal.mean();
+    let mut compared = Compared { slow: side(slow), normal: side(normal), excess, ..Compared::default() };
+    if excess < LEAST * normal.mean() {
+        return compared;
     }
-    // As many normal ones as make a fair mean: those between the 30 and the 60 of a hundred.
-    let middle = requests.len() * 3 / 10..requests.len() * 6 / 10;
-    let rest = requests.len() - count.min(requests.len() - middle.end);
-    let mean = |range: std::ops::Range<usize>| {
-        let sum: i64 = requests[range.clone()].iter().map(Request::dur).sum();
-        (range.len(), sum as f64 / range.len() as f64)
-    };
-    let (slow, normal) = (mean(rest..requests.len()), mean(middle.clone()));
-    let excess = slow.1 - normal.1;
-    let mut compared = Compared { slow, normal, causes: Vec::new() };
-    if excess < LEAST * normal.1 {
-        return Some(compared);
+    // Each with what it makes: more of it, or the same done slower.
+    let mut list: Vec<(u32, Option<Paces>, f64)> = Vec::new();
+    for cause in slow.causes() {
+        let (its, usual) = (slow.of(cause), normal.of(cause));
+        let slower = match usual.pace > 0.0 && its.pace < SLOWER * usual.pace {
+            true => its.time * (1.0 - its.pace / usual.pace),
+            false => 0.0,
+        };
+        list.push((cause, None, its.time - usual.time - slower));
+        list.push((cause, Some((its.pace, usual.pace)), slower));
     }
-    let (of_slow, of_normal) = (means(all[rest..].iter()), means(all[middle].iter()));
-    for (cause, &(time, in_slow)) in &of_slow {
-        let (usual, in_normal) = of_normal.get(cause).copied().unwrap_or_default();
-        let share = (time - usual) / excess;
-        if share >= WORTH {
-            let examples = examples(&requests[rest..], &all[rest..], cause);
-            let cause = cause.text(timeline);
-            compared.causes.push(Excess { cause, time: time - usual, share, in_slow, in_normal, examples });
+    list.retain(|(.., time)| time / excess >= WORTH);
+    list.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+    compared.left_out = list.len().saturating_sub(data.top);
+    list.truncate(data.top);
+    let numbers: Vec<u32> = slowest.iter().map(|(number, _)| *number).collect();
+    let details = detail::of(data, causes, &numbers, &list.iter().map(|(cause, ..)| *cause).collect::<Vec<_>>());
+    for (n, ((cause, pace, time), detail)) in list.into_iter().zip(details).enumerate() {
+        let (its, usual) = (slow.of(cause), normal.of(cause));
+        let mut text = causes.text(cause, data.timeline, detail.thread.as_deref());
+        if let Some((its, usual)) = pace {
+            text = format!("{text}, slower: {its:.2} instructions per cycle, not {usual:.2}");
         }
+        let mut notes = detail.notes.clone();
+        if its.parts >= 1.5 * usual.parts && its.parts >= usual.parts + 1.0 && its.parts >= 2.0 {
+            notes.insert(0, format!("{:.1} times in each, {:.1} times in a normal one", its.parts, usual.parts));
+        }
+        compared.causes.push(Excess {
+            rank: n + 1,
+            cause: text,
+            kind: causes.cause(cause).kind,
+            culprit: culprit(data, causes, cause, &detail),
+            time,
+            share: time / excess,
+            in_slow: its.requests,
+            in_normal: usual.requests,
+            detail: notes,
+            examples: examples(data, slowest, cause),
+        });
     }
-    compared.causes.sort_by(|a, b| b.time.total_cmp(&a.time).then_with(|| a.cause.cmp(&b.cause)));
-    Some(compared)
+    compared.unexplained = 1.0 - compared.causes.iter().map(|cause| cause.share).sum::<f64>();
+    compared
 }
 
-/// The mean time of each cause, and in how many it is.
-fn means<'a>(all: impl ExactSizeIterator<Item = &'a Sums>) -> HashMap<Cause, (f64, usize)> {
-    let count = all.len().max(1) as f64;
-    let mut means: HashMap<Cause, (f64, usize)> = HashMap::default();
-    for (cause, &time) in all.flatten() {
-        let (sum, count) = means.entry(*cause).or_default();
-        *sum += time as f64;
-        *count += 1;
-    }
-    means.values_mut().for_each(|(sum, _)| *sum /= count);
-    means
+/// Who or what is to blame for a cause, by name.
+fn culprit(data: &Data, causes: &Causes, cause: u32, detail: &Detail) -> String {
+    let cause = causes.cause(cause);
+    let named = |name: u32| data.timeline.spans.names.get(name as usize).cloned().unwrap_or_default();
+    let program = |number: u32| data.timeline.programs.get(number as usize).cloned();
+    let waited_for = Some(causes.awaited(cause.chain)).filter(|number| *number != NAMELESS).and_then(program);
+    let thread = detail.thread.clone().filter(|_| cause.by != NAMELESS || waited_for.is_some());
+    let by = program(cause.by).filter(|_| cause.by != NAMELESS);
+    let own = || if cause.ended == NAMELESS { named(cause.name) } else { named(cause.ended) };
+    thread.or(by).or(waited_for).unwrap_or_else(own)
 }
 
-fn examples(requests: &[Request], all: &[Sums], cause: &Cause) -> Vec<(i64, i64, i32)> {
-    let mut those: Vec<_> = requests.iter().zip(all).filter_map(|(r, s)| Some((*s.get(cause)?, r))).collect();
-    those.sort_by_key(|(time, r)| (std::cmp::Reverse(*time), r.start));
-    those.iter().take(SHOWN).map(|(_, r)| (r.start, r.dur(), r.pid)).collect()
+fn examples(data: &Data, slowest: &[(u32, Vec<(u32, i64)>)], cause: u32) -> Vec<Example> {
+    let time = |sums: &[(u32, i64)]| sums.iter().find(|(its, _)| *its == cause).map(|(_, time)| *time);
+    let of = |(number, sums): &(u32, Vec<(u32, i64)>)| Some((time(sums)?, data.requests[*number as usize]));
+    let mut those: Vec<(i64, Request)> = slowest.iter().filter_map(of).collect();
+    those.sort_by_key(|(time, request)| (std::cmp::Reverse(*time), request.start));
+    those.iter().take(SHOWN).map(|(_, request)| example(data, request)).collect()
+}
+
+/// A request with an address that shows it with a little before and after.
+fn example(data: &Data, request: &Request) -> Example {
+    let margin = request.dur() / 20 + 1;
+    let second = |at: i64| format!("{:.8}", at as f64 / 1e8);
+    let (from, to) = (second(request.start - margin), second(request.end + margin));
+    Example {
+        start: request.start,
+        dur: request.dur(),
+        thread: data.timeline.name(request.pid),
+        address: format!("{}#t={from}..{to}&open=CPU,PID", data.page),
+    }
 }

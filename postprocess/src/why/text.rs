@@ -1,88 +1,99 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The answer for people; at most 100 columns wide.
+//! The answer for people. A line that tells a cause begins with its rank and is never wrapped.
 
-use std::fmt::Write;
+use std::fmt::{Result, Write};
 
-use super::compare::Excess;
-use super::Why;
+use super::compare::{Compared, Excess};
+use super::{Durations, Why};
 use crate::line::count;
 use crate::summary::text::{percent, seconds, time};
 
 /// The widest bar of the histogram.
 const BAR: usize = 50;
+/// Columns before a cause.
+const BEFORE: usize = 49;
 
 impl Why {
-    /// The answer, with at most `top` causes; times count from `base`, the start of the trace.
-    pub fn text(&self, top: usize, base: i64, name: impl Fn(i32) -> String) -> String {
+    /// The answer.
+    pub fn text(&self) -> String {
         let mut out = String::new();
         // A string takes everything.
-        let _ = self.write(&mut out, top, base, name);
+        let _ = self.write(&mut out);
         out
     }
 
-    fn write(&self, out: &mut String, top: usize, base: i64, name: impl Fn(i32) -> String) -> std::fmt::Result {
-        let Why { asked, count: requests, percentiles: [median, p90, p99, p999, longest], .. } = self;
-        writeln!(out, "{asked}")?;
-        writeln!(
-            out,
-            "{}: median {}, 90 % {}, 99 % {}, 99.9 % {}, longest {}\n",
-            count(*requests as u64, "request", "requests"),
-            time(*median),
-            time(*p90),
-            time(*p99),
-            time(*p999),
-            time(*longest)
-        )?;
-        let most = self.histogram.iter().map(|(_, count)| *count).max().unwrap_or(1);
-        for (least, count) in &self.histogram {
-            writeln!(out, "{:>10} {:>8}  {}", time(*least), count, "#".repeat((count * BAR).div_ceil(most)))?;
+    fn write(&self, out: &mut String) -> Result {
+        let Durations { median, p90, p99, p999, longest } = self.durations;
+        let [median, p90, p99, p999, longest] = [median, p90, p99, p999, longest].map(time);
+        writeln!(out, "{}", self.asked)?;
+        let requests = count(self.count as u64, "request", "requests");
+        writeln!(out, "{requests}: median {median}, 90 % {p90}, 99 % {p99}, 99.9 % {p999}, longest {longest}\n")?;
+        let most = self.histogram.iter().map(|step| step.count).max().unwrap_or(1);
+        for step in &self.histogram {
+            let bar = "#".repeat((step.count * BAR).div_ceil(most));
+            writeln!(out, "{:>10} {:>8}  {bar}", time(step.least), step.count)?;
         }
-        let Some(compared) = &self.compared else {
-            writeln!(out)?;
-            return self.all(out, top);
-        };
-        let ((slow, slow_mean), (normal, normal_mean)) = (compared.slow, compared.normal);
+        writeln!(out)?;
+        match &self.compared {
+            Some(compared) => self.against(out, compared)?,
+            None => self.all(out)?,
+        }
+        match self.remainder {
+            0 => Ok(()),
+            left => writeln!(out, "{} of {} is in no cause: a fault of this program", time(left), time(self.total)),
+        }
+    }
+
+    fn against(&self, out: &mut String, compared: &Compared) -> Result {
+        let Compared { slow, normal, excess, causes, left_out, unexplained } = compared;
+        let means = [slow.mean, normal.mean, *excess].map(|mean| time(mean as i64));
+        let [slow_mean, normal_mean, more] = means;
+        let (slow, normal) = (slow.count, normal.count);
         writeln!(
             out,
-            "\nThe slowest {slow}, {} on average, against {normal} normal ones, {}: {} more\n",
-            time(slow_mean as i64),
-            time(normal_mean as i64),
-            time((slow_mean - normal_mean) as i64)
+            "The slowest {slow}, {slow_mean} on average, against {normal} normal ones, {normal_mean}: {more} more\n"
         )?;
-        if compared.causes.is_empty() {
+        if causes.is_empty() {
             writeln!(out, "nothing stands out\n")?;
-            return self.all(out, top);
+            return self.all(out);
         }
-        writeln!(out, "{:>14}{:>9}{:>12}{:>12}  CAUSE", "more time", "", "in slow", "in normal")?;
-        for (rank, cause) in (1..).zip(compared.causes.iter().take(top)) {
-            let Excess { time: more, share, in_slow, in_normal, .. } = cause;
+        writeln!(out, "{:>14}{:>9}{:>12}{:>12}  CAUSE", "more time", "share", "in slow", "in normal")?;
+        for cause in causes {
+            let Excess { rank, time: more, share, in_slow, in_normal, detail, examples, .. } = cause;
             let (in_slow, in_normal) = (format!("{in_slow}/{slow}"), format!("{in_normal}/{normal}"));
-            let share = format!("{:.0} %", share * 100.0);
-            writeln!(out, "{rank}.{:>12}{share:>9}{in_slow:>12}{in_normal:>12}  {}", time(*more as i64), cause.cause)?;
-            let each = cause.examples.iter();
-            let each: Vec<_> = each
-                .map(|(at, dur, pid)| format!("{} s for {} ({})", seconds(at - base), time(*dur), name(*pid)))
-                .collect();
-            writeln!(out, "{:>16}for example at {}", "", each.join(", "))?;
+            let (rank, share) = (format!("{rank}."), format!("{:.0} %", share * 100.0));
+            writeln!(
+                out,
+                "{rank:<3}{:>11}{share:>9}{in_slow:>12}{in_normal:>12}  {}",
+                time(*more as i64),
+                cause.cause
+            )?;
+            if !detail.is_empty() {
+                writeln!(out, "{:BEFORE$}{}", "", detail.join("; "))?;
+            }
+            for example in examples {
+                let at = format!("{} s", seconds(example.start - self.base));
+                let of = format!("{at:>14} {:>10}  {}", time(example.dur), example.thread);
+                writeln!(out, "{of:<width$} {}", example.address, width = BEFORE - 1)?;
+            }
         }
-        if compared.causes.len() > top {
-            writeln!(out, "... {} more", compared.causes.len() - top)?;
+        if *left_out > 0 {
+            writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
         }
-        Ok(())
+        writeln!(out, "{:>14}{:>9}{:26}all else, together", "", format!("{:.0} %", unexplained * 100.0), "")
     }
 
     /// Where the time of all requests went.
-    fn all(&self, out: &mut String, top: usize) -> std::fmt::Result {
-        let total: f64 = self.causes.iter().map(|cause| cause.time).sum();
-        writeln!(out, "{:>12}{:>9}{:>12}  CAUSE, of all requests", "time each", "", "in")?;
-        for cause in self.causes.iter().take(top) {
-            let share = percent(cause.time as i64, total as i64);
-            let many = format!("{}/{}", cause.in_slow, self.count);
-            writeln!(out, "{:>12}{share:>9}{many:>12}  {}", time(cause.time as i64), cause.cause)?;
+    fn all(&self, out: &mut String) -> Result {
+        writeln!(out, "{:>14}{:>9}{:>12}  CAUSE, of all requests", "time each", "share", "in")?;
+        for cause in &self.causes {
+            let share = percent((cause.share * 1e6) as i64, 1_000_000);
+            let many = format!("{}/{}", cause.requests, self.count);
+            writeln!(out, "{:>14}{share:>9}{many:>12}  {}", time(cause.time as i64), cause.cause)?;
         }
-        if self.causes.len() > top {
-            writeln!(out, "... {} more", self.causes.len() - top)?;
+        match self.left_out {
+            0 => Ok(()),
+            left => writeln!(out, "... {} more, see --top", count(left as u64, "cause", "causes")),
         }
-        Ok(())
     }
 }

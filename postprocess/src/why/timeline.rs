@@ -3,8 +3,12 @@
 
 use foldhash::HashMap;
 
-use crate::event::number::{is_execution, is_thread, EXIT, USER, WAIT_A, WAIT_Z, WAKEUP_ARC};
+use crate::event::names::Names;
+use crate::event::number::{is_execution, is_thread, EXIT, IPI_ARC, WAIT_A, WAIT_Z, WAKEUP_ARC};
 use crate::span::{Span, Spans};
+
+/// CPUs beyond this are not looked at: a number so large is damage.
+const MOST_CPUS: usize = 1 << 16;
 
 /// What spans say of CPUs and threads, by time.
 #[derive(Debug)]
@@ -14,6 +18,10 @@ pub struct Timeline<'a> {
     /// Spans of execution of each CPU.
     cpus: Vec<Vec<u32>>,
     threads: HashMap<i32, Thread>,
+    /// The names of programs, each once. Threads of the kernel that do the same for several CPUs are one program.
+    pub programs: Vec<String>,
+    /// The arcs of interrupts to each CPU, by arrival.
+    sent: Vec<Vec<u32>>,
     /// First and last moment of the trace.
     pub extent: (i64, i64),
 }
@@ -29,6 +37,8 @@ pub struct Thread {
     wakeups: Vec<u32>,
     /// The last name of its user code.
     name: Option<u32>,
+    /// The number of its program.
+    program: u32,
     /// When it ended, or did last what ends it.
     pub exit: Option<i64>,
 }
@@ -47,38 +57,50 @@ pub struct Run {
 impl<'a> Timeline<'a> {
     /// Orders what `spans` say.
     pub fn new(spans: &'a Spans) -> Timeline<'a> {
-        let mut cpus: Vec<Vec<u32>> = Vec::new();
+        let (mut cpus, mut sent): (Vec<Vec<u32>>, Vec<Vec<u32>>) = Default::default();
         let mut threads: HashMap<i32, Thread> = HashMap::default();
         let mut extent = (i64::MAX, i64::MIN);
+        let ends = |name: &String| matches!(name.as_str(), "exit" | "exit_group");
+        let ends: Vec<bool> = spans.names.iter().map(ends).collect();
         for (n, s) in (0..).zip(&spans.spans) {
             match s.event {
                 WAKEUP_ARC => threads.entry(s.ret as i32).or_default().wakeups.push(n),
+                IPI_ARC => list(&mut sent, s.arg).extend(Some(n)),
                 event if (WAIT_A as i32..=WAIT_Z as i32).contains(&event) => {
                     threads.entry(s.pid).or_default().waits.push(n);
                 }
                 event if event == EXIT as i32 => threads.entry(s.pid).or_default().exit = Some(s.start),
                 event if is_execution(event) && s.cpu >= 0 => {
-                    let cpu = s.cpu as usize;
-                    if cpus.len() <= cpu {
-                        cpus.resize_with(cpu + 1, Vec::new);
-                    }
-                    cpus[cpu].push(n);
-                    extent = (extent.0.min(s.start), extent.1.max(s.start + s.dur));
-                    let thread = threads.entry(s.pid).or_default();
-                    thread.executes(s);
-                    if matches!(spans.names.get(s.name as usize).map(String::as_str), Some("exit" | "exit_group")) {
-                        thread.exit = Some(end(s));
+                    list(&mut cpus, s.cpu.into()).push(n);
+                    extent = (extent.0.min(s.start), extent.1.max(end(s)));
+                    if s.pid > 0 {
+                        let thread = threads.entry(s.pid).or_default();
+                        thread.executes(s);
+                        if ends.get(s.name as usize) == Some(&true) {
+                            thread.exit = Some(end(s));
+                        }
                     }
                 }
                 _ => {}
             }
         }
+        let mut programs = Names::default();
         for thread in threads.values_mut() {
             thread.runs.sort_by_key(|run| run.start);
-            thread.waits.sort_by_key(|&n| spans.spans[n as usize].start);
+            let by_end = |&n: &u32| (end(&spans.spans[n as usize]), spans.spans[n as usize].start);
+            thread.waits.sort_by_key(by_end);
             thread.wakeups.sort_by_key(|&n| spans.spans[n as usize].start);
+            let name = thread.name.map_or("", |name| spans.names[name as usize].as_str());
+            thread.program = programs.id(of_all_cpus(program(name)));
         }
-        Timeline { spans, cpus, threads, extent }
+        sent.iter_mut().for_each(|list| list.sort_by_key(|&n| end(&spans.spans[n as usize])));
+        let extent = if extent.0 > extent.1 { (0, 0) } else { extent };
+        Timeline { spans, cpus, threads, programs: programs.into_texts(), sent, extent }
+    }
+
+    /// How many CPUs there are, or one more than the number of the last.
+    pub fn cpus(&self) -> usize {
+        self.cpus.len()
     }
 
     /// A span by its index.
@@ -110,8 +132,20 @@ impl<'a> Timeline<'a> {
     /// The program of a thread; empty if that is not known.
     pub fn program(&self, pid: i32) -> &'a str {
         let known = self.thread(pid).and_then(|thread| thread.name);
-        let name = known.map_or("", |name| self.spans.names[name as usize].as_str());
-        name.rsplit_once('.').map_or(name, |(program, _)| program)
+        program(known.map_or("", |name| self.spans.names[name as usize].as_str()))
+    }
+
+    /// The number of a thread's program, among [`Self::programs`].
+    pub fn program_number(&self, pid: i32) -> u32 {
+        self.thread(pid).map_or(0, |thread| thread.program)
+    }
+
+    /// The thread that sent an interrupt; 0 if none runs there.
+    pub fn sender(&self, interrupt: &Span) -> Option<i32> {
+        let sent = usize::try_from(interrupt.cpu).ok().and_then(|cpu| self.sent.get(cpu))?;
+        let after = sent.partition_point(|&n| end(self.span(n)) < interrupt.start);
+        let arc = self.span(*sent.get(after)?);
+        (end(arc) == interrupt.start).then(|| self.before(arc.cpu, arc.start + 1).next().map(|s| s.pid)).flatten()
     }
 
     /// What a CPU executed in a range of time, first to last.
@@ -142,9 +176,6 @@ pub fn end(span: &Span) -> i64 {
 
 impl Thread {
     fn executes(&mut self, s: &Span) {
-        if s.event == USER as i32 {
-            return;
-        }
         if is_thread(s.event) {
             self.name = Some(s.name);
         }
@@ -153,4 +184,25 @@ impl Thread {
             None => self.runs.push(Run { start: s.start, end: end(s), cpu: s.cpu }),
         }
     }
+}
+
+/// The program in the name of a thread, `program.pid`.
+fn program(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(program, _)| program)
+}
+
+/// What the threads of the kernel have in common that do the same for several CPUs, or are given any work.
+fn of_all_cpus(program: &str) -> &str {
+    let kinds = ["kworker", "ksoftirqd", "migration", "cpuhp"];
+    let kind = kinds.iter().find(|kind| program.strip_prefix(**kind).is_some_and(|rest| rest.starts_with('/')));
+    kind.copied().unwrap_or(program)
+}
+
+/// The list of a CPU; of one that cannot be, a list of nobody's.
+fn list(lists: &mut Vec<Vec<u32>>, cpu: i64) -> &mut Vec<u32> {
+    let cpu = usize::try_from(cpu).unwrap_or_default().min(MOST_CPUS);
+    if lists.len() <= cpu {
+        lists.resize_with(cpu + 1, Vec::new);
+    }
+    &mut lists[cpu]
 }

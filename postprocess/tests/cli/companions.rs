@@ -75,3 +75,37 @@ fn a_range_that_makes_no_sense_is_refused_in_one_line() {
     assert_eq!(code(&run(SPANTOSPAN, &["10000001"], b"")), 2);
     assert_eq!(code(&run(SPANTOPROF, &["--all"], b"")), 2);
 }
+
+#[test]
+fn requests_are_explained_from_text_and_from_frames_alike() {
+    let sample = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/redis.raw")).unwrap();
+    let text = run(EVENTTOSPAN, &[], &run(RAWTOEVENT, &[], &sample).stdout).stdout;
+    let frames = run(EVENTTOSPAN, &["--binary"], &run(RAWTOEVENT, &["--binary"], &sample).stdout).stdout;
+    for args in [&["--check"][..], &["--serve", "redis-server"], &["--json", "--top", "3"], &["--normal", "30..70"]] {
+        let [of_text, of_frames] = [&text, &frames].map(|spans| run(SPANTOWHY, args, spans));
+        assert_eq!((code(&of_text), stderr(&of_text).as_str()), (0, ""), "{args:?}");
+        assert!(of_text.stdout == of_frames.stdout && of_text.stdout.len() > 500, "{args:?}");
+    }
+    let file = temporary("redis_why.json", &text);
+    let named = run(SPANTOWHY, &[file.to_str().unwrap()], b"");
+    assert!(String::from_utf8(named.stdout).unwrap().contains(" redis_why.html#t="));
+    let cut = run(SPANTOWHY, &[], &text[..text.len() / 2]);
+    assert_eq!(code(&cut), 3, "what is missing is said: {}", stderr(&cut));
+    for (args, said) in [
+        (
+            &["--call", "fsync"][..],
+            "spantowhy: stdin: no requests: the trace has none of: fsync: each from its start to its return\n",
+        ),
+        (&["--thread", "1", "--from", "x"], "error: invalid value 'x' for '--from <S>': not a time in seconds\n"),
+        (&["--slow", "101"], "error: invalid value '101' for '--slow <PERCENT>': not a part of 100\n"),
+        (&["--normal", "60..40"], "error: invalid value '60..40' for '--normal <A..B>': the second is not larger\n"),
+        (
+            &["--call", "read", "--mark", "a"],
+            "error: the argument '--call <NAME>' cannot be used with '--mark <LABEL>'\n",
+        ),
+    ] {
+        let output = run(SPANTOWHY, args, &text);
+        assert!(code(&output) != 0 && output.stdout.is_empty(), "{args:?}");
+        assert!(stderr(&output).starts_with(said), "{args:?}: {}", stderr(&output));
+    }
+}

@@ -16,7 +16,7 @@ fn wrong_usage_gives_status_2() {
 }
 
 /// All tools of this package.
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 13] = [
     RAWTOEVENT,
     EVENTTOSPAN,
     SPANTOHTML,
@@ -25,6 +25,7 @@ const TOOLS: [&str; 12] = [
     SPANTOTRIM,
     SPANTOSPAN,
     SPANTOPROF,
+    SPANTOWHY,
     HTMLTOSPAN,
     SAMPTONAME_K,
     SAMPTONAME_U,

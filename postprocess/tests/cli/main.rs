@@ -23,6 +23,7 @@ const KUOD: &str = env!("CARGO_BIN_EXE_kuod");
 const SPANTOTRIM: &str = env!("CARGO_BIN_EXE_spantotrim");
 const SPANTOSPAN: &str = env!("CARGO_BIN_EXE_spantospan");
 const SPANTOPROF: &str = env!("CARGO_BIN_EXE_spantoprof");
+const SPANTOWHY: &str = env!("CARGO_BIN_EXE_spantowhy");
 const HTMLTOSPAN: &str = env!("CARGO_BIN_EXE_htmltospan");
 const SAMPTONAME_K: &str = env!("CARGO_BIN_EXE_samptoname_k");
 const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
@@ -31,7 +32,7 @@ const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
 const FILTERS: [(&str, &[&str]); 3] = [(SPANTOTRIM, &["0"]), (SPANTOSPAN, &["10"]), (SPANTOPROF, &[])];
 
 /// Tools that read one file, with what stands before its name.
-const ONE_FILE: [(&str, &[&str]); 8] = [
+const ONE_FILE: [(&str, &[&str]); 9] = [
     (RAWTOEVENT, &[]),
     (EVENTTOSPAN, &[]),
     (CHECKTRACE, &[]),
@@ -39,6 +40,7 @@ const ONE_FILE: [(&str, &[&str]); 8] = [
     (SPANTOTRIM, &["0", "--input"]),
     (SPANTOSPAN, &["10"]),
     (SPANTOPROF, &[]),
+    (SPANTOWHY, &[]),
     (HTMLTOSPAN, &[]),
 ];
 

@@ -73,6 +73,12 @@ fn a_wrong_file_is_named_with_the_command_line_that_is_right() {
     for (tool, args, input, said) in [
         (SPANTOHTML, &[][..], &raw, "not spans: it is a raw trace\nhint: rawtoevent FILE | eventtospan | spantohtml\n"),
         (SPANTOPROF, &[], &page, "not spans: it is a page\nhint: htmltospan FILE | spantoprof\n"),
+        (
+            SPANTOWHY,
+            &["--call", "read"],
+            &raw,
+            "not spans: it is a raw trace\nhint: rawtoevent FILE | eventtospan | spantowhy --call read\n",
+        ),
         (SPANTOTRIM, &["0"], &frames, "not spans: it is events\nhint: eventtospan FILE | spantotrim 0\n"),
         (EVENTTOSPAN, &[], &raw, "not events: it is a raw trace\nhint: rawtoevent FILE | eventtospan\n"),
         (EVENTTOSPAN, &[], &spans, "not events: it is spans\nhint: spantohtml FILE > page.html\n"),

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What is looked at once more, of the causes that are shown: which threads, which CPUs, and what they did.
+
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
+
+use super::cause::{Causes, Kind};
+use super::compare::Data;
+use super::path::{path, Part};
+use super::timeline::{end, Timeline};
+use crate::event::number::{is_thread, share, Share};
+
+/// Requests that are looked at, at most.
+const LOOKED_AT: usize = 500;
+/// Names shown of several.
+const NAMES: usize = 3;
+
+/// More of a cause.
+#[derive(Clone, Debug, Default)]
+pub struct Detail {
+    /// The thread to blame, if it is one alone.
+    pub thread: Option<String>,
+    /// Sentences.
+    pub notes: Vec<String>,
+}
+
+/// What is gathered of a cause.
+#[derive(Debug, Default)]
+struct Gathered<'a> {
+    time: i64,
+    threads: BTreeMap<i32, i64>,
+    cpus: BTreeMap<i32, i64>,
+    did: BTreeMap<&'a str, i64>,
+    /// While some other CPU was idle.
+    beside_idle: i64,
+}
+
+/// Looks at these causes in these requests, by their numbers.
+pub fn of(data: &Data, causes: &mut Causes, requests: &[u32], wanted: &[u32]) -> Vec<Detail> {
+    let mut gathered: HashMap<u32, Gathered> = wanted.iter().map(|cause| (*cause, Gathered::default())).collect();
+    let step = requests.len().div_ceil(LOOKED_AT).max(1);
+    for number in requests.iter().rev().step_by(step) {
+        for part in path(data.timeline, causes, &data.requests[*number as usize]) {
+            if let Some(its) = gathered.get_mut(&part.cause) {
+                its.add(data.timeline, causes.cause(part.cause).kind, &part);
+            }
+        }
+    }
+    wanted.iter().map(|cause| gathered[cause].detail(data.timeline, causes.cause(*cause).kind)).collect()
+}
+
+impl<'a> Gathered<'a> {
+    fn add(&mut self, timeline: &Timeline<'a>, kind: Kind, part: &Part) {
+        let dur = part.end - part.start;
+        self.time += dur;
+        if part.culprit > 0 {
+            *self.threads.entry(part.culprit).or_default() += dur;
+        }
+        if part.cpu >= 0 {
+            *self.cpus.entry(part.cpu).or_default() += dur;
+        }
+        if kind == Kind::Queue && part.culprit > 0 {
+            for span in timeline.executed(part.cpu, part.start, part.end) {
+                let time = end(span).min(part.end) - span.start.max(part.start);
+                let did = if is_thread(span.event) { "its own code" } else { timeline.text(span) };
+                *self.did.entry(did).or_default() += time;
+            }
+            self.beside_idle += idle_elsewhere(timeline, part);
+        }
+    }
+
+    fn detail(&self, timeline: &Timeline, kind: Kind) -> Detail {
+        let threads: Vec<String> = most(&self.threads).map(|(pid, _)| timeline.name(*pid)).collect();
+        let thread = Some(threads.clone()).filter(|threads| threads.len() == 1).map(|mut threads| threads.remove(0));
+        let mut notes = Vec::new();
+        if threads.len() > 1 {
+            let more = if threads.len() > NAMES { ", ..." } else { "" };
+            let shown = threads[..threads.len().min(NAMES)].join(", ");
+            notes.push(format!("{} threads: {shown}{more}", threads.len()));
+        }
+        if !self.did.is_empty() {
+            notes.push(format!(
+                "there ran {}",
+                self.shares(most(&self.did).map(|(name, time)| (name.to_string(), time)))
+            ));
+        }
+        if 10 * self.beside_idle > self.time {
+            notes.push(format!("while another CPU was idle {}", self.percent(self.beside_idle)));
+        }
+        if matches!(kind, Kind::Stalled | Kind::Queue | Kind::Idle | Kind::Interrupt | Kind::Offline) {
+            notes.push(self.shares(most(&self.cpus).map(|(cpu, time)| (format!("CPU {cpu}"), time))));
+        }
+        notes.retain(|note| !note.is_empty());
+        Detail { thread, notes }
+    }
+
+    fn shares(&self, list: impl Iterator<Item = (String, i64)>) -> String {
+        let worth = |(_, time): &(String, i64)| time * 100 >= self.time;
+        list.take(NAMES)
+            .filter(worth)
+            .map(|(name, time)| format!("{name} {}", self.percent(time)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    fn percent(&self, time: i64) -> String {
+        format!("{:.0} %", time as f64 * 100.0 / self.time.max(1) as f64)
+    }
+}
+
+/// Largest first.
+fn most<K: Ord + Copy>(times: &BTreeMap<K, i64>) -> impl Iterator<Item = (&K, i64)> {
+    let mut list: Vec<(&K, i64)> = times.iter().map(|(key, time)| (key, *time)).collect();
+    list.sort_by_key(|(key, time)| (std::cmp::Reverse(*time), *key));
+    list.into_iter()
+}
+
+/// How much of a part some other CPU was idle.
+fn idle_elsewhere(timeline: &Timeline, part: &Part) -> i64 {
+    let (mut at, mut idle) = (part.start, 0);
+    let mut spans: Vec<(i64, i64)> = (0..timeline.cpus() as i32)
+        .filter(|cpu| *cpu != part.cpu)
+        .flat_map(|cpu| timeline.executed(cpu, part.start, part.end))
+        .filter(|span| share(span.event) == Share::Idle)
+        .map(|span| (span.start.max(part.start), end(span).min(part.end)))
+        .collect();
+    spans.sort_unstable();
+    for (from, to) in spans {
+        idle += (to - from.max(at)).max(0);
+        at = at.max(to);
+    }
+    idle
+}
