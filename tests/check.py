@@ -616,7 +616,8 @@ class Checker:
             reason = span.name
             self.slept[reason] += 1
             if reason in COULD_RUN:
-                if reason == "wait_cpu" and self.was_idle(pid, on, span):
+                could_run = wakes[0].ts if wakes else off
+                if reason == "wait_cpu" and all(self.was_idle(pid, since, on, span) for since in (could_run, span.start)):
                     self.bad("wait", f"{pid} wait_cpu, and its CPU was idle", span)
                 if wakes and span.end - UNIT <= wakes[0].ts:
                     self.bad("wait", f"{pid} {reason} before its wakeup", span)
@@ -627,19 +628,19 @@ class Checker:
                 by = f"{wake.waker} in {name_of(wake.inside[-1] if wake.inside else None)}" if wake else "nobody"
                 self.bad("wait", f"{pid} blocked in {name_of(blocked)}, woken by {by}: {reason}")
 
-    def was_idle(self, pid, on, wait):
-        """Whether the CPU that a thread got at last had been idle for most of its wait, up to then."""
+    def was_idle(self, pid, since, on, wait):
+        """Whether the CPU that a thread got at last had been idle, mostly, since then or since some time within a wait."""
         place = bisect.bisect_left(self.reading.runs[pid], [on])
         cpu = self.reading.runs[pid][place][2]
-        idle, since = 0, on
+        idle, begin = 0, on
         spans = self.by_cpu[cpu]
         for place in range(bisect.bisect_left(self.starts[cpu], on) - 1, -1, -1):
             span = spans[place]
-            if span.pid > 0 or span.end <= wait.start:
+            if span.pid > 0 or span.end <= since:
                 break
-            since = max(span.start, wait.start)
-            idle += (span.end - since) * (span.number in (USER, C_EXIT))
-        return 3 * idle > 2 * (on - since) and since < wait.end - UNIT
+            begin = max(span.start, since)
+            idle += (span.end - begin) * (span.number in (USER, C_EXIT))
+        return 3 * idle > 2 * (on - begin) and begin < wait.end - UNIT
 
     def scheduling(self, pid, off, on):
         """How long a time off the CPU may go untold: while the scheduler that took it off ran on."""
