@@ -263,7 +263,7 @@ fn highlighted_rows_and_what_is_drawn_are_in_the_address() {
 
 #[test]
 fn a_figure_has_all_that_is_drawn_beside_execution() {
-    run_on("figure", &everything(0x85), &json!({ "title": "KUtrace" }));
+    run_on("figure", &everything(0x85), &json!({ "title": "KUtrace, 2026-01-02 03:04" }));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::about::{About, CHUNK_BYTES};
 use super::columns;
-use crate::span::Spans;
+use crate::span::{Meta, Spans};
 
 /// Spans a browser can still open; beyond them the trace must be trimmed.
 pub const MOST_SPANS: usize = 20_000_000;
@@ -99,7 +99,7 @@ impl std::error::Error for Error {}
 pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
     has_room(spans.spans.len())?;
     let (layout, data) = columns::encode(&spans.spans);
-    let title = if spans.meta.title.is_empty() { "KUtrace" } else { &spans.meta.title };
+    let title = &title_of(&spans.meta);
     let page = Page {
         title,
         guard: include_str!("viewer/guard.js"),
@@ -110,6 +110,21 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
         added: escaped_json(&spans.meta.added),
     };
     page.write_into(out).map_err(Error::Write)
+}
+
+/// What the page is called, in tabs, bookmarks and files made from it: its title, else where and when it was recorded.
+fn title_of(meta: &Meta) -> String {
+    if !meta.title.is_empty() {
+        return meta.title.clone();
+    }
+    // The base minute, as 2026-01-02_03:04:05.
+    let minute = meta.tracebase.get(..16).unwrap_or_default().replace('_', " ");
+    match (meta.host.as_str(), minute.as_str()) {
+        ("", "") => "KUtrace".into(),
+        ("", when) => format!("KUtrace, {when}"),
+        (host, "") => host.into(),
+        (host, when) => format!("{host}, {when}"),
+    }
 }
 
 /// Whether a page can hold so many spans.
@@ -148,6 +163,20 @@ fn escaped_json(value: &impl Serialize) -> String {
 mod tests {
     use super::*;
     use crate::span::wait::Reason;
+
+    #[test]
+    fn a_page_without_a_title_is_called_after_where_and_when_it_was_recorded() {
+        let meta = |title: &str, host: &str, tracebase: &str| Meta {
+            title: title.into(),
+            host: host.into(),
+            tracebase: tracebase.into(),
+            ..Meta::default()
+        };
+        assert_eq!(title_of(&meta("slow", "box", "2026-01-02_03:04:00")), "slow");
+        assert_eq!(title_of(&meta("", "box", "2026-01-02_03:04:00")), "box, 2026-01-02 03:04");
+        assert_eq!(title_of(&meta("", "", "2026-01-02_03:04:00")), "KUtrace, 2026-01-02 03:04");
+        assert_eq!(title_of(&meta("", "", "")), "KUtrace");
+    }
 
     #[test]
     fn too_many_spans_are_refused_with_what_to_do_about_it() {
