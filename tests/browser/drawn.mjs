@@ -458,10 +458,10 @@ export const drawn = {
     const { y, h } = await rowOf("PID", ".51");
     const pointAt = async () => [box.x + (await placeOf(write.start + write.dur / 2, 5000)), box.y + y + h / 2];
     await page.mouse.move(...(await pointAt()));
-    assert.match(await page.locator("#hover").textContent(), /write.* 3 \u00b5s behind the row/);
+    assert.match(await page.locator("#hover").textContent(), /write.* 3 \u00b5s after the row/);
     await page.mouse.click(...(await pointAt()));
     await settle(page);
-    assert.match(await page.locator("#details").textContent(), /3 \u00b5s behind the row/);
+    assert.match(await page.locator("#details").textContent(), /3 \u00b5s after the row/);
     await press("m");
     const [bubble] = await ask(page, () => __ku.bubbles());
     const under = () => ask(page, (tip) => __ku.hit(...tip), [bubble.tipX, bubble.tipY]);

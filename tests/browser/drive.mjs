@@ -10,6 +10,7 @@ import { budget } from "./budget.mjs";
 import { search } from "./search.mjs";
 import { tools } from "./tools.mjs";
 import { drawn } from "./drawn.mjs";
+import { frame } from "./frame.mjs";
 
 const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href);
 
@@ -34,6 +35,7 @@ const scenarios = {
   ...search,
   ...tools,
   ...drawn,
+  ...frame,
 
   async open(page, expected) {
     const counts = await ask(page, () => __ku.counts);
@@ -124,6 +126,8 @@ const scenarios = {
     }
     await press("Escape");
     assert.equal(await ask(page, () => __ku.selected()), null);
+    assert.equal((await ask(page, () => __ku.search())).active, true, "Esc undoes two things at once");
+    await press("Escape");
     assert.equal((await ask(page, () => __ku.search())).active, false);
     await press("i");
     assert.equal(await page.locator("#ipis").getAttribute("aria-pressed"), "true");
@@ -287,12 +291,13 @@ const scenarios = {
         if (event < 0x400 || start >= to || start + dur <= from || !new RegExp(source).test(name)) continue;
         const sum = names.get(name) ?? { name, count: 0, time: 0 };
         sum.count++;
-        sum.time += Math.min(start + dur, to) - Math.max(start, from);
-        if (!name.startsWith("-idle")) longest = Math.max(longest, dur);
+        const inside = Math.min(start + dur, to) - Math.max(start, from);
+        sum.time += inside;
+        if (!name.startsWith("-idle")) longest = Math.max(longest, inside);
         names.set(name, sum);
       }
       const sums = [...names.values()].sort((a, b) => b.time - a.time);
-      return { names: sums.slice(0, 20).map((s) => [s.name, s.count.toLocaleString("en"), durationText(s.time)]), longest: durationText(longest) };
+      return { names: sums.slice(0, 20).map((s) => [s.name, s.count.toLocaleString("en"), alignedText(s.time)]), longest: alignedText(longest) };
     }, pattern);
     await drag();
     const all = await wanted(".");
@@ -313,6 +318,10 @@ const scenarios = {
     await page.locator("#details .numbers").nth(4).getByRole("button").first().click();
     const selected = await ask(page, () => __ku.selected());
     assert.equal(selected.name, name);
+    // A span that reaches over an end counts with its part inside, where the longest are listed, too.
+    await ask(page, ({ start, dur }) => __ku.app.measure({ from: start + Math.floor(dur / 2), to: start + dur }), selected);
+    const [first] = await lines("Longest");
+    assert.deepEqual(first.slice(2), await ask(page, (dur) => [alignedText(dur - Math.floor(dur / 2)), `of ${alignedText(dur)}`], selected.dur));
     await page.locator("#overlay").focus();
     await page.keyboard.press("Escape");
     assert.ok(await page.locator("#details").isHidden(), "Esc leaves the totals");
@@ -347,8 +356,13 @@ const scenarios = {
       // From the arrival of the first wakeup to the second, the row of the thread between them carries a line.
       const { t0, t1, width } = await view(page);
       const row = (await ask(page, () => __ku.rows())).find((r) => r.label === "CPU 1");
-      const along = [Math.round(((1180 - t0) / (t1 - t0)) * width), Math.floor(row.y + row.h / 2), 1, 1];
-      assert.equal(await drawn(along), 1, `from ${name}: no path along the row of a.21`);
+      const x = Math.round(((1180 - t0) / (t1 - t0)) * width);
+      assert.equal(await drawn([x, Math.floor(row.y + row.h * (0.5 + 0.42) + 1), 1, 1]), 1, `from ${name}: no path along the row of a.21`);
+      // It keeps clear of the names in the spans, and stays as long as it is asked for, whatever is searched.
+      assert.equal(await drawn([x, Math.floor(row.y + row.h * 0.2), 1, Math.floor(row.h * 0.6)]), 0, `from ${name}: the path runs through names`);
+      for (const pattern of ["write", ""]) await page.fill("#pattern", pattern);
+      assert.equal(await page.locator("#details .chain tr").count(), steps.length, "a search takes the steps away");
+      await page.locator("#overlay").focus();
     }
     const text = await ask(page, () => document.querySelector("#details").textContent);
     assert.ok(text.includes("Nothing woke this thread before"), text);

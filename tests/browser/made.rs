@@ -132,6 +132,30 @@ fn a_trace_with_losses_says_so_above_the_picture() {
 }
 
 #[test]
+fn what_delayed_all_in_a_trace_stands_above_the_picture_with_a_way_to_the_longest() {
+    let mut made = Made::default();
+    let rows: [(i32, i32, i32, i64, i64, &str); 7] = [
+        (0, 0, 0x10000, 0, 1000, "-idle-"),
+        (0, 0, 0x30002, 1000, 300_000, "-stalled-"),
+        (0, 7, 0x10007, 301_000, 1000, "a.7"),
+        (0, 7, 0x30002, 302_000, 500_000, "-stalled-"),
+        (1, 0, 0x30001, 0, 802_000, "-offline-"),
+        (-1, 8, 0x310, 0, 100_000, "wait_quota"),
+        (-1, 8, 0x30d, 100_000, 700_000, "wait_net"),
+    ];
+    for (cpu, pid, event, start, dur, name) in rows {
+        made.add(Span { cpu, pid, event, start, dur, ..Span::default() }, name);
+    }
+    let lines = json!([
+        ["CPUs stood still 2 times, 8 ms together", "5 ms", 302_000],
+        ["CPUs were offline once, 8.02 ms together", "8.02 ms", 0],
+        ["Threads waited for the CPU quota of their group once, 1 ms together", "1 ms", 0],
+    ]);
+    run_on("delays", &made.done(), &json!({ "lines": lines }));
+    run_on("delays", &workload(3), &json!({ "lines": [] }));
+}
+
+#[test]
 fn a_page_of_too_many_spans_is_coarse_and_says_how_to_see_all_of_a_part() {
     let all = workload(300);
     let mut text = Vec::new();

@@ -54,6 +54,10 @@ export const search = {
     const clock = new Date(Date.parse(`${tracebase.replace("_", "T")}Z`) + middle * 1000).toISOString();
     await around(`${clock.slice(14, 23)}0`, 0.0005);
     await around(`${clock.slice(11, 23)}0`, 0.0005);
+    // As they are copied from the panel.
+    await around(`${ss} s`, 0.0005);
+    await around(`${clock.slice(0, 10)} ${clock.slice(11, 23)}0`, 0.0005);
+    assert.equal((await type(page, `1999-01-01 ${clock.slice(11, 23)}0`)).active, true, "another day is shown");
     await page.fill("#pattern", "@@");
     await settle(page);
     assert.match(await page.locator("#pattern").inputValue(), /^\d+\.\d+$/);

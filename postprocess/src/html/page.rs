@@ -17,7 +17,7 @@ use crate::span::{Meta, Spans};
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 49] = [
+const SCRIPTS: [(&str, &str); 50] = [
     ("tables.js", include_str!("viewer/tables.js")),
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
@@ -61,6 +61,7 @@ const SCRIPTS: [(&str, &str); 49] = [
     ("save.js", include_str!("viewer/save.js")),
     ("totals.js", include_str!("viewer/totals.js")),
     ("list.js", include_str!("viewer/list.js")),
+    ("panel.js", include_str!("viewer/panel.js")),
     ("details.js", include_str!("viewer/details.js")),
     ("original.js", include_str!("viewer/original.js")),
     ("address.js", include_str!("viewer/address.js")),

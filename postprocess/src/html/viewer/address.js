@@ -2,7 +2,7 @@
 // The view in the address of the page: a bookmark, or an address sent with the file, shows what was in sight.
 //
 // `#t=41.1..41.4&open=CPU,PID&find=read&min=20`: the range in seconds from the base minute, the groups that are open,
-// the search; then highlighted rows, what is drawn, the scrolled rows, whether rows count from their own begins, and the
+// the search; then highlighted rows, what is drawn, the scrolled rows, whether rows count from their own starts, and the
 // look, where they differ from the usual. A range or groups that it does not name, or names wrongly, stay as they are.
 // What was added to the page (notes, saved views) goes with the address into the browser's history, so that it outlives
 // loading the page anew.

@@ -67,34 +67,50 @@ class Arcs {
   drawChain(chain) {
     const { context: c } = this;
     const { store, view, groups, palette } = this.app;
-    c.fillStyle = c.strokeStyle = palette.css.chain;
+    c.fillStyle = palette.css.chain;
     for (const group of groups) {
       const items = view.itemsOf.get(group);
       if (!items) continue;
       chain.forEach(({ arc }, step) => {
         const from = items[group.rowOf(arc)];
         const to = items[group.targetRow(arc)];
-        if (to) this.arc(arc, from ?? to, to, false);
+        if (to) this.arc(arc, from ?? to, to, false, (item) => this.below(item));
         const before = chain[step + 1]?.arc;
         const ran = before === undefined ? undefined : items[group.targetRow(before)];
         if (!from || !ran) return;
-        c.lineWidth = 3;
         c.beginPath();
-        c.moveTo(view.x(store.start[before] + store.dur[before]), view.middle(ran));
-        c.lineTo(view.x(store.start[arc]), view.middle(from));
-        c.stroke();
+        c.moveTo(view.x(store.start[before] + store.dur[before]), this.below(ran));
+        c.lineTo(view.x(store.start[arc]), this.below(from));
+        for (const [width, color] of /** @type {[number, string][]} */ ([[6, palette.css.back], [3, palette.css.chain]])) {
+          c.lineWidth = width;
+          c.strokeStyle = color;
+          c.stroke();
+        }
       });
     }
   }
 
-  /** One arc, in the fill colour, on a ground that sets it off. @param {number} i @param {Item} from @param {Item} to @param {boolean} dashed */
-  arc(i, from, to, dashed) {
+  /** Where a chain's path runs on a row: below its spans, whose names stay legible. @param {Item} item */
+  below(item) {
+    const { view } = this.app;
+    return view.middle(item) + view.bodyHeight(item) * OUTER_PART + 1;
+  }
+
+  /**
+   * One arc, in the fill colour, on a ground that sets it off.
+   * @param {number} i
+   * @param {Item} from
+   * @param {Item} to
+   * @param {boolean} dashed
+   * @param {(item: Item) => number} [heightOf] where it ends on a row, the middle if that is not said
+   */
+  arc(i, from, to, dashed, heightOf = (item) => this.app.view.middle(item)) {
     const { context: c } = this;
     const { store, view } = this.app;
     const x0 = view.x(store.start[i]);
     const x1 = view.x(store.start[i] + store.dur[i]);
-    const y0 = view.middle(from);
-    const y1 = view.middle(to);
+    const y0 = heightOf(from);
+    const y1 = heightOf(to);
     const same = y0 === y1;
     const cx = same ? (x0 + x1) / 2 : x1;
     const cy = same ? y0 - from.h * 0.9 : y0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ticks of the time axis: round steps, short labels, and the base time that they count from: on the clock, or behind the
-// begin of each row.
+// Ticks of the time axis: round steps, short labels, and the base time that they count from: on the clock, or after the
+// start of each row.
 "use strict";
 
 /** Units a label can have: units of 10 ns in one, its name, decimals of a second that the base time shows. */
@@ -27,26 +27,27 @@ function axisOf(tracebase, view) {
   const [t0, t1] = [view.t0 - zero, view.t1 - zero];
   const step = roundStep((t1 - t0) / Math.max(view.width / TICK_ROOM, 2));
   const unit = [...AXIS_UNITS].reverse().find((u) => step >= u.size * 0.999) ?? AXIS_UNITS[0];
-  const base = Math.max(Math.floor(t0 / unit.next), 0) * unit.next;
+  const first = Math.ceil(t0 / step);
+  const base = Math.max(Math.floor((first * step) / unit.next), 0) * unit.next;
   const ticks = [];
-  for (let k = Math.ceil(t0 / step); k * step <= t1; k++) {
+  for (let k = first; k * step <= t1; k++) {
     const value = (k * step - base) / unit.size;
     ticks.push({ time: k * step + zero, label: `${trimmed(value, 3)} ${unit.name}` });
   }
   const behind = base > 0 ? ` + ${trimmed(base / UNITS_PER_SECOND, unit.digits)} s` : "";
-  return { baseText: view.relative ? `Each row\u2019s begin${behind} +` : `${clockText(tracebase, base, unit.digits)} +`, ticks };
+  return { baseText: view.relative ? `Each row\u2019s start${behind} +` : `${clockText(tracebase, base, unit.digits)} +`, ticks };
 }
 
 /** What is in sight, in words. @param {View} view */
 function rangeText({ t0, t1, begin, relative }) {
-  const from = relative ? `${durationText(Math.round(t0 - begin))} behind each row\u2019s begin` : `${secondsText(Math.round(t0))} s`;
+  const from = relative ? `${durationText(Math.round(t0 - begin))} after each row\u2019s start` : `${secondsText(Math.round(t0))} s`;
   return `${durationText(t1 - t0)} from ${from}`;
 }
 
 /** How long after the begin of its row in a group a span starts, if it is on one. @param {Store} store @param {number} i @param {Group} group */
 function behindBegin(store, i, group) {
   const row = group.rowOf(i);
-  return row < 0 ? "" : `${durationText(store.start[i] - group.from[row])} behind the row\u2019s begin`;
+  return row < 0 ? "" : `${durationText(store.start[i] - group.from[row])} after the row\u2019s start`;
 }
 
 /** The next 1, 2 or 5 times a power of ten at or above `least`. @param {number} least */

@@ -102,7 +102,7 @@ class Bars {
     const [x0, x1] = this.extent(i);
     this.line(i, item, view.middle(item));
     const name = shownName(store.names[store.name[i]]);
-    this.text(name, Math.max(x0, 0) + 4, x1, view.middle(item) - 8, this.color(i, item));
+    this.text(name, Math.max(x0, 0) + 4, x1, view.middle(item) - 8, this.app.palette.ink(this.color(i, item)));
   }
 
   /** Who holds a lock, on its row. @param {number} i @param {Item} item */
@@ -114,7 +114,7 @@ class Bars {
     const y = view.top(item) + item.h - h - 3;
     c.fillStyle = this.color(i, item);
     c.fillRect(x0, y, x1 - x0, h);
-    const ink = isLight(this.color(i, item)) ? "#15191e" : "#ffffff";
+    const ink = inkOn(this.color(i, item));
     const name = threadText(store, store.pids[store.pid[i]]);
     if (h >= 10) this.text(name, Math.max(x0, 0) + 4, x1, y + h / 2 + 0.5, ink);
     this.spots.push({ i, x0, x1, y0: y, y1: y + h });

@@ -95,11 +95,12 @@ class Chains {
  * Shows the chain of the selected span, step by step back in time.
  * @param {App} app
  * @param {HTMLElement} panel
+ * @param {Step[]} chain
  */
-function showChain(app, panel) {
-  const { store, selected, chain } = app;
+function showChain(app, panel, chain) {
+  const { store, selected } = app;
   const lines = chain.map(({ arc, cause, wait }) => {
-    const before = textElement("td", relativeText(store.start[arc] - store.start[selected]));
+    const before = textElement("td", signedText(store.start[arc] - store.start[selected]));
     const what = document.createElement("td");
     const waited = wait < 0 ? "" : `, after ${durationText(store.dur[wait])} of ${shownName(store.names[store.name[wait]])},`;
     what.append(
@@ -113,12 +114,7 @@ function showChain(app, panel) {
   const table = document.createElement("table");
   table.className = "chain";
   table.append(...lines);
-  panel.append(textElement("h2", chain.length > 0 ? "Why only now" : "Nothing woke this thread before"), table);
-}
-
-/** A time before or after another. @param {number} units */
-function relativeText(units) {
-  return `${units < 0 ? "\u2212" : units > 0 ? "+" : ""}${durationText(Math.abs(units))}`;
+  panel.append(textElement("h2", chain.length > 0 ? "Why it ran only now" : "Nothing woke this thread before"), table);
 }
 
 /** What woke a thread, in words. @param {Store} store @param {number} arc @param {number} cause */

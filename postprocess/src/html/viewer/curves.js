@@ -53,7 +53,8 @@ class Curves {
     const { context: c } = this;
     const { palette, overlay } = this.app;
     const [y, w, h] = this.bodyOf(item, room);
-    this.hatch(x, y, w, h, palette.css.dim, 7, 1);
+    if (name === KIND_NAMES[Kind.OFFLINE]) this.frame(x, y, w, h, palette.css.dim);
+    else this.hatch(x, y, w, h, palette.css.dim, 7, 1);
     c.font = `11px ${FONT}`;
     const text = overlay.fit(name, w - 12, 11);
     if (text === "") return;
@@ -62,6 +63,17 @@ class Curves {
     c.fillRect(x + w / 2 - width / 2 - 4, y + h / 2 - 7, width + 8, 14);
     c.fillStyle = palette.css.dim;
     c.fillText(text, x + w / 2 - width / 2, y + h / 2 + 0.5);
+  }
+
+  /** A dashed outline: nothing was done, and that is known. @param {number} x @param {number} y @param {number} w @param {number} h @param {string} color */
+  frame(x, y, w, h, color) {
+    const { context: c } = this;
+    const left = Math.max(x, -2);
+    c.strokeStyle = color;
+    c.lineWidth = 1;
+    c.setLineDash([4, 3]);
+    c.strokeRect(left, y + 0.5, Math.min(x + w, this.app.view.width + 2) - left, h - 1);
+    c.setLineDash([]);
   }
 
   /** Hatches the time that recording the begin of each span in sight took. */

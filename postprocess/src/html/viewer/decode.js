@@ -67,6 +67,7 @@ async function readStore(page) {
     }
     sorter.add(columns, first, first + group.rows);
     first += group.rows;
+    /** @type {HTMLProgressElement} */ (page.getElementById("progress")).value = first / layout.rows;
   }
   unpackers.end();
   return /** @type {Store} */ (/** @type {unknown} */ ({

@@ -67,11 +67,16 @@ function tableOf(heads, lines) {
 function showDetails(app, panel) {
   const { selected, measured, listing } = app;
   const note = app.notes.selected;
-  panel.hidden = selected < 0 && !measured && !note && !listing;
+  // First its size: what it lists is what is in sight beside it.
+  changePanel(app, () => {
+    panel.hidden = selected < 0 && !measured && !note && !listing;
+    panel.classList.toggle("wide", listing && selected < 0 && !note);
+  });
   if (note) showNote(app, panel, note);
   else if (selected >= 0) showSpan(app, panel);
   else if (listing) showList(app, panel);
   else if (measured) showTotals(app, panel, measured.from, measured.to);
+  else panel.replaceChildren();
 }
 
 /** @param {App} app @param {HTMLElement} panel */
@@ -89,10 +94,11 @@ function showSpan(app, panel) {
     closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)), table,
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
     actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
-    actionButton("All like this (H)", "Search this name", () => app.searchName(store.name[selected])),
+    actionButton("Find all of this name (H)", "Search this name", () => app.searchName(store.name[selected])),
     actionButton("Note (M)", "Put a note on this span", () => annotate(app)),
     actionButton("Measure (R)", "Sum up the time of this span", () => measureSelected(app, false)),
   );
+  if (app.chain) showChain(app, panel, app.chain);
 }
 
 /**
@@ -132,14 +138,48 @@ function detailsOf(store, i) {
   return lines;
 }
 
-/** Says above the picture what is missing from it. @param {Store} store @param {HTMLElement} banner */
-function showBanner({ meta }, banner) {
+/**
+ * What makes everything in a trace take longer, as sentences begin that tell of it.
+ * @type {readonly [string, number, number | null][]} with the kind and, of waits, the event
+ */
+const DELAYS = Object.freeze([
+  ["CPUs stood still", Kind.STALLED, null], ["CPUs were offline", Kind.OFFLINE, null], ["Threads waited for the CPU quota of their group", Kind.WAIT, WAIT_QUOTA],
+]);
+
+/** The spans of a kind, and of an event if one is given: how many, how long together, which is the longest. @param {Store} store @param {number} wanted @param {number | null} number */
+function sumOfKind({ kind, dur, event, events, cpus, cpu }, wanted, number) {
+  const sum = { count: 0, time: 0, longest: -1 };
+  const has = number === null ? (/** @type {number} */ i) => cpus[cpu[i]] >= 0 : (/** @type {number} */ i) => events[event[i]] === number;
+  if (number !== null && !events.includes(number)) return sum;
+  for (let i = kind.indexOf(wanted); i >= 0; i = kind.indexOf(wanted, i + 1)) {
+    if (!has(i)) continue;
+    sum.count++;
+    sum.time += dur[i];
+    if (sum.longest < 0 || dur[i] > dur[sum.longest]) sum.longest = i;
+  }
+  return sum;
+}
+
+/** @param {number} count */
+const timesWord = (count) => (count === 1 ? "once" : `${count.toLocaleString("en")} times`);
+
+/** Says above the picture what is missing from it, and what delayed all that is in it. @param {App} app @param {HTMLElement} banner */
+function showBanner(app, banner) {
+  const { meta } = app.store;
   const missing = meta.quality.map(shownName);
   if (meta.lost > 0) missing.unshift(`${meta.lost.toLocaleString("en")} events were lost while recording`);
   const sentences = missing.length > 0 ? [`This trace is not complete: ${missing.join("; ")}.`] : [];
   if ((meta.flags & FLAG_WRAPPED) !== 0) sentences.push("This is the end of a longer recording: what came before was overwritten.");
-  banner.hidden = sentences.length === 0;
-  banner.textContent = sentences.join(" ");
+  const parts = sentences.map((text) => textElement("span", text));
+  for (const [what, kind, event] of DELAYS) {
+    const { count, time, longest } = sumOfKind(app.store, kind, event);
+    if (count === 0) continue;
+    const part = textElement("span", `${what} ${timesWord(count)}, ${durationText(time)} together: durations contain that. `);
+    part.append(actionButton(`The longest: ${durationText(app.store.dur[longest])}`, "Go there", () => app.goTo(longest)));
+    parts.push(part);
+  }
+  banner.hidden = parts.length === 0;
+  banner.replaceChildren(...parts);
 }
 
 /** Keys and gestures by what they are for. @type {readonly [string, readonly [string, string][]][]} */
@@ -166,7 +206,7 @@ const HELP = Object.freeze([
     ["H, Shift-right-click", "keep the colour of all spans of its name only, with their total; a second name joins the first"],
     ["V", "table of what is in sight"],
     ["Tab, Enter", "through the page's controls, and use one"],
-    ["Esc", "clear what is selected, measured, searched, highlighted"],
+    ["Esc", "undo one thing: the path of B, what is selected, the table, what is measured, searched, highlighted"],
   ]],
   ["Measure and note", [
     ["Shift-drag", "measure a range: its totals, its longest spans"],
@@ -182,7 +222,7 @@ const HELP = Object.freeze([
     ["rpc:5- kind:syscall,irq", "only for these RPCs, of these kinds; kind: alone says which there are"],
     ["!, Aa, min, max", "what does not match; ignore case; bounds of the duration"],
     ["Enter, Shift-Enter", "next and previous match"],
-    ["41.25, 11:56:41.25", "go to that second, or that time of day; a trailing + or \u2212 shows more or less around it"],
+    ["41.25, 11:56:41.25", "go to that second, or that time of day, a date before it or not; a trailing + or \u2212 shows more or less around it"],
     ["@@", "the time in sight, to be typed again"],
   ]],
   ["Look and keep", [
@@ -190,7 +230,7 @@ const HELP = Object.freeze([
     ["T, C, X", "theme, colour-blind palette, fade the picture"],
     ["> and <, K, G", "larger and smaller text, shape of the picture, grid"],
     ["Names, Marks, Freq \u2026", "what is drawn; Shift-click goes back"],
-    ["O, click on the base time", "let each row count from its own begin, to compare them"],
+    ["O, click on the base time", "let each row count from its own start, to compare them"],
     ["L, U, I", "legend, wakeup arcs, interprocessor interrupts on and off"],
     ["P, Shift-P", "save a figure as PNG, as SVG"],
     ["Ctrl-S", "save a copy of this page with its notes and views"],
@@ -211,7 +251,7 @@ function fillHelp(dialog) {
     part.append(textElement("h3", what), table);
     return [part];
   });
-  const close = textElement("button", "Close");
-  close.addEventListener("click", () => dialog.close());
-  dialog.replaceChildren(textElement("h2", "Keys and gestures"), ...parts, close);
+  const sheet = document.createElement("div");
+  sheet.append(...parts);
+  dialog.replaceChildren(closeButton(() => dialog.close()), textElement("h2", "Keys and gestures"), sheet);
 }

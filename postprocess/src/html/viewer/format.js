@@ -38,26 +38,37 @@ const LLC_TEXT = Object.freeze([
   "65536+",
 ]);
 
+/** Characters that control, turn the direction round or take no room. */
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
 /**
- * A name as it can be shown: control and direction characters would let it disguise itself.
+ * A name as it can be shown: some characters would let it disguise itself.
  * @param {string | undefined} name
  */
 function shownName(name) {
-  return (name ?? "").replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, "\ufffd");
+  return (name ?? "").replace(UNSEEN, "\ufffd");
 }
 
 /**
  * A duration, in the unit that suits it.
  * @param {number} units
+ * @param {boolean} [trim] whether zeros at the end are left out
  */
-function durationText(units) {
+function durationText(units, trim = true) {
   const ns = Math.abs(units) * 10;
-  const sign = units < 0 ? "-" : "";
-  if (ns < 1e3) return `${sign}${trimmed(ns, 0)} ns`;
-  if (ns < 1e6) return `${sign}${trimmed(ns / 1e3, 2)} \u00b5s`;
-  if (ns < 1e9) return `${sign}${trimmed(ns / 1e6, 3)} ms`;
-  return `${sign}${trimmed(ns / 1e9, 4)} s`;
+  const text = (/** @type {number} */ value, /** @type {number} */ decimals, /** @type {string} */ unit) =>
+    `${units < 0 ? "-" : ""}${trim ? trimmed(value, decimals) : value.toFixed(decimals)} ${unit}`;
+  if (ns < 1e3) return text(ns, 0, "ns");
+  if (ns < 1e6) return text(ns / 1e3, 2, "\u00b5s");
+  if (ns < 1e9) return text(ns / 1e6, 3, "ms");
+  return text(ns / 1e9, 4, "s");
 }
+
+/** A duration for a column of them: with all its decimals, so that points stand below each other. @param {number} units */
+const alignedText = (units) => durationText(units, false);
+
+/** A time before or after another, for a column. @param {number} units */
+const signedText = (units) => `${units < 0 ? "\u2212" : units > 0 ? "+" : ""}${alignedText(Math.abs(units))}`;
 
 /** Nanoseconds in each unit that can be typed. @type {Record<string, number>} */
 const TYPED_UNITS = Object.freeze({ ns: 1, us: 1e3, "\u00b5s": 1e3, ms: 1e6, s: 1e9 });
@@ -70,6 +81,9 @@ function parseDuration(text) {
   const [, number, unit] = /^\s*(\d+\.?\d*|\.\d+)\s*(ns|us|\u00b5s|ms|s)?\s*$/.exec(text) ?? [];
   return Math.round((Number(number) * TYPED_UNITS[unit ?? "us"]) / 10);
 }
+
+/** A number of things. @param {number} n @param {string} thing as one of them is called */
+const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
 
 /** @param {number} value @param {number} decimals */
 function trimmed(value, decimals) {

@@ -8,7 +8,7 @@ function cannotBeShown(why) {
   const sentence = document.createElement("p");
   sentence.id = "broken";
   sentence.setAttribute("role", "alert");
-  sentence.textContent = `This page cannot be shown: ${why}. Get the file anew.`;
+  sentence.textContent = `This page cannot be shown: ${why}. Get a new copy of the file.`;
   document.body.replaceChildren(sentence);
 }
 

@@ -52,6 +52,7 @@ function snappedTime(app, x, y) {
   return nearest !== undefined && away(nearest) <= SNAP ? nearest : view.time(x);
 }
 
+/** A place on a canvas. @typedef {{x: number, y: number}} Point */
 /**
  * What a press of the pointer became: `note` is a note taken, `from` the time where measuring began.
  * @typedef {{x: number, y: number, lastX: number, lastY: number, shift: boolean, moved: boolean, from: number,
@@ -63,16 +64,29 @@ function listenToPointer(app, canvas) {
   const { view, notes } = app;
   /** @type {Press | null} */
   let press = null;
+  /** Where each pointer is that is down. @type {Map<number, Point>} */
+  const down = new Map();
   canvas.addEventListener("pointerdown", (e) => {
     if (e.button !== 0) return;
     canvas.setPointerCapture(e.pointerId);
     canvas.focus({ preventScroll: true });
     const { x, y } = pointOf(e, canvas);
+    down.set(e.pointerId, { x, y });
+    if (down.size > 1) {
+      press = null;
+      return;
+    }
     press = { x, y, lastX: x, lastY: y, shift: e.shiftKey, moved: false, from: snappedTime(app, x, y), note: notes.at(x, y) };
   });
   canvas.addEventListener("pointermove", (e) => {
     const { x, y } = pointOf(e, canvas);
     app.pointer = x;
+    const before = [...down.values()];
+    if (down.has(e.pointerId)) down.set(e.pointerId, { x, y });
+    if (before.length > 1) {
+      pinch(app, before, [...down.values()]);
+      return;
+    }
     if (!press) {
       app.hover(x, y);
       canvas.style.cursor = notes.at(x, y) ? "move" : "";
@@ -81,6 +95,7 @@ function listenToPointer(app, canvas) {
     press.moved ||= Math.hypot(x - press.x, y - press.y) > CLICK_SLACK;
     if (press.moved) drag(app, press, x, y);
   });
+  for (const end of /** @type {const} */ (["pointerup", "pointercancel"])) canvas.addEventListener(end, (e) => down.delete(e.pointerId));
   canvas.addEventListener("pointerup", () => {
     if (press?.moved) dragged(app, press);
     else if (press) clicked(app, press, press.x, press.y);
@@ -98,6 +113,15 @@ function listenToPointer(app, canvas) {
     const hit = hitAt(app, x, y);
     if (hit) app.searchName(app.store.name[hit.i]);
   });
+}
+
+/** Two fingers: what lay between them before lies there still. @param {App} app @param {Point[]} before @param {Point[]} after */
+function pinch(app, [a, b], [c, d]) {
+  const { view } = app;
+  const [before, after] = [Math.hypot(a.x - b.x, a.y - b.y), Math.hypot(c.x - d.x, c.y - d.y)];
+  view.zoom(after / Math.max(before, 1), (a.x + b.x) / 2, (c.x + d.x) / 2);
+  view.scrollRows((a.y + b.y - c.y - d.y) / 2);
+  app.viewChanged();
 }
 
 /** @param {App} app @param {Press} press @param {number} x @param {number} y */
@@ -135,7 +159,10 @@ function clicked(app, press, x, y) {
   const hit = hitAt(app, x, y);
   const item = hit?.item && hit.item.row >= 0 ? hit.item : null;
   if (!press.shift) app.select(hit?.i ?? -1, item?.group);
-  else if (hit) app.notes.addSpan(hit.i, (item ? app.view.on(item) : app.view).time(x), item?.group);
+  else if (hit) {
+    app.notes.addSpan(hit.i, (item ? app.view.on(item) : app.view).time(x), item?.group);
+    writeNote();
+  }
   app.noteAddress();
 }
 
@@ -164,8 +191,13 @@ function listenToSearch(app) {
       if (e.key === "Enter") {
         keepPattern(byId("pattern").value);
         app.stepMatch(e.shiftKey ? -1 : 1);
+        // The keys are for the picture again; a search that found nothing is typed on.
+        if (app.search.ids.length > 0 || !app.search.active) byId("overlay").focus();
       }
-      if (e.key === "Escape") app.clear();
+      if (e.key === "Escape") {
+        app.forgetSearch();
+        byId("overlay").focus();
+      }
     });
   }
   byId("pattern").addEventListener("focus", () => app.search.prepare());

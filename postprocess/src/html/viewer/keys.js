@@ -63,7 +63,7 @@ const CHARACTERS = {
   "/": (app) => app.startSearch(),
   "?": (app) => app.showHelp(),
   Enter: (app) => app.stepMatch(1),
-  Escape: (app) => app.clear(),
+  Escape: (app) => app.forget(),
 };
 
 /** With Ctrl. @type {Record<string, (app: App) => unknown>} */

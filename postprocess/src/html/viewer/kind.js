@@ -16,6 +16,8 @@ const RESOURCE_EVENT = EVENT.RESOURCE;
 /** Events by which a message arrives. @type {readonly number[]} */
 const RX_EVENTS = Object.freeze([EVENT.RPC_RECEIVED, EVENT.RX_PACKET, EVENT.RX_USER]);
 const WAIT_A = EVENT.WAIT_A;
+/** wait_quota. */
+const WAIT_QUOTA = WAIT_A + 16;
 
 /** Kinds by event, of all but whole times of user code, idle and the like. @type {Map<number, number>} */
 const KIND_OF_EVENT = new Map();
@@ -63,7 +65,7 @@ const isKernel = (kind) => kind >= Kind.SYSCALL && kind <= Kind.SCHED;
 const WAITS = Object.freeze([
   ["c", "a CPU"], ["d", "disk"], ["f", "thaw"], ["h", "SIGCONT"], ["i", "a CPU, beside an idle one"], ["k", "a thread or work"], ["l", "a lock"],
   ["m", "memory"], ["n", "network"], ["p", "a pipe"], ["q", "CPU quota"], ["r", "RCU"], ["s", "the scheduler"], ["t", "time"], ["v", "a CPU that stood still"],
-  ["x", "its tracer"], ["z", "unknown"],
+  ["x", "its tracer"], ["z", "something not in the trace"],
 ]);
 
 /** The letters in Morse code, by which a wait can be told without its colour. */

@@ -75,6 +75,7 @@ class Labels {
     const label = /** @type {HTMLButtonElement} */ (textElement("button", groupText(app.view, group)));
     label.type = "button";
     label.className = "group";
+    label.title = label.textContent ?? "";
     label.setAttribute("aria-expanded", String(!group.collapsed));
     label.addEventListener("click", () => app.toggleGroup(group));
     return label;

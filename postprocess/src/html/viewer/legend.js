@@ -37,8 +37,8 @@ function showLegend(app, element) {
     [kinds.has(Kind.KERNEL), band(css.syscall[0], 6), "kernel thread, exit work"],
     [kinds.has(Kind.SCHED), band(css.sched[0], 6), "scheduler"],
     [kinds.has(Kind.LOST), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], "nothing recorded"],
-    [kinds.has(Kind.OFFLINE), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], "offline"],
-    [kinds.has(Kind.STALLED), [...band(css.stalled, 5), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], `stood still, ${stallsText(store)}`],
+    [kinds.has(Kind.OFFLINE), [{ d: box(2, 2, 22, 10), color: css.dim, line: 1, dashes: "3 3" }], "offline"],
+    [kinds.has(Kind.STALLED), [...band(css.stalled, 5), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], "stood still"],
     [kinds.has(Kind.WAKEUP), [{ d: "M2 12Q20 12 22 3", color: css.wakeup, line: 1.5, dashes: "4 2" }, { d: "M22 1l3 5h-5z", color: css.wakeup }], "wakeup"],
     [kinds.has(Kind.IPI), [{ d: "M2 12Q20 12 22 3", color: css.ipi, line: 1.5 }, { d: "M22 1l3 5h-5z", color: css.ipi }], "IPI"],
     [kinds.has(Kind.MARK), [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark"],
@@ -60,17 +60,6 @@ function showLegend(app, element) {
   element.replaceChildren(
     ...entries.flatMap(([has, strokes, text]) => (has ? [legendEntry(strokes, text)] : [])), ...waits,
   );
-}
-
-/** How often CPUs stood still, and how long together. @param {Store} store */
-function stallsText({ kind, dur, cpu, cpus, n }) {
-  let [times, time] = [0, 0];
-  for (let i = 0; i < n; i++) {
-    if (kind[i] !== Kind.STALLED || cpus[cpu[i]] < 0) continue;
-    times++;
-    time += dur[i];
-  }
-  return `${times === 1 ? "once" : `${times.toLocaleString("en")} times`}, ${durationText(time)}`;
 }
 
 /** @param {number} x @param {number} y @param {number} w @param {number} h */

@@ -6,13 +6,13 @@
 const LIST_MOST = 200;
 
 /**
- * The longest spans on the rows in sight, in order of time, and how many there are in all; those that are searched, if
- * something is.
+ * The longest spans on the rows in sight, in order of time, and how many there are in all: those that are searched, if
+ * something is, else those that are not idle.
  * @param {App} app
  */
 function spansInSight(app) {
   const { store, view, search } = app;
-  const { start, dur } = store;
+  const { start, dur, kind } = store;
   /** @type {number[]} */
   let longest = [];
   let count = 0;
@@ -32,7 +32,7 @@ function spansInSight(app) {
       for (let k = from; k < first[row + 1] && start[ids[k]] < t1; k++) {
         const i = ids[k];
         const bit = 1 << (i & 7);
-        if (start[i] + dur[i] <= t0 || !search.shows(i) || (counted[i >> 3] & bit) !== 0) continue;
+        if (start[i] + dur[i] <= t0 || !search.shows(i) || (!search.active && isIdle(kind[i])) || (counted[i >> 3] & bit) !== 0) continue;
         counted[i >> 3] |= bit;
         count++;
         longest.push(i);
@@ -53,16 +53,16 @@ function placeText(store, i) {
 
 /** @param {App} app @param {HTMLElement} panel */
 function showList(app, panel) {
-  const { store, view } = app;
+  const { store, view, search } = app;
   const { count, spans } = spansInSight(app);
   const lines = spans.map((i) => [
     actionButton(callText(store, i), KIND_NAMES[store.kind[i]], () => app.select(i)), placeText(store, i),
-    durationText(app.placeOf(i)[0] - view.t0), durationText(store.dur[i]),
+    signedText(app.placeOf(i)[0] - view.t0), alignedText(store.dur[i]),
   ]);
-  const table = tableOf(["What", "where", "from the left edge", "time"], lines);
-  table.classList.add("list");
-  table.createCaption().textContent = `${rangeText(view)}: ${
-    count.toLocaleString("en")} spans on the rows in sight${count > spans.length ? `; the ${spans.length} longest` : ""}`;
+  const table = tableOf(["Span", "Where", "Start", "Duration"], lines);
+  table.classList.add("spans");
+  const what = `${countText(count, "span")} on the rows in sight${search.active ? ", matches only" : ", idle left out"}`;
+  table.createCaption().textContent = `${rangeText(view)}: ${what}${count > spans.length ? `; the ${spans.length} longest` : ""}. Start counts from the left edge.`;
   panel.replaceChildren(closeButton(() => toggleList(app)), textElement("h2", "What is in sight"), table);
 }
 

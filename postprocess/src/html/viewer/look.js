@@ -27,7 +27,10 @@ class Look {
 
   /** The theme to use: what was chosen, else what the reader's system asks for. */
   get theme() {
-    if (this.parts.theme !== "auto") return this.parts.theme;
+    return this.parts.theme === "auto" ? this.systemTheme : this.parts.theme;
+  }
+
+  get systemTheme() {
     return this.strong.matches ? "contrast" : this.dark.matches ? "dark" : "light";
   }
 
@@ -40,9 +43,9 @@ class Look {
     if (value !== null && LOOKS[part].includes(value)) this.parts[part] = value;
   }
 
-  /** The value so many steps further; the end leads to the beginning. @param {LookPart} part @param {number} steps */
+  /** The value so many steps further; the end leads to the beginning. Every step is to be seen: the system's theme is `auto`. @param {LookPart} part @param {number} steps */
   step(part, steps) {
-    const values = LOOKS[part];
+    const values = LOOKS[part].filter((value) => part !== "theme" || value !== this.systemTheme || value === this.parts.theme);
     this.parts[part] = values[(values.indexOf(this.parts[part]) + steps + values.length) % values.length];
   }
 

@@ -8,6 +8,9 @@ const byId = (id) => document.getElementById(id);
 /** For what knows the time in sight, where rows do not share it. */
 const ALL_TIME = new TimeScale(-Infinity, Infinity, 1);
 
+/** Pixels that a span has at least when the page goes to it. */
+const SEEN_LEAST = 6;
+
 class App {
   /** @param {Store} store */
   constructor(store) {
@@ -37,8 +40,8 @@ class App {
     this.selected = -1;
     /** The group on whose row something was selected last. @type {Group | null} */
     this.home = null;
-    /** The wakeups that led to a span, once they were asked for. @type {Step[]} */
-    this.chain = [];
+    /** The wakeups that led to the selected span, once they were asked for. @type {Step[] | null} */
+    this.chain = null;
     /** A range on the axis, from its earlier end. @type {{from: number, to: number} | null} */
     this.measured = null;
     /** Whether the panel lists what is in sight. */
@@ -59,10 +62,12 @@ class App {
   start() {
     const { meta, n } = this.store;
     byId("title").textContent = shownName(meta.title);
-    const about = [meta.host, meta.kernel, meta.cpuModel, `${n.toLocaleString("en")} spans`];
-    about.push(overheadText(this.store, this.view));
-    byId("about").textContent = byId("about").title = about.filter((text) => text !== "").map(shownName).join("  \u00b7  ");
-    showBanner(this.store, byId("banner"));
+    // What the reader needs most comes first: the rest is cut where there is no room.
+    const about = (/** @type {string} */ kernel) =>
+      [countText(n, "span"), overheadText(this.store, this.view), meta.host, kernel, meta.cpuModel].filter((text) => text !== "").map(shownName).join("  \u00b7  ");
+    byId("about").textContent = about(meta.kernel.split(" ")[0]);
+    byId("about").title = about(meta.kernel);
+    showBanner(this, byId("banner"));
     byId("empty").hidden = n > 0;
     fillHelp(this.help);
     this.layers.fill(byId("layers"));
@@ -81,10 +86,12 @@ class App {
     listenToOverview(this, byId("overview"));
     listenToKeys(this);
     listenToLook(this);
+    listenToPanel(this, byId("panel-edge"));
     listenToTools(this);
     listenToSearch(this);
     byId("next-match").addEventListener("click", () => this.stepMatch(1));
     byId("previous-match").addEventListener("click", () => this.stepMatch(-1));
+    byId("open-homes").addEventListener("click", () => this.search.closedHomes(this.groups).forEach((group) => this.toggleGroup(group)));
     byId("arcs").addEventListener("click", () => this.toggleArcs());
     byId("ipis").addEventListener("click", () => this.toggleIpis());
     byId("basetime").addEventListener("click", () => this.turnRelative());
@@ -150,6 +157,9 @@ class App {
     byId("basetime").ariaPressed = String(view.relative);
     for (const id of ["arcs", "ipis"]) byId(id).disabled = view.relative;
     byId("matches").textContent = byId("matches").title = this.search.text(/** @type {View} */ (view.relative ? ALL_TIME : view));
+    const closed = this.search.closedHomes(this.groups);
+    byId("open-homes").hidden = closed.length === 0;
+    byId("open-homes").textContent = `Show in ${closed.map((group) => group.title).join(" and ")}`;
     byId("range").textContent = durationText(view.t1 - view.t0);
     this.draws++;
     this.lastDraw = performance.now() - began;
@@ -180,7 +190,7 @@ class App {
     this.selected = i;
     this.home = group ?? this.home;
     this.notes.selected = null;
-    this.chain = [];
+    this.chain = null;
     showDetails(this, byId("details"));
     this.overlayChanged();
   }
@@ -259,7 +269,6 @@ class App {
     if (this.selected < 0) return;
     this.chain = this.chains.leadingTo(this.selected);
     showDetails(this, byId("details"));
-    showChain(this, byId("details"));
     this.overlayChanged();
   }
 
@@ -276,8 +285,11 @@ class App {
     const middle = (from + to) / 2;
     const dur = Math.max(store.dur[i], 1);
     this.views.remember();
-    const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / 6);
-    view.show(middle - span / 2, middle + span / 2);
+    // What can be seen where it is stays there.
+    if (from < view.t0 || to > view.t1 || dur * view.scale < SEEN_LEAST) {
+      const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / SEEN_LEAST);
+      view.show(middle - span / 2, middle + span / 2);
+    }
     this.revealRow(i);
     this.viewChanged();
   }
@@ -308,7 +320,7 @@ class App {
     this.viewChanged();
   }
 
-  /** Lets each row count from its own begin, or all from one again. What is measured belongs to one of the two. */
+  /** Lets each row count from its own start, or all from one again. What is measured belongs to one of the two. */
   turnRelative() {
     this.views.remember();
     this.view.turnRelative(this.groups);
@@ -342,13 +354,26 @@ class App {
     this.help.showModal();
   }
 
-  /** Forgets what is selected, measured and searched. */
-  clear() {
-    if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
-    this.listing = false;
-    this.highlight.clear();
+  /** Forgets one thing: the path of wakeups, what is selected, the table, what is measured, searched, highlighted. */
+  forget() {
+    const { search, highlight } = this;
+    if (this.chain) {
+      this.chain = null;
+      showDetails(this, byId("details"));
+      this.overlayChanged();
+    } else if (this.selected >= 0 || this.notes.selected) this.select(-1);
+    else if (this.listing) toggleList(this);
+    else if (this.measured) this.measure(null);
+    else if (search.active || search.error !== "") this.forgetSearch();
+    else if (highlight.active) {
+      highlight.clear();
+      this.view.layOut(this.groups);
+      this.viewChanged();
+    }
+  }
+
+  forgetSearch() {
     this.find({ ...NOTHING, ignoreCase: this.search.query.ignoreCase });
-    this.measure(null);
   }
 }
 
@@ -388,7 +413,7 @@ function handle(app) {
     bubbles: () => app.notes.bubbles.map(({ note, ...place }) => ({ ...place, text: note.text })),
     views: () => app.views.list(),
     look: () => ({ ...app.look.parts, used: app.look.theme }),
-    chain: () => app.chain.map(({ arc, cause, wait }) => ({
+    chain: () => (app.chain ?? []).map(({ arc, cause, wait }) => ({
       arc: describe(arc), cause: cause < 0 ? null : describe(cause), wait: wait < 0 ? null : describe(wait),
     })),
     layers: () => Object.fromEntries(app.layers.list.map(({ id, states, state }) => [id, states[state]])),

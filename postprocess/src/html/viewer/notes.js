@@ -8,6 +8,9 @@ const NOTE_PAD = 6;
 /** Characters of a line and lines of a bubble; longer text is cut where it is drawn. */
 const NOTE_CHARACTERS = 72;
 const NOTE_LINES = 12;
+/** Half the height of a kept length, and pixels from one line of them to the next. */
+const LENGTH_HALF = 9;
+const LENGTH_STEP = 22;
 /** Pixels from the tip within which it is taken. */
 const TIP_REACH = 6;
 
@@ -46,10 +49,16 @@ class Notes {
     this.add({ i, group: home?.name ?? "", from, to: from, dx: 24, dy: -64, text });
   }
 
-  /** Keeps a length. @param {number} from @param {number} to */
+  /** Keeps a length, on the first line where it covers no other note; the totals stay in the panel. @param {number} from @param {number} to */
   addLength(from, to) {
-    const lengths = this.all.filter((note) => note.to > note.from).length;
-    this.add({ i: -1, group: "", from, to, dx: 0, dy: 16 + (lengths % 8) * 22, text: durationText(to - from) });
+    const { view } = this.app;
+    const [x0, x1] = [view.x(from) - LENGTH_HALF, view.x(to) + LENGTH_HALF];
+    const covers = (/** @type {number} */ dy) => this.bubbles.some((b) =>
+      b.x < x1 && b.x + b.w > x0 && b.y < MARKS_HEIGHT + dy + LENGTH_HALF && b.y + b.h > MARKS_HEIGHT + dy - LENGTH_HALF);
+    let dy = 16;
+    while (covers(dy) && dy + LENGTH_STEP < view.rowsSeen) dy += LENGTH_STEP;
+    this.all.push({ i: -1, group: "", from, to, dx: 0, dy, text: durationText(to - from) });
+    this.app.overlayChanged();
   }
 
   /** @param {Note} note */
@@ -63,7 +72,7 @@ class Notes {
     const { app } = this;
     this.selected = note;
     app.selected = -1;
-    app.chain = [];
+    app.chain = null;
     showDetails(app, byId("details"));
     app.overlayChanged();
   }
@@ -282,6 +291,12 @@ function showNote(app, panel, note) {
     app.noteAddress();
   });
   text.addEventListener("keydown", (e) => e.key === "Escape" && byId("overlay").focus());
+  // What is written goes on a line of its own; nothing is left of that if nothing was.
+  text.addEventListener("focus", () => {
+    if (text.value !== "" && !text.value.endsWith("\n")) text.value += "\n";
+    text.setSelectionRange(text.value.length, text.value.length);
+  });
+  text.addEventListener("blur", () => (note.text = text.value = text.value.trimEnd()));
   panel.replaceChildren(
     closeButton(() => app.notes.select(null)), textElement("h2", note.to > note.from ? "Length" : "Note"), text,
     actionButton("Remove (Del)", "Remove this note", () => app.notes.remove(note)),
@@ -298,11 +313,20 @@ function nudgeNote(app, byX, byY) {
   return true;
 }
 
-/** Puts a note on the selected span, keeps what is measured, or goes to the text of the selected note. @param {App} app */
+/** Goes to the text of the selected note. */
+function writeNote() {
+  /** @type {HTMLElement | null} */ (document.querySelector("#details textarea"))?.focus();
+}
+
+/** Puts a note on the selected span, keeps what is measured, or goes to the text of the selected note, or of the length kept. @param {App} app */
 function annotate(app) {
   const { notes, selected, measured, view } = app;
-  if (notes.selected) /** @type {HTMLElement | null} */ (document.querySelector("#details textarea"))?.focus();
+  const kept = measured && notes.all.find((note) => note.from === measured.from && note.to === measured.to);
+  if (notes.selected) writeNote();
   else if (selected >= 0) notes.addSpan(selected, (view.t0 + view.t1) / 2 + app.shiftOf(selected), undefined);
-  else if (measured && measured.to > measured.from && !view.relative) notes.addLength(measured.from, measured.to);
+  else if (kept) {
+    notes.select(kept);
+    writeNote();
+  } else if (measured && measured.to > measured.from && !view.relative) notes.addLength(measured.from, measured.to);
   app.noteAddress();
 }

@@ -65,7 +65,7 @@ class Overlay {
     this.samples();
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
     this.tags.draw();
-    if (shared) this.arcs.drawChain(app.chain);
+    if (shared && app.chain) this.arcs.drawChain(app.chain);
     this.selection();
     c.restore();
     if (shared) this.marks();
@@ -95,10 +95,7 @@ class Overlay {
       const full = kind === Kind.SYSCALL ? callText(store, i) : shownName(store.names[store.name[i]]);
       const text = this.fit(full, w - 6, size);
       if (text === "") continue;
-      const grey = !focus.shows(i);
-      const color = grey ? palette.css.grey : palette.color(store, i);
-      c.fillStyle = isLight(color) ? "#15191e" : "#ffffff";
-      if (grey) c.fillStyle = palette.css.dim;
+      c.fillStyle = focus.shows(i) ? palette.inkOf(store, i) : palette.greyInk;
       c.fillText(text, x + 4, view.middle(item) + 0.5);
     }
   }
@@ -138,7 +135,7 @@ class Overlay {
       this.spots.push({ i, x0: x, x1: x + w, y0: view.top(item) + 2, y1: view.top(item) + item.above - 1 });
       const text = this.fit(shownName(store.names[store.name[i]]), w - 6, 10);
       if (text === "") continue;
-      c.fillStyle = focus.shows(i) ? "#0d1117" : palette.css.dim;
+      c.fillStyle = focus.shows(i) ? "#0d1117" : palette.greyInk;
       c.fillText(text, x + 3, y);
     }
   }
@@ -179,7 +176,7 @@ class Overlay {
       const x = a + (b - a - width) / (b - a > 180 ? 3 : 2);
       c.fillStyle = palette.css[item.even ? "row" : "back"];
       c.fillRect(x - 3, y - 4, width + 6, 8);
-      c.fillStyle = focus.shows(i) ? palette.wait(letter) : palette.css.dim;
+      c.fillStyle = focus.shows(i) ? palette.ink(palette.wait(letter)) : palette.css.dim;
       c.fillText(word, x, y + 0.5);
     }
   }

@@ -54,12 +54,12 @@ const THEMES = Object.freeze({ light: LIGHT, dark: DARK, contrast: CONTRAST });
 
 /** Colours of waits by letter, good on all grounds. */
 const WAIT_COLORS = Object.freeze({
-  c: "#f28c1c", d: "#3f9f45", f: "#4fb3bf", h: "#7a8a3c", i: "#f5b971", q: "#c2410c", x: "#5b7f95", k: "#b07aa1", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#87909b", r: "#c2a633",
-  s: "#6d6fd0", t: "#98a2ad", v: "#e03131", z: "#c77db0",
+  c: "#f28c1c", d: "#3f9f45", f: "#4fb3bf", h: "#7a8a3c", i: "#f5b971", q: "#c2410c", x: "#5b7f95", k: "#9673c4", l: "#e04848", m: "#9a6a44", n: "#3f83c9", p: "#1b9a8e", r: "#c2a633",
+  s: "#6d6fd0", t: "#98a2ad", v: "#a3154f", z: "#e377a8",
 });
 const SAFE_WAITS = Object.freeze({
-  c: "#e69f00", d: "#009e73", f: "#56b4e9", h: "#8f6200", i: "#f3c14d", q: "#b96292", x: "#4da3d6", k: "#cc79a7", l: "#d55e00", m: "#a67c1a", n: "#0072b2", p: "#87909b", r: "#d9cf2e",
-  s: "#56b4e9", t: "#98a2ad", v: "#d55e00", z: "#cc79a7",
+  c: "#e69f00", d: "#009e73", f: "#56b4e9", h: "#8f6200", i: "#f3c14d", q: "#b96292", x: "#4da3d6", k: "#cc79a7", l: "#d55e00", m: "#a67c1a", n: "#0072b2", p: "#44aa99", r: "#d9cf2e",
+  s: "#8888dd", t: "#98a2ad", v: "#882255", z: "#f5a3c7",
 });
 
 class Palette {
@@ -89,13 +89,25 @@ class Palette {
     this.shades[Kind.KERNEL] = css.syscall.slice(0, 1);
     this.shades[Kind.SCHED] = css.sched;
     this.pixels = this.shades.map((shades) => shades.map(pixel));
+    this.shadeInks = this.shades.map((shades) => shades.map(inkOn));
     this.stripes = css.stripes.map(pixel);
+    /** Text on what is grey. */
+    this.greyInk = legible(css.dim, css.grey);
+    /** Colours that text was made legible in, by colour. @type {Map<string, string>} */
+    this.inks = new Map();
     this.waitPixels = Array.from({ length: 26 }, (_, k) => pixel(this.wait(String.fromCharCode(97 + k))));
   }
 
   /** @param {string} letter */
   wait(letter) {
     return /** @type {Record<string, string>} */ (this.waits)[letter] ?? "#b07aa1";
+  }
+
+  /** A colour for text on the rows, as near as it can be to one that was chosen for lines. @param {string} css */
+  ink(css) {
+    let ink = this.inks.get(css);
+    if (!ink) this.inks.set(css, (ink = legible(css, this.css.row)));
+    return ink;
   }
 
   /**
@@ -141,6 +153,11 @@ class Palette {
     return this.shades[kind][this.shade(store, i)];
   }
 
+  /** The colour of a name in a span. @param {Store} store @param {number} i */
+  inkOf(store, i) {
+    return this.shadeInks[store.kind[i]][this.shade(store, i)];
+  }
+
   /** @param {Store} store @param {number} i */
   pixelOf(store, i) {
     const kind = store.kind[i];
@@ -170,8 +187,33 @@ function mix(from, to, part) {
   return (0xff000000 | (redBlue & 0xff00ff) | green) >>> 0;
 }
 
-/** Whether dark text reads better on a colour. @param {string} css as #rrggbb */
-function isLight(css) {
-  const rgb = parseInt(css.slice(1), 16);
-  return ((rgb >> 16) & 255) * 0.3 + ((rgb >> 8) & 255) * 0.59 + (rgb & 255) * 0.11 > 140;
+/** The contrast that text needs (WCAG 2, level AA). */
+const CONTRAST_LEAST = 4.5;
+
+/** Red, green and blue, 0 to 255. @param {string} css as #rrggbb */
+const rgbOf = (css) => [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16));
+
+/** How much light a colour gives, from 0 to 1. @param {string} css as #rrggbb */
+function luminance(css) {
+  const [r, g, b] = rgbOf(css).map((value) => value / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** The contrast of two colours, from 1 to 21. @param {string} one @param {string} other */
+function contrastOf(one, other) {
+  const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+
+/** Black or white, whichever can be read on a colour: one of them always can. @param {string} css as #rrggbb */
+const inkOn = (css) => (contrastOf("#000000", css) >= contrastOf("#ffffff", css) ? "#000000" : "#ffffff");
+
+/** A colour moved towards black or white until it can be read on a ground. @param {string} css as #rrggbb @param {string} ground */
+function legible(css, ground) {
+  const end = rgbOf(inkOn(ground));
+  let ink = css;
+  for (let part = 0; part <= 1 && contrastOf(ink, ground) < CONTRAST_LEAST; part += 1 / 16) {
+    ink = `#${rgbOf(css).map((value, k) => Math.round(value + (end[k] - value) * part).toString(16).padStart(2, "0")).join("")}`;
+  }
+  return ink;
 }

@@ -45,7 +45,7 @@ function broughtAlong(app) {
     return JSON.parse(checkedText(pristine.querySelector("#ku-added")));
   } catch {
     app.store.meta.quality.push("the notes and views in the page are damaged; left out");
-    showBanner(app.store, byId("banner"));
+    showBanner(app, byId("banner"));
     return null;
   }
 }

@@ -20,8 +20,11 @@ const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
 /** Names that are highlighted together. */
 const JOINED_MOST = 2;
 
+/** A character as a regular expression says it that shows it. @param {string} character */
+const escapedCharacter = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
 /** The pattern that matches one name and no other. @param {string} name */
-const exactly = (name) => `^${name.slice(0, TEXT_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z]+):/g, "$1\\:")}$`;
+const exactly = (name) => `^${name.slice(0, TEXT_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z]+):/g, "$1\\:").replace(UNSEEN, escapedCharacter)}$`;
 
 /** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
 function patternWith(before, one) {
@@ -72,6 +75,8 @@ class Search {
     this.current = -1;
     /** @type {Map<Group, Lane>} */
     this.lanes = new Map();
+    /** What closedHomes() found last, and for what. @type {{ids: Uint32Array, key: string, having: Group[]}} */
+    this.homes = { ids: this.ids, key: "", having: [] };
   }
 
   /**
@@ -219,6 +224,19 @@ class Search {
     if (this.active) this.collect();
   }
 
+  /** The groups whose rows have matches, if all of these are closed: nothing of what was found can be seen then. @param {Group[]} groups */
+  closedHomes(groups) {
+    const closed = groups.filter((group) => group.collapsed);
+    const key = closed.map((group) => group.name).join();
+    if (this.homes.ids !== this.ids || this.homes.key !== key) {
+      const open = groups.filter((group) => !group.collapsed);
+      const hidden = this.active && !this.ids.some((i) => open.some((group) => group.rowOf(i) >= 0));
+      const having = hidden ? closed.filter((group) => this.ids.some((i) => group.rowOf(i) >= 0)) : [];
+      this.homes = { ids: this.ids, key, having };
+    }
+    return this.homes.having;
+  }
+
   /** @param {number} i */
   matches(i) {
     const d = this.store.dur[i];
@@ -268,15 +286,15 @@ class Search {
     if (this.error !== "") return this.error;
     if (!this.active) return "";
     const n = this.ids.length;
-    const count = `Matches${this.highlight.active ? " on highlighted rows" : ""}: ${n.toLocaleString("en")}`;
+    const at = this.current >= 0 ? `${(this.current + 1).toLocaleString("en")} of ` : "";
+    const count = `Matches${this.highlight.active ? " on highlighted rows" : ""}: ${at}${n.toLocaleString("en")}`;
     if (n === 0) return count;
-    const at = this.current >= 0 ? ` (at ${this.current + 1})` : "";
     const range = `${durationText(this.shortest)}..${durationText(this.longest)}`;
     const { start } = this.store;
     const from = seekStart(start, this.ids, 0, n, view.t0);
     const to = seekStart(start, this.ids, from, n, view.t1);
     const seen = to - from === n ? ""
       : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.timeOf(to) - this.timeOf(from))}`;
-    return `${count}${at}, total ${durationText(this.total)} [${range}]${seen}`;
+    return `${count}, total ${durationText(this.total)} [${range}]${seen}`;
   }
 }

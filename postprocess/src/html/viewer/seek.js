@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Times as people type them into the search box: `mm:ss.fff` on the clock, or seconds from the base minute.
+// Times as people type them into the search box, or copy them from elsewhere on the page: `mm:ss.fff` on the clock,
+// with hours and a date if they like, or seconds from the base minute, with their unit if they like.
 "use strict";
 
 /** Steps of a range that a trailing + widens and a trailing - narrows. */
@@ -14,12 +15,13 @@ const SEEK_STEPS = Object.freeze([1, 2, 5]);
  * @returns {{from: number, to: number} | null}
  */
 function rangeOfTime(view, tracebase, text) {
-  const [, clock, seconds, signs] = /^\s*((?:\d+:){0,2})(\d+\.\d*)([+-]*)\s*$/.exec(text) ?? [];
+  const [, date, clock, seconds, signs] = /^\s*(?:(\d{4}-\d\d-\d\d)[ T_](?=\d+:\d+:))?((?:\d+:){0,2})(\d+\.\d*)(?: s)?([+-]*)\s*$/.exec(text) ?? [];
   if (seconds === undefined) return null;
-  let time = Number(seconds) * UNITS_PER_SECOND;
-  if (clock !== "") {
-    const [minutes, hours] = clock.split(":").slice(0, -1).map(Number).reverse();
-    const base = baseMillis(tracebase) ?? 0;
+  let time = Math.round(Number(seconds) * UNITS_PER_SECOND);
+  const base = baseMillis(tracebase) ?? 0;
+  const [minutes, hours] = clock.split(":").slice(0, -1).map(Number).reverse();
+  if (date !== undefined) time += ((Date.parse(`${date}T00:00:00Z`) - base) / 6e4 + hours * 60 + minutes) * 60 * UNITS_PER_SECOND;
+  else if (clock !== "") {
     const start = (base + view.begin / 1e5) / 6e4;
     const whole = hours === undefined ? 60 : 24 * 60;
     // The first such minute at or after the one in which the trace begins.

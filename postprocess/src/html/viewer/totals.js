@@ -60,8 +60,8 @@ class Totals {
 
   /** @param {number} i */
   add(i) {
-    const { start, dur, kind, name, cpu, cpus, pid, pids } = this.store;
-    const time = Math.min(start[i] + dur[i], this.to) - Math.max(start[i], this.from);
+    const { kind, name, cpu, cpus, pid, pids } = this.store;
+    const time = this.inside(i);
     const part = partOf(kind[i]);
     this.count(part === "wait" ? this.waits : this.names, name[i], part, time);
     if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
@@ -69,11 +69,16 @@ class Totals {
     if (part !== "idle") this.rank(part === "wait" ? this.longestWaits : this.longest, i);
   }
 
-  /** Puts a span among the longest, if it is one. @param {number[]} longest @param {number} i */
+  /** How much of a span lies in the range. @param {number} i */
+  inside(i) {
+    const { start, dur } = this.store;
+    return Math.min(start[i] + dur[i], this.to) - Math.max(start[i], this.from);
+  }
+
+  /** Puts a span among those of which most lies in the range, if it is one. @param {number[]} longest @param {number} i */
   rank(longest, i) {
-    const { dur } = this.store;
     let at = longest.length;
-    while (at > 0 && dur[longest[at - 1]] < dur[i]) at--;
+    while (at > 0 && this.inside(longest[at - 1]) < this.inside(i)) at--;
     if (at === TOTALS_MOST) return;
     longest.splice(at, 0, i);
     if (longest.length > TOTALS_MOST) longest.pop();
@@ -104,7 +109,7 @@ function showTotals(app, panel, from, to) {
     panel.replaceChildren(
       closeButton(() => app.measure(null)), textElement("h2", durationText(to - from)),
       actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
-      textElement("p", "On rows that count from their own begins this is another time on each: there are no totals."),
+      textElement("p", "On rows that count from their own starts this is another time on each: there are no totals."),
     );
     return;
   }
@@ -113,7 +118,7 @@ function showTotals(app, panel, from, to) {
   const counted = Object.keys(store.meta.counts ?? {}).length > 0 ? ["in the trace"] : [];
   const byName = (/** @type {Map<number, Sum>} */ sums) => mostTime(sums).map((sum) => [
     actionButton(shownName(store.names[sum.key]), "Search this name", () => app.searchName(sum.key)),
-    sum.count.toLocaleString("en"), durationText(allTime(sum)), ...(counted.length > 0 ? [timesText(store, sum.key)] : []),
+    sum.count.toLocaleString("en"), alignedText(allTime(sum)), ...(counted.length > 0 ? [timesText(store, sum.key)] : []),
   ]);
   const cpus = [...totals.cpus.values()].sort((a, b) => a.key - b.key)
     .map((sum) => [`CPU ${sum.key}`, part(sum.user), part(sum.kernel), part(sum.idle), part(sum.stalled), part(sum.absent)]);
@@ -121,17 +126,22 @@ function showTotals(app, panel, from, to) {
     .map((sum) => [threadText(store, sum.key), part(sum.user), part(sum.kernel), part(sum.stalled), part(sum.wait)]);
   const spans = (/** @type {number[]} */ ids) => ids.map((i) => [
     actionButton(callText(store, i), "Go to this span", () => app.goTo(i)), threadText(store, store.pids[store.pid[i]]),
-    durationText(store.dur[i]),
+    alignedText(totals.inside(i)), totals.inside(i) < store.dur[i] ? `of ${alignedText(store.dur[i])}` : "",
   ]);
+  const longest = (/** @type {string} */ head, /** @type {number[]} */ ids) => {
+    const table = tableOf([head, "thread", "inside", ""], spans(ids));
+    table.classList.add("spans");
+    return table;
+  };
   panel.replaceChildren(
     closeButton(() => app.measure(null)),
-    textElement("h2", `${durationText(to - from)}${app.search.active ? ", of what is searched" : ""}`),
+    textElement("h2", `${durationText(to - from)}${app.search.active ? ", matches only" : ""}`),
     actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
-    actionButton("Keep (M)", "Keep this length as a note on the picture", () => annotate(app)),
+    actionButton("Keep as note (M)", "Keep this length as a note on the picture", () => annotate(app)),
     actionButton("CSV", "Save the spans of this range as a table", () => offer(fileName(app, "csv"), csvOf(app, from, to))),
     tableOf(["CPU", "user", "kernel", "idle", "stalled", "absent"], cpus), tableOf(["Name", "spans", "time", ...counted], byName(totals.names)),
     tableOf(["Thread", "user", "kernel", "stalled", "waits"], threads), tableOf(["Wait", "spans", "time", ...counted], byName(totals.waits)),
-    tableOf(["Longest", "", ""], spans(totals.longest)), tableOf(["Longest wait", "", ""], spans(totals.longestWaits)),
+    longest("Longest", totals.longest), longest("Longest wait", totals.longestWaits),
   );
 }
 

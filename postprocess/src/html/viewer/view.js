@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is in sight: the range of time, and where each row stands. All lengths in CSS pixels.
 //
-// Rows can count their time from their own begin, to be compared: each is moved in time, by its item's `shift`, so that
+// Rows can count their time from their own start, to be compared: each is moved in time, by its item's `shift`, so that
 // what it holds first lies where the trace begins. The view's own range is then that of the axis. Whoever draws, or
 // looks for something, on a row takes times from `on(item)`, and need not know.
 "use strict";
@@ -12,8 +12,9 @@ const SHORTEST = 10;
 const MARKS_HEIGHT = 18;
 const AXIS_HEIGHT = 24;
 const HEADER_HEIGHT = 22;
-/** A row of a CPU is so much higher than one of a thread. */
+/** A row of a CPU is so much higher than one of a thread, and together they have this part of the room, if they need it. */
 const CPU_WEIGHT = 1.7;
+const CPU_PART = 0.6;
 const ROW_LEAST = 18;
 const ROW_MOST = 90;
 /** Limits of the factor by which rows are made higher. */
@@ -22,7 +23,7 @@ const ROW_ZOOM_MOST = 6;
 /** Part of the width before the begin of rows that are compared. */
 const BEGIN_ROOM = 0.02;
 /** What is left of a row for execution, at least; if there is less, nothing is kept free. */
-const BODY_LEAST = 16;
+const BODY_LEAST = 20;
 
 /**
  * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
@@ -48,7 +49,7 @@ class View extends TimeScale {
     this.rowsOf = new Map();
     /** Whether rows stay where nothing of them is in sight. */
     this.keepsRows = false;
-    /** Whether each row counts from its own begin. */
+    /** Whether each row counts from its own start. */
     this.relative = false;
     /** The range to go back to then. @type {[number, number] | null} */
     this.rangeBefore = null;
@@ -67,7 +68,7 @@ class View extends TimeScale {
     return this.relative && group.from[row] < Infinity ? group.from[row] - this.begin : 0;
   }
 
-  /** Lets each row count from its own begin, which comes into sight, or all from one again, as before. @param {Group[]} groups */
+  /** Lets each row count from its own start, which comes into sight, or all from one again, as before. @param {Group[]} groups */
   turnRelative(groups) {
     this.relative = !this.relative;
     if (this.relative) {
@@ -93,20 +94,24 @@ class View extends TimeScale {
     const whole = Math.max((this.end - this.begin) * 1.01, SHORTEST);
     const span = Math.min(Math.max(t1 - t0, SHORTEST), whole);
     const wanted = span === whole ? (this.begin + this.end) / 2 : (t0 + t1) / 2;
-    const middle = Math.min(Math.max(wanted, this.begin), this.end);
+    // Each end of the trace can come to the middle, but no more is empty beside it than there is to see elsewhere.
+    const empty = Math.min(Math.max(whole - span, (whole - (this.end - this.begin)) / 2), span / 2);
+    const [least, most] = [this.begin - empty + span / 2, this.end + empty - span / 2];
+    const middle = Math.min(Math.max(wanted, least), Math.max(most, least));
     this.t0 = middle - span / 2;
     this.t1 = this.t0 + span;
   }
 
   /**
-   * Zooms around a place that stays where it is.
+   * Zooms around a place that stays where it is, or goes elsewhere.
    * @param {number} factor above 1 to see more detail
    * @param {number} x
+   * @param {number} [to] where what lies at x comes to lie
    */
-  zoom(factor, x) {
+  zoom(factor, x, to = x) {
     const fixed = this.time(x);
     const span = Math.max((this.t1 - this.t0) / factor, SHORTEST);
-    const left = (x / this.width) * span;
+    const left = (to / this.width) * span;
     this.show(fixed - left, fixed - left + span);
   }
 
@@ -161,10 +166,13 @@ class View extends TimeScale {
     const shown = groups.filter((g) => g.keys.length > 0);
     for (const group of shown) this.rowsOf.set(group, this.wantedRows(group));
     const rowsOf = (/** @type {Group} */ g) => this.rowsOf.get(g) ?? [];
-    const weight = (/** @type {Group} */ g) => (g.name === "CPU" ? CPU_WEIGHT : 1);
-    const rows = shown.reduce((sum, g) => sum + rowsOf(g).length * weight(g), 0);
+    const [cpus, rest] = [true, false].map((ofCpus) =>
+      shown.filter((g) => (g.name === "CPU") === ofCpus).reduce((sum, g) => sum + rowsOf(g).length, 0));
     const room = this.rowsSeen - shown.length * HEADER_HEIGHT;
-    const unit = Math.max(room / Math.max(rows, 1), ROW_LEAST);
+    // CPUs keep their height when others open, as far as that leaves these a part of the room.
+    const even = room / Math.max(cpus * CPU_WEIGHT + rest, 1);
+    const cpuHeight = Math.min(Math.max(even * CPU_WEIGHT, (room * CPU_PART) / Math.max(cpus, 1), ROW_LEAST), ROW_MOST);
+    const restHeight = Math.min(Math.max((room - cpus * cpuHeight) / Math.max(rest, 1), ROW_LEAST), ROW_MOST);
     this.items = [];
     this.itemsOf.clear();
     let y = 0;
@@ -172,7 +180,7 @@ class View extends TimeScale {
       this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0 });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
-      const h = Math.max(Math.floor(Math.min(unit * weight(group), ROW_MOST) * this.rowZoom), ROW_LEAST / 2);
+      const h = Math.max(Math.floor((group.name === "CPU" ? cpuHeight : restHeight) * this.rowZoom), ROW_LEAST / 2);
       /** @type {Item[]} */
       const items = [];
       for (const [k, row] of rowsOf(group).entries()) {
