@@ -42,7 +42,8 @@ impl Text {
 }
 
 /// A server that takes a request from the network, waits for a lock and queues the request; a worker that takes it out
-/// of the queue and answers. Timers sample where they are and how fast their CPUs run. At last CPU 1 loses events.
+/// of the queue and answers. Timers sample where they are and how fast their CPUs run. CPU 1 loses events. At last the
+/// worker wakes the server.
 pub fn everything(flags: u32) -> Spans {
     let mut t = Text(Vec::new());
     for (pid, name) in [(50, "server"), (51, "worker")] {
@@ -101,6 +102,13 @@ pub fn everything(flags: u32) -> Spans {
     t.at(1764, 0xfff, 0, 50, 0, "/-sched-");
     t.at(1500, 0x30000, 1, 0, 9, "-lost-");
     t.call(1760, 1, 0x200, 1, 51, 51, "worker.51");
+    t.at(1910, 0xdff, 0, 50, 0, "-sched-");
+    t.at(1912, 0x200, 0, 0, 0, "-idle-");
+    t.at(1914, 0xfff, 0, 0, 0, "/-sched-");
+    t.at(1930, 0x206, 1, 51, 50, "runnable.50");
+    t.at(1940, 0xdff, 0, 0, 0, "-sched-");
+    t.at(1942, 0x200, 0, 50, 50, "server.50");
+    t.at(1944, 0xfff, 0, 50, 0, "/-sched-");
     t.at(1990, 0x20b, 0, 50, 2, "mark_b=end");
     t.call(1995, 10, 0x827, 0, 50, 0, "getpid");
     t.call(1995, 10, 0x827, 1, 51, 0, "getpid");
