@@ -68,7 +68,7 @@ mod tests {
     fn the_page_on_concepts_refers_to_every_tool() {
         let page = fs::read_to_string(place::checkout().join("docs/man/kutrace.7")).unwrap();
         let names = names().unwrap();
-        assert_eq!(names.len(), 13);
+        assert_eq!(names.len(), 14);
         for name in names {
             let reference = format!(".BR {} (1)", name.to_string_lossy());
             assert!(page.lines().any(|line| line.trim_end_matches(',') == reference), "{reference}");
