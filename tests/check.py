@@ -132,6 +132,8 @@ class Frame:
     def __init__(self, number, name, begin, call=None, arg=0):
         self.number, self.name, self.begin, self.call, self.arg = number, name, begin, call, arg
         self.end = FOREVER
+        # The pieces of CPUs' time that it is on top of.
+        self.pieces = []
 
 
 Off = collections.namedtuple("Off", "off on blocked said wakes")
@@ -145,6 +147,8 @@ class Reading:
         self.stacks = collections.defaultdict(list)
         self.running, self.since = {}, {}
         self.pieces = collections.defaultdict(list)
+        # Those of each thread in which nothing was known that it was in.
+        self.bare = collections.defaultdict(list)
         self.calls = collections.defaultdict(list)
         self.runs, self.offs = collections.defaultdict(list), collections.defaultdict(list)
         self.wakes, self.led, self.samples, self.exits = [], [], [], set()
@@ -233,8 +237,12 @@ class Reading:
             top = stack[-1] if stack else None
             told = top is None or top.call and top.call.begin is None
             number = LOST if pid is None else UNSURE if told and pid in self.blank else top.number if top else USER
-            self.pieces[cpu].append([since, ts, number, pid, top])
+            self.piece(cpu, [since, ts, number, pid, top])
         self.since[cpu] = max(ts, since)
+
+    def piece(self, cpu, piece):
+        self.pieces[cpu].append(piece)
+        (piece[4].pieces if piece[4] else self.bare[piece[3]]).append(piece)
 
     def step(self, event):
         ts, cpu, number = event.ts, event.cpu, event.number
@@ -306,7 +314,7 @@ class Reading:
                 gone.call.number = UNKNOWN_CALL
             if event.dur:
                 call.end, call.value = ts + event.dur, event.ret
-                self.pieces[cpu].append([ts, call.end, number, self.running.get(cpu), Frame(number, event.name, ts, call)])
+                self.piece(cpu, [ts, call.end, number, self.running.get(cpu), Frame(number, event.name, ts, call)])
                 self.since[cpu] = call.end
             else:
                 stack.append(Frame(number, event.name, ts, call))
@@ -338,13 +346,13 @@ class Reading:
             told = piece[4] is None or piece[4].call and piece[4].call.begin is None
             if piece[0] >= since and told and piece[3] == self.running.get(cpu):
                 piece[2], piece[4] = UNSURE, frame
+                frame.pieces.append(piece)
 
     def doubt(self, frame):
         """When this was over, nobody knows."""
-        for pieces in self.pieces.values():
-            for piece in pieces:
-                if piece[4] is frame:
-                    piece[2] = UNSURE
+        for piece in frame.pieces:
+            if piece[4] is frame:
+                piece[2] = UNSURE
 
     def known(self, pid, number):
         """The argument of a call that may be the one that the thread was in before events were missing."""
@@ -366,10 +374,10 @@ class Reading:
             frame = Frame(call.number, call.name, ts, call)
             if not self.calls[key] or key in self.blank:
                 since = self.blank.pop(key, -FOREVER)
-                for pieces in self.pieces.values():
-                    for piece in pieces:
-                        if piece[3] == key and piece[4] is None and piece[0] >= since:
-                            piece[2], piece[4] = UNSURE if number == UNKNOWN_CALL else number, frame
+                for piece in self.bare.pop(key, []):
+                    if piece[4] is None and piece[0] >= since:
+                        frame.pieces.append(piece)
+                        piece[2], piece[4] = UNSURE if number == UNKNOWN_CALL else number, frame
             self.calls[key].append(call)
         call.number, call.end, call.value = event.number - 0x200, ts, event.ret
 
@@ -630,7 +638,7 @@ class Checker:
 
     def was_idle(self, pid, since, on, wait):
         """Whether the CPU that a thread got at last had been idle, mostly, since then or since some time within a wait."""
-        place = bisect.bisect_left(self.reading.runs[pid], [on])
+        place = bisect.bisect_left(self.reading.runs[pid], on, key=lambda run: run[0])
         cpu = self.reading.runs[pid][place][2]
         idle, begin = 0, on
         spans = self.by_cpu[cpu]
@@ -644,8 +652,11 @@ class Checker:
 
     def scheduling(self, pid, off, on):
         """How long a time off the CPU may go untold: while the scheduler that took it off ran on."""
-        run = next((run for run in reversed(self.reading.runs[pid]) if run[1] is not None and run[1] <= off), None)
-        ends = self.reading.scheduled[run[2]] if run else []
+        runs = self.reading.runs[pid]
+        last = bisect.bisect_left(runs, off, key=lambda run: run[0]) - 1
+        while last >= 0 and (runs[last][1] is None or runs[last][1] > off):
+            last -= 1
+        ends = self.reading.scheduled[runs[last][2]] if last >= 0 else []
         place = bisect.bisect_left(ends, off)
         return (ends[place] - off if place < len(ends) else on - off) + 2 * SHORT
 
