@@ -307,6 +307,10 @@ impl<'a> Decoder<'a> {
         self.tasks.set_call(task, known, self.seen(cpu));
         let (Call::Unknown, Some(nr)) = (known, state.open_call()) else { return };
         self.tasks.set_call(task, Call::In(nr), self.seen(cpu));
+        self.tell_call(task, ts, nr, names);
+    }
+
+    fn tell_call(&mut self, task: usize, ts: i64, nr: u16, names: &mut Names) {
         let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
         let name = names.id(&format!("{nr}/{}", names.text(called)));
         let arg = self.tasks.get(task).pid;
@@ -335,11 +339,12 @@ impl<'a> Decoder<'a> {
         }
         self.counts.disagreements += u64::from(!adrift);
         self.switch(cpu, ts, pid, 1, names);
-        // The call that it is in is told, though known: whoever reads lines forgets at a gap what it was in.
-        if state.open_call().is_some() {
-            self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
-        }
+        let known = self.known_call(task);
         self.inside(cpu, task, ts, state, names);
+        // A call that was known is told again: whoever reads lines forgets at a gap what the thread was in.
+        if let (Call::In(nr), true) = (known, state.open_call().is_some_and(|told| known == Call::In(told))) {
+            self.tell_call(task, ts, nr, names);
+        }
     }
 
     fn lose(&mut self, cpu: usize, at: u64, count: u64, names: &mut Names) {
