@@ -277,6 +277,34 @@ fn a_switch_ends_an_interrupt_without_a_return_inside_the_scheduler() {
 }
 
 #[test]
+fn a_sample_tells_of_its_cpu_whatever_others_wrote_since_it_was_interrupted() {
+    let mut text = String::from(
+        "# ## FORMAT: 5\n-1 1 34 7 a\n0 1 512 0 7 0 7 0 0 a.7\n0 1 512 1 8 0 8 0 0 b.8\n\
+         100 1 554 0 7 0 4 0 0 exit_work\n110 1 555 0 7 0 0 0 0 /exit_work\n800 0 1516 0 7 0 0 0 0 local_timer\n",
+    );
+    // The tick's CPU stands still.
+    let calls = (0..30_000).map(|n| format!("{} 10 2087 1 8 0 0 0 0 getpid\n", 800 + 20 * n));
+    text.extend(calls);
+    text.push_str("600810 0 641 0 7 0 1 0 0 PC=ffffffff81000040\n600820 0 2028 0 7 0 0 0 0 /local_timer\n");
+    let events = read(&mut text.as_bytes()).unwrap();
+    let mut builder = Builder::new(&events.meta, events.names);
+    let mut spans = Vec::new();
+    for event in &events.events {
+        builder.push(event);
+        spans.append(&mut builder.take());
+    }
+    let name = |s: &Span| builder.names.text(s.name).to_string();
+    let of_a: Vec<_> = [&spans[..], builder.written()]
+        .concat()
+        .iter()
+        .filter(|s| s.cpu == 0 && (100..800).contains(&s.start))
+        .map(|s| (s.start, s.dur, name(s)))
+        .collect();
+    let expected = [(100, 10, "exit_work"), (110, 590, "a.7"), (700, 100, "exit_work")];
+    assert_eq!(of_a, expected.map(|(start, dur, name)| (start, dur, name.to_string())));
+}
+
+#[test]
 fn lost_time_is_a_span_of_its_own() {
     let mut trace = Trace::new(2, 1000);
     trace.cpu(0).running(100, "a", None).call(100, 0, 3).lose(5).skip(0, 300).entry(450, IRQ + 0xec, &[]);

@@ -13,8 +13,9 @@ use super::stack::{Frame, Hooks};
 use super::Span;
 use crate::event::number::{self, is_execution, Level};
 
-/// Spans that may be told anew are looked for among so many of the last ones.
-pub const KEPT: usize = 1 << 12;
+/// Spans that may be told anew are looked for among so many of the last ones, of all CPUs: what they write in 10 ms or
+/// more, for which a virtual CPU may stand still in a tick.
+pub const KEPT: usize = 1 << 16;
 /// Entry code, and what follows the return of a call, take no longer: 1 us.
 const ENTRY: i64 = 100;
 
