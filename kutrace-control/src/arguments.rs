@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kutrace_format::abi::command::{IPC, LLC, WRAP};
 use postprocess::standard;
-use postprocess::why::ask::Asked;
+use postprocess::why::ask::{Asked, Between};
 
 use crate::mark::Mark;
 use crate::quantity::{blocks, duration};
@@ -29,7 +29,6 @@ Examples:
 /// Without `--help` and `--version`, so that it fits a screen.
 const TEMPLATE: &str = "\
 {about}
-
 {usage-heading} {usage}
 
 Commands:
@@ -81,6 +80,12 @@ const AFTER_WHY: &str = "\
 Examples:
   kutrace_control why t.trace --client redis-benchmark
   kutrace_control why t.trace --call fsync --slow 5";
+
+const AFTER_DIFF: &str = "\
+Status: 0 no difference, 1 difference, 2 no answer, 3 as 0 but events lost
+Examples:
+  kutrace_control diff old.trace new.trace --client wrk --fail-above 5%
+  kutrace_control diff old.trace new.trace --call fsync";
 
 const AFTER_HTML: &str = "\
 Examples:
@@ -180,6 +185,9 @@ pub enum Command {
     /// Explain where requests spent their time, and why some are slow
     #[command(after_help = AFTER_WHY)]
     Why(Why),
+    /// Tell whether requests are slower in a second trace, and why
+    #[command(after_help = AFTER_DIFF)]
+    Diff(Diff),
     /// Make the page of a trace
     #[command(after_help = AFTER_HTML)]
     Html(Page),
@@ -363,6 +371,18 @@ pub struct Why {
     pub asked: Asked,
 }
 
+/// Options of `diff`.
+#[derive(Args, Debug)]
+pub struct Diff {
+    /// A raw trace
+    pub before: PathBuf,
+    /// Another, that is compared with it; one of them may be `-`
+    pub after: PathBuf,
+    /// What is asked.
+    #[command(flatten)]
+    pub between: Between,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,7 +405,7 @@ mod tests {
     fn every_help_fits_a_screen_and_ends_with_two_examples_that_are_understood() {
         let command = Arguments::command();
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(names.len(), 21, "{names:?}");
+        assert_eq!(names.len(), 22, "{names:?}");
         for words in [&[][..]].into_iter().chain(names.chunks(1)) {
             let help = help(words);
             let lines: Vec<&str> = help.lines().collect();

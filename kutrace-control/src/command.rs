@@ -49,6 +49,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Mark { text } => text.insert().map(done)?,
         Command::Summary { trace, top } => show::summary(trace.file(), top)?,
         Command::Why(why) => show::why(&why)?,
+        Command::Diff(diff) => show::diff(&diff),
         Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.target())?,
         Command::Check => fitness()?,
         Command::Completions { shell } => report::print(&completions(shell)).map(done)?,

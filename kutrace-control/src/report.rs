@@ -15,9 +15,9 @@ use crate::interrupt::Interrupted;
 pub enum Exit {
     /// All done.
     Done = 0,
-    /// Not done.
+    /// Not done; or two traces were compared and differ.
     Failed = 1,
-    /// Not understood.
+    /// Not understood; or two traces could not be compared.
     Usage = 2,
     /// Done, but events were lost or blocks were damaged.
     Lost = 3,

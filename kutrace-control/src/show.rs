@@ -13,10 +13,10 @@ use postprocess::kind::{self, Kind};
 use postprocess::line::count;
 use postprocess::progress::Watch;
 use postprocess::span::held::Held;
-use postprocess::span::Meta;
+use postprocess::span::{Meta, Spans};
 use postprocess::standard;
 
-use crate::arguments::Why;
+use crate::arguments::{Diff, Why};
 use crate::report::{self, say, Exit, Failure};
 use crate::target::Target;
 
@@ -67,8 +67,47 @@ pub fn why(asked: &Why) -> Result<Exit> {
     let named = Some(file).filter(|file| *file != Path::new("-"));
     let answer = asked.asked.answer(&spans, named);
     drop(watch);
-    report::print(&answer.map_err(|fact| anyhow!("{}: {fact}", name(file)))?)?;
+    report::print(&answer.map_err(|fact| unanswered(file, &spans.meta, fact))?)?;
     Ok(outcome(file, &spans.meta))
+}
+
+/// Prints how two raw files differ. What keeps it from an answer is no difference, and has a status of its own.
+pub fn diff(diff: &Diff) -> Exit {
+    match differ(diff) {
+        Ok(exit) => exit,
+        Err(error) => match report::fail(&error) {
+            Exit::Failed => Exit::Usage,
+            exit => exit,
+        },
+    }
+}
+
+fn differ(Diff { before, after, between }: &Diff) -> Result<Exit> {
+    if before == after && before == Path::new("-") {
+        return Err(anyhow!("standard input is one trace, not two"));
+    }
+    let spans = |file: &Path| -> Result<Spans> {
+        let bytes = open(file, "diff")?.read()?;
+        Ok(direct::spans_of_raw(&bytes, Held::new(usize::MAX)).with_context(|| name(file))?.0)
+    };
+    let watch = Watch::at_terminal("kutrace_control");
+    let named = Some(after.as_path()).filter(|file| *file != Path::new("-"));
+    let first = spans(before)?;
+    let kept = between.before(&first, named).map_err(|fact| unanswered(before, &first.meta, fact))?;
+    let meta = first.meta;
+    drop(first.spans);
+    let second = spans(after)?;
+    let answer = between.answer(kept, &second).map_err(|fact| unanswered(after, &second.meta, fact))?;
+    drop(watch);
+    report::print(&answer.text)?;
+    let whole = outcome(before, &meta).max(outcome(after, &second.meta));
+    Ok(if answer.differs { Exit::Failed } else { whole })
+}
+
+/// Why there is no answer; what is missing from the trace, said before, may be the reason.
+fn unanswered(file: &Path, meta: &Meta, fact: String) -> anyhow::Error {
+    outcome(file, meta);
+    anyhow!("{}: {fact}", name(file))
 }
 
 /// A raw file, and its bytes as far as they are known.

@@ -188,6 +188,70 @@ fn what_a_page_can_be_made_of_is_told_how() {
 }
 
 #[test]
+fn what_cannot_be_compared_is_not_taken_for_a_difference() {
+    let folder = folder();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
+    let sample = |name: &str| samples.join(name).to_str().unwrap().to_string();
+    let (disk, hello, redis) = (sample("disk.raw"), sample("hello.raw"), sample("redis.raw"));
+    fs::write(folder.path().join("empty"), "").unwrap();
+    fs::write(folder.path().join("text"), "no trace\n").unwrap();
+    let whole = fs::read(&redis).unwrap();
+    fs::write(folder.path().join("cut"), &whole[..whole.len() / 3]).unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2..][..64].fill(0x5a);
+    fs::write(folder.path().join("damaged"), damaged).unwrap();
+    let openat = ["--call", "openat"];
+    let diff = |words: &[&str]| run(folder.path(), &[&["diff"][..], words].concat());
+    for (words, fact) in [
+        (&["empty", &redis][..], "kutrace_control: empty: byte 0: not a KUtrace trace: it is empty\n"),
+        (&[&redis, "text"], "kutrace_control: text: byte 0: not a KUtrace trace\n"),
+        (&[&redis, "nothing"], "kutrace_control: nothing: No such file"),
+        (&["-", "-"], "kutrace_control: standard input is one trace, not two\n"),
+        (&[&sample("faults.raw"), &redis], "faults.raw: too few requests to compare: 1, and it takes 20; "),
+        (&[&redis, &disk], "disk.raw: no requests: the trace has none of: requests of redis-benchmark"),
+        (&[&redis, "cut"], "kutrace_control: cut: "),
+        (&[&redis], "<AFTER>"),
+        (&[&redis, &redis, "--fail-above", "much"], "not a percentage"),
+    ] {
+        let (status, out, err) = diff(words);
+        assert!(status == 2 && out.is_empty() && err.contains(fact), "{words:?}: {status} {out} {err}");
+    }
+    for (words, status) in [
+        (&[&*redis, &redis][..], 0),
+        (&[&redis, "damaged"], 3),
+        (&[&disk, &hello, openat[0], openat[1]], 1),
+        (&[&disk, &hello, openat[0], openat[1], "--fail-above", "9000%"], 0),
+        (&[&hello, &disk, openat[0], openat[1]], 1),
+        (&[&hello, &disk, openat[0], openat[1], "--fail-above", "5%"], 0),
+    ] {
+        let (is, out, err) = diff(words);
+        assert_eq!(is, status, "{words:?}: {out}{err}");
+        assert_eq!(out.contains("\n1. "), out.contains("slower") || out.contains("faster"), "{out}");
+    }
+}
+
+#[test]
+fn a_build_is_let_pass_unless_it_is_slower() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
+    let tools = Path::new(env!("CARGO_BIN_EXE_kutrace_control")).parent().unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let gate = |words: &[&str]| {
+        let mut command = Command::new(samples.join("gate.sh"));
+        ended(command.args(words).current_dir(&samples).env("PATH", &path).output().unwrap())
+    };
+    for (words, status, said) in [
+        (&["hello.raw", "hello.raw", "--call", "openat"][..], 0, "gate: pass\n"),
+        (&["disk.raw", "hello.raw", "--call", "openat"], 1, "gate: slower"),
+        (&["hello.raw", "disk.raw", "--call", "openat"], 0, "gate: pass\n"),
+        (&["hello.raw", "gate.sh"], 2, "gate: not known"),
+    ] {
+        let (is, out, err) = gate(words);
+        assert!(is == status && out.contains(said), "{words:?}: {is} {out} {err}");
+    }
+    assert_eq!(gate(&[]).0, 2);
+}
+
+#[test]
 fn every_shell_has_completions_with_the_options() {
     let folder = folder();
     for shell in ["bash", "zsh", "fish"] {
@@ -242,6 +306,7 @@ fn every_command_has_a_manual_and_the_program_completions() {
         "mark",
         "summary",
         "why",
+        "diff",
         "html",
         "check",
         "completions",
@@ -254,6 +319,8 @@ fn every_command_has_a_manual_and_the_program_completions() {
             assert!(text.contains(&format!("\n.SH {section}\n")), "{}: no {section}", page.display());
         }
     }
+    let diff = fs::read_to_string(share.join("man/man1/kutrace_control-diff.1")).unwrap();
+    assert!(diff.contains("\\fB1\\fR\ndifference\n") && !diff.contains("Wrong usage"), "{diff}");
     assert_eq!(fs::read_dir(share.join("man/man1")).unwrap().count(), 1 + commands.len());
     for path in ["bash-completion/completions/kutrace_control", "zsh/site-functions/_kutrace_control"] {
         assert!(share.join(path).is_file(), "{path}");
@@ -261,7 +328,7 @@ fn every_command_has_a_manual_and_the_program_completions() {
     assert!(share.join("fish/vendor_completions.d/kutrace_control.fish").is_file());
 }
 
-/// A document in which what `kutrace_control why` prints of the samples is what it prints now; and how often it does.
+/// A document in which what `why` and `diff` print of the samples is what it prints now; and how often it does.
 fn with_answers(document: &str, root: &Path) -> (String, usize) {
     let (mut text, mut answers, mut stale) = (String::new(), 0, false);
     for line in document.lines() {
@@ -269,11 +336,11 @@ fn with_answers(document: &str, root: &Path) -> (String, usize) {
         if !stale {
             text += &format!("{line}\n");
         }
-        if let Some(words) = line.strip_prefix("$ kutrace_control why samples/") {
-            let words: Vec<String> = format!("why samples/{words}").split(' ').map(str::to_string).collect();
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let (status, out, err) = run(root, &words);
-            assert_eq!((status, &*err), (0, ""), "{line}");
+        let words = line.strip_prefix("$ kutrace_control ").map(|words| words.split(' ').collect::<Vec<_>>());
+        if let Some(words @ ["why" | "diff", ..]) = words.as_deref() {
+            let (status, out, err) = run(root, words);
+            let differs = words[0] == "diff" && !out.contains("\nno difference: ");
+            assert_eq!((status, &*err), (i32::from(differs), ""), "{line}");
             text += &out;
             (answers, stale) = (answers + 1, true);
         }
@@ -284,7 +351,7 @@ fn with_answers(document: &str, root: &Path) -> (String, usize) {
 #[test]
 fn the_documents_show_what_is_said_of_the_samples() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    for (name, shown) in [("README.md", 1), ("docs/why.md", 6)] {
+    for (name, shown) in [("README.md", 1), ("docs/why.md", 7)] {
         let document = fs::read_to_string(root.join(name)).unwrap();
         let (text, answers) = with_answers(&document, root);
         assert_eq!(answers, shown, "{name}");

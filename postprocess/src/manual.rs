@@ -68,12 +68,19 @@ fn page(command: &Command) -> Vec<u8> {
 
 fn sections(notes: &str, examples: &str) -> Roff {
     let mut roff = Roff::new();
-    let notes: Vec<&str> = notes.lines().filter(|line| !line.is_empty() && !line.starts_with("Exit status")).collect();
+    // A command whose status says something else tells so in a line of its own.
+    let own = notes.lines().find_map(|line| line.strip_prefix("Status: "));
+    let status: Vec<(&str, &str)> = match own {
+        Some(own) => own.split(", ").filter_map(|status| status.split_once(' ')).collect(),
+        None => STATUS.to_vec(),
+    };
+    let told = |line: &&str| line.is_empty() || line.starts_with("Exit status") || line.starts_with("Status: ");
+    let notes: Vec<&str> = notes.lines().filter(|line| !told(line)).collect();
     if !notes.is_empty() {
         roff.control("SH", ["NOTES"]).text([roman(notes.join(" "))]);
     }
     roff.control("SH", ["EXIT STATUS"]);
-    for (status, meaning) in STATUS {
+    for (status, meaning) in status {
         roff.control("TP", []);
         roff.text([bold(status)]).text([roman(meaning)]);
     }

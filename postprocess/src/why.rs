@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Why: where the time of a request went, and what slow requests have that normal ones lack.
 //!
-//! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for; [`timeline`] is what each thread and each CPU did, [`path`] divides a thread's
+//! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
+//! what clients and servers send to each other; [`timeline`] is what each thread and each CPU did, [`path`] divides a thread's
 //! time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request, [`compare`]
-//! sets slow requests against normal ones, [`detail`] looks once more at what is shown, [`text`] prints it. [`mod@check`]
+//! sets slow requests against normal ones, [`detail`] looks once more at what is shown. [`change`] says whether
+//! one trace is slower than another, [`mod@diff`] through what. [`text`] prints it. [`mod@check`]
 //! says what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
@@ -11,12 +13,16 @@
 
 pub mod ask;
 pub mod request;
+pub mod best;
+pub mod exchange;
 pub mod timeline;
 pub mod cause;
 pub mod path;
 pub mod sweep;
 pub mod compare;
 pub mod detail;
+pub mod change;
+pub mod diff;
 pub mod check;
 pub mod text;
 
@@ -117,7 +123,7 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
     let mut causes = Causes::default();
     let (mut all, mut slow, mut normal) = (Totals::default(), Totals::default(), Totals::default());
     let mut slowest: Vec<(u32, Vec<(u32, i64)>)> = Vec::new();
-    sweep::sweep(timeline, &mut causes, &requests, |n, sums| {
+    sweep::sweep(timeline, &mut causes, &requests, |_, n, sums| {
         let dur = requests[n].dur();
         all.add(dur, sums);
         match sides[n] {

@@ -39,6 +39,8 @@ mod dump;
 mod verdict;
 mod summary;
 mod why;
+mod diff;
+mod schema;
 mod companion;
 mod samples;
 mod check;

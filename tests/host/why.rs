@@ -18,6 +18,7 @@ use postprocess::why::{explain, Question, Timeline, Why};
 use serde_json::Value;
 
 use crate::golden::assert_golden;
+use crate::schema::wrong;
 use crate::upstream::reference;
 
 /// `q` and `/q` in base 40.
@@ -29,7 +30,7 @@ const SLOW: u64 = 10;
 const STEP: u64 = 10_000;
 const WORK: u64 = 100;
 
-fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = paths.filter(|path| path.extension().is_some_and(|e| e == ending)).collect();
@@ -38,11 +39,11 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     files
 }
 
-fn spans(bytes: &[u8]) -> Spans {
+pub fn spans(bytes: &[u8]) -> Spans {
     spans_of_raw(bytes, Held::new(usize::MAX)).unwrap().0
 }
 
-fn sample(name: &str) -> Spans {
+pub fn sample(name: &str) -> Spans {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"));
     spans(&fs::read(path).unwrap())
 }
@@ -188,16 +189,20 @@ fn rpcs_and_marks_are_found_by_thread_and_name() {
     assert_eq!(times(Ask::Mark("q".into())), [(7, 150, 250)]);
 }
 
-/// Requests of thread 100 on CPU 0, each between two marks: `slow` makes those that are, from their start to the counts
-/// that it returns.
-fn trace_of(mut slow: impl FnMut(&mut Trace, u64) -> u64) -> Vec<u8> {
-    let mut trace = Trace::new(2, REQUESTS * STEP + STEP);
+fn trace_of(slow: impl FnMut(&mut Trace, u64) -> u64) -> Vec<u8> {
+    made(REQUESTS, SLOW, slow)
+}
+
+/// Requests of thread 100 on CPU 0, each between two marks: `slow` makes one of so many, from its start to the counts that
+/// it returns.
+pub fn made(requests: u64, of: u64, mut slow: impl FnMut(&mut Trace, u64) -> u64) -> Vec<u8> {
+    let mut trace = Trace::new(2, requests * STEP + STEP);
     trace.cpu(0).running(100, "worker", None);
     trace.cpu(1).running(200, "other", None);
-    for n in 0..REQUESTS {
+    for n in 0..requests {
         let start = n * STEP + 10;
         trace.cpu(0).entry(start, MARK_A, &[MARKS[0]]);
-        let end = match n % SLOW {
+        let end = match n % of {
             0 => slow(&mut trace, start),
             _ => start,
         };
@@ -350,56 +355,11 @@ fn the_json_is_as_its_schema_says() {
         for slow in [0.01, 1.0] {
             let why = explain(&Timeline::new(&spans), &Question { slow, ..question(Ask::Best) }).unwrap();
             let value = serde_json::to_value(&why).unwrap();
-            assert_eq!(wrong(&schema, &schema, &value, "$"), [""; 0]);
+            assert_eq!(wrong(&schema, &value), [""; 0]);
             kinds.extend(why.causes.iter().map(|cause| format!("{:?}", cause.kind)));
         }
     }
     assert!(kinds.len() > 5, "{kinds:?}");
     let bad = serde_json::json!({ "count": "many", "more": 1 });
-    assert!(wrong(&schema, &schema, &bad, "$").len() > 5);
-}
-
-/// What of a value is not as a schema says: of JSON Schema what ours needs.
-fn wrong(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
-    if let Some(name) = schema["$ref"].as_str() {
-        return wrong(root, root.pointer(name.trim_start_matches('#')).unwrap(), value, place);
-    }
-    if let Some(choices) = schema["anyOf"].as_array() {
-        let all: Vec<_> = choices.iter().map(|choice| wrong(root, choice, value, place)).collect();
-        return if all.iter().any(Vec::is_empty) { Vec::new() } else { all.concat() };
-    }
-    let is = match schema["type"].as_str().unwrap() {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "integer" => value.is_i64(),
-        "number" => value.is_number(),
-        "null" => value.is_null(),
-        other => panic!("{other}"),
-    };
-    let mut found = Vec::new();
-    if !is {
-        return vec![format!("{place}: {value} is no {}", schema["type"])];
-    }
-    if schema["enum"].as_array().is_some_and(|known| !known.contains(value)) {
-        found.push(format!("{place}: {value} is not known"));
-    }
-    if schema["minimum"].as_f64().zip(value.as_f64()).is_some_and(|(least, value)| value < least) {
-        found.push(format!("{place}: {value} is too small"));
-    }
-    for (n, item) in value.as_array().into_iter().flatten().enumerate() {
-        found.extend(wrong(root, &schema["items"], item, &format!("{place}[{n}]")));
-    }
-    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if value.get(name).is_none() {
-            found.push(format!("{place}: no {name}"));
-        }
-    }
-    for (name, item) in value.as_object().into_iter().flatten() {
-        match schema["properties"].get(name) {
-            Some(of) => found.extend(wrong(root, of, item, &format!("{place}.{name}"))),
-            None => found.push(format!("{place}.{name}: not in the schema")),
-        }
-    }
-    found
+    assert!(wrong(&schema, &bad).len() > 5);
 }

@@ -6,15 +6,23 @@ use std::path::Path;
 
 use clap::Args;
 
+use super::change::Verdict;
+use super::diff::{self, Before};
 use super::request::{Ask, Request};
 use super::{check, explain, Question, Timeline};
 use crate::span::Spans;
+
+/// A change by less does not matter if nothing is said.
+const ABOVE: f64 = 0.05;
 
 /// What is asked.
 #[derive(Args, Clone, Debug)]
 pub struct Asked {
     #[command(flatten)]
     requests: Requests,
+    /// One thread's time; --from S --to S
+    #[arg(long, value_name = "PID", conflicts_with = "Requests")]
+    thread: Option<i32>,
     /// With --thread: from this second of the trace on
     #[arg(long, value_name = "S", requires = "thread", hide = true, value_parser = second)]
     from: Option<f64>,
@@ -60,9 +68,16 @@ struct Requests {
     /// A server: from the arrival of a request to the send
     #[arg(long, value_name = "PROGRAM")]
     serve: Option<String>,
-    /// One thread's time; --from S --to S
-    #[arg(long, value_name = "PID")]
-    thread: Option<i32>,
+}
+
+impl Requests {
+    /// What a request is; nothing if it is not said.
+    fn ask(&self) -> Option<Ask> {
+        let Requests { rpc, mark, call, run, client, serve } = self.clone();
+        let rpc = rpc.map(|method| Ask::Rpc(Some(method).filter(|method| !method.is_empty())));
+        let named = [mark.map(Ask::Mark), call.map(Ask::Call), run.map(Ask::Run), client.map(Ask::Client)];
+        named.into_iter().flatten().next().or(serve.map(Ask::Serve)).or(rpc)
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -74,6 +89,13 @@ fn range(text: &str) -> Result<Range<f64>, String> {
     let (from, to) = text.split_once("..").ok_or("not two numbers with .. between them")?;
     let range = percent(from)?..percent(to)?;
     Some(range).filter(|range| range.start < range.end).ok_or_else(|| "the second is not larger".to_string())
+}
+
+/// A part by which something has changed, with or without its sign of percent.
+fn change(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>().ok();
+    let part = percent.filter(|percent| (0.0..=1e6).contains(percent)).map(|percent| percent / 100.0);
+    part.ok_or_else(|| "not a percentage".to_string())
 }
 
 /// Seconds that a trace can have.
@@ -104,25 +126,86 @@ impl Asked {
 
     /// What is asked of a trace that begins at `base`.
     fn question(&self, base: i64, file: Option<&Path>) -> Question {
-        let page = file.and_then(|file| Some(file.with_extension("html").file_name()?.to_string_lossy().into_owned()));
         Question {
             ask: self.ask(base),
             slow: self.slow / 100.0,
             normal: self.normal.start / 100.0..self.normal.end / 100.0,
             top: self.top,
-            page: page.unwrap_or_else(|| Question::default().page),
+            page: page(file),
         }
     }
 
     fn ask(&self, base: i64) -> Ask {
-        let Requests { rpc, mark, call, run, client, serve, thread } = self.requests.clone();
         let at = |second: f64| base.saturating_add((second * 1e8) as i64);
-        let range = thread.map(|pid| {
+        let range = self.thread.map(|pid| {
             let (start, end) = (self.from.map_or(i64::MIN, at), self.to.map_or(i64::MAX, at));
             Ask::Range(Request { pid, start, end })
         });
-        let rpc = rpc.map(|method| Ask::Rpc(Some(method).filter(|method| !method.is_empty())));
-        let named = [mark.map(Ask::Mark), call.map(Ask::Call), run.map(Ask::Run), client.map(Ask::Client)];
-        named.into_iter().flatten().next().or(serve.map(Ask::Serve)).or(range).or(rpc).unwrap_or_default()
+        range.or_else(|| self.requests.ask()).unwrap_or_default()
     }
+}
+
+/// What is asked of two traces.
+#[derive(Args, Clone, Debug)]
+pub struct Between {
+    #[command(flatten)]
+    requests: Requests,
+    /// Status 1 only if slower, by more than P, say 5%
+    #[arg(long, value_name = "P", value_parser = change)]
+    fail_above: Option<f64>,
+    /// Causes shown
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// For programs, as docs/diff.schema.json says
+    #[arg(long)]
+    json: bool,
+}
+
+/// How two traces differ, as it is printed.
+#[derive(Debug)]
+pub struct Answer {
+    /// Text or JSON.
+    pub text: String,
+    /// Whether that is a difference which was asked for.
+    pub differs: bool,
+}
+
+impl Between {
+    /// Reads the first trace; `after` is what the second is read from, if it has a name.
+    ///
+    /// # Errors
+    /// A sentence, if there are no such requests, or too few.
+    pub fn before(&self, spans: &Spans, after: Option<&Path>) -> Result<Before, String> {
+        let question = diff::Question {
+            ask: self.requests.ask().unwrap_or_default(),
+            above: self.fail_above.unwrap_or(ABOVE),
+            top: self.top,
+            page: page(after),
+        };
+        Before::new(&Timeline::new(spans), question)
+    }
+
+    /// Compares the second trace with the first.
+    ///
+    /// # Errors
+    /// A sentence, if there are no such requests, or too few.
+    pub fn answer(&self, before: Before, spans: &Spans) -> Result<Answer, String> {
+        let diff = before.diff(&Timeline::new(spans))?;
+        let differs = match diff.verdict {
+            Verdict::Same => false,
+            Verdict::Faster => self.fail_above.is_none(),
+            Verdict::Slower => true,
+        };
+        let text = match self.json {
+            true => serde_json::to_string_pretty(&diff).map_err(|e| e.to_string())? + "\n",
+            false => diff.text(),
+        };
+        Ok(Answer { text, differs })
+    }
+}
+
+/// The name of the page of a trace that is read from `file`.
+fn page(file: Option<&Path>) -> String {
+    let page = file.and_then(|file| Some(file.with_extension("html").file_name()?.to_string_lossy().into_owned()));
+    page.unwrap_or_else(|| Question::default().page)
 }

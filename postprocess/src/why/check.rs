@@ -28,7 +28,7 @@ pub fn check(timeline: &Timeline, ask: &Ask) -> Result<Vec<String>, String> {
 pub fn check_requests(timeline: &Timeline, requests: &[Request]) -> Vec<String> {
     let mut causes = Causes::default();
     let mut all: Vec<Vec<(u32, Sum)>> = Vec::with_capacity(requests.len());
-    sweep(timeline, &mut causes, requests, |_, sums| all.push(sums.to_vec()));
+    sweep(timeline, &mut causes, requests, |_, _, sums| all.push(sums.to_vec()));
     let mut found = Vec::new();
     for (request, sums) in requests.iter().zip(&all) {
         if found.len() < SHOWN {

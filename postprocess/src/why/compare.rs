@@ -19,8 +19,8 @@ const LEAST: f64 = 0.2;
 const WORTH: f64 = 0.02;
 /// Requests shown for each cause.
 const SHOWN: usize = 3;
-/// The same work is slower if it is done at less than this part of the normal instructions per cycle.
-const SLOWER: f64 = 0.9;
+/// The same work is slower if it is done at less than this part of the usual instructions per cycle.
+const OTHER: f64 = 0.9;
 
 /// What went into each cause, by its number, over some requests.
 #[derive(Clone, Debug, Default)]
@@ -41,9 +41,7 @@ impl Totals {
                 self.by_cause.resize(cause + 1, Default::default());
             }
             let (all, requests) = &mut self.by_cause[cause];
-            all.time += sum.time;
-            all.parts += sum.parts;
-            all.work += sum.work;
+            *all += *sum;
             *requests += 1;
         }
     }
@@ -53,13 +51,18 @@ impl Totals {
         self.by_cause.iter().map(|(sum, _)| sum.time).sum()
     }
 
+    /// How many, and their mean duration.
+    pub fn side(&self) -> Side {
+        Side { count: self.requests, mean: self.mean() }
+    }
+
     /// The mean duration.
     fn mean(&self) -> f64 {
         self.time as f64 / self.requests.max(1) as f64
     }
 
     /// Of a cause: time in each request, stretches in each, instructions per cycle, in how many.
-    fn of(&self, cause: u32) -> Mean {
+    pub fn of(&self, cause: u32) -> Mean {
         let (sum, requests) = self.by_cause.get(cause as usize).copied().unwrap_or_default();
         let each = |all: i64| all as f64 / self.requests.max(1) as f64;
         let pace = if sum.time > 0 { sum.work as f64 / sum.time as f64 / 16.0 } else { 0.0 };
@@ -72,16 +75,20 @@ impl Totals {
     }
 }
 
-/// Instructions per cycle in slow requests, and in normal ones.
-type Paces = (f64, f64);
+/// Instructions per cycle in the requests that are looked at, and in those that they are compared with.
+pub type Paces = (f64, f64);
 
 /// A cause in one of several requests.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mean {
-    time: f64,
-    parts: f64,
-    pace: f64,
-    requests: usize,
+pub struct Mean {
+    /// Time of it in each.
+    pub time: f64,
+    /// Stretches of time of it in each.
+    pub parts: f64,
+    /// Instructions per cycle; 0 where they were not counted.
+    pub pace: f64,
+    /// In how many it is.
+    pub requests: usize,
 }
 
 /// Slow requests against normal ones.
@@ -193,11 +200,11 @@ pub fn parts(data: &Data, causes: &mut Causes, all: &Totals) -> (Vec<Part>, usiz
     let left_out = list.len().saturating_sub(data.top);
     list.truncate(data.top);
     let every: Vec<u32> = (0..data.requests.len() as u32).collect();
-    let details = detail::of(data, causes, &every, &list.iter().map(|(cause, _)| *cause).collect::<Vec<_>>());
+    let details = detail::of(data, causes, &every, &list.iter().map(|(cause, _)| vec![*cause]).collect::<Vec<_>>());
     let parts = list.iter().zip(details).map(|((cause, mean), detail)| Part {
         cause: causes.text(*cause, data.timeline, detail.thread.as_deref()),
         kind: causes.cause(*cause).kind,
-        culprit: culprit(data, causes, *cause, &detail),
+        culprit: culprit(data.timeline, causes, *cause, &detail),
         time: mean.time,
         share: mean.time / all.mean().max(1.0),
         requests: mean.requests,
@@ -212,44 +219,28 @@ pub fn compare(
     (slow, normal): (&Totals, &Totals),
     slowest: &[(u32, Vec<(u32, i64)>)],
 ) -> Compared {
-    let side = |of: &Totals| Side { count: of.requests, mean: of.mean() };
     let excess = slow.mean() - normal.mean();
-    let mut compared = Compared { slow: side(slow), normal: side(normal), excess, ..Compared::default() };
+    let mut compared = Compared { slow: slow.side(), normal: normal.side(), excess, ..Compared::default() };
     if excess < LEAST * normal.mean() {
         return compared;
     }
-    // Each with what it makes: more of it, or the same done slower.
-    let mut list: Vec<(u32, Option<Paces>, f64)> = Vec::new();
-    for cause in slow.causes() {
-        let (its, usual) = (slow.of(cause), normal.of(cause));
-        let slower = match usual.pace > 0.0 && its.pace < SLOWER * usual.pace {
-            true => its.time * (1.0 - its.pace / usual.pace),
-            false => 0.0,
-        };
-        list.push((cause, None, its.time - usual.time - slower));
-        list.push((cause, Some((its.pace, usual.pace)), slower));
-    }
-    list.retain(|(.., time)| time / excess >= WORTH);
-    list.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+    let mut list = ranked(slow, normal);
     compared.left_out = list.len().saturating_sub(data.top);
     list.truncate(data.top);
     let numbers: Vec<u32> = slowest.iter().map(|(number, _)| *number).collect();
-    let details = detail::of(data, causes, &numbers, &list.iter().map(|(cause, ..)| *cause).collect::<Vec<_>>());
+    let details = detail::of(data, causes, &numbers, &list.iter().map(|(cause, ..)| vec![*cause]).collect::<Vec<_>>());
     for (n, ((cause, pace, time), detail)) in list.into_iter().zip(details).enumerate() {
         let (its, usual) = (slow.of(cause), normal.of(cause));
-        let mut text = causes.text(cause, data.timeline, detail.thread.as_deref());
-        if let Some((its, usual)) = pace {
-            text = format!("{text}, slower: {its:.2} instructions per cycle, not {usual:.2}");
-        }
+        let text = causes.text(cause, data.timeline, detail.thread.as_deref());
         let mut notes = detail.notes.clone();
         if its.parts >= 1.5 * usual.parts && its.parts >= usual.parts + 1.0 && its.parts >= 2.0 {
             notes.insert(0, format!("{:.1} times in each, {:.1} times in a normal one", its.parts, usual.parts));
         }
         compared.causes.push(Excess {
             rank: n + 1,
-            cause: text,
+            cause: at_pace(text, pace),
             kind: causes.cause(cause).kind,
-            culprit: culprit(data, causes, cause, &detail),
+            culprit: culprit(data.timeline, causes, cause, &detail),
             time,
             share: time / excess,
             in_slow: its.requests,
@@ -262,11 +253,41 @@ pub fn compare(
     compared
 }
 
+/// Causes with what each adds to the difference between the means of some requests and of those that they are compared
+/// with, most first: by more of it (or less, if they are faster), or by the same done at another pace.
+pub fn ranked(its: &Totals, usual: &Totals) -> Vec<(u32, Option<Paces>, f64)> {
+    let excess = its.mean() - usual.mean();
+    let mut list = Vec::new();
+    for cause in 0..its.by_cause.len().max(usual.by_cause.len()) as u32 {
+        let (its, usual) = (its.of(cause), usual.of(cause));
+        let pace = its.pace / usual.pace;
+        let counted = its.pace > 0.0 && usual.pace > 0.0;
+        let another = counted && if excess > 0.0 { pace < OTHER } else { pace > 1.0 / OTHER };
+        let by_pace = if another { its.time * (1.0 - pace) } else { 0.0 };
+        list.push((cause, None, its.time - usual.time - by_pace));
+        list.push((cause, Some((its.pace, usual.pace)), by_pace));
+    }
+    list.retain(|(.., time)| excess != 0.0 && time / excess >= WORTH);
+    list.sort_by(|a, b| b.2.abs().total_cmp(&a.2.abs()).then(a.0.cmp(&b.0)));
+    list
+}
+
+/// A cause in words, and at which pace it was done if that is what it is about.
+pub fn at_pace(text: String, paces: Option<Paces>) -> String {
+    match paces {
+        Some((its, usual)) => {
+            let slower = if its < usual { "slower" } else { "faster" };
+            format!("{text}, {slower}: {its:.2} instructions per cycle, not {usual:.2}")
+        }
+        None => text,
+    }
+}
+
 /// Who or what is to blame for a cause, by name.
-fn culprit(data: &Data, causes: &Causes, cause: u32, detail: &Detail) -> String {
+pub fn culprit(timeline: &Timeline, causes: &Causes, cause: u32, detail: &Detail) -> String {
     let cause = causes.cause(cause);
-    let named = |name: u32| data.timeline.spans.names.get(name as usize).cloned().unwrap_or_default();
-    let program = |number: u32| data.timeline.programs.get(number as usize).cloned();
+    let named = |name: u32| timeline.spans.names.get(name as usize).cloned().unwrap_or_default();
+    let program = |number: u32| timeline.programs.get(number as usize).cloned();
     let waited_for = Some(causes.awaited(cause.chain)).filter(|number| *number != NAMELESS).and_then(program);
     let thread = detail.thread.clone().filter(|_| cause.by != NAMELESS || waited_for.is_some());
     let by = program(cause.by).filter(|_| cause.by != NAMELESS);
@@ -274,7 +295,8 @@ fn culprit(data: &Data, causes: &Causes, cause: u32, detail: &Detail) -> String 
     thread.or(by).or(waited_for).unwrap_or_else(own)
 }
 
-fn examples(data: &Data, slowest: &[(u32, Vec<(u32, i64)>)], cause: u32) -> Vec<Example> {
+/// Of the requests with what each has of each cause, those with most of this one.
+pub fn examples(data: &Data, slowest: &[(u32, Vec<(u32, i64)>)], cause: u32) -> Vec<Example> {
     let time = |sums: &[(u32, i64)]| sums.iter().find(|(its, _)| *its == cause).map(|(_, time)| *time);
     let of = |(number, sums): &(u32, Vec<(u32, i64)>)| Some((time(sums)?, data.requests[*number as usize]));
     let mut those: Vec<(i64, Request)> = slowest.iter().filter_map(of).collect();

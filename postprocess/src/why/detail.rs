@@ -36,18 +36,21 @@ struct Gathered<'a> {
     beside_idle: i64,
 }
 
-/// Looks at these causes in these requests, by their numbers.
-pub fn of(data: &Data, causes: &mut Causes, requests: &[u32], wanted: &[u32]) -> Vec<Detail> {
-    let mut gathered: HashMap<u32, Gathered> = wanted.iter().map(|cause| (*cause, Gathered::default())).collect();
+/// Looks at these causes in these requests, by their numbers; at causes of one group together.
+pub fn of(data: &Data, causes: &mut Causes, requests: &[u32], wanted: &[Vec<u32>]) -> Vec<Detail> {
+    let mut gathered: Vec<Gathered> = wanted.iter().map(|_| Gathered::default()).collect();
+    let groups: HashMap<u32, usize> =
+        wanted.iter().enumerate().flat_map(|(n, group)| group.iter().map(move |cause| (*cause, n))).collect();
     let step = requests.len().div_ceil(LOOKED_AT).max(1);
     for number in requests.iter().rev().step_by(step) {
         for part in path(data.timeline, causes, &data.requests[*number as usize]) {
-            if let Some(its) = gathered.get_mut(&part.cause) {
-                its.add(data.timeline, causes.cause(part.cause).kind, &part);
+            if let Some(group) = groups.get(&part.cause) {
+                gathered[*group].add(data.timeline, causes.cause(part.cause).kind, &part);
             }
         }
     }
-    wanted.iter().map(|cause| gathered[cause].detail(data.timeline, causes.cause(*cause).kind)).collect()
+    let kinds = wanted.iter().map(|group| group.first().map_or(Kind::Unknown, |cause| causes.cause(*cause).kind));
+    gathered.iter().zip(kinds).map(|(its, kind)| its.detail(data.timeline, kind)).collect()
 }
 
 impl<'a> Gathered<'a> {

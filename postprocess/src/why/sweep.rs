@@ -3,6 +3,8 @@
 //!
 //! Invariant: requests that overlap cost what changes between them, not what they are long.
 
+use std::ops::AddAssign;
+
 use super::cause::Causes;
 use super::path::{path, Part};
 use super::request::Request;
@@ -19,6 +21,14 @@ pub struct Sum {
     pub work: i64,
 }
 
+impl AddAssign for Sum {
+    fn add_assign(&mut self, other: Sum) {
+        self.time += other.time;
+        self.parts += other.parts;
+        self.work += other.work;
+    }
+}
+
 impl Sum {
     fn add(&mut self, part: &Part, sign: i64) {
         self.time += sign * (part.end - part.start);
@@ -27,12 +37,13 @@ impl Sum {
     }
 }
 
-/// Calls `each` with the number of each request and its sums by number of cause; of requests ordered by thread and start.
+/// Calls `each` with the causes so far, the number of each request and its sums by number of cause; of requests ordered by
+/// thread and start.
 pub fn sweep(
     timeline: &Timeline,
     causes: &mut Causes,
     requests: &[Request],
-    mut each: impl FnMut(usize, &[(u32, Sum)]),
+    mut each: impl FnMut(&Causes, usize, &[(u32, Sum)]),
 ) {
     let mut window = Window::default();
     let mut first = 0;
@@ -45,7 +56,7 @@ pub fn sweep(
         let parts = path(timeline, causes, &Request { end: to, ..*begin });
         window.begin(causes.count());
         for (n, request) in requests[first..=last].iter().enumerate() {
-            each(first + n, window.at(&parts, request));
+            each(causes, first + n, window.at(&parts, request));
         }
         first = last + 1;
     }

@@ -3,7 +3,9 @@
 
 use std::fmt::{Result, Write};
 
-use super::compare::{Compared, Excess};
+use super::change::{Change, Verdict};
+use super::compare::{Compared, Example, Excess};
+use super::diff::{Diff, More, Through};
 use super::{Durations, Why};
 use crate::line::count;
 use crate::summary::text::{percent, seconds, time};
@@ -71,11 +73,7 @@ impl Why {
             if !detail.is_empty() {
                 writeln!(out, "{:BEFORE$}{}", "", detail.join("; "))?;
             }
-            for example in examples {
-                let at = format!("{} s", seconds(example.start - self.base));
-                let of = format!("{at:>14} {:>10}  {}", time(example.dur), example.thread);
-                writeln!(out, "{of:<width$} {}", example.address, width = BEFORE - 1)?;
-            }
+            shown(out, examples, self.base)?;
         }
         if *left_out > 0 {
             writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
@@ -96,4 +94,93 @@ impl Why {
             left => writeln!(out, "... {} more, see --top", count(left as u64, "cause", "causes")),
         }
     }
+}
+
+impl Diff {
+    /// The answer.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // A string takes everything.
+        let _ = self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut String) -> Result {
+        writeln!(out, "{}", self.asked)?;
+        let before = count(self.before as u64, "request", "requests");
+        writeln!(out, "{before} before, {} after\n", self.after)?;
+        writeln!(out, "{:>20}{:>12}{:>12}{:>12}{:>12}", "before", "after", "change", "at least", "at most")?;
+        for Change { percentile, before, after, change, at_least, at_most, verdict } in &self.percentiles {
+            let [least, most] = [at_least, at_most].map(|end| end.map_or_else(|| "?".to_string(), signed));
+            let (name, before, after, change) = (named(*percentile), time(*before), time(*after), signed(*change));
+            let verdict = verdict.text();
+            let line = format!("{name:<8}{before:>12}{after:>12}{change:>12}{least:>12}{most:>12}  {verdict}");
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        writeln!(out)?;
+        if let Some(through) = &self.through {
+            self.around(out, through)?;
+        }
+        let above = format!("{} %", (self.above * 1e6).round() / 1e4);
+        match self.verdict {
+            Verdict::Same => writeln!(out, "no difference: nothing is certain to have changed by more than {above}"),
+            verdict => {
+                let changed = self.percentiles.iter().filter(|change| change.verdict == verdict);
+                let changed = changed.map(|change| format!("{} {}", named(change.percentile), signed(change.change)));
+                writeln!(out, "{}: {}", verdict.text(), changed.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    fn around(&self, out: &mut String, through: &Through) -> Result {
+        let Through { percentile, before, after, excess, causes, left_out, unexplained } = through;
+        let (what, by) = if *excess < 0.0 { ("less", -1.0) } else { ("more", 1.0) };
+        let [mean, was, differ] = [after.mean, before.mean, excess * by].map(|mean| time(mean as i64));
+        let (name, before, after) = (named(*percentile), before.count, after.count);
+        let the = if *percentile == 0.5 { "the " } else { "" };
+        writeln!(
+            out,
+            "Around {the}{name} {after} after, {mean} on average, against {before} before, {was}: {differ} {what}\n"
+        )?;
+        let heading = format!("{what} time");
+        writeln!(out, "{heading:>14}{:>9}{:>12}{:>12}  CAUSE", "share", "in after", "in before")?;
+        for cause in causes {
+            let More { rank, time: more, share, in_before, in_after, detail, examples, .. } = cause;
+            let (in_after, in_before) = (format!("{in_after}/{after}"), format!("{in_before}/{before}"));
+            let (rank, share) = (format!("{rank}."), format!("{:.0} %", share * 100.0));
+            let more = time((more * by) as i64);
+            writeln!(out, "{rank:<3}{more:>11}{share:>9}{in_after:>12}{in_before:>12}  {}", cause.cause)?;
+            if !detail.is_empty() {
+                writeln!(out, "{:BEFORE$}{}", "", detail.join("; "))?;
+            }
+            shown(out, examples, self.base)?;
+        }
+        if *left_out > 0 {
+            writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
+        }
+        writeln!(out, "{:>14}{:>9}{:26}all else, together\n", "", format!("{:.0} %", unexplained * 100.0), "")
+    }
+}
+
+/// Requests to look at, in a trace that begins at `base`.
+fn shown(out: &mut String, examples: &[Example], base: i64) -> Result {
+    for example in examples {
+        let at = format!("{} s", seconds(example.start - base));
+        let of = format!("{at:>14} {:>10}  {}", time(example.dur), example.thread);
+        writeln!(out, "{of:<width$} {}", example.address, width = BEFORE - 1)?;
+    }
+    Ok(())
+}
+
+/// A percentile by its name.
+fn named(percentile: f64) -> String {
+    match percentile {
+        0.5 => "median".to_string(),
+        part => format!("{} %", (part * 1e4).round() / 1e2),
+    }
+}
+
+/// A change, in percent.
+fn signed(change: f64) -> String {
+    format!("{:+.1} %", change * 100.0)
 }

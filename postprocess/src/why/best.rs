@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What to ask of a trace, where nothing is asked.
+
+use std::collections::BTreeMap;
+
+use super::exchange::{clients, served, By};
+use super::request::{calls, marks, rpcs, runs, Ask, Request};
+use super::timeline::{Thread, Timeline};
+use crate::event::number::{level, Level};
+use crate::span::Spans;
+
+/// Calls in which a thread has nothing to do.
+const IDLING: [&str; 10] = [
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "wait4",
+    "pause",
+    "nanosleep",
+    "clock_nanosleep",
+];
+/// A call takes much time if all of its kind take this part of the trace's, all threads together.
+const MUCH: i64 = 10;
+/// The program that records.
+const OURS: &str = "kutrace_control";
+/// Of fewer requests nothing is concluded where none were asked for.
+const ENOUGH: usize = 20;
+
+/// RPCs, else marks that pair, else of the programs that send and receive the one that does so most; else a program that
+/// begins and ends often, the system call that takes most time if that is much, the program whose processes take most
+/// time from begin to end, the busiest thread. With its requests, less those of the program that records.
+///
+/// # Errors
+/// A sentence, if no thread runs in the trace.
+pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), String> {
+    let rpcs = rpcs(spans, None);
+    if !rpcs.is_empty() {
+        return Ok((Ask::Rpc(None), rpcs));
+    }
+    if let Some((label, found)) = marks(spans).into_iter().max_by_key(|(_, found)| found.len()) {
+        return Ok((Ask::Mark(label), found));
+    }
+    let program = |request: &Request| timeline.program(request.pid).to_string();
+    let often = |all| most(all, program, Vec::len).filter(|(_, found)| found.len() >= ENOUGH);
+    if let Some((program, found)) = often(clients(spans, By::Descriptor)) {
+        return Ok((Ask::Client(program), found));
+    }
+    if let Some((program, found)) = often(served(spans, timeline, By::Descriptor)) {
+        return Ok((Ask::Serve(program), found));
+    }
+    let runs = runs(timeline, |program| !program.starts_with(OURS));
+    if let Some((program, found)) = often(runs.clone()) {
+        return Ok((Ask::Run(program), found));
+    }
+    let time = |found: &Vec<Request>| found.iter().map(Request::dur).sum::<i64>();
+    let much = (timeline.extent.1 - timeline.extent.0) / MUCH;
+    let mut called = calls(spans, |s| {
+        let is_call = level(s.event as u32) == Level::Syscall;
+        is_call && !IDLING.contains(&timeline.text(s)) && !timeline.program(s.pid).starts_with(OURS)
+    });
+    called.sort_by_key(|(name, _)| *name);
+    let called = called
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|same| (same[0].0, same.iter().map(|(_, request)| *request).collect::<Vec<_>>()));
+    let called = called.filter(|(_, found)| found.len() >= ENOUGH && time(found) > much).max_by_key(|(_, f)| time(f));
+    if let Some((name, found)) = called {
+        return Ok((Ask::Call(spans.names[name as usize].clone()), found));
+    }
+    if let Some((program, found)) = most(runs, program, time) {
+        return Ok((Ask::Run(program), found));
+    }
+    let busy = |thread: &Thread| thread.runs.iter().map(|run| run.end - run.start).sum::<i64>();
+    let busiest = timeline.threads().max_by_key(|(pid, thread)| (busy(thread), -pid));
+    let (pid, _) = busiest.ok_or("no requests: no thread runs in the trace")?;
+    let range = Request { pid, start: timeline.extent.0, end: timeline.extent.1 };
+    Ok((Ask::Range(range), vec![range]))
+}
+
+/// The group of most.
+fn most<N: Ord>(
+    all: Vec<Request>,
+    group: impl Fn(&Request) -> String,
+    size: impl Fn(&Vec<Request>) -> N,
+) -> Option<(String, Vec<Request>)> {
+    let mut groups: BTreeMap<String, Vec<Request>> = BTreeMap::new();
+    all.into_iter().for_each(|request| groups.entry(group(&request)).or_default().push(request));
+    groups.into_iter().max_by_key(|(_, found)| size(found))
+}

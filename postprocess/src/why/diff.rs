@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Two traces: whether requests of the second take longer than those of the first, and through what.
+//!
+//! Whether a percentile has changed is [`mod@change`]'s to say. Through what, the requests around it say: the mean time of each
+//! cause in those of the second trace against that in those of the first. Causes of two traces are the same if they read
+//! the same: programs by name, because threads have other numbers in each recording.
+//!
+//! Invariant: what the causes of the requests around a percentile have more adds up to what these take longer.
+
+use std::ops::Range;
+
+use foldhash::HashMap;
+use serde::Serialize;
+
+use super::best::best;
+use super::cause::{Causes, Kind};
+use super::change::{self, Change, Verdict};
+use super::compare::{self, Data, Example, Side, Totals};
+use super::detail::{self, Detail};
+use super::request::{find, Ask, Request};
+use super::sweep::{sweep, Sum};
+use super::timeline::Timeline;
+
+/// How two traces differ. docs/diff.schema.json describes its JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Diff {
+    /// What was taken for a request, as a sentence.
+    pub asked: String,
+    /// How many there are in the first trace.
+    pub before: usize,
+    /// And in the second.
+    pub after: usize,
+    /// Changes by a smaller part than this do not matter.
+    pub above: f64,
+    /// Of comparisons of traces that do not differ, this part at most finds a difference.
+    pub false_alarms: f64,
+    /// What has become of each percentile that there are enough requests for.
+    pub percentiles: Vec<Change>,
+    /// What that comes to: slower if one is.
+    pub verdict: Verdict,
+    /// The requests around the percentile that has changed most; nothing if none has.
+    pub through: Option<Through>,
+    /// The begin of the second trace, from which the text counts.
+    pub base: i64,
+}
+
+/// Requests around a percentile, of two traces.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Through {
+    /// Which percentile, as in [`Change`].
+    pub percentile: f64,
+    /// Those of the first trace.
+    pub before: Side,
+    /// Those of the second.
+    pub after: Side,
+    /// How much longer one of the second takes; negative if it takes less long.
+    pub excess: f64,
+    /// What it has more of; or less, if it takes less long. Most first.
+    pub causes: Vec<More>,
+    /// Causes that are not shown, among those that are worth it.
+    pub left_out: usize,
+    /// The share of the excess that no cause in the list makes.
+    pub unexplained: f64,
+}
+
+/// A cause of which the requests of the second trace have more.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct More {
+    /// 1 for the largest.
+    pub rank: usize,
+    /// The cause, in words.
+    pub cause: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Who or what is to blame: program, call, interrupt; empty for none.
+    pub culprit: String,
+    /// Time of it in a request after more than in one before; negative for less.
+    pub time: f64,
+    /// That as a part of the whole excess.
+    pub share: f64,
+    /// In how many of those before it is.
+    pub in_before: usize,
+    /// In how many of those after.
+    pub in_after: usize,
+    /// What else is known of it, in the second trace.
+    pub detail: Vec<String>,
+    /// Requests of the second trace with most of it.
+    pub examples: Vec<Example>,
+}
+
+/// What is asked of two traces.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What a request is.
+    pub ask: Ask,
+    /// Changes by a smaller part do not matter.
+    pub above: f64,
+    /// Causes shown.
+    pub top: usize,
+    /// The page that shows the second trace.
+    pub page: String,
+}
+
+/// What is kept of the first trace.
+#[derive(Debug)]
+pub struct Before {
+    question: Question,
+    lines: Lines,
+    measured: Measured,
+}
+
+impl Before {
+    /// Divides the time of the requests of the first trace; what a request is, if that is not asked, it decides for both.
+    ///
+    /// # Errors
+    /// A sentence, if there are none, or too few.
+    pub fn new(timeline: &Timeline, question: Question) -> Result<Before, String> {
+        let ask = match question.ask {
+            Ask::Best => best(timeline.spans, timeline)?.0,
+            ask => ask,
+        };
+        let question = Question { ask, ..question };
+        let mut lines = Lines::default();
+        let trace = Trace::new(timeline, &question.ask)?;
+        let (measured, ..) = trace.measure(&mut lines);
+        Ok(Before { question, lines, measured })
+    }
+
+    /// Compares the second trace with the first.
+    ///
+    /// # Errors
+    /// A sentence, if there are no such requests in the second, or too few.
+    pub fn diff(self, timeline: &Timeline) -> Result<Diff, String> {
+        let Before { question, mut lines, measured: before } = self;
+        let trace = Trace::new(timeline, &question.ask)?;
+        let (after, mut causes, told) = trace.measure(&mut lines);
+        let percentiles = change::changes(&before.durations, &after.durations, question.above);
+        let is = |verdict| percentiles.iter().any(|change| change.verdict == verdict);
+        let verdict = [Verdict::Slower, Verdict::Faster].into_iter().find(|verdict| is(*verdict)).unwrap_or_default();
+        let changed = percentiles.iter().filter(|change| change.verdict == verdict && verdict != Verdict::Same);
+        // A third is as much of a change as three times.
+        let by = |change: &Change| (1.0 + change.change).ln().abs();
+        let most = changed.max_by(|a, b| by(a).total_cmp(&by(b)));
+        let through = most.map(|change| {
+            let data = Data { timeline, requests: &trace.requests, page: &question.page, top: question.top };
+            let around = Around { data, lines: &lines, told: &told, percentile: change.percentile };
+            around.through(&mut causes, &before, &after)
+        });
+        Ok(Diff {
+            asked: before.asked,
+            before: before.durations.len(),
+            after: after.durations.len(),
+            above: question.above,
+            false_alarms: change::FALSE_ALARMS,
+            percentiles,
+            verdict,
+            through,
+            base: timeline.extent.0,
+        })
+    }
+}
+
+/// Causes by how they read.
+#[derive(Debug, Default)]
+struct Lines {
+    list: Vec<Line>,
+    numbers: HashMap<String, u32>,
+}
+
+#[derive(Debug)]
+struct Line {
+    text: String,
+    kind: Kind,
+    culprit: String,
+}
+
+impl Lines {
+    /// The number of the line that tells a cause.
+    fn of(&mut self, timeline: &Timeline, causes: &Causes, cause: u32) -> u32 {
+        let text = causes.text(cause, timeline, None);
+        *self.numbers.entry(text).or_insert_with_key(|text| {
+            let culprit = compare::culprit(timeline, causes, cause, &Detail::default());
+            self.list.push(Line { text: text.clone(), kind: causes.cause(cause).kind, culprit });
+            self.list.len() as u32 - 1
+        })
+    }
+}
+
+/// The lines of a trace's causes, by number of cause.
+#[derive(Debug, Default)]
+struct Told(Vec<u32>);
+
+impl Told {
+    /// Sums by line, of sums by cause.
+    fn sums(
+        &mut self,
+        lines: &mut Lines,
+        timeline: &Timeline,
+        causes: &Causes,
+        sums: &[(u32, Sum)],
+    ) -> Vec<(u32, Sum)> {
+        for cause in self.0.len()..causes.count() {
+            self.0.push(lines.of(timeline, causes, cause as u32));
+        }
+        let mut by_line: Vec<(u32, Sum)> = Vec::with_capacity(sums.len());
+        for (cause, sum) in sums {
+            let line = self.0[*cause as usize];
+            match by_line.iter_mut().find(|(its, _)| *its == line) {
+                Some((_, all)) => *all += *sum,
+                None => by_line.push((line, *sum)),
+            }
+        }
+        by_line
+    }
+
+    /// The causes that a line tells.
+    fn causes(&self, line: u32) -> Vec<u32> {
+        (0..).zip(&self.0).filter(|(_, its)| **its == line).map(|(cause, _)| cause).collect()
+    }
+}
+
+/// A trace with its requests.
+struct Trace<'a> {
+    timeline: &'a Timeline<'a>,
+    asked: String,
+    /// By thread and start.
+    requests: Vec<Request>,
+}
+
+/// Requests of a trace.
+#[derive(Debug)]
+struct Measured {
+    asked: String,
+    /// In the order of their starts.
+    durations: Vec<i64>,
+    /// What went into which line, of the requests around each percentile.
+    around: Vec<Totals>,
+}
+
+impl<'a> Trace<'a> {
+    fn new(timeline: &'a Timeline<'a>, ask: &Ask) -> Result<Trace<'a>, String> {
+        let (asked, mut requests) = find(timeline.spans, timeline, ask)?;
+        if requests.len() < change::FEWEST {
+            let (count, fewest) = (requests.len(), change::FEWEST);
+            return Err(format!("too few requests to compare: {count}, and it takes {fewest}; {asked}"));
+        }
+        requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
+        Ok(Trace { timeline, asked, requests })
+    }
+
+    fn measure(&self, lines: &mut Lines) -> (Measured, Causes, Told) {
+        let count = self.requests.len();
+        let mut around = vec![0_u8; count];
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        order.sort_by_key(|&n| self.requests[n as usize].dur());
+        for (n, part) in change::PERCENTILES.into_iter().enumerate() {
+            order[ranks(count, part)].iter().for_each(|&request| around[request as usize] |= 1 << n);
+        }
+        let mut causes = Causes::default();
+        let mut told = Told::default();
+        let mut totals = vec![Totals::default(); change::PERCENTILES.len()];
+        sweep(self.timeline, &mut causes, &self.requests, |causes, n, sums| {
+            if around[n] != 0 {
+                let sums = told.sums(lines, self.timeline, causes, sums);
+                let of = totals.iter_mut().enumerate().filter(|(part, _)| around[n] >> part & 1 == 1);
+                of.for_each(|(_, totals)| totals.add(self.requests[n].dur(), &sums));
+            }
+        });
+        order.sort_by_key(|&n| self.requests[n as usize].start);
+        let durations = order.iter().map(|&n| self.requests[n as usize].dur()).collect();
+        (Measured { asked: self.asked.clone(), durations, around: totals }, causes, told)
+    }
+}
+
+/// Of requests ordered by duration, those around a percentile: a fifth around the median, else as far as it is from the
+/// longest, half of it to each side.
+fn ranks(count: usize, part: f64) -> Range<usize> {
+    let half = ((1.0 - part) / 2.0).min(0.1);
+    let at = |part: f64| (count as f64 * part).round() as usize;
+    let first = at(part - half).min(count - 1);
+    first..at(part + half).clamp(first + 1, count)
+}
+
+/// The requests of the second trace around a percentile.
+struct Around<'a> {
+    data: Data<'a>,
+    lines: &'a Lines,
+    told: &'a Told,
+    percentile: f64,
+}
+
+impl Around<'_> {
+    fn through(&self, causes: &mut Causes, before: &Measured, after: &Measured) -> Through {
+        let n = change::PERCENTILES.iter().position(|part| *part == self.percentile).unwrap_or_default();
+        let (before, after) = (&before.around[n], &after.around[n]);
+        let (before_side, after_side) = (before.side(), after.side());
+        let excess = after_side.mean - before_side.mean;
+        let mut list = compare::ranked(after, before);
+        let left_out = list.len().saturating_sub(self.data.top);
+        list.truncate(self.data.top);
+        let sums = self.sums(causes);
+        let numbers: Vec<u32> = sums.iter().map(|(number, _)| *number).collect();
+        let wanted: Vec<Vec<u32>> = list.iter().map(|(line, ..)| self.told.causes(*line)).collect();
+        let details = detail::of(&self.data, causes, &numbers, &wanted);
+        let told = (1..).zip(list).zip(details).map(|((rank, (line, paces, time)), detail)| {
+            let (its, was) = (after.of(line), before.of(line));
+            let Line { text, kind, culprit } = &self.lines.list[line as usize];
+            let mut notes = detail.notes;
+            if its.parts.max(was.parts) >= 2.0 && (its.parts - was.parts).abs() >= 0.5 * was.parts.max(2.0) {
+                notes.insert(0, format!("{:.1} times in each, {:.1} times before", its.parts, was.parts));
+            }
+            More {
+                rank,
+                cause: compare::at_pace(text.clone(), paces),
+                kind: *kind,
+                culprit: culprit.clone(),
+                time,
+                share: time / excess,
+                in_before: was.requests,
+                in_after: its.requests,
+                detail: notes,
+                examples: compare::examples(&self.data, &sums, line),
+            }
+        });
+        let causes: Vec<More> = told.collect();
+        let unexplained = 1.0 - causes.iter().map(|cause| cause.share).sum::<f64>();
+        let (before, after) = (before_side, after_side);
+        Through { percentile: self.percentile, before, after, excess, causes, left_out, unexplained }
+    }
+
+    /// The numbers of the requests, and what each has of each line.
+    fn sums(&self, causes: &mut Causes) -> Vec<(u32, Vec<(u32, i64)>)> {
+        let requests = self.data.requests;
+        let mut numbers: Vec<u32> = (0..requests.len() as u32).collect();
+        numbers.sort_by_key(|&n| requests[n as usize].dur());
+        numbers = numbers[ranks(requests.len(), self.percentile)].to_vec();
+        numbers.sort_unstable();
+        let these: Vec<Request> = numbers.iter().map(|&n| requests[n as usize]).collect();
+        let mut sums = Vec::new();
+        sweep(self.data.timeline, causes, &these, |_, n, its| {
+            let by_line = its.iter().map(|(cause, sum)| (self.told.0[*cause as usize], sum.time)).collect();
+            sums.push((numbers[n], by_line));
+        });
+        sums
+    }
+}

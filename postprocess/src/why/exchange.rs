@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Requests that programs send to each other, by descriptor: clients', and servers'.
+
+use foldhash::HashMap;
+
+use super::request::Request;
+use super::timeline::{end, Timeline};
+use crate::event::number::{is_execution, level, Level, WAKEUP_ARC};
+use crate::span::wait::Reason;
+use crate::span::{Span, Spans, NONE};
+
+/// Calls that send on a descriptor.
+const SENDS: [&str; 8] = ["write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64"];
+/// Calls that receive on one.
+const RECEIVES: [&str; 6] = ["read", "readv", "recv", "recvfrom", "recvmsg", "recvmmsg"];
+/// Calls that wait for any of several descriptors.
+const POLLS: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
+
+/// Those of a program; where it uses one descriptor for what it sends and another for what it receives, of any.
+pub fn of_program(find: impl Fn(By) -> Vec<Request>, timeline: &Timeline, program: &str) -> Vec<Request> {
+    let one_way = !goes_both_ways(timeline, program);
+    let mut found = find(if one_way { By::Thread } else { By::Descriptor });
+    found.retain(|request| timeline.program(request.pid) == program);
+    found
+}
+
+/// Whether a program sends and receives on one descriptor.
+fn goes_both_ways(timeline: &Timeline, program: &str) -> bool {
+    let calls = Calls::new(timeline.spans);
+    let mut ways: HashMap<(i32, i64), Call> = HashMap::default();
+    timeline.spans.spans.iter().filter(|s| is_call(s) && timeline.program(s.pid) == program).any(|s| {
+        match calls.of(s).filter(|call| matches!(call, Call::Send | Call::Receive)) {
+            Some(call) => *ways.entry((s.pid, s.arg)).or_insert(call) != call,
+            None => false,
+        }
+    })
+}
+
+/// What a send and a receive must have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Thread and descriptor; and the side that the thread is on is known by that.
+    Descriptor,
+    /// The thread.
+    Thread,
+}
+
+impl By {
+    fn key(self, s: &Span) -> (i32, i64) {
+        (s.pid, if self == By::Descriptor { s.arg } else { 0 })
+    }
+}
+
+/// From a send on a descriptor to the next receive on it that returns something, of descriptors on which a thread begins
+/// by sending.
+pub fn clients(spans: &Spans, by: By) -> Vec<Request> {
+    let mut open: HashMap<(i32, i64), i64> = HashMap::default();
+    let mut found = Vec::new();
+    let calls = Calls::new(spans);
+    let mut sides = Sides::new(by);
+    for s in spans.spans.iter().filter(|s| is_call(s) && s.arg != NONE) {
+        let (key, call) = (by.key(s), calls.of(s));
+        match call {
+            Some(Call::Send) if sides.is(Side::Client, key, call) => drop(open.entry(key).or_insert(s.start)),
+            Some(Call::Receive) if s.ret > 0 && sides.is(Side::Client, key, call) => {
+                found.extend(open.remove(&key).map(|start| Request { pid: s.pid, start, end: end(s) }));
+            }
+            Some(Call::Close) => sides.closed(key),
+            _ => {}
+        }
+        sides.learn(s, call);
+        if call == Some(Call::Close) {
+            open.remove(&key);
+        }
+    }
+    found
+}
+
+/// From the arrival of what a thread receives on a descriptor to the last send on it before the thread receives again on
+/// it or waits; of descriptors on which a thread begins by receiving.
+///
+/// What ends the thread's wait for the network has arrived by then: the first thing that it receives afterwards arrived
+/// with the softirq that woke it. The rest had arrived when the thread last asked which descriptors are ready; where it
+/// does not ask, when it began to receive.
+pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
+    let mut threads: HashMap<i32, Serving> = HashMap::default();
+    let mut found = Vec::new();
+    let calls = Calls::new(spans);
+    let mut sides = Sides::new(by);
+    for s in &spans.spans {
+        if s.event == WAKEUP_ARC {
+            let pid = s.ret as i32;
+            if let Some(arrival) = arrival(timeline, pid, s) {
+                let serving = threads.entry(pid).or_default();
+                serving.flush(pid, &mut found);
+                serving.arrival = Some(arrival);
+            }
+        } else if is_call(s) {
+            let (key, call) = (by.key(s), calls.of(s));
+            let serving = threads.entry(s.pid).or_default();
+            match call {
+                Some(Call::Poll) => {
+                    serving.flush(s.pid, &mut found);
+                    match s.ret {
+                        NONE => serving.arrival = None,
+                        _ => serving.polled = Some(end(s)),
+                    }
+                }
+                Some(Call::Receive) if s.ret > 0 && sides.is(Side::Server, key, call) => {
+                    serving.flush_one(key, &mut found);
+                    let start = serving.arrival.take().or(serving.polled).unwrap_or(s.start);
+                    serving.open.entry(key.1).or_insert((start, None));
+                }
+                Some(Call::Send) if s.ret != NONE && sides.is(Side::Server, key, call) => {
+                    if let Some((_, sent)) = serving.open.get_mut(&key.1) {
+                        *sent = Some(end(s));
+                    }
+                }
+                Some(Call::Accept) => serving.arrival = None,
+                Some(Call::Close) => {
+                    serving.flush_one(key, &mut found);
+                    serving.open.remove(&key.1);
+                    sides.closed(key);
+                }
+                _ => {}
+            }
+            sides.learn(s, call);
+        }
+    }
+    threads.iter_mut().for_each(|(pid, serving)| serving.flush(*pid, &mut found));
+    found.sort_by_key(|request| (request.start, request.end, request.pid));
+    found
+}
+
+/// When what a wakeup brings had arrived, if the thread waited for the network or another program: the begin of the softirq
+/// that brought it.
+fn arrival(timeline: &Timeline, pid: i32, arc: &Span) -> Option<i64> {
+    let thread = timeline.thread(pid)?;
+    let after = thread.waits.partition_point(|&n| end(timeline.span(n)) < arc.start);
+    let wait = timeline.span(*thread.waits.get(after)?);
+    let is_message = [Reason::Net.event(), Reason::Pipe.event()].contains(&wait.event);
+    let bringer = timeline.before(arc.cpu, arc.start + 1).next().filter(|b| level(b.event as u32) == Level::Softirq);
+    (is_message && end(wait) == arc.start).then(|| bringer.map_or(arc.start, |b| b.start))
+}
+
+/// What a thread that serves has under way.
+#[derive(Debug, Default)]
+struct Serving {
+    /// When what it receives next arrived, if it was woken for that.
+    arrival: Option<i64>,
+    /// When it last was told which descriptors are ready.
+    polled: Option<i64>,
+    /// By descriptor: when a request arrived, and when it was last sent an answer.
+    open: HashMap<i64, (i64, Option<i64>)>,
+}
+
+impl Serving {
+    /// What is answered is over.
+    fn flush(&mut self, pid: i32, found: &mut Vec<Request>) {
+        self.polled = None;
+        self.open.retain(|_, (start, sent)| {
+            found.extend(sent.map(|end| Request { pid, start: *start, end }));
+            sent.is_none()
+        });
+    }
+
+    fn flush_one(&mut self, (pid, descriptor): (i32, i64), found: &mut Vec<Request>) {
+        if let Some(&(start, Some(end))) = self.open.get(&descriptor) {
+            found.push(Request { pid, start, end });
+            self.open.remove(&descriptor);
+        }
+    }
+}
+
+/// What a call does with its descriptor, as far as requests go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Send,
+    Receive,
+    Poll,
+    Close,
+    Connect,
+    Accept,
+}
+
+/// What the names of a trace stand for.
+#[derive(Debug)]
+struct Calls(Vec<Option<Call>>);
+
+impl Calls {
+    fn new(spans: &Spans) -> Calls {
+        let call = |name: &String| match name.as_str() {
+            name if SENDS.contains(&name) => Some(Call::Send),
+            name if RECEIVES.contains(&name) => Some(Call::Receive),
+            name if POLLS.contains(&name) => Some(Call::Poll),
+            "close" => Some(Call::Close),
+            "connect" => Some(Call::Connect),
+            "accept" | "accept4" => Some(Call::Accept),
+            _ => None,
+        };
+        Calls(spans.names.iter().map(call).collect())
+    }
+
+    fn of(&self, span: &Span) -> Option<Call> {
+        self.0.get(span.name as usize).copied().flatten()
+    }
+}
+
+/// On which side of a descriptor a thread is: the client's if it connected it, or did not accept it and began by sending.
+#[derive(Debug)]
+struct Sides {
+    by: By,
+    known: HashMap<(i32, i64), Side>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+impl Sides {
+    fn new(by: By) -> Sides {
+        Sides { by, known: HashMap::default() }
+    }
+
+    fn is(&mut self, side: Side, key: (i32, i64), call: Option<Call>) -> bool {
+        let begins = if call == Some(Call::Send) { Side::Client } else { Side::Server };
+        self.by == By::Thread || *self.known.entry(key).or_insert(begins) == side
+    }
+
+    fn learn(&mut self, s: &Span, call: Option<Call>) {
+        match call {
+            Some(Call::Connect) => drop(self.known.insert((s.pid, s.arg), Side::Client)),
+            Some(Call::Accept) if s.ret >= 0 => drop(self.known.insert((s.pid, s.ret), Side::Server)),
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, key: (i32, i64)) {
+        self.known.remove(&key);
+    }
+}
+
+fn is_call(s: &Span) -> bool {
+    s.pid > 0 && is_execution(s.event) && level(s.event as u32) == Level::Syscall
+}
