@@ -122,6 +122,7 @@ on_a_workload! {
     views_are_saved_named_restored_and_left_again: "views",
     the_strip_shows_how_busy_the_trace_is_and_where_matches_are: "strip",
     what_is_in_sight_is_a_table_too: "list",
+    a_list_is_sorted_grouped_kept_in_part_and_given_away: "lists",
     spans_of_one_name_or_two_are_highlighted_with_their_total: "kinds",
     everything_can_be_done_by_keyboard_and_the_sheet_says_how: "keyboard",
     the_sheet_of_keys_opens_at_its_title_in_any_window: "sheet",

@@ -447,28 +447,169 @@ export const tools = {
       let count = 0;
       for (let i = 0; i < __ku.counts.spans; i++) {
         const { start, dur, event, cpu } = __ku.span(i);
-        if (cpu >= 0 && event >= 0x400 && event !== 0x10000 && start < t1 && start + dur > t0) count++;
+        const wait = event >= 0x300 && event <= 0x319;
+        if ((wait || (cpu >= 0 && event >= 0x400 && event !== 0x10000)) && start < t1 && start + dur > t0) count++;
       }
       return count;
     });
-    const caption = await page.locator("#details caption").textContent();
-    assert.ok(caption.includes(`${wanted} spans`) && caption.includes("idle left out"), `${caption}: not ${wanted}`);
-    assert.deepEqual(await page.locator("#details th").allTextContents(), ["Span", "Where", "Start", "Duration"]);
+    const caption = await page.locator("#listed").textContent();
+    assert.ok(caption.startsWith(`${wanted} spans, `), `${caption}: not ${wanted}`);
+    assert.equal(await page.getByLabel("Kinds").locator("option:checked").textContent(), "all but idle");
+    assert.deepEqual(await page.locator("#details th").allTextContents(), ["Span", "Thread", "CPU", "Start", "Duration", "Returned", "IPC"]);
     assert.equal(await page.locator("#details tbody tr").count(), wanted);
     await page.locator("#details tbody button").nth(2).click();
     assert.ok(await ask(page, () => __ku.selected()));
     await page.locator("#overlay").focus();
     await page.keyboard.press("Escape");
-    assert.ok(await page.locator("#details caption").isVisible(), "what was selected does not give way to the table");
+    assert.ok(await page.locator("#listed").isVisible(), "what was selected does not give way to the table");
     await page.keyboard.press("Escape");
     assert.ok(await page.locator("#details").isHidden());
     await page.keyboard.press("0");
     await page.keyboard.press("v");
     assert.equal(await page.locator("#details tbody tr").count(), 200, "the longest are not chosen");
+    assert.match(await page.locator("#listed").textContent(), / spans, whole trace: /);
+    await page.getByLabel("Where").selectOption("sight");
+    await page.locator("#overlay").focus();
     await page.keyboard.press("w");
     await rest(page);
-    assert.notEqual(await page.locator("#details caption").textContent(), caption, "the table does not follow the view");
+    assert.notEqual(await page.locator("#listed").textContent(), caption, "the table does not follow the view");
     return { wanted };
+  },
+
+  /** The table against the spans themselves: order, groups, histogram, files. */
+  async lists(page) {
+    const lines = (what = "tbody tr") => page.locator(`#details ${what}`).evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+    const caption = () => page.locator("#listed").textContent();
+    await page.fill("#pattern", "kind:syscall,fault");
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("v");
+    await page.getByLabel("Where").selectOption("whole");
+    // Each column sorts: the first lines are the first of all that is found, then the last.
+    for (const [title, field] of [["Duration", "dur"], ["Start", "start"], ["CPU", "cpu"], ["Span", "name"], ["Returned", "ret"]]) {
+      const sort = page.locator("#details th button", { hasText: title });
+      if (title !== "Duration") await sort.click();
+      for (const turn of [0, 1]) {
+        const { shown, wanted, down } = await ask(page, (field) => {
+          const { app } = __ku;
+          const column = columnsOfSpans(app).find(({ title }) => title === app.list.sort);
+          const { down } = app.list;
+          const all = [...app.search.ids].map((i) => __ku.span(i)[field]).filter((v) => v !== null);
+          all.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1));
+          return { shown: firstInOrder(app.list.collect(), column, down).map((i) => __ku.span(i)[field]), wanted: all.slice(0, 200), down };
+        }, field);
+        assert.equal(shown.length, 200);
+        assert.deepEqual(shown.slice(0, wanted.length), wanted, `${title}, ${turn}`);
+        assert.equal(await page.locator("#details th[aria-sort]").getAttribute("aria-sort"), down ? "descending" : "ascending");
+        await sort.click();
+      }
+    }
+    // Any two groupings: exact counts, sums and ends, quantiles within a step.
+    for (const by of [["name", "thread"], ["thread", "name"], ["cpu", ""], ["program", "cpu"]]) {
+      await page.getByLabel("Group by", { exact: true }).selectOption(by[0]);
+      await page.getByLabel("And by").selectOption(by[1]);
+      const { is, wanted } = await ask(page, () => {
+        const { app } = __ku;
+        const { store: { dur }, list } = app;
+        const ids = list.collect();
+        const chosen = list.chosen.map(([, grouping]) => grouping);
+        const groups = new Map();
+        for (const i of ids) {
+          const key = chosen.map(({ column, of, texts }) => texts[of[column[i]]]).join();
+          groups.set(key, [...(groups.get(key) ?? []), dur[i]]);
+        }
+        const wanted = [...groups].map(([key, durs]) => {
+          durs.sort((a, b) => a - b);
+          const at = (part) => durs[Math.ceil(part * durs.length) - 1];
+          return [key, durs.length, durs.reduce((a, b) => a + b), durs[0], durs.at(-1), at(0.5), at(0.9), at(0.99)];
+        });
+        const pivot = new Pivot(app.store, ids, chosen);
+        const is = pivot.groups.map((group, at) => [
+          chosen.map(({ texts }, which) => texts[pivot.numberOf(at, which)]).join(), group.count, group.sum, group.shortest, group.longest,
+          group.quantile(0.5), group.quantile(0.9), group.quantile(0.99),
+        ]);
+        const order = (a, b) => (a[0] < b[0] ? -1 : 1);
+        return { is: is.sort(order), wanted: wanted.sort(order) };
+      });
+      assert.deepEqual(is.map((group) => group.slice(0, 5)), wanted.map((group) => group.slice(0, 5)), by.join());
+      for (const [k, group] of is.entries()) {
+        for (let q = 5; q < 8; q++) assert.ok(Math.abs(group[q] - wanted[k][q]) <= wanted[k][q] / 60, `${group} is not ${wanted[k]}`);
+      }
+      assert.equal((await lines()).length, wanted.length);
+      assert.equal(await page.locator("#details th[aria-sort]").textContent(), "Sum");
+    }
+    // Steps of durations join without a gap, up to hours.
+    assert.ok(await ask(page, () => {
+      for (let step = 1; step < STEPS - 1; step++) {
+        if (stepOf(leastOfStep(step)) !== step || stepOf(leastOfStep(step + 1) - 1) !== step) return false;
+      }
+      return leastOfStep(STEPS - 1) > 3600 * UNITS_PER_SECOND;
+    }), "steps overlap");
+    // A group leads to its spans.
+    await page.getByLabel("Group by", { exact: true }).selectOption("name");
+    await page.getByLabel("And by").selectOption("thread");
+    const [group] = await lines();
+    await page.locator("#details tbody button").first().focus();
+    await page.keyboard.press("Enter");
+    const { count, pattern } = await ask(page, () => __ku.search());
+    assert.equal(count.toLocaleString("en"), group[2], pattern);
+    assert.ok((await caption()).startsWith(`${group[2]} spans, matches only, whole trace: `), await caption());
+    // By keys from line to line, there, and back to the line.
+    await page.locator("#details th button", { hasText: "Duration" }).click();
+    await page.locator("#details tbody button").first().focus();
+    for (const key of ["ArrowDown", "ArrowDown", "ArrowUp", "Enter"]) await page.keyboard.press(key);
+    await settle(page);
+    const shown = await ask(page, () => firstInOrder(__ku.app.list.collect(), columnsOfSpans(__ku.app).find(({ title }) => title === __ku.app.list.sort), __ku.app.list.down));
+    assert.equal((await ask(page, () => __ku.selected())).i, shown[1]);
+    const { t0, t1 } = await view(page);
+    const { start } = await ask(page, () => __ku.selected());
+    assert.ok(start >= t0 && start <= t1, "Enter does not go there");
+    await page.keyboard.press("Escape");
+    assert.equal(await ask(page, () => document.activeElement.closest("tr").rowIndex), 2);
+    // Examples by duration: from the longest to the next shorter, and back.
+    await ask(page, () => (__ku.app.list.line = -1));
+    const byDuration = await ask(page, () => [...__ku.app.search.ids].map((i) => __ku.span(i)).sort((a, b) => b.dur - a.dur || a.i - b.i).map(({ i }) => i));
+    const stepped = [];
+    for (const key of ["j", "j", "j", "Shift+J"]) {
+      await page.keyboard.press(key);
+      stepped.push((await ask(page, () => __ku.selected())).i);
+    }
+    assert.deepEqual(stepped, [0, 1, 2, 1].map((k) => byDuration[k]));
+    await page.keyboard.press("Escape");
+    // A drag over the histogram keeps a part of it.
+    await page.fill("#pattern", "kind:syscall,fault,user");
+    await settle(page);
+    const bars = await ask(page, () => barsOf(new Pivot(__ku.app.store, __ku.app.list.collect(), []).all));
+    const whole = await ask(page, () => __ku.search().count);
+    assert.equal(bars.reduce((sum, bar) => sum + bar.count, 0), whole);
+    const box = await page.locator("#details svg").boundingBox();
+    const [half] = bars.slice(bars.length >> 1);
+    const [left, right] = [Math.log2(bars[0].from), Math.log2(bars.at(-1).to)];
+    const x = box.x + (box.width * (Math.log2(half.from) - left)) / (right - left) + 1;
+    await dragFromTo(page, [x, box.y + 20], [box.x + box.width - 1, box.y + 30]);
+    const part = await ask(page, () => __ku.search());
+    const above = bars.slice(bars.length >> 1).reduce((sum, bar) => sum + bar.count, 0);
+    assert.ok(above > 0 && above < whole && part.count === above, `${part.count} are kept, ${above} lie there, of ${whole}`);
+    await page.getByRole("button", { name: "All durations" }).click();
+    assert.equal(await ask(page, () => __ku.search().count), whole);
+    // What is copied and saved is what is listed.
+    await ask(page, () => addEventListener("copy", (e) => (window.copied = e.clipboardData.getData("text/plain"))));
+    await page.getByRole("button", { name: "Copy" }).click();
+    const copied = (await ask(page, () => window.copied)).split("\n");
+    assert.deepEqual(copied.slice(1), (await lines()).map((cells) => cells.join("\t")));
+    const saved = async () => {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
+      return readFileSync(await download.path(), "utf8").trim().split("\r\n");
+    };
+    assert.equal((await saved()).length, whole + 1);
+    await page.getByLabel("Group by", { exact: true }).selectOption("cpu");
+    const [head, ...groups] = await saved();
+    assert.equal(head, "cpu,count,sum_ns,shortest_ns,median_ns,p90_ns,p99_ns,longest_ns");
+    assert.equal(groups.reduce((sum, line) => sum + Number(line.split(",")[1]), 0), whole);
+    // Only one kind; and what is not searched at all.
+    await page.getByLabel("Group by", { exact: true }).selectOption("");
+    await page.getByLabel("Kinds").selectOption("fault");
+    assert.ok((await lines()).every(([span]) => span.startsWith("page_fault")));
+    return { whole };
   },
 
   async kinds(page) {

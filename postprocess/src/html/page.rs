@@ -17,7 +17,7 @@ use crate::span::{Meta, Spans};
 pub const MOST_SPANS: usize = 20_000_000;
 
 /// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 50] = [
+const SCRIPTS: [(&str, &str); 52] = [
     ("tables.js", include_str!("viewer/tables.js")),
     ("kind.js", include_str!("viewer/kind.js")),
     ("format.js", include_str!("viewer/format.js")),
@@ -60,6 +60,8 @@ const SCRIPTS: [(&str, &str); 50] = [
     ("figure.js", include_str!("viewer/figure.js")),
     ("save.js", include_str!("viewer/save.js")),
     ("totals.js", include_str!("viewer/totals.js")),
+    ("pivot.js", include_str!("viewer/pivot.js")),
+    ("histogram.js", include_str!("viewer/histogram.js")),
     ("list.js", include_str!("viewer/list.js")),
     ("panel.js", include_str!("viewer/panel.js")),
     ("details.js", include_str!("viewer/details.js")),

@@ -71,6 +71,8 @@ function showDetails(app, panel) {
   changePanel(app, () => {
     panel.hidden = selected < 0 && !measured && !note && !listing;
     panel.classList.toggle("wide", listing && selected < 0 && !note);
+    panel.classList.toggle("grouped", listing && selected < 0 && !note && app.list.by[0] !== "");
+    panel.classList.toggle("two", app.list.by[1] !== "");
   });
   if (note) showNote(app, panel, note);
   else if (selected >= 0) showSpan(app, panel);
@@ -204,7 +206,8 @@ const HELP = Object.freeze([
     ["F, Z", "zoom to what is selected or measured, to what is measured"],
     ["B", "why it ran only now: its wakeups, back in time"],
     ["H, Shift-right-click", "keep the colour of all spans of its name only, with their total; a second name joins the first"],
-    ["V", "table of what is in sight"],
+    ["V", "table of what is in sight or searched: sorted, in groups, with a histogram to drag over"],
+    ["J, Shift-J", "the longest of what is searched or listed, then the next shorter; back"],
     ["Tab, Enter", "through the page's controls, and use one"],
     ["Esc", "undo one thing: the path of B, what is selected, the table, what is measured, searched, highlighted"],
   ]],

@@ -35,6 +35,7 @@ const KEYS = {
   Delete: (app) => app.notes.selected && app.notes.remove(app.notes.selected),
   Backspace: (app) => app.views.back(),
   KeyV: (app) => toggleList(app),
+  KeyJ: (app, shift) => stepDuration(app, shift ? -1 : 1),
   KeyO: (app) => app.turnRelative(),
   KeyU: (app) => app.toggleArcs(),
   KeyI: (app) => app.toggleIpis(),

@@ -46,6 +46,7 @@ class App {
     this.measured = null;
     /** Whether the panel lists what is in sight. */
     this.listing = false;
+    this.list = new Listing(this);
     this.showArcs = true;
     this.showIpis = false;
     /** Where zooming by key happens. */
@@ -174,7 +175,10 @@ class App {
   /** The view has rested for a while. */
   rested() {
     byId("overlay").ariaLabel = `Timeline: ${rangeText(this.view)}`;
-    if (this.listing && this.selected < 0) showDetails(this, byId("details"));
+    if (!this.listing || this.selected >= 0) return;
+    this.list.range = null;
+    // What has not changed is left alone: somebody may be dragging over it.
+    if (this.list.key !== this.list.shown) showDetails(this, byId("details"));
   }
 
   /** @param {number} x @param {number} y */

@@ -81,15 +81,24 @@ function saveCopy(app) {
  * @param {number} from
  * @param {number} to
  */
-function csvOf(app, from, to) {
-  const { store, search } = app;
-  const { n, start, dur, cpu, cpus, pid, pids, rpc, event, events, arg, ret, ipc, name } = store;
+function csvOf({ store, search }, from, to) {
+  const { n, start, dur } = store;
+  const ids = new Uint32Array(n);
+  let count = 0;
+  for (let i = 0; i < n && start[i] < to; i++) {
+    if (start[i] + dur[i] >= from && search.shows(i)) ids[count++] = i;
+  }
+  return csvOfSpans(store, ids.subarray(0, count));
+}
+
+/** Spans as a table of RFC 4180. @param {Store} store @param {Uint32Array} ids */
+function csvOfSpans(store, ids) {
+  const { start, dur, cpu, cpus, pid, pids, rpc, event, events, arg, ret, ipc, name } = store;
   const names = store.names.map((text) => `"${text.replaceAll('"', '""')}"`);
   const parts = [CSV_HEAD];
   let lines = [];
   const textOf = (/** @type {number} */ stored) => valueOf(stored) ?? "";
-  for (let i = 0; i < n && start[i] < to; i++) {
-    if (start[i] + dur[i] < from || !search.shows(i)) continue;
+  for (const i of ids) {
     lines.push(`${start[i] * 10},${dur[i] * 10},${cpus[cpu[i]]},${pids[pid[i]]},${rpc[i]},${events[event[i]]},${textOf(arg[i])},${
       textOf(ret[i])},${ipc[i]},${names[name[i]]}\r\n`);
     if (lines.length === CSV_LINES) parts.push(lines.splice(0).join(""));
