@@ -149,19 +149,31 @@ pub unsafe trait Lane: Copy {
     const ROOM: u16;
 
     /// A claim is under way on this CPU, one more.
-    fn enter(&self);
+    ///
+    /// # Safety
+    /// The context that calls ends it with [`Lane::leave`] before it is gone.
+    unsafe fn enter(&self);
     /// And one less.
-    fn leave(&self);
+    ///
+    /// # Safety
+    /// It ends the [`Lane::enter`] of the same context, whose positions and blocks are used no more.
+    unsafe fn leave(&self);
     /// Whether no other claim is under way.
     fn is_outermost(&self) -> bool;
 
     /// Where the next word goes.
     fn position(&self) -> Position;
     /// Moves the position from `old` to `new`; false, and no change, if it is not `old` any more.
-    fn try_move(&self, old: Position, new: Position) -> bool;
+    ///
+    /// # Safety
+    /// `new` is in the block of `old`, not before it, or in a block that the context holds, and prepared.
+    unsafe fn try_move(&self, old: Position, new: Position) -> bool;
     /// Moves the position from `old` on by so many words; false, and no change, if it is not `old` any more or the
     /// block has no room for them.
-    fn try_advance<const WORDS: usize>(&self, old: Position) -> bool;
+    ///
+    /// # Safety
+    /// As of [`Lane::try_move`]: the context that calls has read `old` as position.
+    unsafe fn try_advance<const WORDS: usize>(&self, old: Position) -> bool;
     /// The clock.
     fn now(&self) -> u64;
     /// What the clock's time is as counter.
@@ -256,14 +268,20 @@ pub unsafe trait Lane: Copy {
     /// The oldest block not yet given back.
     fn oldest(&self) -> Block;
     /// Moves [`Lane::oldest`].
-    fn set_oldest(&self, block: Block);
+    ///
+    /// # Safety
+    /// The block is this CPU's, and all others of the CPU that are not given back follow it.
+    unsafe fn set_oldest(&self, block: Block);
 
     /// Where this CPU's last call ends, or [`NO_CALL`].
     fn call_end(&self) -> Position;
     /// Whether that is the position.
     fn ends_at(&self, end: Position) -> bool;
     /// Remembers where a call ends: its block is kept until this moves on.
-    fn set_call_end(&self, end: Position);
+    ///
+    /// # Safety
+    /// The task's call ends there, and is written before the task looks for it, or forgotten.
+    unsafe fn set_call_end(&self, end: Position);
     /// Makes that [`NO_CALL`].
     fn forget_call(&self);
     /// Remembers the clock's time of that call.
@@ -344,20 +362,26 @@ pub fn record<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     number: u32,
     write: impl Fn(Claim<L, WORDS, NOTED>),
 ) {
-    lane.enter();
+    // SAFETY: both ways leave it.
+    unsafe { lane.enter() };
     match claim::<L, BASE, WORDS, NOTED>(lane, lane.position(), lane.now(), number) {
         Some(claim) => {
             write(claim);
-            lane.leave();
+            // SAFETY: entered above, and `write` has had the claim.
+            unsafe { lane.leave() };
         }
-        None => record_slow::<L, BASE, WORDS, NOTED>(lane, number, write),
+        // SAFETY: entered above, and nothing is claimed.
+        None => unsafe { record_slow::<L, BASE, WORDS, NOTED>(lane, number, write) },
     }
 }
 
-/// Out of the way of the common path, so that it needs no stack.
+/// Out of the way of the common path, so that it needs no stack. Leaves the claim under way.
+///
+/// # Safety
+/// As of [`Lane::leave`].
 #[cold]
 #[inline(never)]
-fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
+unsafe fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     lane: L,
     number: u32,
     write: impl Fn(Claim<L, WORDS, NOTED>),
@@ -365,7 +389,8 @@ fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>
     if let Some((claim, _)) = claim_slow::<L, BASE, WORDS, NOTED>(lane, number) {
         write(claim);
     }
-    lane.leave();
+    // SAFETY: as the caller says, and `write` has had the claim.
+    unsafe { lane.leave() };
 }
 
 /// A lane in the hands of a task's system call or switch.
@@ -398,7 +423,8 @@ impl<L: Lane> TaskLane<L> {
     ) {
         let TaskLane(lane) = self;
         let at = lane.position();
-        lane.set_call_end(at.after(WORDS));
+        // SAFETY: either the call is written there, or `record_slow` forgets it.
+        unsafe { lane.set_call_end(at.after(WORDS)) };
         let time = lane.now();
         lane.set_call_time(time);
         match claim::<L, BASE, WORDS, NOTED>(lane, at, time, number) {
@@ -415,14 +441,17 @@ impl<L: Lane> TaskLane<L> {
         write: impl Fn(Claim<L, WORDS, NOTED>),
     ) {
         let TaskLane(lane) = self;
-        lane.enter();
+        // SAFETY: left below.
+        unsafe { lane.enter() };
         lane.forget_call();
         if let Some((claim, time)) = claim_slow::<L, BASE, WORDS, NOTED>(lane, number) {
             lane.set_call_time(time);
-            lane.set_call_end(claim.at.after(WORDS));
+            // SAFETY: the call is written there, next.
+            unsafe { lane.set_call_end(claim.at.after(WORDS)) };
             write(claim);
         }
-        lane.leave();
+        // SAFETY: entered above, and `write` has had the claim.
+        unsafe { lane.leave() };
     }
 
     /// Has `change` say what to add to the last word of the call before, given the counts since; false if that says
@@ -475,7 +504,8 @@ fn claim<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     number: u32,
 ) -> Option<Claim<L, WORDS, NOTED>> {
     let first = lane.entry::<BASE>(number, time);
-    if lane.is_far(time) || !lane.try_advance::<WORDS>(at) {
+    // SAFETY: on in the same block.
+    if lane.is_far(time) || !unsafe { lane.try_advance::<WORDS>(at) } {
         return None;
     }
     // SAFETY: the exchange has reserved the words.
@@ -518,7 +548,8 @@ fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
         let time = lane.now();
         let bridge = if lane.is_far(time) { FULL_TIME_WORDS } else { 0 };
         if !may_be_back(lane, at, time) && fits::<L>(at, bridge + WORDS) {
-            if !lane.try_move(at, at.after(bridge + WORDS)) {
+            // SAFETY: on in the same block, which has room.
+            if !unsafe { lane.try_move(at, at.after(bridge + WORDS)) } {
                 continue;
             }
             if bridge != 0 {
@@ -625,14 +656,16 @@ unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block
     let how = if may_be_back(lane, old, time) { Begin::Back } else { Begin::Onward };
     // SAFETY: the caller holds it.
     unsafe { lane.prepare_block(block, sequence, lane.counter(time), how) };
-    if !lane.try_move(old, block.begin().after(words)) {
+    // SAFETY: the caller holds the block, which is prepared.
+    if !unsafe { lane.try_move(old, block.begin().after(words)) } {
         return false;
     }
     // SAFETY: the exchange made it the CPU's.
     unsafe { lane.begin_block(block) };
     lane.set_since(time);
     if full == NO_BLOCK {
-        lane.set_oldest(block);
+        // SAFETY: it is the first.
+        unsafe { lane.set_oldest(block) };
         return true;
     }
     if !old.is_sealed() {
@@ -659,14 +692,16 @@ fn retire<L: Lane>(lane: L, current: Block) {
         if block == call {
             kept = Some(block);
         } else {
-            lane.set_oldest(kept.unwrap_or(next));
+            // SAFETY: the block before it is given back, or follows the one that is kept.
+            unsafe { lane.set_oldest(kept.unwrap_or(next)) };
             // SAFETY: no claim that counts is under way, and no call uses it.
             unsafe { lane.give_block(block) };
         }
         block = next;
     }
     if let Some(kept) = kept {
-        lane.set_oldest(kept);
+        // SAFETY: of those before `current` it alone is left.
+        unsafe { lane.set_oldest(kept) };
         // SAFETY: it is one of the pool's.
         unsafe { lane.set_following(kept, current) };
     }
@@ -687,7 +722,8 @@ fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
         return lane.position() == at;
     }
     let since = lane.since();
-    let moved = lane.try_move(at, at.block().sealed());
+    // SAFETY: to the end of the same block.
+    let moved = unsafe { lane.try_move(at, at.block().sealed()) };
     if moved {
         // SAFETY: this context has moved the position out of it; a claim is under way, so the block is this CPU's
         // still.
@@ -699,12 +735,14 @@ fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
 /// Ends the block that this CPU fills, for good: the lane is closed, and a claim under way that has a block in hand
 /// finds the position moved.
 pub fn close<L: Lane>(lane: L, why: End) {
-    lane.enter();
+    // SAFETY: left below.
+    unsafe { lane.enter() };
     loop {
         let at = lane.position();
         let time = lane.now();
         let since = lane.since();
-        if lane.try_move(at, at.block().closed()) {
+        // SAFETY: to the end of the same block.
+        if unsafe { lane.try_move(at, at.block().closed()) } {
             if !at.is_sealed() {
                 // SAFETY: as in `seal`.
                 unsafe { lane.end_block(at, end(lane, since, time), why) };
@@ -712,13 +750,15 @@ pub fn close<L: Lane>(lane: L, why: End) {
             break;
         }
     }
-    lane.leave();
+    // SAFETY: entered above, and nothing is claimed.
+    unsafe { lane.leave() };
 }
 
 /// Ends the block that this CPU fills and goes on in a new one, so that all it has recorded can be read. False if the
 /// pool is empty. Claims in contexts below may still write into the block ended: wait for depth 0 and for the calls.
 pub fn rotate<L: Lane>(lane: L) -> bool {
-    lane.enter();
+    // SAFETY: left below.
+    unsafe { lane.enter() };
     let mut held = None;
     let rotated = loop {
         let at = lane.position();
@@ -734,17 +774,20 @@ pub fn rotate<L: Lane>(lane: L) -> bool {
         }
     };
     put_aside(lane, held);
-    lane.leave();
+    // SAFETY: entered above, and nothing is claimed.
+    unsafe { lane.leave() };
     rotated
 }
 
 /// The number of the block that the next entry goes into, if it fits there.
 pub fn block_number<L: Lane>(lane: L) -> Option<u64> {
-    lane.enter();
+    // SAFETY: left below.
+    unsafe { lane.enter() };
     let block = lane.position().block();
     // SAFETY: the block is the position's, so it was prepared; a claim is under way, so it is this CPU's still.
     let number = (block != NO_BLOCK).then(|| unsafe { lane.sequence(block) });
-    lane.leave();
+    // SAFETY: entered above, and nothing is claimed.
+    unsafe { lane.leave() };
     number
 }
 

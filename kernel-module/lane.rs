@@ -14,7 +14,7 @@ use crate::clock;
 use crate::entry::Naming;
 use crate::ffi;
 use crate::field::field;
-use crate::per_cpu::{self, Answer, Named, PerCpu, NAMED};
+use crate::per_cpu::{self, Answer, Insertions, Named, PerCpu, NAMED};
 use crate::task::Task;
 
 /// The CPU that the code runs on, for as long as it stays there; in a trace with counters or without.
@@ -66,16 +66,15 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
     /// Whether a mark of the running program is taken now, or refused and counted. Only a program's system call asks.
     pub fn takes_mark(&self) -> bool {
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state. Preemption is off and no interrupt makes system calls, so nobody else has
-        // a reference to this field; `refused` has none when it looks from another CPU.
-        unsafe { &mut (*this).marks }.take()
+        // SAFETY: `this` is this CPU's state.
+        unsafe { Insertions::take(&raw mut (*this).marks) }
     }
 
     /// The same of a name.
     pub fn takes_name(&self) -> bool {
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: as in `takes_mark`.
-        unsafe { &mut (*this).names }.take()
+        // SAFETY: as above.
+        unsafe { Insertions::take(&raw mut (*this).names) }
     }
 
     /// Says that what this CPU was told is done.
@@ -123,10 +122,16 @@ impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {
         let key = block.map_or(0, |number| (number + 1) << 32 | u64::from(task.pid()));
         let now = Named { key, born: task.born() };
         let this = field!(this: *mut PerCpu).load();
-        // SAFETY: `this` is this CPU's state and the index is below NAMED. Only a switch uses the table, with
-        // interrupts off, and no NMI switches, so nobody else has a reference to it.
-        let slot = unsafe { &mut (*this).named[task.pid() as usize % NAMED] };
-        key == 0 || core::mem::replace(slot, now) != now
+        // SAFETY: `this` is this CPU's state and the index is below NAMED.
+        let slot = unsafe { &raw mut (*this).named[task.pid() as usize % NAMED] };
+        // SAFETY: it is there, and nobody has a reference to it. If another context came in between, a name would be
+        // told twice or not at all.
+        let known = unsafe { ptr::read(slot) } == now;
+        if !known {
+            // SAFETY: as above.
+            unsafe { ptr::write(slot, now) };
+        }
+        key == 0 || !known
     }
 
     fn count_more(&self) {
@@ -143,12 +148,12 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     } as u16;
 
     #[inline(always)]
-    fn enter(&self) {
+    unsafe fn enter(&self) {
         field!(depth: u32).increment()
     }
 
     #[inline(always)]
-    fn leave(&self) {
+    unsafe fn leave(&self) {
         field!(depth: u32).decrement()
     }
 
@@ -163,12 +168,12 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     #[inline(always)]
-    fn try_move(&self, old: Position, new: Position) -> bool {
+    unsafe fn try_move(&self, old: Position, new: Position) -> bool {
         field!(position: u64).exchange(old.address(), new.address())
     }
 
     #[inline(always)]
-    fn try_advance<const WORDS: usize>(&self, old: Position) -> bool {
+    unsafe fn try_advance<const WORDS: usize>(&self, old: Position) -> bool {
         let new = old.address().wrapping_add(4 * WORDS as u64);
         if COUNTING && old.offset() > Self::ROOM - 4 * WORDS as u16 {
             return false;
@@ -351,7 +356,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
         unsafe { Block::new(field!(oldest: u64).load()) }
     }
 
-    fn set_oldest(&self, block: Block) {
+    unsafe fn set_oldest(&self, block: Block) {
         field!(oldest: u64).store(block.address())
     }
 
@@ -367,7 +372,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     #[inline(always)]
-    fn set_call_end(&self, end: Position) {
+    unsafe fn set_call_end(&self, end: Position) {
         field!(call_end: u64).store(end.address())
     }
 

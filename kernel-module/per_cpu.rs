@@ -63,6 +63,7 @@ pub struct Named {
 }
 
 /// What programs insert of one kind.
+#[derive(Clone, Copy)]
 pub struct Insertions {
     budget: Budget,
     refused: u64,
@@ -73,10 +74,17 @@ impl Insertions {
         Insertions { budget: Budget::new(u64::from(clock::tsc_khz()) * 1000, rate), refused: 0 }
     }
 
-    /// Takes one, or counts that it was refused.
-    pub fn take(&mut self) -> bool {
-        let taken = self.budget.take(clock::tsc());
-        self.refused += u64::from(!taken);
+    /// Takes one, or counts that it was refused. What another context takes in between may not be counted.
+    ///
+    /// # Safety
+    /// `this` is in a CPU's state.
+    pub unsafe fn take(this: *mut Insertions) -> bool {
+        // SAFETY: the caller's promise; others only read the field, and have no reference to it.
+        let mut now = unsafe { ptr::read(this) };
+        let taken = now.budget.take(clock::tsc());
+        now.refused += u64::from(!taken);
+        // SAFETY: as above.
+        unsafe { ptr::write(this, now) };
         taken
     }
 }

@@ -13,11 +13,11 @@ use crate::entry::Naming;
 unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
     const ROOM: u16 = (4 * (HEADER_WORDS + WORDS)) as u16;
 
-    fn enter(&self) {
+    unsafe fn enter(&self) {
         self.with(|cpu| cpu.depth += 1)
     }
 
-    fn leave(&self) {
+    unsafe fn leave(&self) {
         self.with(|cpu| cpu.depth -= 1)
     }
 
@@ -34,7 +34,7 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
         })
     }
 
-    fn try_move(&self, old: Position, new: Position) -> bool {
+    unsafe fn try_move(&self, old: Position, new: Position) -> bool {
         if self.faulty(Fault::MoveInTwoSteps) {
             let same = self.with(|cpu| cpu.position == old);
             return same && self.with(|cpu| std::mem::replace(&mut cpu.position, new) != new);
@@ -48,9 +48,10 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
         })
     }
 
-    fn try_advance<const BY: usize>(&self, old: Position) -> bool {
+    unsafe fn try_advance<const BY: usize>(&self, old: Position) -> bool {
         let fits = usize::from(old.offset()) + 4 * BY <= Self::ROOM.into();
-        fits && self.try_move(old, further(old, BY))
+        // SAFETY: the caller's promise.
+        fits && unsafe { self.try_move(old, further(old, BY)) }
     }
 
     fn now(&self) -> u64 {
@@ -237,7 +238,7 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
         self.with(|cpu| cpu.oldest)
     }
 
-    fn set_oldest(&self, block: Block) {
+    unsafe fn set_oldest(&self, block: Block) {
         self.with(|cpu| cpu.oldest = block)
     }
 
@@ -249,7 +250,7 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
         self.with(|cpu| cpu.position == end)
     }
 
-    fn set_call_end(&self, end: Position) {
+    unsafe fn set_call_end(&self, end: Position) {
         let late = self.faulty(Fault::CallNotSaid);
         self.with(|cpu| cpu.call_end = if late { NO_CALL } else { end })
     }
