@@ -289,7 +289,10 @@ impl State {
             self.state = STATE_STOPPED;
             self.notes |= note;
             self.look_at_clock();
-            if !cpus.is_ok_and(|cpus| on_each_cpu::close(&cpus) == Round::All) {
+            if cpus.is_ok_and(|cpus| on_each_cpu::close(&cpus) == Round::All) {
+                // One that was mute at a snapshot has come back, with all that it recorded.
+                self.notes &= !NOTE_MUTE;
+            } else {
                 self.notes |= NOTE_MUTE;
                 buffer::end_for_now(clock::tsc() >> self.setup.shift);
             }

@@ -93,10 +93,20 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
         taskset -c 1 kutrace_control mark before
         echo 300 >/sys/module/stick/parameters/seconds
         lossy snapshot
+
+        # It comes back, and nothing is missing.
+        rmmod stick
+        taskset -c 1 kutrace_control mark back
+        kutrace_control stop $SHARE/back.raw
+
+        insmod $KUTRACE_BESIDE/stick.ko
+        kutrace_control go
+        taskset -c 1 kutrace_control mark before
+        echo 300 >/sys/module/stick/parameters/seconds
         lossy stop
         if kutrace_control go; then exit 99; fi
 
-        # It comes back, and all is as before.
+        # And all is as before.
         rmmod stick
         kutrace_control go
         taskset -c 1 kutrace_control mark again
@@ -111,8 +121,12 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
         let marks: Vec<_> = trace.of(MARK_A).map(|e| (e.cpu, trace.event_name(e))).collect();
         assert_eq!(marks, [(1, "mark_a=before")], "{name}");
     }
-    let trace = Trace::read_whole(&run.file("again.raw"));
-    assert_eq!(trace.of(MARK_A).map(|e| e.cpu).collect::<Vec<_>>(), [1]);
+    for (name, count) in [("back", 2), ("again", 1)] {
+        let file = run.file(&format!("{name}.raw"));
+        assert_eq!(Blocks::read(&file).header.flags & FLAG_MUTE, 0, "{name}");
+        let trace = Trace::read_whole(&file);
+        assert_eq!(trace.of(MARK_A).map(|e| e.cpu).collect::<Vec<_>>(), vec![1; count], "{name}");
+    }
 }
 
 #[test]

@@ -4,9 +4,10 @@
 // chosen for threads that wake.
 
 #include <linux/completion.h>
-#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+
+#include <asm/tsc.h>
 
 static unsigned int seconds;
 static struct task_struct *thread;
@@ -15,11 +16,13 @@ static DECLARE_COMPLETION(stuck);
 static int stick(void *unused)
 {
 	unsigned long flags;
+	u64 begin;
 
 	local_irq_save(flags);
 	complete(&stuck);
-	for (unsigned int ms = 0; ms < seconds * 1000 && !kthread_should_stop(); ms++)
-		mdelay(1);
+	begin = rdtsc();
+	while (rdtsc() - begin < 1000ULL * tsc_khz * seconds && !kthread_should_stop())
+		cpu_relax();
 	local_irq_restore(flags);
 	while (!kthread_should_stop())
 		schedule_timeout_interruptible(HZ);
