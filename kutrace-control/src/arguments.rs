@@ -181,6 +181,9 @@ pub enum Command {
         /// Lines of each list
         #[arg(short, long, value_name = "N", default_value_t = 10)]
         top: usize,
+        /// For programs, as docs/summary.schema.json says
+        #[arg(long)]
+        json: bool,
     },
     /// Explain where requests spent their time, and why some are slow
     #[command(after_help = AFTER_WHY)]

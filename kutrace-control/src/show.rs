@@ -15,6 +15,7 @@ use postprocess::progress::Watch;
 use postprocess::span::held::Held;
 use postprocess::span::{Meta, Spans};
 use postprocess::standard;
+use postprocess::summary::Summary;
 
 use crate::arguments::{Diff, Why};
 use crate::report::{self, say, Exit, Failure};
@@ -49,12 +50,12 @@ pub fn page(file: &Path, title: Option<String>, target: &Target) -> Result<Exit>
     Ok(outcome(file, &spans.meta))
 }
 
-/// Prints what a raw file tells at a glance, `top` lines of each kind.
-pub fn summary(file: &Path, top: usize) -> Result<Exit> {
+/// Prints what a raw file tells at a glance, told as text or JSON.
+pub fn summary(file: &Path, told: impl Fn(&Summary) -> Result<String>) -> Result<Exit> {
     let watch = Watch::at_terminal("kutrace_control");
     let summary = direct::summary_of_raw(&open(file, "summary")?.read()?, WORST).with_context(|| name(file))?;
     drop(watch);
-    report::print(&summary.text(top))?;
+    report::print(&told(&summary)?)?;
     Ok(outcome(file, &summary.meta))
 }
 

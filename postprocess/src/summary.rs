@@ -2,7 +2,7 @@
 //! Summary: what a terminal can tell of a trace before a browser opens it.
 //!
 //! [`share`] says how each CPU's time divides, [`work`] what took it, [`wait`] what threads waited for, [`latency`] how
-//! long they waited for a CPU and who ran meanwhile, [`text`] puts it into tables. Times are units of 10 ns.
+//! long they waited for a CPU and who ran meanwhile, [`text`] puts it into tables, [`json`] into lists for programs. Times are units of 10 ns.
 //!
 //! Invariant: everything is counted from all events and all spans, as they come, and no span is kept: memory is that of
 //! threads, names and distinct latencies, however long the trace is.
@@ -12,6 +12,7 @@ pub mod work;
 pub mod wait;
 pub mod latency;
 pub mod text;
+pub mod json;
 
 use std::collections::BTreeMap;
 

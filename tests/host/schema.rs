@@ -23,6 +23,7 @@ fn of(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
         "string" => value.is_string(),
         "integer" => value.is_i64(),
         "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
         "null" => value.is_null(),
         other => panic!("{other}"),
     };

@@ -18,6 +18,7 @@ use postprocess::span::profile::{profile, Rows};
 use postprocess::summary::{share::Share, work::Sum, Adder, Summary};
 
 use crate::golden::assert_golden;
+use crate::schema::wrong;
 
 fn summary(trace: &Trace) -> Summary {
     summary_of_raw(&trace.bytes(), 3).unwrap()
@@ -30,6 +31,22 @@ fn sample() -> Vec<u8> {
 #[test]
 fn the_tables_of_a_recorded_trace() {
     assert_golden("summary/pipeline.txt", &summary_of_raw(&sample(), 5).unwrap().text(10));
+}
+
+#[test]
+fn its_json_is_as_its_schema_says_and_counts_what_is_cut() {
+    let schema: serde_json::Value = serde_json::from_str(include_str!("../../docs/summary.schema.json")).unwrap();
+    for name in ["convoy", "disk", "faults", "hello", "pipeline", "redis", "slices"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"));
+        let summary = summary_of_raw(&fs::read(path).unwrap(), 5).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&summary.json(3).unwrap()).unwrap();
+        assert_eq!(wrong(&schema, &value), [""; 0], "{name}");
+        let calls = &value["calls"];
+        assert_eq!(calls["first"].as_array().unwrap().len(), 3);
+        assert_eq!(calls["left_out"], summary.calls.len() - 3);
+        assert_eq!(calls["first"][0]["total"], summary.calls[0].total);
+    }
+    assert!(wrong(&schema, &serde_json::json!({ "events": "many", "more": 1 })).len() > 5);
 }
 
 /// Thread 100 waits in futex, is woken by 200 on CPU 1, and gets CPU 0 when 300 leaves it.

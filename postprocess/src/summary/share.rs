@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! How the time of a CPU divides: user code, kernel, idle, and what is not known.
 
+use serde::Serialize;
+
 use std::ops::AddAssign;
 
 use crate::event::number;
 use crate::span::Span;
 
 /// Units of 10 ns of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// User code.
     pub user: i64,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What threads waited for.
 
+use serde::Serialize;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -9,7 +11,7 @@ use crate::event::number::{WAIT_A, WAIT_Z};
 use crate::span::Span;
 
 /// All waits for one reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Wait {
     /// The reason, as on the page: `wait_disk`.
     pub name: String,

@@ -5,6 +5,8 @@
 //! several spans. They are put together again: a system call or fault of a thread goes on until that thread does
 //! something that cannot happen inside of it, an interrupt or the scheduler until its CPU does.
 
+use serde::Serialize;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap as Named};
 
@@ -16,7 +18,7 @@ use crate::span::stack::no_value;
 use crate::span::{Span, NONE};
 
 /// Something the kernel did, under one name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sum {
     /// Its name.
     pub name: String,
@@ -31,7 +33,7 @@ pub struct Sum {
 }
 
 /// The threads of one name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Program {
     /// The name.
     pub name: String,
