@@ -7,8 +7,10 @@ use std::path::Path;
 use kutrace_tests::fuzz::target;
 use kutrace_tests::Random;
 
-/// Inputs tried by the search, by target.
-const ROUNDS: usize = 3_000;
+use crate::cases::cases;
+
+/// Inputs tried by the search, by target; more with `KUTRACE_CASES`.
+const ROUNDS: usize = 300;
 /// Changes of an input, at most.
 const CHANGES: u64 = 6;
 
@@ -20,7 +22,7 @@ fn survives(name: &str) {
     let mut inputs: Vec<Vec<u8>> = seeds().into_iter().chain(found).collect();
     inputs.iter().for_each(|input| run(input));
     let mut random = Random(17);
-    for _ in 0..ROUNDS {
+    for _ in 0..cases(ROUNDS) {
         let from = random.below(inputs.len() as u64) as usize;
         let other = random.below(inputs.len() as u64) as usize;
         let mut input = inputs[from].clone();

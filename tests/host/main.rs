@@ -14,6 +14,7 @@ mod entry;
 #[path = "../../kernel-module/budget.rs"]
 mod module_budget;
 
+mod cases;
 mod recorder;
 mod budget;
 mod word;

@@ -21,6 +21,7 @@ use postprocess::span::build::Builder;
 use postprocess::span::{check, Span, NONE};
 use proptest::prelude::*;
 
+use crate::cases::cases;
 use crate::golden::assert_golden;
 
 /// The events of a raw trace.
@@ -383,7 +384,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200) as u32, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn spans_of_any_events_cover_all_time(mut list in proptest::collection::vec(any_event(), 1..60), format in 3u32..6) {

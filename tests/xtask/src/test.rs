@@ -82,6 +82,7 @@ pub fn run() -> Result<u8> {
     for (name, words) in TIERS {
         say(name)?;
         let mut cargo = cargo(words, &xtask);
+        cargo.env("KUTRACE_CASES", "10").env("KUTRACE_CUTS", "12");
         cargo.env("KUTRACE_DEMO", demo::artifacts()).env("KUTRACE_PAGE", demo::artifacts().join("t.html"));
         // One guest at a time: a guest has as many CPUs as it asks for, and times mean something.
         if *name != "host and golden" {
