@@ -692,7 +692,7 @@ fn retire<L: Lane>(lane: L, current: Block) {
         if block == call {
             kept = Some(block);
         } else {
-            // SAFETY: the block before it is given back, or follows the one that is kept.
+            // SAFETY: `block`, which does not follow it, is given back next.
             unsafe { lane.set_oldest(kept.unwrap_or(next)) };
             // SAFETY: no claim that counts is under way, and no call uses it.
             unsafe { lane.give_block(block) };

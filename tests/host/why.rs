@@ -266,17 +266,20 @@ fn a_holder_of_a_lock_that_lost_its_cpu_is_told_with_who_had_that() {
     assert_first(&bytes, "waiting for a lock of other, meanwhile waiting for a CPU that ran hog.300", "hog.300");
 }
 
+/// A request waits for a lock whose holder waits for the disk; answers when it goes on.
+pub fn holder_in_fsync(trace: &mut Trace, at: u64) -> u64 {
+    trace.cpu(0).call(at + 10, 202, 5).switch(at + 20, 0, "");
+    trace.cpu(1).call(at + 25, 74, 4).switch(at + 30, 0, "").entry(at + 4_800, IRQ + 0x24, &[]);
+    trace.cpu(1).entry(at + 4_810, RUNNABLE, &[200]).entry(at + 4_820, IRQ_RETURN + 0x24, &[]);
+    trace.cpu(1).switch(at + 4_830, 200, "other").small_return(at + 4_860, 0);
+    trace.cpu(1).call(at + 4_930, 202, 1).entry(at + 4_940, RUNNABLE, &[100]).small_return(at + 4_950, 1);
+    trace.cpu(0).switch(at + 4_960, 100, "worker").small_return(at + 4_990, 0);
+    at + 4_990
+}
+
 #[test]
 fn a_holder_of_a_lock_that_waits_for_the_disk_is_told_with_the_disk() {
-    let bytes = trace_of(|trace, at| {
-        trace.cpu(0).call(at + 10, 202, 5).switch(at + 20, 0, "");
-        trace.cpu(1).call(at + 25, 74, 4).switch(at + 30, 0, "").entry(at + 4_800, IRQ + 0x24, &[]);
-        trace.cpu(1).entry(at + 4_810, RUNNABLE, &[200]).entry(at + 4_820, IRQ_RETURN + 0x24, &[]);
-        trace.cpu(1).switch(at + 4_830, 200, "other").small_return(at + 4_860, 0);
-        trace.cpu(1).call(at + 4_930, 202, 1).entry(at + 4_940, RUNNABLE, &[100]).small_return(at + 4_950, 1);
-        trace.cpu(0).switch(at + 4_960, 100, "worker").small_return(at + 4_990, 0);
-        at + 4_990
-    });
+    let bytes = trace_of(holder_in_fsync);
     let cause = "waiting for a lock of other.200, meanwhile waiting for the disk, until irq#36";
     assert_first(&bytes, cause, "other.200");
 }
