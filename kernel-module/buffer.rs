@@ -225,7 +225,7 @@ fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
 }
 
 /// Empties the pool and every CPU's state. No hook may run, and no counter be open.
-pub fn reset(flags: u32, shift: u32) {
+pub fn reset(flags: u32) {
     let pool = pool();
     pool.wrap.store(flags & WRAP != 0, Ordering::Relaxed);
     pool.counting.store(flags & (IPC | LLC) != 0, Ordering::Relaxed);
@@ -240,7 +240,7 @@ pub fn reset(flags: u32, shift: u32) {
         unsafe { ptr::write_bytes(block.header(), 0, 1) };
     }
     for_each_cpu(|cpu, state| {
-        let fresh = PerCpu::new(cpu, state, shift);
+        let fresh = PerCpu::new(cpu, state);
         // SAFETY: `state` is that CPU's PerCpu. No hook that records runs, a program's call looks no further than at
         // the closed pool, and a CPU that comes back late writes `answer` alone.
         unsafe { state.write(fresh) };

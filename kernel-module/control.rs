@@ -20,7 +20,7 @@ use kernel::prelude::*;
 
 use crate::abi::command::{
     Cpu, Info, Moment, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET,
-    IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, MAX_SHIFT, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE,
+    IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, SHIFT,
     STATE_EMPTY, STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
 };
 use crate::ffi::Ops;
@@ -52,7 +52,7 @@ unsafe impl Sync for StateCell {}
 
 static STATE: StateCell = StateCell(UnsafeCell::new(State {
     state: STATE_EMPTY,
-    setup: Setup { flags: 0, shift: 0, blocks: 0 },
+    setup: Setup { flags: 0, blocks: 0 },
     start: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
     stop: Moment { tsc: 0, realtime_ns: 0, monotonic_ns: 0 },
     notes: 0,
@@ -161,7 +161,7 @@ impl State {
             version: VERSION,
             state: self.state,
             flags: self.setup.flags,
-            shift: self.setup.shift,
+            shift: SHIFT,
             cpus: buffer::cpus(),
             blocks,
             tsc_khz: clock::tsc_khz(),
@@ -201,7 +201,7 @@ impl State {
     }
 
     fn reset(&mut self, setup: Setup) -> Result {
-        if setup.flags & !(WRAP | IPC | LLC) != 0 || setup.shift > MAX_SHIFT || setup.blocks > BLOCKS_MAX {
+        if setup.flags & !(WRAP | IPC | LLC) != 0 || setup.blocks > BLOCKS_MAX {
             return Err(code::EINVAL);
         }
         if self.state == STATE_TRACING {
@@ -212,7 +212,7 @@ impl State {
         counters::open(setup.flags)?;
         counters::close();
         buffer::resize(setup.blocks)?;
-        buffer::reset(setup.flags, setup.shift);
+        buffer::reset(setup.flags);
         self.state = STATE_EMPTY;
         self.setup = setup;
         (self.start, self.stop) = (Moment::default(), Moment::default());
@@ -294,7 +294,7 @@ impl State {
                 self.notes &= !NOTE_MUTE;
             } else {
                 self.notes |= NOTE_MUTE;
-                buffer::end_for_now(clock::tsc() >> self.setup.shift);
+                buffer::end_for_now(clock::tsc() >> SHIFT);
             }
         }
         // Where this fails the trace is stopped all the same.
@@ -327,7 +327,7 @@ impl State {
         // SAFETY: a command may sleep; on return no hook runs.
         unsafe { ffi::kutrace_disable() };
         counters::close();
-        buffer::finish(clock::tsc() >> self.setup.shift);
+        buffer::finish(clock::tsc() >> SHIFT);
         #[cfg(kutrace_count)]
         buffer::print_counts();
         self.settled = true;
@@ -354,7 +354,7 @@ impl State {
             Round::Refused => return Err(code::EAGAIN),
             Round::Mute => {
                 self.notes |= NOTE_MUTE;
-                buffer::end_for_now(clock::tsc() >> self.setup.shift);
+                buffer::end_for_now(clock::tsc() >> SHIFT);
             }
         }
         match on_each_cpu::wait_for_claims() {

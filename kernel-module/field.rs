@@ -4,7 +4,6 @@
 use core::arch::asm;
 use core::marker::PhantomData;
 
-use crate::abi::word::EVENT_BITS;
 use crate::ffi;
 use crate::per_cpu::PerCpu;
 
@@ -84,17 +83,6 @@ impl<const AT: usize> Field<u64, AT> {
         true
     }
 
-    /// Whether the field's is more than `value`.
-    #[inline(always)]
-    pub fn exceeds(self, value: u64) -> bool {
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("cmp {}, gs:[rip + {cpu} + {at}]", "jae {}", in(reg) value, label { return false },
-                cpu = sym ffi::kutrace_cpu, at = const AT, options(nostack))
-        };
-        true
-    }
-
     /// Makes the field `new` if it is `old`: in one instruction, and no `lock`, since only this CPU writes it.
     #[inline(always)]
     pub fn exchange(self, old: u64, new: u64) -> bool {
@@ -159,35 +147,6 @@ impl<const AT: usize> Field<u32, AT> {
         unsafe {
             asm!("dec dword ptr gs:[rip + {cpu} + {at}]", cpu = sym ffi::kutrace_cpu, at = const AT, options(nostack))
         };
-    }
-
-    /// The entry of event `BASE + number` at the time whose highest bits come where an entry has them, and into its
-    /// own place, when they are multiplied by the field.
-    #[inline(always)]
-    pub fn entry<const BASE: u16>(self, number: u32, time: u32) -> u32 {
-        let entry;
-        // SAFETY: as in `load`.
-        unsafe {
-            asm!("imul {time:e}, gs:[rip + {cpu} + {at}]", "and {time:e}, {mask}",
-                "lea {entry:e}, [{time:r} + {number:r} + {base}]",
-                time = inout(reg) time => _, number = in(reg) number, entry = lateout(reg) entry,
-                base = const BASE, mask = const -(1 << EVENT_BITS), cpu = sym ffi::kutrace_cpu, at = const AT,
-                options(nostack))
-        };
-        entry
-    }
-}
-
-impl<const AT: usize> Field<u8, AT> {
-    #[inline(always)]
-    pub fn load(self) -> u8 {
-        let value;
-        // SAFETY: as in `Field::<u64>::load`.
-        unsafe {
-            asm!("mov {}, gs:[rip + {cpu} + {at}]", out(reg_byte) value, cpu = sym ffi::kutrace_cpu, at = const AT,
-                options(nostack, preserves_flags))
-        };
-        value
     }
 }
 

@@ -41,7 +41,7 @@ struct Recorder;
 
 impl kernel::Module for Recorder {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let setup = abi::command::Setup { flags: 0, shift: abi::command::DEFAULT_SHIFT, blocks: 0 };
+        let setup = abi::command::Setup { flags: 0, blocks: 0 };
         // SAFETY: the pool is allocated and reset.
         let add_device = |()| kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
         let ready = control::prepare(setup).and_then(add_device);

@@ -7,7 +7,9 @@ use core::ptr;
 use core::sync::atomic::{compiler_fence, Ordering};
 
 use crate::abi::block::{self, Header};
+use crate::abi::command::SHIFT;
 use crate::abi::event::TASK_WORDS;
+use crate::abi::word::{EVENT_BITS, TIME_PERIOD};
 use crate::buffer::pool;
 use crate::claim::{Begin, Block, End, Lane, Position, NO_CALL};
 use crate::clock;
@@ -192,12 +194,21 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     fn counter(&self, time: u64) -> u64 {
-        time >> (field!(shift: u8).load() & 63)
+        time >> SHIFT
     }
 
     #[inline(always)]
     fn entry<const BASE: u16>(&self, number: u32, time: u64) -> u32 {
-        field!(scale: u32).entry::<BASE>(number, time as u32)
+        let entry;
+        // In a register other than the exchange takes: made of the counter by the compiler, it would cost a copy.
+        // SAFETY: arithmetic.
+        unsafe {
+            asm!("shl {time:e}, {up}", "and {time:e}, {mask}", "lea {entry:e}, [{time:r} + {number:r} + {base}]",
+                time = inout(reg) time as u32 => _, number = in(reg) number, entry = lateout(reg) entry,
+                up = const EVENT_BITS - SHIFT, mask = const -(1 << EVENT_BITS), base = const BASE,
+                options(nomem, nostack))
+        };
+        entry
     }
 
     fn since(&self) -> u64 {
@@ -210,7 +221,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn is_far(&self, time: u64) -> bool {
-        !field!(period: u64).exceeds(field!(since: u64).distance_to(time))
+        field!(since: u64).distance_to(time) >= (TIME_PERIOD - 1) << SHIFT
     }
 
     #[inline(always)]
@@ -389,6 +400,10 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn since_call(&self, time: u64) -> u64 {
-        field!(call_time: u64).distance_to(time) >> (field!(shift: u8).load() & 63)
+        let mut counts = field!(call_time: u64).distance_to(time);
+        // The compiler would merge the shift with those of the word that the counts go into, for one more instruction.
+        // SAFETY: arithmetic.
+        unsafe { asm!("shr {}, {}", inout(reg) counts, const SHIFT, options(nomem, nostack)) };
+        counts
     }
 }

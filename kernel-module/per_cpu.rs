@@ -9,7 +9,7 @@ use core::ptr;
 use core::sync::atomic::{compiler_fence, AtomicU32, Ordering};
 
 use crate::abi::block::Header;
-use crate::abi::word::{EVENT_BITS, TIME_PERIOD};
+use crate::abi::command::SHIFT;
 use crate::budget::Budget;
 use crate::claim::{Block, Position, NO_BLOCK, NO_CALL};
 use crate::counters::Counters;
@@ -21,14 +21,9 @@ use crate::{clock, ffi};
 pub struct PerCpu {
     pub position: u64,
     pub since: u64,
-    /// TSC counts of 2^20 - 1 counts.
-    pub period: u64,
     pub call_end: u64,
     pub call_time: u64,
     pub depth: u32,
-    /// What moves the TSC's bits to where an entry has the time.
-    pub scale: u32,
-    pub shift: u8,
     pub cpu: u32,
     pub lost: u64,
     pub outside: u64,
@@ -109,16 +104,13 @@ const _: () = assert!(size_of::<PerCpu>() <= CPU_BYTES && offset_of!(PerCpu, cpu
 
 impl PerCpu {
     /// The state of a CPU that has recorded nothing. `this` is where it will be.
-    pub fn new(cpu: u32, this: *mut PerCpu, shift: u32) -> PerCpu {
+    pub fn new(cpu: u32, this: *mut PerCpu) -> PerCpu {
         PerCpu {
             position: NO_BLOCK.sealed().address(),
             since: 0,
-            period: (TIME_PERIOD - 1) << shift,
             call_end: NO_CALL.address(),
             call_time: 0,
             depth: 0,
-            scale: 1 << (EVENT_BITS - shift),
-            shift: shift as u8,
             cpu,
             lost: 0,
             outside: 0,
@@ -152,7 +144,7 @@ impl PerCpu {
             return;
         }
         if !position.is_sealed() {
-            let end = end.max(self.since >> self.shift);
+            let end = end.max(self.since >> SHIFT);
             // SAFETY: no hook runs, so nobody uses the CPU's block.
             unsafe { end_block(position, end, 0) };
             self.position = block.sealed().address();

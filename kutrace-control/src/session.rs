@@ -13,9 +13,7 @@ use std::path::Path;
 use anyhow::{bail, ensure, Context, Result};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{
-    Cpu, Info, Setup, CPU_MUTE, DEFAULT_SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING,
-};
+use kutrace_format::abi::command::{Cpu, Info, Setup, CPU_MUTE, STATE_EMPTY, STATE_STOPPED, STATE_TRACING};
 use kutrace_format::file::Header;
 use rustix::time::{clock_gettime, ClockId};
 
@@ -60,7 +58,7 @@ impl<R: Recorder> Session<R> {
     /// Empties the recorder and starts it.
     pub fn go(&mut self, mode: Mode) -> Result<()> {
         self.refuse_while_tracing()?;
-        self.recorder()?.reset(Setup { flags: mode.0, shift: DEFAULT_SHIFT, blocks: 0 })?;
+        self.recorder()?.reset(Setup { flags: mode.0, blocks: 0 })?;
         self.start()
     }
 
@@ -69,7 +67,7 @@ impl<R: Recorder> Session<R> {
     pub fn go_held(&mut self, mode: Mode, blocks: u32) -> Result<()> {
         self.refuse_while_tracing()?;
         self.recorder()?.hold()?;
-        self.recorder()?.reset(Setup { flags: mode.0, shift: DEFAULT_SHIFT, blocks })?;
+        self.recorder()?.reset(Setup { flags: mode.0, blocks })?;
         self.start()
     }
 
@@ -92,7 +90,7 @@ impl<R: Recorder> Session<R> {
         self.refuse_while_tracing()?;
         let recorder = self.recorder()?;
         let flags = recorder.info()?.flags;
-        recorder.reset(Setup { flags, shift: DEFAULT_SHIFT, blocks: 0 })
+        recorder.reset(Setup { flags, blocks: 0 })
     }
 
     /// As [`Session::reset`], also while tracing: what was recorded is gone.

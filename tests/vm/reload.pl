@@ -8,7 +8,7 @@ use Time::HiRes 'sleep';
 
 use constant { FINIT_MODULE => 313, DELETE_MODULE => 176 };
 # Of kernel-module/format/src/abi/command.rs.
-use constant { RESET => 0x400cb701, START => 0xb702, STOP => 0xb703 };
+use constant { RESET => 0x4008b701, START => 0xb702, STOP => 0xb703 };
 
 my ($module, $times) = @ARGV;
 $| = 1;
@@ -16,7 +16,7 @@ open my $file, '<', $module or die "$module: $!\n";
 for my $n (1 .. $times) {
     syscall(FINIT_MODULE, fileno $file, my $parameters = 'tracemb=2', 0) == 0 or die "load $n: $!\n";
     open my $device, '+<', '/dev/kutrace' or die "/dev/kutrace: $n: $!\n";
-    ioctl $device, RESET, my $setup = pack 'LLL', 0, 4, 0 or die "reset $n: $!\n";
+    ioctl $device, RESET, my $setup = pack 'LL', 0, 0 or die "reset $n: $!\n";
     ioctl $device, START, 0 or die "start $n: $!\n";
     sleep 0.02;
     $n % 2 or ioctl $device, STOP, 0 or die "stop $n: $!\n";

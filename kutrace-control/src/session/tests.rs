@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::block::{Header as BlockHeader, BYTES};
-use kutrace_format::abi::command::{Moment, Vector, CPU_POSSIBLE, STATE_STOPPED, WRAP};
+use kutrace_format::abi::command::{Moment, Vector, CPU_POSSIBLE, SHIFT, STATE_STOPPED, WRAP};
 use kutrace_format::file::{Header, HEADER_BYTES};
 
 use super::*;
@@ -48,7 +48,7 @@ impl Recorder for Memory {
             (0, _) => "reset to others",
             _ => "reset to wrap",
         });
-        self.set(|info| *info = Info { flags: setup.flags, shift: setup.shift, tsc_khz: 1_000_000, ..Info::default() });
+        self.set(|info| *info = Info { flags: setup.flags, shift: SHIFT, tsc_khz: 1_000_000, ..Info::default() });
         Ok(())
     }
 
@@ -68,7 +68,7 @@ impl Recorder for Memory {
 
     fn snapshot(&self) -> Result<Moment> {
         self.log.borrow_mut().push("snapshot");
-        Ok(Moment { tsc: 12 << DEFAULT_SHIFT, realtime_ns: 2, monotonic_ns: 500_000_001 })
+        Ok(Moment { tsc: 12 << SHIFT, realtime_ns: 2, monotonic_ns: 500_000_001 })
     }
 
     fn hold(&self) -> Result<()> {
@@ -120,7 +120,7 @@ fn go_then_stop_writes_the_trace_and_leaves_it_in_the_recorder() {
     for path in [first, second] {
         let bytes = fs::read(path).unwrap();
         let header = Header::from_bytes(bytes[..HEADER_BYTES].try_into().unwrap()).unwrap();
-        assert_eq!((header.blocks, header.shift, header.tsc_hz), (2, DEFAULT_SHIFT, 1_000_000_000));
+        assert_eq!((header.blocks, header.shift, header.tsc_hz), (2, SHIFT, 1_000_000_000));
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
 use crate::abi::block::{BYTES, HEADER_WORDS, WORDS};
-use crate::abi::command::DEFAULT_SHIFT;
 use crate::claim::Block;
 use crate::ffi;
 use crate::per_cpu::PerCpu;
@@ -31,7 +30,7 @@ pub fn prepare(blocks: usize) {
     POOL.get_or_init(|| Pool { first, blocks: blocks as u64, taken: AtomicU64::new(0) });
     let state = ffi::kutrace_cpu.0.get().cast::<PerCpu>();
     // SAFETY: the static has room for a PerCpu, and nothing is recorded yet.
-    unsafe { state.write(PerCpu::new(0, state, DEFAULT_SHIFT)) };
+    unsafe { state.write(PerCpu::new(0, state)) };
 }
 
 /// Memory for so many blocks, all of it touched, aligned to their size.

@@ -5,7 +5,7 @@
 //! offset 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`].
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 
@@ -67,8 +67,6 @@ pub const LLC: u32 = 4;
 pub struct Setup {
     /// Any of [`WRAP`], [`IPC`], [`LLC`].
     pub flags: u32,
-    /// The counter is `TSC >> shift`; 0 to 12.
-    pub shift: u32,
     /// Blocks of the pool, up to [`BLOCKS_MAX`]; 0 for the size the module was loaded with.
     pub blocks: u32,
 }
@@ -76,9 +74,9 @@ pub struct Setup {
 /// Most blocks a pool can have: 64 GiB.
 pub const BLOCKS_MAX: u32 = 1 << 20;
 
-/// The shift used unless another is asked for: 6 ns at 2.6 GHz.
-pub const DEFAULT_SHIFT: u32 = 4;
-/// The largest shift.
+/// The counter is `TSC >> SHIFT`: 6 ns at 2.6 GHz.
+pub const SHIFT: u32 = 4;
+/// The largest shift that a file may tell of.
 pub const MAX_SHIFT: u32 = 12;
 
 /// One moment on three clocks.
@@ -110,7 +108,7 @@ pub struct Info {
     pub state: u32,
     /// [`Setup::flags`] in force.
     pub flags: u32,
-    /// [`Setup::shift`] in force.
+    /// [`SHIFT`].
     pub shift: u32,
     /// Number of possible CPUs.
     pub cpus: u32,
