@@ -3,6 +3,13 @@
 //! too much; and what may be asked for at all.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
 
 use kutrace_format::file::{FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE};
 use postprocess::event::number::{IRQ, MARK_A};
@@ -11,30 +18,59 @@ use crate::blocks::Blocks;
 use crate::guest;
 use crate::trace::Trace;
 
+/// What the machine sleeps without: its root and the share are 9p, which does not survive the sleep of its device. So
+/// all that runs from then on is copied into memory, and what it leaves goes through the standard output.
+const IN_MEMORY: &str = r#"
+    mkdir -p /tmp/m/{bin,tmp,proc,sys,dev}
+    for program in bash base64 checktrace kutrace_control; do
+        file=$(readlink -f $(type -P $program))
+        cp $file /tmp/m/bin/$program
+        for library in $(ldd $file | grep -o '/[^ ]*'); do
+            mkdir -p /tmp/m$(dirname $library)
+            cp -L $library /tmp/m$library
+        done
+    done
+    for folder in proc sys dev; do mount --bind /$folder /tmp/m/$folder; done
+    umount -l $SHARE
+    exec chroot /tmp/m bash -ec "$ASLEEP"
+"#;
+
 #[test]
-fn suspend_ends_a_trace_and_every_tool_says_so() {
-    let run = guest::succeed(
-        &[],
-        r#"
-        # As far as a guest can whose root is 9p, which does not survive the sleep of its device: up to the processes.
-        echo freezer >/sys/power/pm_test
+fn suspend_to_memory_ends_a_trace_and_every_tool_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let monitor = folder.path().join("monitor");
+    let script = r#"
+        ASLEEP='
+        cd /tmp
+        grep -q "\[deep\]" /sys/power/mem_sleep 2>/dev/null || [[ $(</sys/power/mem_sleep) == *"[deep]"* ]]
         kutrace_control gowrap
         kutrace_control mark before
         echo mem >/sys/power/state
         ! kutrace_control mark after
-        kutrace_control status >$SHARE/status
-        status=0; kutrace_control stop $SHARE/t.raw 2>$SHARE/stop || status=$?
-        test $status = 3
-        status=0; checktrace $SHARE/t.raw >$SHARE/check || status=$?
-        test $status = 3
-        kutrace_control summary $SHARE/t.raw 2>&1 >/dev/null | grep -q 'about to sleep'
+        kutrace_control status >status
+        code=0; kutrace_control stop t.raw 2>stop || code=$?
+        ((code == 3))
+        code=0; checktrace t.raw >check || code=$?
+        ((code == 3))
+        code=0; kutrace_control summary t.raw 2>summary >/dev/null || code=$?
+        ((code == 3))
         kutrace_control go
         kutrace_control mark again
-        kutrace_control stop $SHARE/again.raw
-        "#,
-    );
+        kutrace_control stop again.raw
+        for file in status stop check summary t.raw again.raw; do
+            echo "$file $(base64 -w0 $file)"
+        done
+        '
+    "#;
+    let script = [script, IN_MEMORY].concat();
+    let run = guest::run_beside(&["--monitor", monitor.to_str().unwrap()], &script, |_, over| wake(&monitor, over));
+    let run = run.succeeded();
+    for line in run.out.lines() {
+        let (name, text) = line.split_once(' ').unwrap();
+        decode(text, &run.file(name));
+    }
     let sentence = "the trace ended because the machine was about to sleep (suspend or hibernation)";
-    for name in ["status", "stop", "check"] {
+    for name in ["status", "stop", "check", "summary"] {
         let said = std::fs::read_to_string(run.file(name)).unwrap();
         assert!(said.contains(sentence), "{name}: {said}");
     }
@@ -46,6 +82,27 @@ fn suspend_ends_a_trace_and_every_tool_says_so() {
     assert_eq!(marks, ["mark_a=before"]);
     assert_eq!(Blocks::read(&run.file("again.raw")).header.flags & FLAG_SLEEP, 0);
     assert_eq!(Trace::read_whole(&run.file("again.raw")).of(MARK_A).count(), 1);
+}
+
+/// Wakes the guest whenever it sleeps; of one that does not, QEMU takes no notice.
+fn wake(monitor: &Path, over: &AtomicBool) {
+    let mut connected = None;
+    while !over.load(Relaxed) {
+        sleep(Duration::from_millis(500));
+        connected = connected.or_else(|| UnixStream::connect(monitor).ok());
+        if let Some(monitor) = &mut connected {
+            // It fails when the guest is gone, and then it is over.
+            let _ = monitor.write_all(b"system_wakeup\n");
+        }
+    }
+}
+
+/// Writes what `base64` made of a file to `to`.
+fn decode(text: &str, to: &Path) {
+    let file = std::fs::File::create(to).unwrap();
+    let mut base64 = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(file).spawn().unwrap();
+    base64.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(base64.wait().unwrap().success(), "{}", to.display());
 }
 
 #[test]
