@@ -32,8 +32,10 @@ pub struct BenchArgs {
     raw: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum Part {
+    /// Instructions of tracing, in guests that count them
+    Instructions,
     /// From raw file to page; needs no VM
     Stages,
     /// The page in a browser; needs no VM
@@ -43,25 +45,28 @@ enum Part {
 /// Measures everything, or one part, and prints the tables.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let dir = place::made(place::target().join("bench"))?;
+    let asked = |part| args.part.is_none_or(|asked| asked == part);
+    let mut out = std::io::stdout().lock();
+    if asked(Part::Instructions) {
+        let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
+        writeln!(out, "{}\n{}", title()?, instructions::measure(&costs, &dir)?)?;
+    }
     if args.part.is_none() {
         tracing(&dir)?;
     }
-    if !matches!(args.part, Some(Part::Page)) {
-        let stages = stages::measure(args.raw.as_deref(), &dir)?;
-        write!(std::io::stdout().lock(), "{}\n{stages}\n", title()?)?;
+    if asked(Part::Stages) {
+        writeln!(out, "{}\n{}", title()?, stages::measure(args.raw.as_deref(), &dir)?)?;
     }
-    if !matches!(args.part, Some(Part::Stages)) {
-        let pages = page::measure(args.raw.as_deref(), &dir)?;
-        write!(std::io::stdout().lock(), "{}\n{pages}", title()?)?;
+    if asked(Part::Page) {
+        write!(out, "{}\n{}", title()?, page::measure(args.raw.as_deref(), &dir)?)?;
     }
     Ok(())
 }
 
-/// What tracing costs.
+/// What tracing costs in time and memory.
 fn tracing(dir: &Path) -> Result<()> {
     let costs = compile(&place::checkout().join("tests/vm/costs.c"), dir)?;
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}\n{}", title()?, instructions::measure(&costs, dir)?)?;
     let native = native::measure()?;
     writeln!(out, "{native}")?;
     let traces = traces::record(&costs, dir)?;

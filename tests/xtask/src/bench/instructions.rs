@@ -18,27 +18,34 @@ const WAYS: [(&str, &str); 5] = [
     ("interrupt", "timer interrupt"),
     ("mark", "`kutrace_mark_d`, a mark with a number"),
 ];
-/// The kernels and their states, in the order of the table's columns.
+/// The kernels, each without hooks and with them.
+const KERNELS: [(&str, Variant, Variant); 2] = [
+    ("small", Variant::SmallWithout, Variant::Small),
+    ("distribution", Variant::DistributionWithout, Variant::Distribution),
+];
+/// What each of them is measured in.
 const STATES: [&str; 3] = ["without", "off", "go"];
 
-/// Instructions, by way and state.
-pub struct Instructions([[i64; 3]; 5]);
+/// Instructions, by kernel, way and state.
+pub struct Instructions([[[i64; 3]; 5]; 2]);
 
 /// Boots one guest per kernel.
 pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
     let how = VmArgs { icount: true, ..VmArgs::new(Vec::new()) };
-    in_guest(r#""$1" >/mnt/share/without"#, program, dir, VmArgs { kernel: Variant::SmallWithout, ..how.clone() })?;
-    let script = r#"
-        "$1" >/mnt/share/off
-        kutrace_control go
-        "$1" >/mnt/share/go
-        kutrace_control stop /tmp/t.raw"#;
-    in_guest(script, program, dir, how)?;
-    let mut counts = [[0; 3]; 5];
-    for (state, column) in STATES.iter().zip(0..) {
-        let text = std::fs::read_to_string(dir.join(state)).with_context(|| format!("bench: {state}"))?;
-        for ((way, _), counts) in WAYS.iter().zip(&mut counts) {
-            counts[column] = number(&text, way)?;
+    let mut counts = [[[0; 3]; 5]; 2];
+    for ((_, without, with), counts) in KERNELS.into_iter().zip(&mut counts) {
+        in_guest(r#""$1" >/mnt/share/without"#, program, dir, VmArgs { kernel: without, ..how.clone() })?;
+        let script = r#"
+            "$1" >/mnt/share/off
+            kutrace_control go
+            "$1" >/mnt/share/go
+            kutrace_control stop /tmp/t.raw"#;
+        in_guest(script, program, dir, VmArgs { kernel: with, ..how.clone() })?;
+        for (state, column) in STATES.iter().zip(0..) {
+            let text = std::fs::read_to_string(dir.join(state)).with_context(|| format!("bench: {state}"))?;
+            for ((way, _), counts) in WAYS.iter().zip(&mut *counts) {
+                counts[column] = number(&text, way)?;
+            }
         }
     }
     Ok(Instructions(counts))
@@ -46,9 +53,17 @@ pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
 
 impl fmt::Display for Instructions {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        writeln!(f, "| instructions | `CONFIG_KUTRACE=n` | off | added | go | added |\n|---|---|---|---|---|---|")?;
-        for ((_, what), [without, off, go]) in WAYS.iter().zip(self.0) {
-            writeln!(f, "| {what} | {without} | {off} | {} | {go} | {} |", off - without, go - without)?;
+        write!(f, "| instructions ")?;
+        for (kernel, ..) in KERNELS {
+            write!(f, "| {kernel}: `CONFIG_KUTRACE=n` | off | go ")?;
+        }
+        writeln!(f, "|\n|---|{}", "---|".repeat(3 * KERNELS.len()))?;
+        for ((_, what), way) in WAYS.iter().zip(0..) {
+            write!(f, "| {what} ")?;
+            for [without, off, go] in self.0.map(|counts| counts[way]) {
+                write!(f, "| {without} | {:+} | {:+} ", off - without, go - without)?;
+            }
+            writeln!(f, "|")?;
         }
         Ok(())
     }
