@@ -5,16 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use kutrace_format::abi::command::{IPC, LLC, WRAP};
-use postprocess::standard;
-use postprocess::why::ask::{Asked, Between};
+use kutrace_tools::ask::{Asked, Between};
 
 use crate::mark::Mark;
 use crate::quantity::{blocks, duration};
 use crate::record::Plan;
-use crate::report::say;
 use crate::session::Mode;
 use crate::target::{Existing, Target};
 
@@ -120,9 +118,6 @@ pub struct Arguments {
     /// What to do; nothing if words are to be read.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Write manual pages and completions below this folder, for packages
-    #[arg(long, value_name = "DIR", hide = true)]
-    pub generate: Option<PathBuf>,
     /// The original's `-force`: empty the recorder first, whatever it does.
     #[arg(skip)]
     pub force: bool,
@@ -310,16 +305,9 @@ pub struct Page {
 impl Arguments {
     /// Those of this process. `-force`, the original's, is not taken for single letters.
     pub fn of_process() -> Arguments {
-        let arguments: Vec<OsString> = std::env::args_os().collect();
-        match arguments.get(1).is_some_and(|argument| argument == "-force") {
-            true => Arguments { command: None, generate: None, force: true },
-            false => Arguments::try_parse_from(arguments).unwrap_or_else(|asked| {
-                let status = standard::answer(&asked).unwrap_or_else(|e| {
-                    say(format_args!("standard output: {e}"));
-                    1
-                });
-                std::process::exit(status)
-            }),
+        match std::env::args_os().nth(1).is_some_and(|argument| argument == "-force") {
+            true => Arguments { command: None, force: true },
+            false => kutrace_cli::arguments::parse(Arguments::command()),
         }
     }
 }
@@ -389,7 +377,6 @@ pub struct Diff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     /// The help of a command at a terminal of the usual width.
     fn help(words: &[&str]) -> String {

@@ -5,11 +5,11 @@ use std::fmt::{self, Write};
 use std::fs;
 use std::path::Path;
 
+use kutrace_cli::Failure;
 use kutrace_format::abi::command::Info;
 
 use crate::device::{Recorder, PATH};
 use crate::names::machine;
-use crate::report::Failure;
 use crate::status;
 
 /// What is known about one thing.

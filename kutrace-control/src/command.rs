@@ -4,16 +4,15 @@
 use std::io::{self, IsTerminal, Read};
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::CommandFactory;
 use clap_complete::Shell;
-use postprocess::standard;
+use kutrace_cli::{standard, Exit, Status};
 
 use crate::arguments::{Arguments, Command};
 use crate::check::{self, Grade};
 use crate::device::Device;
 use crate::record::record;
-use crate::report::{self, Exit, Status};
 use crate::session::Session;
 use crate::show;
 use crate::target::{Existing, Target};
@@ -21,14 +20,11 @@ use crate::words::{self, Giver};
 
 /// Does what is asked.
 pub fn run(arguments: Arguments) -> Result<Status> {
-    if let Some(folder) = arguments.generate {
-        return show::manual(Arguments::command(), &folder).map(Status::from);
-    }
     let mut session = Session::<Device>::new();
     match arguments.command {
         Some(command) => one(&mut session, command),
         None => {
-            standard::input().context("standard input")?;
+            standard::input()?;
             let giver = if io::stdin().is_terminal() { Giver::Person } else { Giver::Script };
             let first = if arguments.force { &b"-force\n"[..] } else { b"" };
             words::run(&mut session, first.chain(io::stdin().lock()), giver).map(Status::from)
@@ -43,7 +39,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Go(go) => session.go(go.mode()).map(done)?,
         Command::Stop { force, file } => session.stop(&Target::new(file, Existing::of(force)))?,
         Command::Snapshot { force, file } => session.snapshot(&Target::new(file, Existing::of(force)))?,
-        Command::Status => report::print(&session.status()?).map(done)?,
+        Command::Status => standard::print(&session.status()?).map(done)?,
         Command::Reset { force: true } => session.force_reset().map(done)?,
         Command::Reset { force: false } => session.reset().map(done)?,
         Command::Mark { text } => text.insert().map(done)?,
@@ -53,7 +49,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Diff(diff) => show::diff(&diff),
         Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.target())?,
         Command::Check => fitness()?,
-        Command::Completions { shell } => report::print(&completions(shell)).map(done)?,
+        Command::Completions { shell } => standard::print(&completions(shell)).map(done)?,
         Command::Wait { time } => {
             thread::sleep(time);
             Exit::Done
@@ -66,7 +62,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
 /// What keeps this machine from recording, if anything does.
 fn fitness() -> Result<Exit> {
     let lines = check::lines::<Device>();
-    report::print(&check::table(&lines))?;
+    standard::print(&check::table(&lines))?;
     Ok(match lines.iter().any(|line| line.grade == Grade::Wrong) {
         true => Exit::Failed,
         false => Exit::Done,

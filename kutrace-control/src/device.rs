@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
 
 use anyhow::{ensure, Context, Result};
+use kutrace_cli::Failure;
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::{Cpu, Info, Moment, Setup, Vector, VERSION};
 use kutrace_format::abi::event::NAME_BYTES;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::report::Failure;
 use crate::sys;
 
 /// Where the module puts its device.

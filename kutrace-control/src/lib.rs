@@ -23,6 +23,4 @@ pub mod names;
 pub mod dump;
 pub mod snapshot;
 pub mod target;
-pub mod interrupt;
 pub mod show;
-pub mod report;

@@ -6,8 +6,8 @@
 use std::process::ExitCode;
 
 use kutrace_control::arguments::Arguments;
-use kutrace_control::{command, report};
+use kutrace_control::command;
 
 fn main() -> ExitCode {
-    report::exit(command::run(Arguments::of_process()))
+    kutrace_cli::run("kutrace_control", || command::run(Arguments::of_process()))
 }

@@ -2,12 +2,12 @@
 //! A mark put into the running trace, by the system call that programs use.
 
 use anyhow::Result;
+use kutrace_cli::Failure;
 use kutrace_format::abi::event::{MARK_A, MARK_D};
 use kutrace_format::abi::user::CALL;
 use kutrace_format::base40::{self, LENGTH};
 use rustix::io::Errno;
 
-use crate::report::Failure;
 use crate::sys;
 
 /// What is inserted: the event word of `kutrace_format::abi::user`.

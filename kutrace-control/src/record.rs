@@ -12,13 +12,13 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use kutrace_cli::signal::SignalGuard;
+use kutrace_cli::{say, Exit, Status};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
 use crate::device::Recorder;
-use crate::interrupt::Hold;
-use crate::report::{say, Exit, Status};
 use crate::session::{Mode, Session};
 use crate::target::Target;
 
@@ -40,7 +40,7 @@ pub struct Plan {
 /// Carries out a plan. The status is the command's, if it failed or there is nothing else to say.
 pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
     plan.target.check()?;
-    let hold = Hold::new()?;
+    let guard = SignalGuard::new()?;
     session.go_held(plan.mode, plan.blocks)?;
     let mut run = match Run::begin(&plan.command) {
         Ok(run) => run,
@@ -49,10 +49,10 @@ pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Stat
     if plan.command.is_empty() && plan.duration.is_none() {
         say("recording; Ctrl-C ends it");
     }
-    let why = run.wait(&hold, plan.duration.map(|duration| Instant::now() + duration))?;
+    let why = run.wait(&guard, plan.duration.map(|duration| Instant::now() + duration))?;
     let written = session.stop_held(&plan.target)?;
     session.reset()?;
-    let command = run.end(why, &hold)?;
+    let command = run.end(why, &guard)?;
     Ok(match (command, why) {
         (Some(status), _) if status != Status(0) => status,
         (_, Why::Asked) => Exit::Interrupted.into(),
@@ -86,16 +86,16 @@ impl Run {
     }
 
     /// Waits for the first of: the end of the command, a signal, `until`.
-    fn wait(&self, hold: &Hold, until: Option<Instant>) -> Result<Why> {
+    fn wait(&self, guard: &SignalGuard, until: Option<Instant>) -> Result<Why> {
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let left = left.map(Timespec::try_from).transpose()?;
-            let mut fds = vec![PollFd::new(hold, PollFlags::IN)];
+            let mut fds = vec![PollFd::new(guard, PollFlags::IN)];
             fds.extend(self.0.iter().map(|(_, handle)| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)));
             match poll(&mut fds, left.as_ref()) {
                 Ok(0) => return Ok(Why::Time),
                 Ok(_) if !fds[0].revents().is_empty() => {
-                    hold.take();
+                    guard.take();
                     return Ok(Why::Asked);
                 }
                 Ok(_) => return Ok(Why::Ended),
@@ -106,9 +106,9 @@ impl Run {
     }
 
     /// The status of the command, in the end; one that was interrupted is asked to end and not waited for.
-    fn end(&mut self, why: Why, hold: &Hold) -> Result<Option<Status>> {
+    fn end(&mut self, why: Why, guard: &SignalGuard) -> Result<Option<Status>> {
         let why = match (why, &self.0) {
-            (Why::Time, Some(_)) => self.wait(hold, None)?,
+            (Why::Time, Some(_)) => self.wait(guard, None)?,
             _ => why,
         };
         let Some((child, handle)) = &mut self.0 else { return Ok(None) };

@@ -12,6 +12,8 @@ use std::path::Path;
 
 use anyhow::{bail, ensure, Context, Result};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use kutrace_cli::signal::SignalGuard;
+use kutrace_cli::{say, Exit, Failure};
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::{Cpu, Info, Setup, CPU_MUTE, STATE_EMPTY, STATE_STOPPED, STATE_TRACING};
 use kutrace_format::file::Header;
@@ -19,11 +21,9 @@ use rustix::time::{clock_gettime, ClockId};
 
 use crate::device::{held_by, Recorder, PATH};
 use crate::dump;
-use crate::interrupt::Hold;
 use crate::names::machine;
 use crate::names::tasks::{self, Task};
 use crate::names::Names;
-use crate::report::{say, Exit, Failure};
 use crate::selection::{Recycling, Selection};
 use crate::snapshot;
 use crate::status;
@@ -217,14 +217,14 @@ fn overwritten() -> Failure {
 /// What is to be told the bytes written: draws a bar on standard error, where that is a terminal, and fails if a signal
 /// asks for the end.
 fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
-    let hold = Hold::new()?;
+    let guard = SignalGuard::new()?;
     let bar = ProgressBar::new((selection.blocks.len() * block::BYTES) as u64);
     let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}");
     let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let bar = bar.with_finish(ProgressFinish::AndClear);
     Ok(move |bytes: usize| {
         bar.inc(bytes as u64);
-        hold.check()
+        guard.check()
     })
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The ioctls of the device, the mapping of its block pool, the system call of marks, and a question about signals: all
-//! the unsafe code of this crate.
+//! The ioctls of the device, the mapping of its block pool, and the system call of marks: all the unsafe code of this
+//! crate.
 
 #![allow(unsafe_code)]
 
 use std::io;
-use std::mem;
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
@@ -97,15 +96,6 @@ pub fn insert(word: u64) -> Result<u64> {
     // SAFETY: this command reads its two arguments and no memory.
     let taken = unsafe { libc::syscall(user::CALL.into(), user::INSERT, word) };
     u64::try_from(taken).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOSYS))
-}
-
-/// Whether this process ignores a signal, as one that was started by `nohup` does SIGHUP.
-pub fn ignores(signal: libc::c_int) -> bool {
-    // SAFETY: zero is valid for each of its fields.
-    let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    // SAFETY: nothing is changed where no action is given, and the present one is written to our own.
-    let asked = unsafe { libc::sigaction(signal, ptr::null(), &mut action) };
-    asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
 /// The block pool, mapped read-only, as words that the recorder may change at any time.

@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use jiff::Zoned;
-use postprocess::standard;
+use kutrace_cli::signal::SignalGuard;
+use kutrace_cli::{standard, Failure};
 use rustix::fs::{linkat, AtFlags, Mode, OFlags, CWD};
 use tempfile::NamedTempFile;
 
-use crate::interrupt::Hold;
 use crate::names::machine;
-use crate::report::Failure;
 
 /// A place for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,9 +66,9 @@ impl Target {
             Target::File { path, existing } => check_file(path, *existing),
             Target::Stdout if io::stdout().is_terminal() => {
                 let hint = "name a file, or send it on: ... | rawtoevent";
-                Err(Failure::new("standard output: this is not for a terminal", hint).into())
+                Err(Failure::new("stdout: refusing to write a trace to a terminal", hint).into())
             }
-            Target::Stdout => standard::output().context("standard output"),
+            Target::Stdout => standard::output(),
         }
     }
 
@@ -80,7 +79,7 @@ impl Target {
             Target::Stdout => {
                 self.check()?;
                 let mut out = io::stdout().lock();
-                write(&mut out).and_then(|()| Ok(out.flush()?)).context("standard output")
+                write(&mut out).and_then(|()| Ok(out.flush()?)).context(standard::OUTPUT)
             }
         }
     }
@@ -88,7 +87,7 @@ impl Target {
     /// As [`Target::write`], where `write` needs a file to move about in: refused for standard output.
     pub fn write_file(&self, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
         let Target::File { path, existing } = self else {
-            return Err(Failure::new("standard output: a snapshot needs a file", "name one").into());
+            return Err(Failure::new("stdout: a snapshot needs a file", "name one").into());
         };
         check_file(path, *existing)?;
         write_file(path, *existing, write).with_context(|| path.display().to_string())
@@ -99,7 +98,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::File { path, .. } => path.display().fmt(f),
-            Target::Stdout => f.write_str("standard output"),
+            Target::Stdout => f.write_str(standard::OUTPUT),
         }
     }
 }
@@ -108,11 +107,11 @@ fn check_file(path: &Path, existing: Existing) -> Result<()> {
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
     let place = path.display();
     if !found.is_file() && !found.is_symlink() {
-        return Err(Failure::new(format_args!("{place}: is there and no regular file"), "name another file").into());
+        return Err(Failure::new(format_args!("{place}: exists and is not a regular file"), "name another file").into());
     }
     if existing == Existing::Keep {
         let hint = "name another file, or replace it: --force";
-        return Err(Failure::new(format_args!("{place}: is there already"), hint).into());
+        return Err(Failure::new(format_args!("{place}: already exists"), hint).into());
     }
     Ok(())
 }
@@ -123,11 +122,11 @@ fn write_file(path: &Path, existing: Existing, write: impl FnOnce(&mut File) -> 
         _ => Path::new("."),
     };
     // Else a signal would leave the hidden file of some file systems behind.
-    let hold = Hold::new()?;
+    let guard = SignalGuard::new()?;
     let mut draft = Draft::new(directory)?;
     write(draft.file())?;
     draft.file().sync_all()?;
-    hold.check()?;
+    guard.check()?;
     Ok(draft.publish(directory, path, existing)?)
 }
 
@@ -226,7 +225,7 @@ mod tests {
         let path = directory.path().join("t.trace");
         fs::write(&path, "old").unwrap();
         let error = file(&path, Existing::Keep).write(hello).unwrap_err();
-        assert!(error.to_string().ends_with("t.trace: is there already"));
+        assert!(error.to_string().ends_with("t.trace: already exists"));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         file(&path, Existing::Replace).write(hello).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"hello");

@@ -12,12 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{ensure, Context, Result};
+use kutrace_cli::{exit, say, standard, Exit};
 use kutrace_format::abi::command::{IPC, LLC, WRAP};
 
 use crate::device::Recorder;
 use crate::mark::Mark;
 use crate::quantity::duration;
-use crate::report::{self, Exit};
 use crate::session::{Mode, Session};
 use crate::target::{Existing, Target};
 
@@ -82,14 +82,14 @@ pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver
             let _ = write!(io::stderr(), "control> ");
         }
         line.clear();
-        if input.by_ref().take(LONGEST).read_until(b'\n', &mut line).context("standard input")? == 0 {
+        if input.by_ref().take(LONGEST).read_until(b'\n', &mut line).context(standard::INPUT)? == 0 {
             return Ok(worst);
         }
-        ensure!((line.len() as u64) < LONGEST, "standard input: a line of {LONGEST} bytes is no word");
+        ensure!((line.len() as u64) < LONGEST, "{}: a line of {LONGEST} bytes is not a command", standard::INPUT);
         match step(session, parse(&line), giver) {
             Ok(Step::Next(exit)) => worst = worst.max(exit),
             Ok(Step::End(exit)) => return Ok(worst.max(exit)),
-            Err(error) if giver == Giver::Person => worst = worst.max(report::fail(&error)),
+            Err(error) if giver == Giver::Person => worst = worst.max(exit::fail(&error)),
             Err(error) => return Err(error),
         }
     }
@@ -136,13 +136,13 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Resu
             session.off()?;
             return Ok(Step::End(Exit::Done));
         }
-        Word::Status => report::print(&session.status()?)?,
-        Word::Empty if giver == Giver::Person => report::print(&session.status()?)?,
+        Word::Status => standard::print(&session.status()?)?,
+        Word::Empty if giver == Giver::Person => standard::print(&session.status()?)?,
         Word::Empty | Word::Implied => (),
         Word::Test => drop(session.recorder()?),
         Word::Wait(time) => thread::sleep(time),
         Word::Unknown(line) => {
-            report::say(format_args!("not a word: '{}'; {WORDS}", line.escape_debug()));
+            say(format_args!("not a word: '{}'; {WORDS}", line.escape_debug()));
             return Ok(Step::Next(Exit::Usage));
         }
     }

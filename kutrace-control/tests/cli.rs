@@ -59,17 +59,17 @@ fn what_is_not_understood_has_status_2_and_says_what() {
 fn what_cannot_be_done_has_status_1_one_line_and_a_hint() {
     let folder = folder();
     for (words, said) in [
-        (&["record", "-o", "there", "--", "true"][..], "kutrace_control: there: is there already\nhint: "),
+        (&["record", "-o", "there", "--", "true"][..], "kutrace_control: there: already exists\nhint: "),
         (
             &["record", "-o", "/dev/null", "--", "true"],
-            "kutrace_control: /dev/null: is there and no regular file\nhint: ",
+            "kutrace_control: /dev/null: exists and is not a regular file\nhint: ",
         ),
         (&["html", "no.raw"], "kutrace_control: no.raw: No such file or directory"),
-        (&["html", "t.raw", "-o", "there"], "kutrace_control: there: is there already\nhint: "),
+        (&["html", "t.raw", "-o", "there"], "kutrace_control: there: already exists\nhint: "),
         (&["html", "t.raw", "-o", "no/t.html"], "kutrace_control: no/t.html: No such file or directory"),
         (&["html", "t.raw", "-o", "/proc/t.html"], "kutrace_control: /proc/t.html: "),
         (&["summary", "there"], "kutrace_control: there: byte 0: not a KUtrace trace"),
-        (&["html"], "kutrace_control: standard input: byte 0: not a KUtrace trace: it is empty"),
+        (&["html"], "kutrace_control: stdin: byte 0: not a KUtrace trace: it is empty"),
         (&["summary", "."], "kutrace_control: .: Is a directory"),
     ] {
         let (status, out, err) = run(folder.path(), words);
@@ -158,13 +158,13 @@ fn a_standard_stream_that_is_closed_is_said_to_be() {
         let line = format!("exec \"$@\" {redirection}");
         ended(sh.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_kutrace_control")]).args(words).output().unwrap())
     };
-    let said = "kutrace_control: standard output: it is closed\n".to_string();
+    let said = "kutrace_control: stdout: it is closed\n".to_string();
     for words in
         [&["summary", "t.raw"][..], &["html", "t.raw", "-o", "-"], &["check"], &["completions", "fish"], &["--help"]]
     {
         assert_eq!(closed(">&-", words), (1, String::new(), said.clone()), "{words:?}");
     }
-    let said = "kutrace_control: standard input: it is closed\n".to_string();
+    let said = "kutrace_control: stdin: it is closed\n".to_string();
     for words in [&["summary"][..], &["html"], &["why", "-"], &[]] {
         assert_eq!(closed("<&-", words), (1, String::new(), said.clone()), "{words:?}");
     }
@@ -272,7 +272,7 @@ fn waiting_and_unknown_words_need_no_recorder() {
     assert_eq!(status, 2);
     let zeros = fs::File::open("/dev/zero").unwrap();
     let (endless, _, said) = ended(control(folder.path()).stdin(zeros).output().unwrap());
-    assert_eq!((endless, &*said), (1, "kutrace_control: standard input: a line of 8192 bytes is no word\n"));
+    assert_eq!((endless, &*said), (1, "kutrace_control: stdin: a line of 8192 bytes is not a command\n"));
     assert!(err.starts_with("kutrace_control: not a word: 'start'; words: go[ipc][llc][wrap], stop [NAME]"), "{err}");
 }
 

@@ -3,14 +3,13 @@
 //! between processes they travel as text, [`line`] by line, or as [`frame`]s, within one as [`batch`]es, and [`direct`]
 //! goes the whole way in one. Beside it, [`summary`] tells what a terminal can of the spans, [`why`] explains
 //! requests, [`verdict`] judges a raw
-//! trace, [`kind`] recognizes what an [`input`] is, [`ctf`] describes the raw blocks to other tools, and [`manual`] the
-//! command lines of the tools to readers and shells. [`progress`] is for whoever waits. [`standard`] knows whether there
-//! is a standard input and output.
+//! trace, [`kind`] recognizes what an [`input`] is, and [`ctf`] describes the raw blocks to other tools. [`progress`] is for
+//! whoever waits.
 //!
-//! Invariants: no I/O on files below `src/bin`; no stage fails on content, what it repaired, skipped or lost stands in
+//! Invariants: no I/O on files, and no command line; no stage fails on content, what it repaired, skipped or lost stands in
 //! its report; raw counter values never appear after [`raw`].
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod raw;
 pub mod event;
@@ -25,7 +24,5 @@ pub mod why;
 pub mod verdict;
 pub mod kind;
 pub mod input;
-pub mod standard;
 pub mod progress;
 pub mod ctf;
-pub mod manual;

@@ -11,7 +11,6 @@
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
 //! its duration. What is not known is a cause like the others.
 
-pub mod ask;
 pub mod request;
 pub mod best;
 pub mod exchange;

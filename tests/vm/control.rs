@@ -64,7 +64,7 @@ fn every_command_does_its_work() {
         fails 1 'a trace is running' kutrace_control reset
         fails 1 'no trace is running in wrap mode' kutrace_control snapshot $SHARE/none.raw
         kutrace_control stop $SHARE/go.raw
-        fails 1 'go.raw: is there already' kutrace_control stop $SHARE/go.raw
+        fails 1 'go.raw: already exists' kutrace_control stop $SHARE/go.raw
         kutrace_control stop --force $SHARE/go.raw
         kutrace_control stop - >$SHARE/again.raw
         kutrace_control reset

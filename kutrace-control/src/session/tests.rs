@@ -195,7 +195,7 @@ fn a_snapshot_is_not_for_a_pipe() {
     let mut session = session(0);
     session.go(Mode(WRAP)).unwrap();
     let error = session.snapshot(&Target::Stdout).unwrap_err();
-    assert_eq!(error.to_string(), "standard output: a snapshot needs a file");
+    assert_eq!(error.to_string(), "stdout: a snapshot needs a file");
 }
 
 #[test]

@@ -5,7 +5,6 @@
 
 mod place;
 mod progress;
-mod interrupt;
 mod packages;
 mod toolchain;
 mod kernel;

@@ -36,10 +36,10 @@ pub fn run() -> Result<PathBuf> {
     Ok(share)
 }
 
-/// Every tool: kutrace_control, and what has a file or folder in postprocess/src/bin.
+/// Every tool: kutrace_control, and what has a file or folder in postprocess/tools/src/bin.
 fn names() -> Result<Vec<OsString>> {
-    let tools = listing(&place::checkout().join("postprocess/src/bin"))?;
-    let stems = tools.iter().filter_map(|path| path.file_stem()).filter(|stem| *stem != "cli");
+    let tools = listing(&place::checkout().join("postprocess/tools/src/bin"))?;
+    let stems = tools.iter().filter_map(|path| path.file_stem());
     Ok(stems.map(OsString::from).chain(["kutrace_control".into()]).collect())
 }
 

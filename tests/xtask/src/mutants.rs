@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
+use kutrace_cli::signal::SignalGuard;
 
-use crate::interrupt::Hold;
 use crate::progress::minutes;
 use table::{Claims, Entry};
 pub use verdict::asked;
@@ -35,7 +35,7 @@ pub struct MutantsArgs {
 /// Runs what is asked for; the status is 1 if a mutant survives or a test cannot tell.
 pub fn run(args: &MutantsArgs) -> Result<u8> {
     let began = Instant::now();
-    let hold = Hold::new();
+    let guard = SignalGuard::new()?;
     let mut runs = Runs::default();
     let (mut killed, mut excused, mut left) = (0, 0, Vec::new());
     for mutant in hooks::table()?.iter().chain(&lines::table()?).filter(|mutant| args.takes(mutant)) {
@@ -63,7 +63,7 @@ pub fn run(args: &MutantsArgs) -> Result<u8> {
                 say(mutant, &mutant.claims.to_string(), &format!("UNCLEAR: {why}"), at)?;
             }
         }
-        if hold.is_requested() {
+        if guard.is_requested() {
             break;
         }
     }

@@ -10,9 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{bail, Context, Result};
+use kutrace_cli::signal::SignalGuard;
 use rustix::process::{kill_process_group, Pid, Signal};
 
-use crate::interrupt::Hold;
 use crate::mutants::{self, MutantsArgs};
 use crate::progress::{minutes, tied};
 use crate::{demo, place};
@@ -125,13 +125,13 @@ fn cargo(words: &[&str], xtask: &Path) -> Command {
 
 /// Runs `cargo` as a group of processes, all of which end when the user wants to stop.
 fn passed(cargo: &mut Command) -> Result<bool> {
-    let hold = Hold::new();
+    let guard = SignalGuard::new()?;
     let mut child = cargo.process_group(0).stdin(Stdio::null()).spawn().context("test: cargo: cannot be started")?;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status.success());
         }
-        if hold.is_requested() {
+        if guard.is_requested() {
             let group = Pid::from_child(&child);
             kill_process_group(group, Signal::TERM).context("test: cargo")?;
             child.wait()?;

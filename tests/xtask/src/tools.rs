@@ -12,7 +12,7 @@ use crate::progress::{self, tied};
 pub fn ensure() -> Result<PathBuf> {
     let mut cargo = tied("cargo");
     cargo.args(["build", "--release", "--locked", "--lib", "--bins", "--examples"]);
-    cargo.args(["--package", "kutrace-control", "--package", "kutrace", "--package", "postprocess"]);
+    cargo.args(["--package", "kutrace-control", "--package", "kutrace", "--package", "kutrace-tools"]);
     cargo.current_dir(place::checkout());
     let target = place::made(place::target())?;
     progress::run("tools: building", &mut cargo, &target.join("tools.log"))?;

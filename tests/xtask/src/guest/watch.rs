@@ -11,12 +11,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail, Context, Result};
+use kutrace_cli::signal::SignalGuard;
 
 use super::console::{Console, Failure};
 use super::initramfs::Errand;
 use super::machine::Machine;
 use super::Guest;
-use crate::interrupt::Hold;
 use crate::progress::minutes;
 
 /// From a machine's start to CMD's start; a loaded host takes a tenth of it.
@@ -31,7 +31,7 @@ pub fn run(guest: &Guest) -> Result<u8> {
     let mut watch = Watch::start(guest, Errand::Command)?;
     let result = watch.until_end(guest.timeout);
     let result = watch.close(result);
-    if result.is_err() && !watch.hold.is_requested() {
+    if result.is_err() && !watch.guard.is_requested() {
         watch.console.tail().for_each(|line| eprintln!("console | {line}"));
     }
     result
@@ -41,7 +41,7 @@ pub fn run(guest: &Guest) -> Result<u8> {
 pub fn boots(guest: &Guest, limit: Duration) -> Result<bool> {
     let mut watch = Watch::start(guest, Errand::Probe)?;
     let result = watch.until_end(limit);
-    if watch.hold.is_requested() {
+    if watch.guard.is_requested() {
         bail!("vm: interrupted");
     }
     Ok(watch.close(result).is_ok())
@@ -62,12 +62,12 @@ struct Watch {
     out: Pump,
     err: Pump,
     /// Last, so that it is dropped after the machine.
-    hold: Hold,
+    guard: SignalGuard,
 }
 
 impl Watch {
     fn start(guest: &Guest, errand: Errand) -> Result<Self> {
-        let hold = Hold::new();
+        let guard = SignalGuard::new()?;
         let (machine, outputs) = Machine::start(guest, errand)?;
         let (sender, events) = channel();
         lines_of(outputs.console, sender.clone(), Event::Console);
@@ -75,7 +75,7 @@ impl Watch {
         lines_of(outputs.qemu, sender, Event::Qemu);
         let out = Pump::start(outputs.out, std::io::stdout());
         let err = Pump::start(outputs.err, std::io::stderr());
-        Ok(Self { machine, events, console: Console::default(), qemu: String::new(), out, err, hold })
+        Ok(Self { machine, events, console: Console::default(), qemu: String::new(), out, err, guard })
     }
 
     /// Waits for CMD's status, or for what makes it impossible.
@@ -100,7 +100,7 @@ impl Watch {
                     return Err(self.ended());
                 }
             }
-            if self.hold.is_requested() {
+            if self.guard.is_requested() {
                 bail!("vm: interrupted");
             }
             if start.elapsed() > limit {
@@ -115,7 +115,7 @@ impl Watch {
     /// Waits until all of CMD's output has been passed on. The report overtakes output that is still in a pipe.
     fn drained(&mut self, status: u8, out: u64, err: u64, deadline: Instant) -> Result<u8> {
         while self.out.passed() < out || self.err.passed() < err {
-            if self.hold.is_requested() {
+            if self.guard.is_requested() {
                 bail!("vm: interrupted");
             }
             if Instant::now() > deadline {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! How much of a long work is done, in the last line of a terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::message::tool;
+
+/// Short works are not worth a word.
+const FIRST: Duration = Duration::from_secs(2);
+/// Time between two looks.
+const NEXT: Duration = Duration::from_millis(250);
+/// What clears the last line of a terminal.
+const CLEAR: &str = "\r\x1b[K";
+
+/// The last line of the terminal shows progress.
+static SHOWN: AtomicBool = AtomicBool::new(false);
+
+/// What to print before a line, so that it does not follow the progress on its line.
+pub(crate) fn clear() -> &'static str {
+    match SHOWN.swap(false, Relaxed) {
+        true => CLEAR,
+        false => "",
+    }
+}
+
+/// Shows the progress in the last line of a terminal until it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    stop: Option<Sender<()>>,
+    watching: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Shows what `percent` returns, if standard error is a terminal.
+    pub fn at_terminal(percent: fn() -> Option<u64>) -> Option<Watch> {
+        io::stderr().is_terminal().then(|| Watch::begin(percent, io::stderr(), FIRST))
+    }
+
+    fn begin(percent: fn() -> Option<u64>, mut out: impl Write + Send + 'static, first: Duration) -> Watch {
+        let (stop, stopped) = channel();
+        let watching = thread::spawn(move || {
+            let mut wait = first;
+            while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                wait = NEXT;
+                if let Some(percent) = percent() {
+                    // Where it cannot be shown, nobody misses it.
+                    SHOWN.store(true, Relaxed);
+                    let _ = write!(out, "{CLEAR}{}: {percent} %", tool()).and_then(|()| out.flush());
+                }
+            }
+            let _ = write!(out, "{}", clear()).and_then(|()| out.flush());
+        });
+        Watch { stop: Some(stop), watching: Some(watching) }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop = None;
+        // It has nothing to say.
+        let _ = self.watching.take().map(JoinHandle::join);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::Receiver;
+
+    struct Screen(Sender<Vec<u8>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.send(bytes.to_vec()).map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_taken_away_at_the_end() {
+        let (screen, seen): (_, Receiver<Vec<u8>>) = channel();
+        let watch = Watch::begin(|| Some(37), Screen(screen), Duration::ZERO);
+        let mut text = Vec::new();
+        while !text.ends_with(b"kutrace: 37 %") {
+            text.extend(seen.recv().unwrap());
+        }
+        drop(watch);
+        text.extend(seen.iter().flatten());
+        assert!(text.ends_with(CLEAR.as_bytes()));
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Ctrl-C, a lost terminal, a request to end: deadly as usual, except while a file or a recording must be ended first.
+//!
+//! SIGHUP stays ignored where the program was started by `nohup`.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::io::Read;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{flag, low_level::pipe};
+
+struct Signals {
+    /// Nobody holds them back: a signal does what it does by default.
+    deadly: Arc<AtomicBool>,
+    /// How many hold them back.
+    holds: AtomicUsize,
+    /// Has a byte for each signal that was held back.
+    noted: UnixStream,
+    /// One was.
+    requested: Arc<AtomicBool>,
+}
+
+/// SignalGuards signals back while it lives; its owner asks for them.
+pub struct SignalGuard {
+    signals: &'static Signals,
+}
+
+/// The end that a signal asks for.
+#[derive(Debug)]
+pub struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+impl SignalGuard {
+    /// From here on a signal is only noted.
+    pub fn new() -> Result<SignalGuard> {
+        static SIGNALS: OnceLock<Signals> = OnceLock::new();
+        let signals = match SIGNALS.get() {
+            Some(signals) => signals,
+            None => {
+                let signals = install().context("signals")?;
+                SIGNALS.get_or_init(|| signals)
+            }
+        };
+        signals.holds.fetch_add(1, Ordering::SeqCst);
+        signals.deadly.store(false, Ordering::SeqCst);
+        Ok(SignalGuard { signals })
+    }
+
+    /// Forgets the signals noted so far; whether there were any.
+    pub fn take(&self) -> bool {
+        (&self.signals.noted).read(&mut [0; 64]).is_ok_and(|signals| signals > 0)
+    }
+
+    /// Whether the user has ever asked for the end, forgotten or not: what comes after the thing that was ended is not
+    /// wanted either.
+    pub fn is_requested(&self) -> bool {
+        self.signals.requested.load(Ordering::SeqCst)
+    }
+
+    /// Fails with [`Interrupted`] if a signal was noted.
+    pub fn check(&self) -> Result<()> {
+        match self.take() {
+            true => Err(Interrupted.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl AsFd for SignalGuard {
+    /// Can be read while a signal is noted.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.noted.as_fd()
+    }
+}
+
+impl Drop for SignalGuard {
+    fn drop(&mut self) {
+        if self.signals.holds.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.signals.deadly.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+fn install() -> std::io::Result<Signals> {
+    let (noted, write) = UnixStream::pair()?;
+    noted.set_nonblocking(true)?;
+    let (deadly, requested) = (Arc::new(AtomicBool::new(true)), Arc::default());
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        if signal == SIGHUP && ignores(signal) {
+            continue;
+        }
+        flag::register_conditional_default(signal, Arc::clone(&deadly))?;
+        flag::register(signal, Arc::clone(&requested))?;
+        pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(Signals { deadly, holds: AtomicUsize::new(0), noted, requested })
+}
+
+/// Whether this process ignores a signal, as one that was started by `nohup` does SIGHUP.
+fn ignores(signal: libc::c_int) -> bool {
+    // SAFETY: zero is valid for each of its fields.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: nothing is changed where no action is given, and the present one is written to our own.
+    let asked = unsafe { libc::sigaction(signal, ptr::null(), &mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}

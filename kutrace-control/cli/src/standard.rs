@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Standard input and output: whether whoever started the program had closed them, and whether the reader has gone.
+//!
+//! The runtime opens `/dev/null` in their places before `main`: what is written there is lost in silence, and what is
+//! read there is empty. So [`look`] runs before the runtime does, and all others ask what it saw.
+
+#![allow(unsafe_code)]
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use anyhow::{bail, Context, Result};
+
+/// What messages call standard input.
+pub const INPUT: &str = "stdin";
+/// What messages call standard output.
+pub const OUTPUT: &str = "stdout";
+
+/// By bit: the descriptors 0 and 1 that were closed.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+// The C library calls what this section lists before `main`.
+#[used]
+#[link_section = ".init_array"]
+static BEFORE_MAIN: extern "C" fn() = look;
+
+extern "C" fn look() {
+    for descriptor in [libc::STDIN_FILENO, libc::STDOUT_FILENO] {
+        // SAFETY: this asks about a number, whatever is behind it, and touches no memory.
+        if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
+            CLOSED.fetch_or(1 << descriptor, Relaxed);
+        }
+    }
+}
+
+/// Whether there is a standard input.
+///
+/// # Errors
+/// If there was none when the program started.
+pub fn input() -> Result<()> {
+    open(libc::STDIN_FILENO).context(INPUT)
+}
+
+/// Whether there is a standard output.
+///
+/// # Errors
+/// If there was none when the program started.
+pub fn output() -> Result<()> {
+    open(libc::STDOUT_FILENO).context(OUTPUT)
+}
+
+fn open(descriptor: i32) -> Result<()> {
+    if CLOSED.load(Relaxed) & 1 << descriptor != 0 {
+        bail!("it is closed");
+    }
+    Ok(())
+}
+
+/// Prints text on standard output.
+///
+/// # Errors
+/// If it cannot be written; a reader that has gone is no error.
+pub fn print(text: &str) -> Result<()> {
+    output()?;
+    let mut out = io::stdout().lock();
+    unless_gone(out.write_all(text.as_bytes()).and_then(|()| out.flush())).context(OUTPUT)
+}
+
+/// A reader that goes away wants no more: that is not an error, and hides none.
+///
+/// # Errors
+/// Every other.
+pub fn unless_gone(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Whether this error says that the reader of what was written has gone.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The options by which requests are asked for, and the answer as it is printed; shared by all that answer.
+
+use std::ops::Range;
+use std::path::Path;
+
+use clap::Args;
+use postprocess::span::Spans;
+use postprocess::why::change::Verdict;
+use postprocess::why::diff::{self, Before};
+use postprocess::why::request::{Ask, Request};
+use postprocess::why::{check, explain, Question, Timeline};
+
+/// A change by less does not matter if nothing is said.
+const ABOVE: f64 = 0.05;
+
+/// What is asked.
+#[derive(Args, Clone, Debug)]
+pub struct Asked {
+    #[command(flatten)]
+    requests: Requests,
+    /// One thread's time; --from S --to S
+    #[arg(long, value_name = "PID", conflicts_with = "Requests")]
+    thread: Option<i32>,
+    /// With --thread: from this second of the trace on
+    #[arg(long, value_name = "S", requires = "thread", hide = true, value_parser = second)]
+    from: Option<f64>,
+    /// With --thread: up to this second of the trace
+    #[arg(long, value_name = "S", requires = "thread", hide = true, value_parser = second)]
+    to: Option<f64>,
+    /// How many of 100 requests count as slow, 1 by default
+    #[arg(long, value_name = "PERCENT", default_value = "1", hide_default_value = true, value_parser = percent)]
+    slow: f64,
+    /// Which count as normal: those from one percent to another by duration
+    #[arg(long, value_name = "A..B", default_value = "40..60", hide = true, value_parser = range)]
+    normal: Range<f64>,
+    /// Causes shown
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// For programs, as docs/why.schema.json says
+    #[arg(long)]
+    json: bool,
+    /// Fail unless the causes of every request add up to its time
+    #[arg(long, hide = true)]
+    check: bool,
+}
+
+/// What a request is.
+#[derive(Args, Clone, Debug)]
+#[group(multiple = false)]
+struct Requests {
+    /// RPCs, from request to response; of this method
+    #[arg(long, value_name = "METHOD", num_args = 0..=1, default_missing_value = "")]
+    rpc: Option<String>,
+    /// From a thread's mark LABEL to its mark /LABEL
+    #[arg(long, value_name = "LABEL")]
+    mark: Option<String>,
+    /// Each instance of a system call or fault
+    #[arg(long, value_name = "NAME")]
+    call: Option<String>,
+    /// Processes of this name, from start to end
+    #[arg(long, value_name = "PROGRAM")]
+    run: Option<String>,
+    /// A client: from a send to a receive on its descriptor
+    #[arg(long, value_name = "PROGRAM")]
+    client: Option<String>,
+    /// A server: from the arrival of a request to the send
+    #[arg(long, value_name = "PROGRAM")]
+    serve: Option<String>,
+}
+
+impl Requests {
+    /// What a request is; nothing if it is not said.
+    fn ask(&self) -> Option<Ask> {
+        let Requests { rpc, mark, call, run, client, serve } = self.clone();
+        let rpc = rpc.map(|method| Ask::Rpc(Some(method).filter(|method| !method.is_empty())));
+        let named = [mark.map(Ask::Mark), call.map(Ask::Call), run.map(Ask::Run), client.map(Ask::Client)];
+        named.into_iter().flatten().next().or(serve.map(Ask::Serve)).or(rpc)
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.ok_or_else(|| "not a part of 100".to_string())
+}
+
+fn range(text: &str) -> Result<Range<f64>, String> {
+    let (from, to) = text.split_once("..").ok_or("not two numbers with .. between them")?;
+    let range = percent(from)?..percent(to)?;
+    Some(range).filter(|range| range.start < range.end).ok_or_else(|| "the second is not larger".to_string())
+}
+
+/// A part by which something has changed, with or without its sign of percent.
+fn change(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>().ok();
+    let part = percent.filter(|percent| (0.0..=1e6).contains(percent)).map(|percent| percent / 100.0);
+    part.ok_or_else(|| "not a percentage".to_string())
+}
+
+/// Seconds that a trace can have.
+fn second(text: &str) -> Result<f64, String> {
+    let second = text.parse::<f64>().ok().filter(|second| second.abs() < 1e9);
+    second.ok_or_else(|| "not a time in seconds".to_string())
+}
+
+impl Asked {
+    /// Answers, as text or as JSON; `file` is what the trace is read from, if it has a name.
+    ///
+    /// # Errors
+    /// A sentence, if there are no such requests, or if something is wrong that was to be checked.
+    pub fn answer(&self, spans: &Spans, file: Option<&Path>) -> Result<String, String> {
+        let timeline = Timeline::new(spans);
+        let question = self.question(timeline.extent.0, file);
+        if self.check {
+            if let Some(wrong) = check::check(&timeline, &question.ask)?.first() {
+                return Err(format!("the causes do not add up: {wrong}"));
+            }
+        }
+        let why = explain(&timeline, &question)?;
+        match self.json {
+            true => Ok(serde_json::to_string_pretty(&why).map_err(|e| e.to_string())? + "\n"),
+            false => Ok(why.text()),
+        }
+    }
+
+    /// What is asked of a trace that begins at `base`.
+    fn question(&self, base: i64, file: Option<&Path>) -> Question {
+        Question {
+            ask: self.ask(base),
+            slow: self.slow / 100.0,
+            normal: self.normal.start / 100.0..self.normal.end / 100.0,
+            top: self.top,
+            page: page(file),
+        }
+    }
+
+    fn ask(&self, base: i64) -> Ask {
+        let at = |second: f64| base.saturating_add((second * 1e8) as i64);
+        let range = self.thread.map(|pid| {
+            let (start, end) = (self.from.map_or(i64::MIN, at), self.to.map_or(i64::MAX, at));
+            Ask::Range(Request { pid, start, end })
+        });
+        range.or_else(|| self.requests.ask()).unwrap_or_default()
+    }
+}
+
+/// What is asked of two traces.
+#[derive(Args, Clone, Debug)]
+pub struct Between {
+    #[command(flatten)]
+    requests: Requests,
+    /// Status 1 only if slower, by more than P, say 5%
+    #[arg(long, value_name = "P", value_parser = change)]
+    fail_above: Option<f64>,
+    /// Causes shown
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// For programs, as docs/diff.schema.json says
+    #[arg(long)]
+    json: bool,
+}
+
+/// How two traces differ, as it is printed.
+#[derive(Debug)]
+pub struct Answer {
+    /// Text or JSON.
+    pub text: String,
+    /// Whether that is a difference which was asked for.
+    pub differs: bool,
+}
+
+impl Between {
+    /// Reads the first trace; `after` is what the second is read from, if it has a name.
+    ///
+    /// # Errors
+    /// A sentence, if there are no such requests, or too few.
+    pub fn before(&self, spans: &Spans, after: Option<&Path>) -> Result<Before, String> {
+        let question = diff::Question {
+            ask: self.requests.ask().unwrap_or_default(),
+            above: self.fail_above.unwrap_or(ABOVE),
+            top: self.top,
+            page: page(after),
+        };
+        Before::new(&Timeline::new(spans), question)
+    }
+
+    /// Compares the second trace with the first.
+    ///
+    /// # Errors
+    /// A sentence, if there are no such requests, or too few.
+    pub fn answer(&self, before: Before, spans: &Spans) -> Result<Answer, String> {
+        let diff = before.diff(&Timeline::new(spans))?;
+        let differs = match diff.verdict {
+            Verdict::Same => false,
+            Verdict::Faster => self.fail_above.is_none(),
+            Verdict::Slower => true,
+        };
+        let text = match self.json {
+            true => serde_json::to_string_pretty(&diff).map_err(|e| e.to_string())? + "\n",
+            false => diff.text(),
+        };
+        Ok(Answer { text, differs })
+    }
+}
+
+/// The name of the page of a trace that is read from `file`.
+fn page(file: Option<&Path>) -> String {
+    let page = file.and_then(|file| Some(file.with_extension("html").file_name()?.to_string_lossy().into_owned()));
+    page.unwrap_or_else(|| Question::default().page)
+}

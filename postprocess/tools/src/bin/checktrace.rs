@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! checktrace: whether a raw KUtrace file is whole and sound.
+
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{anyhow, bail, Context, Result};
+use clap::Parser;
+use kutrace_cli::Exit;
+use kutrace_tools::{Common, Named, Output};
+use postprocess::kind::Kind;
+use postprocess::verdict::{self, Verdict};
+
+/// Says whether a raw KUtrace file is whole and sound
+///
+/// One finding a line on standard output, the verdict last: PASS (exit status 0); INCOMPLETE (3) if events were lost
+/// or are missing; FAIL (1) if the file is damaged, or if what it says cannot be true.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// The raw file; standard input if absent
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
+    /// Print the verdict only
+    #[arg(short, long)]
+    quiet: bool,
+    /// Write to this new file, not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+const EXAMPLES: [&str; 2] = ["checktrace t.trace", "checktrace --quiet t.trace && kutrace_control html t.trace"];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("checktrace", EXAMPLES, run)
+}
+
+fn run(args: Args) -> Result<Exit> {
+    let mut input = kutrace_tools::open(args.named.or(&args.file), Kind::Raw)?;
+    let bytes = input.raw()?;
+    let out = Common { output: args.output.clone(), quiet: args.quiet }.open()?;
+    let place = out.name();
+    let found = verdict::judge(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
+    let verdict = verdict::verdict(&found);
+    let shown = if args.quiet { &[][..] } else { &found };
+    print(out, shown, verdict).context(place)?;
+    match verdict {
+        Verdict::Pass => Ok(Exit::Done),
+        Verdict::Incomplete => Ok(Exit::Lost),
+        Verdict::Fail => bail!("{}: the trace is damaged or not sound", input.name),
+    }
+}
+
+fn print(mut out: Output, found: &[verdict::Finding], verdict: Verdict) -> io::Result<()> {
+    for finding in found {
+        writeln!(out, "{finding}")?;
+    }
+    writeln!(out, "{verdict}")?;
+    out.finish().map(drop)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! rawtoctf: a raw KUtrace file to a trace of the Common Trace Format, for babeltrace2 and Trace Compass.
+
+#![forbid(unsafe_code)]
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{anyhow, ensure, Context, Result};
+use clap::Parser;
+use kutrace_cli::{say, Exit};
+use kutrace_format::abi::block::BYTES;
+use kutrace_tools::{say_damage, say_lost};
+use postprocess::ctf;
+use postprocess::kind::Kind;
+use postprocess::line::count;
+use postprocess::raw::block::Block;
+use postprocess::raw::{self, Raw};
+
+/// Makes a raw KUtrace file a folder that babeltrace2 and Trace Compass open: the blocks, one file per CPU, and metadata
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// The raw file, `-` or nothing for standard input; and the folder, which is made
+    #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "DIR"])]
+    paths: Vec<PathBuf>,
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Replace a folder that was made by this tool before
+    #[arg(short, long)]
+    force: bool,
+}
+
+const EXAMPLES: [&str; 2] = ["rawtoctf t.trace t.ctf; babeltrace2 t.ctf", "kutrace_control stop - | rawtoctf t.ctf"];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("rawtoctf", EXAMPLES, run)
+}
+
+fn run(args: Args) -> Result<Exit> {
+    if args.input.is_some() && args.paths.len() > 1 {
+        kutrace_tools::usage::<Args>("--input names FILE already; only DIR follows");
+    }
+    let (dir, file) = args.paths.split_last().context("no folder")?;
+    let mut input = kutrace_tools::open(args.input.as_ref().or(file.first()), Kind::Raw)?;
+    let bytes = input.raw()?;
+    let raw = raw::parse(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
+    ensure!(raw.cpus().next().is_some(), "{}: no block can be used", input.name);
+    if args.force {
+        remove(dir)?;
+    }
+    fs::create_dir(dir).with_context(|| dir.display().to_string())?;
+    let open = blocks(&raw, &bytes, dir).inspect_err(|_| {
+        // What is there is no trace, and would be in the way of the next.
+        let _ = fs::remove_dir_all(dir);
+    })?;
+    say_damage(&input.name, &raw.damage);
+    if open > 0 {
+        let blocks = count(open, "block without an end", "blocks without an end");
+        say(format_args!("{}: {blocks} skipped", input.name));
+    }
+    say_lost(&input.name, raw.lost());
+    let whole = raw.damage.is_empty() && open == 0 && raw.lost() == 0;
+    Ok(if whole { Exit::Done } else { Exit::Lost })
+}
+
+/// Writes all files of the folder; answers how many blocks without an end were left out.
+fn blocks(raw: &Raw, bytes: &[u8], dir: &Path) -> Result<u64> {
+    let mut open = 0;
+    // A stream's packets are in the order of their times: where the counter stepped back, another begins.
+    for (cpu, blocks) in raw.cpus() {
+        let ended = blocks.iter().filter(|block| block.end != 0);
+        open += blocks.len() - ended.clone().count();
+        let ended: Vec<Block> = ended.copied().collect();
+        for (n, run) in ended.chunk_by(|_, next| !next.back).enumerate() {
+            let name = if n == 0 { format!("cpu_{cpu}") } else { format!("cpu_{cpu}_{n}") };
+            write(&dir.join(name), run.iter().map(|block| &bytes[block.offset..][..BYTES]))?;
+        }
+    }
+    write(&dir.join("metadata"), [ctf::metadata(raw).as_bytes()].into_iter())?;
+    Ok(open as u64)
+}
+
+/// Removes a folder of ours; one that has anything else in it stays.
+fn remove(dir: &Path) -> Result<()> {
+    let context = || dir.display().to_string();
+    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
+    let names: Vec<_> = entries.map(|e| e.map(|e| e.file_name())).collect::<io::Result<_>>().with_context(context)?;
+    let ours = |name: &std::ffi::OsString| name == "metadata" || name.to_string_lossy().starts_with("cpu_");
+    ensure!(names.iter().all(ours), "{}: holds more than this tool writes; not replaced", dir.display());
+    fs::remove_dir_all(dir).with_context(context)
+}
+
+fn write<'a>(path: &Path, parts: impl Iterator<Item = &'a [u8]>) -> Result<()> {
+    let context = || path.display().to_string();
+    let mut out = BufWriter::new(File::create(path).with_context(context)?);
+    for part in parts {
+        out.write_all(part).with_context(context)?;
+    }
+    out.flush().with_context(context)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! rawtoevent: a raw KUtrace file to event lines.
+
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{anyhow, Context, Result};
+use clap::Parser;
+use kutrace_cli::Exit;
+use kutrace_tools::{say_damage, Common, Named, Output, Reader};
+use postprocess::event::names::Names;
+use postprocess::event::write::Writer;
+use postprocess::frame;
+use postprocess::kind::Kind;
+use postprocess::line::count;
+use postprocess::raw::damage::NotATrace;
+use postprocess::raw::decode::Counts;
+use postprocess::raw::{self, original, Trace};
+
+/// Turns a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// The raw file; standard input if absent
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
+    /// Write frames, which eventtospan reads faster, in place of text
+    #[arg(long)]
+    binary: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+const EXAMPLES: [&str; 2] =
+    ["rawtoevent t.trace | grep -w futex | head", "rawtoevent t.trace | eventtospan | spantohtml > t.html"];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("rawtoevent", EXAMPLES, run)
+}
+
+fn run(args: Args) -> Result<Exit> {
+    let mut input = kutrace_tools::open(args.named.or(&args.file), Kind::Raw)?;
+    let bytes = input.raw()?;
+    let refused = |e: NotATrace| anyhow!("{}: {e}", input.name);
+    match raw::parse(&bytes) {
+        Err(NotATrace::Original) => write(&original::parse(&bytes).map_err(refused)?, &input.name, &args),
+        raw => write(&raw.map_err(refused)?, &input.name, &args),
+    }
+}
+
+/// Writes the events of a trace from `input`.
+fn write<T: Trace>(trace: &T, input: &str, args: &Args) -> Result<Exit> {
+    let mut names = Names::default();
+    let mut decoder = trace.decoder(&mut names);
+    let out = args.common.open()?;
+    let place = out.name();
+    let write = if args.binary { frames } else { text };
+    let reader = write(trace, &mut decoder, &mut names, out).context(place)?;
+    let meta = trace.finish(&decoder);
+    say_damage(input, &meta.quality);
+    let Counts { events, unknown_returns: unknown, .. } = T::counts(&decoder);
+    let (cpus, lost) = (meta.intervals.len(), meta.lost);
+    if reader == Reader::Stayed {
+        let (events, cpus) = (count(events, "event", "events"), count(cpus as u64, "CPU", "CPUs"));
+        let unknown = count(unknown, "return from an unknown system call", "returns from unknown system calls");
+        args.common.tell(format_args!("{events} on {cpus}, {lost} lost, {unknown}"));
+    }
+    Ok(if meta.is_whole() { Exit::Done } else { Exit::Lost })
+}
+
+/// Writes lines of text.
+fn text<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names, mut to: Output) -> io::Result<Reader> {
+    let mut out = Writer::new(&mut to);
+    let head = trace.head();
+    out.head(head.format, head.flags, head.base, &head.blocks)?;
+    out.cpus(&trace.finish(decoder).intervals)?;
+    while let Some(event) = T::next(decoder, names) {
+        out.event(&event, names)?;
+        if out.get().is_gone() {
+            return Ok(Reader::Gone);
+        }
+    }
+    out.finish(&trace.finish(decoder))?;
+    to.finish()
+}
+
+/// Writes frames.
+fn frames<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names, to: Output) -> io::Result<Reader> {
+    let mut out = frame::Writer::new(to)?;
+    out.about(&trace.finish(decoder))?;
+    while let Some(event) = T::next(decoder, names) {
+        out.row(&event, names.since(0))?;
+        if out.get().is_gone() {
+            return Ok(Reader::Gone);
+        }
+    }
+    out.finish(&trace.finish(decoder), names.since(0))?.finish()
+}

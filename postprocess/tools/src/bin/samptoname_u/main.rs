@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! samptoname_u: names for samples of user program counters.
+
+#![forbid(unsafe_code)]
+
+mod program;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{bail, Context, Result};
+use clap::Parser;
+use kutrace_cli::{say, Exit};
+use kutrace_tools::{outcome, spans, Named};
+use postprocess::event::number::PC_USER;
+use postprocess::line;
+use postprocess::span::sample::{self, user::Maps};
+
+use program::Programs;
+
+/// Calls samples of user program counters by the function they lie in
+///
+/// Inlined functions are named as `inner in outer`. Copy all maps, as root, while the programs run:
+/// for m in /proc/[0-9]*/task/[0-9]*/maps; do echo "==== $m"; cat $m; done > maps
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// Maps of the traced threads, each after `==== /proc/PID/maps`
+    maps: PathBuf,
+    /// Where the traced machine's files are
+    #[arg(long, default_value = "/")]
+    root: PathBuf,
+    /// The spans as JSON; standard input if absent or `-`
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    form: spans::Form,
+}
+
+const EXAMPLES: [&str; 2] =
+    ["samptoname_u maps t.json > named.json", "samptoname_u --root /mnt/box maps t.json | spantohtml > t.html"];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("samptoname_u", EXAMPLES, run)
+}
+
+fn run(args: Args) -> Result<Exit> {
+    let place = args.maps.display().to_string();
+    let text = std::fs::read(&args.maps).with_context(|| place.clone())?;
+    let maps = Maps::parse(&String::from_utf8_lossy(&text));
+    if maps.is_empty() {
+        bail!("{place}: no maps; expected a line `==== /proc/PID/maps` before each");
+    }
+    let (mut spans, place) = spans::read(args.named.or(&args.file))?;
+    let mut programs = Programs::new(args.root.clone());
+    let count = sample::name(&mut spans, PC_USER, |thread, pc| {
+        let (path, offset) = maps.find(thread, pc)?;
+        Some(programs.function(path, offset))
+    });
+    spans::write(&spans, &args.form)?;
+    for unread in &programs.unread {
+        say(unread);
+    }
+    let named = line::count(count.named, "sample", "samples");
+    args.form.common.tell(format_args!("{named} named, {} not known", count.unknown));
+    Ok(outcome(&place, &spans.meta))
+}

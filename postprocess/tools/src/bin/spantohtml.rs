@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `spantohtml`: spans as JSON to one self-contained page that draws them.
+
+#![forbid(unsafe_code)]
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use kutrace_cli::{hint, say, Exit};
+use kutrace_tools::{outcome, spans, Common, Named};
+use postprocess::html::{self, Error};
+use postprocess::span::held::Held;
+
+/// Make a timeline page from spans.
+///
+/// Reads what eventtospan writes and makes one HTML file that needs nothing else, not even a network:
+/// spantohtml t.json > t.html
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    /// Spans as JSON or frames; standard input if absent or `-`
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
+    /// Title of the page, instead of the trace's own
+    #[arg(long)]
+    title: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Bytes of memory for spans, at most.
+const MEMORY: usize = 2 << 30;
+
+const EXAMPLES: [&str; 2] =
+    ["spantohtml t.json > t.html", "rawtoevent t.trace | eventtospan | spantohtml --title 'before' > before.html"];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("spantohtml", EXAMPLES, run)
+}
+
+fn run(options: Options) -> Result<Exit> {
+    if options.common.output.is_none() && io::stdout().is_terminal() {
+        say("stdout: a terminal cannot show a page");
+        hint("spantohtml t.json > t.html");
+        return Ok(Exit::Usage);
+    }
+    let (mut spans, place) = spans::read_into(options.named.or(&options.file), Held::within(MEMORY))?;
+    if let Some(title) = options.title {
+        spans.meta.title = title;
+    }
+    let mut out = options.common.open()?;
+    let to = out.name();
+    html::render(&spans, &mut out).and_then(|()| out.finish().map(drop).map_err(Error::Write)).map_err(
+        |e| match e {
+            Error::Write(e) => anyhow::Error::from(e).context(to),
+            Error::TooMany(_) => anyhow::Error::from(e).context(place.clone()),
+        },
+    )?;
+    Ok(outcome(&place, &spans.meta))
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the tools share, with `kutrace_control` too: where input comes from, where output goes, [`spans`] read and
+//! written, requests that are [asked](ask) for, and what a run says of data that are not whole.
+
+#![forbid(unsafe_code)]
+
+pub mod ask;
+pub mod spans;
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use kutrace_cli::progress::Watch;
+use kutrace_cli::{arguments, message, say, standard, Exit, Failure};
+use postprocess::input;
+use postprocess::kind::Kind;
+use postprocess::line::count;
+use postprocess::progress;
+use postprocess::span::Meta;
+use tempfile::NamedTempFile;
+
+/// Runs `tool` with its arguments, and shows its progress to a terminal; the status of the process. Its help ends with
+/// `examples`, and so does its manual.
+pub fn run<A: Parser>(tool: &'static str, examples: [&str; 2], run: impl FnOnce(A) -> Result<Exit>) -> ExitCode {
+    kutrace_cli::run(tool, || {
+        let after = format!("Examples:\n  {}\n  {}", examples[0], examples[1]);
+        let arguments = arguments::parse(A::command().name(tool).after_help(after).max_term_width(80));
+        let watch = Watch::at_terminal(progress::percent);
+        let ended = run(arguments);
+        drop(watch);
+        ended
+    })
+}
+
+/// Ends the process for arguments that contradict each other.
+pub fn usage<A: Parser>(fact: impl Display) -> ! {
+    arguments::usage(A::command(), fact)
+}
+
+/// Where the input comes from.
+pub struct Input {
+    /// What to call it in a message.
+    pub name: String,
+    read: input::Input<Box<dyn Read>>,
+    /// Bytes, as far as that is known.
+    size: u64,
+}
+
+/// Opens a file, or standard input if there is none or it is `-`; it must be of the kind that is `wanted`.
+///
+/// # Errors
+/// If it cannot be read, or is of another kind: a hint says what to do with it.
+pub fn open(path: Option<&PathBuf>, wanted: Kind) -> Result<Input> {
+    let input = Input::open(path.map(PathBuf::as_path))?;
+    let command = command_line(path);
+    input.expect(wanted, &command, None)
+}
+
+/// This tool with its arguments, but without the file that it reads.
+fn command_line(path: Option<&PathBuf>) -> String {
+    let mut line = message::tool().to_string();
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    while let Some(argument) = arguments.next() {
+        let names = |argument: &OsString| path.is_some_and(|path| path.as_os_str() == argument);
+        let is_option = argument == "-i" || argument == "--input";
+        if is_option && arguments.peek().is_some_and(names) {
+            arguments.next();
+        } else if !names(&argument) {
+            line = format!("{line} {}", quoted(&argument.to_string_lossy()));
+        }
+    }
+    line
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_string(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+impl Input {
+    /// Opens a file, or standard input if there is none or it is `-`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(path: Option<&Path>) -> Result<Input> {
+        let (name, size, read): (String, u64, Box<dyn Read>) = match path.filter(|path| *path != Path::new("-")) {
+            None => {
+                standard::input()?;
+                if io::stdin().is_terminal() {
+                    say("reading standard input; Ctrl-D ends it");
+                }
+                (standard::INPUT.to_string(), 0, Box::new(io::stdin().lock()))
+            }
+            Some(path) => {
+                let name = path.display().to_string();
+                let file = File::open(path).with_context(|| name.clone())?;
+                let size = file.metadata().map_or(0, |m| m.len());
+                (name, size, Box::new(file))
+            }
+        };
+        let read = input::Input::new(read).with_context(|| name.clone())?;
+        Ok(Input { name, read, size })
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.read.kind
+    }
+
+    /// Its name as a shell takes it, `FILE` if it has none.
+    pub fn file(&self) -> String {
+        if self.name == standard::INPUT {
+            "FILE".to_string()
+        } else {
+            quoted(&self.name)
+        }
+    }
+
+    /// This, if it is of the kind that `command` wants; the hint for any other, unless it is given, says how to come there.
+    ///
+    /// # Errors
+    /// If it is of another kind.
+    pub fn expect(self, wanted: Kind, command: &str, hint: Option<String>) -> Result<Input> {
+        match self.read.expect(wanted, command, &self.file()) {
+            Ok(()) => Ok(self),
+            Err(wrong) => Err(match hint.or(wrong.hint.clone()) {
+                Some(hint) => Failure::new(wrong, hint).into(),
+                None => anyhow::Error::from(wrong),
+            })
+            .context(self.name),
+        }
+    }
+
+    /// All bytes of a raw trace.
+    ///
+    /// # Errors
+    /// If they cannot be read, here and below.
+    pub fn raw(&mut self) -> Result<Vec<u8>> {
+        self.read.raw(self.size).with_context(|| self.name.clone())
+    }
+
+    /// All bytes of a page.
+    ///
+    /// # Errors
+    /// As [`Input::raw`].
+    pub fn page(&mut self) -> Result<Vec<u8>> {
+        self.read.count(self.size);
+        self.read.page().with_context(|| self.name.clone())
+    }
+
+    /// A reader of text, or frames.
+    pub fn buffered(mut self) -> BufReader<input::Input<Box<dyn Read>>> {
+        self.read.count(self.size);
+        BufReader::with_capacity(1 << 16, self.read)
+    }
+}
+
+/// Sentences about damage shown before the rest is only counted.
+const SHOWN: usize = 20;
+
+/// Says what is damaged or missing in data from `place`.
+pub fn say_damage(place: &str, sentences: &[impl Display]) {
+    for sentence in sentences.iter().take(SHOWN) {
+        say(format_args!("{place}: {sentence}"));
+    }
+    if let Some(more @ 1..) = sentences.len().checked_sub(SHOWN) {
+        say(format_args!("{place}: and {more} more"));
+    }
+}
+
+/// Says that events were lost before `place` was written, if they were.
+pub fn say_lost(place: &str, lost: u64) {
+    if lost > 0 {
+        say(format_args!("{place}: {} lost while recording", count(lost, "event was", "events were")));
+    }
+}
+
+/// Says what is missing from spans read from `place`; how a run ends that did not fail.
+pub fn outcome(place: &str, meta: &Meta) -> Exit {
+    say_damage(place, &meta.quality);
+    say_lost(place, meta.lost);
+    match meta.lost == 0 && meta.quality.is_empty() {
+        true => Exit::Done,
+        false => Exit::Lost,
+    }
+}
+
+/// Another way to name the input, as others do.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Named {
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
+    pub input: Option<PathBuf>,
+}
+
+impl Named {
+    /// The file that was named, one way or the other.
+    pub fn or<'a>(&'a self, file: &'a Option<PathBuf>) -> Option<&'a PathBuf> {
+        self.input.as_ref().or(file.as_ref())
+    }
+}
+
+/// What every tool that writes has.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Common {
+    /// Write to this new file, not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Say nothing but what is wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Whoever reads the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// It has read all, or there is a file of it.
+    Stayed,
+    /// It went away before the end.
+    Gone,
+}
+
+/// Where output goes. A file is not there for anybody else until all is written.
+pub enum Output {
+    /// Standard output.
+    Stdout(BufWriter<io::StdoutLock<'static>>),
+    /// A file, and the name that it gets when it is complete.
+    File(BufWriter<NamedTempFile>, PathBuf),
+    /// To a reader that has gone.
+    Gone,
+}
+
+impl Common {
+    /// Opens the output.
+    pub fn open(&self) -> Result<Output> {
+        let Some(path) = self.output.as_ref().filter(|p| p.as_path() != Path::new("-")) else {
+            standard::output()?;
+            return Ok(Output::Stdout(BufWriter::with_capacity(1 << 16, io::stdout().lock())));
+        };
+        let name = || path.display().to_string();
+        if path.symlink_metadata().is_ok() {
+            return Err(Failure::new(format_args!("{}: already exists", name()), "name another file").into());
+        }
+        let folder = path.parent().filter(|f| *f != Path::new("")).unwrap_or(Path::new("."));
+        // The name that the file has by now is of no use to anybody.
+        let file = fs::metadata(folder).and_then(|_| {
+            let file = tempfile::Builder::new().prefix(".ku_").permissions(mode()).tempfile_in(folder);
+            file.map_err(|e| e.kind().into())
+        });
+        let file = file.with_context(name)?;
+        Ok(Output::File(BufWriter::with_capacity(1 << 16, file), path.clone()))
+    }
+
+    /// One line on standard error about how it went, unless nobody wants to know.
+    pub fn tell(&self, line: impl Display) {
+        if !self.quiet {
+            say(line);
+        }
+    }
+}
+
+/// What the umask leaves of this is what a file may.
+fn mode() -> fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o666)
+}
+
+impl Output {
+    /// What to call it in a message.
+    pub fn name(&self) -> String {
+        match self {
+            Output::File(_, path) => path.display().to_string(),
+            _ => standard::OUTPUT.to_string(),
+        }
+    }
+
+    /// Everything is written: now a file gets its name.
+    pub fn finish(mut self) -> io::Result<Reader> {
+        self.flush()?;
+        match self {
+            Output::Gone => return Ok(Reader::Gone),
+            Output::Stdout(_) => {}
+            Output::File(out, path) => {
+                let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+                file.persist_noclobber(path)?;
+            }
+        }
+        Ok(Reader::Stayed)
+    }
+
+    /// A reader that goes away wants no more, which is no fault: what there is to say of the input is said all the same.
+    fn unless_gone<T>(&mut self, result: io::Result<T>, then: T) -> io::Result<T> {
+        match result {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                // What is still in the buffer would be tried again.
+                if let Output::Stdout(out) = std::mem::replace(self, Output::Gone) {
+                    drop(out.into_parts());
+                }
+                Ok(then)
+            }
+            result => result,
+        }
+    }
+
+    /// Whether nobody reads any more.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Output::Gone)
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match self {
+            Output::Stdout(out) => out.write(bytes),
+            Output::File(out, _) => out.write(bytes),
+            Output::Gone => Ok(bytes.len()),
+        };
+        self.unless_gone(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match self {
+            Output::Stdout(out) => out.flush(),
+            Output::File(out, _) => out.flush(),
+            Output::Gone => Ok(()),
+        };
+        self.unless_gone(flushed, ())
+    }
+}
