@@ -7,6 +7,8 @@
 pub mod columns;
 mod pack;
 mod about;
+#[cfg(test)]
+mod join;
 mod page;
 pub mod lift;
 

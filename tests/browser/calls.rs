@@ -184,7 +184,7 @@ fn a_page_that_is_cut_or_damaged_says_so() {
     let whole = fs::read_to_string(&page).unwrap();
     let at = |text: &str| whole.find(text).unwrap_or_else(|| panic!("no {text}"));
     let [meta, program, data, added] =
-        ["id=\"ku-meta\"", "sourceURL=rows.js", "class=\"ku-data\">", "id=\"ku-added\""].map(at);
+        ["id=\"ku-meta\"", "sourceURL=data/rows.js", "class=\"ku-data\">", "id=\"ku-added\""].map(at);
     let mut broken: Vec<(String, Vec<u8>)> = Vec::new();
     for cut in
         [at("<body>"), at("<header>"), meta, meta + 400, program, data - 20, data + 100, (data + added) / 2, added - 40]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The page's tables, `viewer/tables.js`, made of the format crate's; `UPDATE_GOLDEN=1` writes them anew.
+//! The page's tables, `viewer/data/tables.js`, made of the format crate's; `UPDATE_GOLDEN=1` writes them anew.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,7 +9,7 @@ use kutrace_format::abi::word::EVENT_BITS;
 use kutrace_format::event::{rows, Kind, Place, Row};
 use kutrace_format::flag;
 
-const TABLES: &str = "../../postprocess/src/html/viewer/tables.js";
+const TABLES: &str = "../../postprocess/src/html/viewer/data/tables.js";
 const ERRNOS: &str = "../../kutrace-control/src/names/errno.txt";
 /// Columns of a line.
 const WIDTH: usize = 120;
@@ -20,7 +20,7 @@ fn read(path: &str) -> String {
 
 /// A constant of these items, as many on a line as fit.
 fn constant(text: &mut String, doc: &str, name: &str, [open, close]: [&str; 2], items: &[String]) {
-    writeln!(text, "\n/** {doc} */\nconst {name} = Object.freeze({open}").unwrap();
+    writeln!(text, "\n/** {doc} */\nexport const {name} = Object.freeze({open}").unwrap();
     let mut line = String::from(" ");
     for item in items {
         if line.len() + item.len() + 2 > WIDTH {
@@ -73,7 +73,7 @@ fn errnos() -> Vec<String> {
 fn tables() -> String {
     let mut text = String::from(
         "// SPDX-License-Identifier: BSD-3-Clause\n// Numbers and names that the page shares with the tools.\n// \
-         kernel-module/format/tests/page.rs makes this file of the crate's tables.\n\"use strict\";\n",
+         kernel-module/format/tests/page.rs makes this file of the crate's tables.\n",
     );
     let kinds = &Kind::ALL[..=Kind::Other as usize];
     let numbered: Vec<String> = (0..).zip(kinds).map(|(n, (_, name, _))| format!("{name}: {n}")).collect();

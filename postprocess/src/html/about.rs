@@ -23,7 +23,7 @@ const ORIGINAL_ENTRY_NS: u32 = 20;
 /// The same for reading the counters behind an entry, as said of the original.
 const COUNTERS_NS: u32 = 30;
 
-/// The JSON; `decode.js` names the same fields.
+/// The JSON; `viewer/data/decode.js` names the same fields.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct About<'a> {

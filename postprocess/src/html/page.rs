@@ -16,61 +16,8 @@ use crate::span::{Meta, Spans};
 /// Spans a browser can still open; beyond them the trace must be trimmed.
 pub const MOST_SPANS: usize = 20_000_000;
 
-/// The viewer, in the order the page runs it: each script uses only names of those before it until `main.js` starts.
-const SCRIPTS: [(&str, &str); 52] = [
-    ("tables.js", include_str!("viewer/tables.js")),
-    ("kind.js", include_str!("viewer/kind.js")),
-    ("format.js", include_str!("viewer/format.js")),
-    ("part.js", include_str!("viewer/part.js")),
-    ("decode.js", include_str!("viewer/decode.js")),
-    ("tree.js", include_str!("viewer/tree.js")),
-    ("rows.js", include_str!("viewer/rows.js")),
-    ("reach.js", include_str!("viewer/reach.js")),
-    ("groups.js", include_str!("viewer/groups.js")),
-    ("highlight.js", include_str!("viewer/highlight.js")),
-    ("timescale.js", include_str!("viewer/timescale.js")),
-    ("view.js", include_str!("viewer/view.js")),
-    ("palette.js", include_str!("viewer/palette.js")),
-    ("look.js", include_str!("viewer/look.js")),
-    ("axis.js", include_str!("viewer/axis.js")),
-    ("compose.js", include_str!("viewer/compose.js")),
-    ("strips.js", include_str!("viewer/strips.js")),
-    ("draw.js", include_str!("viewer/draw.js")),
-    ("arcs.js", include_str!("viewer/arcs.js")),
-    ("bars.js", include_str!("viewer/bars.js")),
-    ("wire.js", include_str!("viewer/wire.js")),
-    ("curves.js", include_str!("viewer/curves.js")),
-    ("tags.js", include_str!("viewer/tags.js")),
-    ("glyphs.js", include_str!("viewer/glyphs.js")),
-    ("layers.js", include_str!("viewer/layers.js")),
-    ("overlay.js", include_str!("viewer/overlay.js")),
-    ("hit.js", include_str!("viewer/hit.js")),
-    ("seek.js", include_str!("viewer/seek.js")),
-    ("texts.js", include_str!("viewer/texts.js")),
-    ("selector.js", include_str!("viewer/selector.js")),
-    ("search.js", include_str!("viewer/search.js")),
-    ("overview.js", include_str!("viewer/overview.js")),
-    ("labels.js", include_str!("viewer/labels.js")),
-    ("legend.js", include_str!("viewer/legend.js")),
-    ("chain.js", include_str!("viewer/chain.js")),
-    ("notes.js", include_str!("viewer/notes.js")),
-    ("views.js", include_str!("viewer/views.js")),
-    ("step.js", include_str!("viewer/step.js")),
-    ("svg.js", include_str!("viewer/svg.js")),
-    ("figure.js", include_str!("viewer/figure.js")),
-    ("save.js", include_str!("viewer/save.js")),
-    ("totals.js", include_str!("viewer/totals.js")),
-    ("pivot.js", include_str!("viewer/pivot.js")),
-    ("histogram.js", include_str!("viewer/histogram.js")),
-    ("list.js", include_str!("viewer/list.js")),
-    ("panel.js", include_str!("viewer/panel.js")),
-    ("details.js", include_str!("viewer/details.js")),
-    ("original.js", include_str!("viewer/original.js")),
-    ("address.js", include_str!("viewer/address.js")),
-    ("input.js", include_str!("viewer/input.js")),
-    ("keys.js", include_str!("viewer/keys.js")),
-    ("main.js", include_str!("viewer/main.js")),
-];
+// The viewer, `SCRIPTS`: made by build.rs, see join.rs.
+include!(concat!(env!("OUT_DIR"), "/scripts.rs"));
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -103,13 +50,15 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
     has_room(spans.spans.len())?;
     let (layout, data) = columns::encode(&spans.spans);
     let title = &title_of(&spans.meta);
+    // What main.js imports first stands first in the page.
+    let [(_, guard), scripts @ ..] = &SCRIPTS;
     let page = Page {
         title,
-        guard: include_str!("viewer/guard.js"),
+        guard,
         meta: escaped_json(&About::new(spans, title, &layout)),
         chunks: data.chunks(CHUNK_BYTES).map(|c| STANDARD.encode(c)).collect(),
         style: include_str!("viewer/style.css"),
-        scripts: &SCRIPTS,
+        scripts,
         added: escaped_json(&spans.meta.added),
     };
     page.write_into(out).map_err(Error::Write)
@@ -164,6 +113,9 @@ fn escaped_json(value: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
     use super::*;
     use crate::span::wait::Reason;
 
@@ -192,25 +144,35 @@ mod tests {
 
     #[test]
     fn the_page_has_words_for_every_reason_to_wait() {
-        let (_, waits) = include_str!("viewer/kind.js").split_once("const WAITS = Object.freeze([").unwrap();
+        let (_, waits) = include_str!("viewer/data/kind.js").split_once("const WAITS = Object.freeze([").unwrap();
         let waits = waits.split("]);").next().unwrap().split("[\"").skip(1);
         let letters: String = waits.filter_map(|wait| wait.chars().next()).collect();
         let reasons: String = Reason::ALL.iter().map(|&reason| char::from(reason as u8)).collect();
         assert_eq!(letters, reasons);
     }
 
-    /// All scripts share one scope, and the later of two functions of one name takes the place of the first in silence.
     #[test]
-    fn no_two_scripts_define_one_name() {
-        let defined = |line: &'static str| {
-            let line = line.strip_prefix("async ").unwrap_or(line);
-            let rest = ["function ", "class ", "const ", "let "].iter().find_map(|word| line.strip_prefix(word))?;
-            rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
-        };
-        let mut names: Vec<_> = SCRIPTS.iter().flat_map(|(_, text)| text.lines().filter_map(defined)).collect();
-        names.sort_unstable();
-        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
-        assert!(names.len() > 100 && twice.is_empty(), "{twice:?}");
+    fn every_module_is_in_the_page_and_the_guard_is_first() {
+        let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/html/viewer"))];
+        let mut files = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                match path.extension() {
+                    None => folders.push(path),
+                    Some(ending) if ending == "js" => files.push(path),
+                    Some(_) => {}
+                }
+            }
+        }
+        for file in &files {
+            assert!(
+                SCRIPTS.iter().any(|(path, _)| file.ends_with(path)),
+                "main.js imports it nowhere: {}",
+                file.display()
+            );
+        }
+        assert_eq!(files.len(), SCRIPTS.len());
+        assert_eq!(SCRIPTS[0].0, "guard.js");
     }
 
     #[test]

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Says so if the page cannot be shown: it is cut before its program, or that or the data are damaged. It stands first,
 // so that it is there however little else is.
-"use strict";
 
 /** Shows a sentence in place of the page. @param {string} why */
-function cannotBeShown(why) {
+export function cannotBeShown(why) {
   const sentence = document.createElement("p");
   sentence.id = "broken";
   sentence.setAttribute("role", "alert");

@@ -1,9 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Puts the page together: reads the data, owns what is shown, draws when something changed and only then.
-"use strict";
 
-/** @param {string} id @returns {any} */
-const byId = (id) => document.getElementById(id);
+import { cannotBeShown } from "./guard.js";
+import { Chains } from "./data/chain.js";
+import { readStore } from "./data/decode.js";
+import { countText, durationText, shownName, spanText, trimmed, valueOf } from "./data/format.js";
+import { buildGroups, turnGroup } from "./data/groups.js";
+import { Focus, LitRows } from "./data/highlight.js";
+import { indexByKind, laneOfKind } from "./data/rows.js";
+import { exactly, NOTHING, patternWith, Search } from "./data/search.js";
+import { Kind } from "./data/tables.js";
+import { axisOf, behindBegin, rangeText } from "./view/axis.js";
+import { rangeOfTime } from "./view/seek.js";
+import { TimeScale } from "./view/timescale.js";
+import { SHORTEST, View } from "./view/view.js";
+import { overheadText } from "./draw/curves.js";
+import { hitAt } from "./draw/hit.js";
+import { Labels } from "./draw/labels.js";
+import { Layers } from "./draw/layers.js";
+import { Notes } from "./draw/notes.js";
+import { drawnBy, Overlay } from "./draw/overlay.js";
+import { Overview } from "./draw/overview.js";
+import { Picture } from "./draw/picture.js";
+import { keepPristine } from "./panel/added.js";
+import { followAddress } from "./panel/address.js";
+import { showBanner } from "./panel/banner.js";
+import { showDetails } from "./panel/details.js";
+import { fillHelp } from "./panel/help.js";
+import { Listing, toggleList } from "./panel/list.js";
+import { listenToLook, Look, lookChanged } from "./panel/look.js";
+import { listenToPanel } from "./panel/panel.js";
+import { Views } from "./panel/views.js";
+import { listenToPointer, listenToSearch, listenToTools, listenToWheel, showQuery } from "./input/input.js";
+import { listenToKeys } from "./input/keys.js";
+import { listenToOverview } from "./input/strip.js";
+import { byId } from "./dom.js";
+/**
+ * @import {Step} from "./data/chain.js"
+ * @import {Store} from "./data/decode.js"
+ * @import {Group} from "./data/groups.js"
+ * @import {Query} from "./data/search.js"
+ */
 
 /** For what knows the time in sight, where rows do not share it. */
 const ALL_TIME = new TimeScale(-Infinity, Infinity, 1);
@@ -11,7 +48,7 @@ const ALL_TIME = new TimeScale(-Infinity, Infinity, 1);
 /** Pixels that a span has at least when the page goes to it. */
 const SEEN_LEAST = 6;
 
-class App {
+export class App {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
@@ -157,7 +194,7 @@ class App {
     byId("basetime").textContent = this.axis.baseText;
     byId("basetime").ariaPressed = String(view.relative);
     for (const id of ["arcs", "ipis"]) byId(id).disabled = view.relative;
-    byId("matches").textContent = byId("matches").title = this.search.text(/** @type {View} */ (view.relative ? ALL_TIME : view));
+    byId("matches").textContent = byId("matches").title = this.search.text(view.relative ? ALL_TIME : view);
     const closed = this.search.closedHomes(this.groups);
     byId("open-homes").hidden = closed.length === 0;
     byId("open-homes").textContent = `Show in ${closed.map((group) => group.title).join(" and ")}`;
@@ -172,13 +209,18 @@ class App {
     this.notes.draw(this.overlay.context);
   }
 
+  /** Shows in the panel what is selected, listed or measured now. */
+  showDetails() {
+    showDetails(this, byId("details"));
+  }
+
   /** The view has rested for a while. */
   rested() {
     byId("overlay").ariaLabel = `Timeline: ${rangeText(this.view)}`;
     if (!this.listing || this.selected >= 0) return;
     this.list.range = null;
     // What has not changed is left alone: somebody may be dragging over it.
-    if (this.list.key !== this.list.shown) showDetails(this, byId("details"));
+    if (this.list.key !== this.list.shown) this.showDetails();
   }
 
   /** @param {number} x @param {number} y */
@@ -195,7 +237,7 @@ class App {
     this.home = group ?? this.home;
     this.notes.selected = null;
     this.chain = null;
-    showDetails(this, byId("details"));
+    this.showDetails();
     this.overlayChanged();
   }
 
@@ -252,7 +294,7 @@ class App {
     if (range && this.view.relative) this.turnRelative();
     if (range) this.view.show(range.from, range.to);
     showQuery(query);
-    showDetails(this, byId("details"));
+    this.showDetails();
     this.viewChanged();
   }
 
@@ -272,7 +314,7 @@ class App {
   askWhy() {
     if (this.selected < 0) return;
     this.chain = this.chains.leadingTo(this.selected);
-    showDetails(this, byId("details"));
+    this.showDetails();
     this.overlayChanged();
   }
 
@@ -329,7 +371,7 @@ class App {
     this.views.remember();
     this.view.turnRelative(this.groups);
     this.measured = null;
-    showDetails(this, byId("details"));
+    this.showDetails();
     this.viewChanged();
   }
 
@@ -363,7 +405,7 @@ class App {
     const { search, highlight } = this;
     if (this.chain) {
       this.chain = null;
-      showDetails(this, byId("details"));
+      this.showDetails();
       this.overlayChanged();
     } else if (this.selected >= 0 || this.notes.selected) this.select(-1);
     else if (this.listing) toggleList(this);

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The groups of rows that a trace has: CPUs, threads, RPCs, locks and queues, and the network.
+//
+// A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
+
+import { shownName, threadText, valueOf, wokenBy } from "./format.js";
+import { isExecution, LOCK_HELD, RESOURCE_EVENT } from "./kind.js";
+import { Reach } from "./reach.js";
+import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
+import { Kind } from "./tables.js";
+import { SummaryTree } from "./tree.js";
+/**
+ * @import {Store} from "./decode.js"
+ * @import {Column} from "./part.js"
+ * @import {Exec, Index, Lane} from "./rows.js"
+ */
+
+/**
+ * A group of rows of one sort. `exec` holds execution, `waits` what threads wait for, `points` events, `bars` locks
+ * and queues, each on a level of its own where they overlap, `freq` and `samples` what was sampled, `messages` what
+ * went over the network. `from` and `to` bound what a row holds. `roomAbove` and `roomBelow` say how many pixels a row
+ * keeps free of execution. `onlyLit` shows only highlighted rows, those with 1 in `lit`.
+ * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOfKey: Map<number, number>,
+ *   rowOf: (i: number) => number, targetRow: (arc: number) => number, exec: Exec, tree: SummaryTree, waits: Lane,
+ *   points: Lane, bars: Lane, barsReach: Reach, level: Uint8Array, levels: Uint8Array, freq: Lane, samples: Lane,
+ *   messages: Lane, from: Float64Array, to: Float64Array, roomAbove: (row: number) => number, roomBelow: number, hides: boolean,
+ *   collapsed: boolean, onlyLit: boolean, lit: Uint8Array, litCount: number}} Group
+ */
+
+/**
+ * What a group is made of; lists are of spans, those not named are empty. Bars that are `isBase` are not stacked.
+ * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOf: (i: number) => number,
+ *   target?: (i: number) => number, exec?: Index, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
+ *   bars?: Uint32Array, freq?: Uint32Array, samples?: Uint32Array, messages?: Uint32Array, isBase?: (i: number) => boolean,
+ *   open?: boolean}} Parts
+ */
+
+/** Levels that bars of a row are stacked on. */
+const LEVELS_MOST = 6;
+/** What has a row of its own among the resources. */
+const RESOURCE_SORTS = Object.freeze([
+  { kind: Kind.LOCK, name: "lock" }, { kind: Kind.QUEUE, name: "queue" }, { kind: Kind.POINT, name: "resource" },
+]);
+
+/**
+ * The groups of a trace. The first two are always there, the others if they have rows.
+ * @param {Store} store
+ * @param {Index} kinds
+ * @returns {Group[]}
+ */
+export function buildGroups(store, kinds) {
+  const of = (/** @type {number[]} */ ...list) => joined(list.map((kind) => idsOfKind(kinds, kind)));
+  const parts = [cpuParts(store, of), threadParts(store, of), rpcParts(store, of), resourceParts(store, of),
+    networkParts(store, of)];
+  return parts.flatMap((part) => (part ? [buildGroup(store, part)] : []));
+}
+
+/** @typedef {(...kinds: number[]) => Uint32Array} IdsOf */
+
+/** @param {Store} store @param {IdsOf} of @returns {Parts} */
+function cpuParts(store, of) {
+  const { cpu, cpus, arg } = store;
+  const samples = of(Kind.SAMPLE);
+  const freq = of(Kind.FREQ);
+  const { keys, rowOfValue, exec } = rowsOfColumn(store, cpu, store.counts.cpu, cpus, (n) => n >= 0, [samples, freq]);
+  return {
+    name: "CPU", title: "CPUs", keys, labels: keys.map((n) => `CPU ${n}`), rowOf: (i) => rowOfValue[cpu[i]],
+    target: (i) => valueOf(arg[i]) ?? -1, exec, points: of(Kind.POINT, Kind.RPC), samples, freq, open: true,
+  };
+}
+
+/** @param {Store} store @param {IdsOf} of @returns {Parts} */
+function threadParts(store, of) {
+  const { pid, pids } = store;
+  const waits = of(Kind.WAIT);
+  const bars = of(Kind.LOCK);
+  const { keys, rowOfValue, exec } = rowsOfColumn(store, pid, store.counts.pid, pids, (n) => n > 0, [waits, bars]);
+  return {
+    name: "PID", title: "Threads", keys, labels: keys.map((n) => threadText(store, n)), rowOf: (i) => rowOfValue[pid[i]],
+    target: (i) => wokenBy(store, i), exec, waits, points: of(Kind.POINT, Kind.RPC), bars,
+  };
+}
+
+/**
+ * A row for each RPC, in the order of their beginning, called by the longest name it was given. What several threads
+ * do for one RPC may overlap.
+ * @param {Store} store
+ * @param {IdsOf} of
+ * @returns {Parts | null}
+ */
+function rpcParts(store, of) {
+  const { n, rpc, kind, name, names } = store;
+  const rowOfId = new Int32Array(0x10000).fill(-1);
+  /** @type {number[]} */
+  const keys = [];
+  for (let i = 0; i < n; i++) {
+    const id = rpc[i] > 0 ? rpc[i] & 0xffff : 0;
+    if (id > 0 && rowOfId[id] < 0) rowOfId[id] = keys.push(id) - 1;
+  }
+  if (keys.length === 0) return null;
+  const rowOf = (/** @type {number} */ i) => (rpc[i] > 0 ? rowOfId[rpc[i] & 0xffff] : -1);
+  const exec = indexByRow(keys.length, Int32Array.from(kind, (k, i) => (isExecution(k) ? rowOf(i) : -1)));
+  const labels = keys.map((id) => `rpc.${id}`);
+  const named = new Uint8Array(keys.length);
+  const points = of(Kind.RPC);
+  for (const i of of(Kind.RPC, Kind.MESSAGE)) {
+    const row = rowOf(i);
+    if (row < 0 || (named[row] && names[name[i]].length <= labels[row].length)) continue;
+    labels[row] = shownName(names[name[i]]);
+    named[row] = 1;
+  }
+  return {
+    name: "RPC", title: "RPCs", keys, labels, rowOf, exec,
+    overlaps: true, points, bars: of(Kind.QUEUE), messages: of(Kind.MESSAGE),
+  };
+}
+
+/**
+ * A row for each lock, queue and resource that is spoken of.
+ * @param {Store} store
+ * @param {IdsOf} of
+ * @returns {Parts | null}
+ */
+function resourceParts(store, of) {
+  const { kind, arg, name, names, event, events } = store;
+  const bars = of(Kind.LOCK, Kind.QUEUE);
+  const points = of(Kind.POINT).filter((i) => events[event[i]] === RESOURCE_EVENT);
+  /** Rows by argument. @type {Map<number, number>[]} */
+  const rows = [];
+  for (const sort of RESOURCE_SORTS) rows[sort.kind] = new Map();
+  /** @type {string[]} */
+  const labels = [];
+  for (const list of [bars, points]) {
+    for (const i of list) {
+      const row = rows[kind[i]];
+      if (row.has(arg[i])) continue;
+      row.set(arg[i], labels.length);
+      const sort = RESOURCE_SORTS.find((s) => s.kind === kind[i])?.name;
+      labels.push(`${sort} ${shownName(names[name[i]]).replace(/^[=~]/, "")}`);
+    }
+  }
+  if (labels.length === 0) return null;
+  const has = (/** @type {number} */ i) => kind[i] !== Kind.POINT || events[event[i]] === RESOURCE_EVENT;
+  return {
+    name: "RES", title: "Locks, queues", keys: labels.map((_, row) => row), labels,
+    rowOf: (i) => (has(i) ? rows[kind[i]]?.get(arg[i]) ?? -1 : -1), bars, points,
+    isBase: (i) => events[event[i]] === LOCK_HELD,
+  };
+}
+
+/** One row for what went over the network. @param {Store} store @param {IdsOf} of @returns {Parts | null} */
+function networkParts({ kind }, of) {
+  const messages = of(Kind.PACKET, Kind.MESSAGE);
+  if (messages.length === 0) return null;
+  const has = (/** @type {number} */ i) => kind[i] === Kind.PACKET || kind[i] === Kind.MESSAGE;
+  return {
+    name: "NET", title: "Network", keys: [0], labels: ["messages"], rowOf: (i) => (has(i) ? 0 : -1), messages, open: true,
+  };
+}
+
+/**
+ * Rows for those values of a column that execution or one of the lists has, and the execution on each.
+ * @param {Store} store
+ * @param {Column} column
+ * @param {Uint32Array} count execution by value of the column
+ * @param {number[]} values
+ * @param {(value: number) => boolean} hasRow
+ * @param {Uint32Array[]} lists
+ */
+function rowsOfColumn({ kind }, column, count, values, hasRow, lists) {
+  const ofValue = indexByColumn(values.length, Int32Array.from(values, (key, v) => (hasRow(key) ? v : -1)), column, count, kind, Kind.SCHED);
+  const used = Uint8Array.from(values, (_, v) => (ofValue.first[v + 1] > ofValue.first[v] ? 1 : 0));
+  for (const list of lists) for (const i of list) used[column[i]] = 1;
+  /** @type {number[]} */
+  const keys = [];
+  const rowOfValue = Int32Array.from(values, (key, v) => (used[v] === 1 && hasRow(key) ? keys.push(key) - 1 : -1));
+  // Values without a row have no execution, so those that have one stand in the order of the rows already.
+  const first = new Uint32Array(keys.length + 1).fill(ofValue.ids.length);
+  for (let v = 0; v < values.length; v++) if (rowOfValue[v] >= 0) first[rowOfValue[v]] = ofValue.first[v];
+  return { keys, rowOfValue, exec: { first, ids: ofValue.ids } };
+}
+
+/** @param {Store} store @param {Parts} parts @returns {Group} */
+function buildGroup(store, parts) {
+  const { name, title, keys, labels, rowOf, target } = parts;
+  const rows = keys.length;
+  const rowOfKey = new Map(keys.map((key, row) => [key, row]));
+  const lane = (/** @type {Uint32Array | undefined} */ ids = new Uint32Array(0)) =>
+    laneOf(store, indexByRow(rows, Int32Array.from(ids, rowOf), ids));
+  const index = parts.exec ?? indexByRow(rows, new Int32Array(0));
+  putInstantsFirst(store, index);
+  // Where spans do not overlap the last one is the latest, and no list of ends is needed.
+  const exec = parts.overlaps ? laneOf(store, index) : { ...index, maxEnd: null };
+  const bars = lane(parts.bars);
+  const group = {
+    name, title, keys, labels, rowOfKey, rowOf,
+    targetRow: (/** @type {number} */ arc) => (target ? rowOfKey.get(target(arc)) ?? -1 : -1),
+    exec, waits: lane(parts.waits), points: lane(parts.points), bars,
+    barsReach: new Reach(store, bars), ...stack(store, bars, parts.isBase), freq: lane(parts.freq), samples: lane(parts.samples),
+    messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open,
+    onlyLit: false, lit: new Uint8Array(rows), litCount: 0, from: new Float64Array(rows), to: new Float64Array(rows),
+    // Made when the group is drawn first: threads are closed while a page opens.
+    get tree() {
+      const value = new SummaryTree(store, exec.ids);
+      Object.defineProperty(this, "tree", { value });
+      return value;
+    },
+  };
+  bound(store, group);
+  return group;
+}
+
+/** Notes from when to when each row of a group holds anything. @param {Store} store @param {Group} group */
+function bound(store, group) {
+  const { from, to } = group;
+  from.fill(Infinity);
+  to.fill(-Infinity);
+  for (const { first, ids, maxEnd } of [group.exec, group.waits, group.points, group.bars, group.messages]) {
+    for (let r = 0; r < from.length; r++) {
+      const end = first[r + 1];
+      if (first[r] === end) continue;
+      const last = ids[end - 1];
+      from[r] = Math.min(from[r], store.start[ids[first[r]]]);
+      to[r] = Math.max(to[r], maxEnd ? maxEnd[end - 1] : store.start[last] + store.dur[last]);
+    }
+  }
+}
+
+/**
+ * Gives each bar of a row the lowest level that is free, and each row the number of its levels.
+ * @param {Store} store
+ * @param {Lane} lane
+ * @param {(i: number) => boolean} [isBase]
+ */
+function stack(store, lane, isBase) {
+  const { start, dur } = store;
+  const level = new Uint8Array(lane.ids.length);
+  const levels = new Uint8Array(lane.first.length - 1);
+  const ends = new Float64Array(LEVELS_MOST);
+  for (let r = 0; r < levels.length; r++) {
+    ends.fill(-Infinity);
+    for (let k = lane.first[r]; k < lane.first[r + 1]; k++) {
+      const i = lane.ids[k];
+      if (isBase?.(i)) continue;
+      let at = 0;
+      while (at < LEVELS_MOST - 1 && ends[at] > start[i]) at++;
+      ends[at] = Math.max(ends[at], start[i] + dur[i]);
+      level[k] = at;
+      levels[r] = Math.max(levels[r], at + 1);
+    }
+  }
+  return { level, levels };
+}
+
+/** The spans of one kind. @param {Index} kinds @param {number} kind */
+const idsOfKind = (kinds, kind) => kinds.ids.subarray(kinds.first[kind], kinds.first[kind + 1]);
+
+/** The spans of all lists, in the order of their start. @param {Uint32Array[]} lists */
+function joined(lists) {
+  if (lists.length === 1) return lists[0];
+  const out = new Uint32Array(lists.reduce((sum, list) => sum + list.length, 0));
+  let at = 0;
+  for (const list of lists) {
+    out.set(list, at);
+    at += list.length;
+  }
+  return out.sort();
+}
+
+/**
+ * The next state of a group: all its rows, only those that are highlighted if there are any, none.
+ * @param {Group} group
+ */
+export function turnGroup(group) {
+  const part = !group.collapsed && !group.onlyLit && group.litCount > 0;
+  group.collapsed = !group.collapsed && !part;
+  group.onlyLit = part;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Highlighted rows: what lies on one of them keeps its colour on every row, all else is grey.
+
+import { indexByRow, laneOf, putInstantsFirst } from "./rows.js";
+import { Kind } from "./tables.js";
+/**
+ * @import {Store} from "./decode.js"
+ * @import {Group} from "./groups.js"
+ * @import {Lane} from "./rows.js"
+ * @import {Search} from "./search.js"
+ */
+
+/** What rows of a kind have in common: the letters, underscores and dashes their labels begin with. @param {string} label */
+const prefixOf = (label) => /^[A-Za-z_-]*/.exec(label)?.[0] ?? "";
+
+export class LitRows {
+  /** @param {Group[]} groups */
+  constructor(groups) {
+    this.groups = groups;
+    /** Groups with highlighted rows. @type {Group[]} */
+    this.having = [];
+    /** Grows with every change. */
+    this.version = 0;
+  }
+
+  get active() {
+    return this.having.length > 0;
+  }
+
+  /** @param {Group} group @param {number} row */
+  toggle(group, row) {
+    this.set(group, [row], group.lit[row] === 0);
+  }
+
+  /** All rows whose labels begin like that of a row. @param {Group} group @param {number} row */
+  toggleAlike(group, row) {
+    const prefix = prefixOf(group.labels[row]);
+    const rows = [...group.keys.keys()].filter((r) => prefixOf(group.labels[r]) === prefix);
+    this.set(group, rows, group.lit[row] === 0);
+  }
+
+  /** @param {Group} group @param {number[]} rows @param {boolean} lit */
+  set(group, rows, lit) {
+    for (const row of rows) group.lit[row] = lit ? 1 : 0;
+    group.litCount = group.lit.reduce((sum, one) => sum + one, 0);
+    if (group.litCount === 0) group.onlyLit = false;
+    this.having = this.groups.filter((g) => g.litCount > 0);
+    this.version++;
+  }
+
+  clear() {
+    for (const group of this.groups) this.set(group, [...group.keys.keys()], false);
+  }
+
+  /** Whether a span keeps its colour. @param {number} i */
+  shows(i) {
+    if (this.having.length === 0) return true;
+    for (const group of this.having) if (group.lit[group.rowOf(i)] === 1) return true;
+    return false;
+  }
+}
+
+/** What keeps its colour: what is searched, and of that what lies on highlighted rows. */
+export class Focus {
+  /** @param {Store} store @param {Search} search @param {LitRows} highlight */
+  constructor(store, search, highlight) {
+    this.store = store;
+    this.search = search;
+    this.highlight = highlight;
+    this.version = highlight.version;
+    /** @type {Map<Group, Lane>} */
+    this.lanes = new Map();
+  }
+
+  get active() {
+    return this.search.active || this.highlight.active;
+  }
+
+  /** @param {number} i */
+  shows(i) {
+    return this.search.shows(i) && this.highlight.shows(i);
+  }
+
+  /** Whether all of a row keeps its colour. @param {Group} group @param {number} row */
+  showsRow(group, row) {
+    return !this.search.active && (group.lit[row] === 1 || !this.highlight.active);
+  }
+
+  /** The execution and waits on the rows of a group that keep their colour. @param {Group} group @returns {Lane} */
+  laneOf(group) {
+    if (this.search.active || !this.highlight.active) return this.search.laneOf(group);
+    if (this.version !== this.highlight.version) this.lanes.clear();
+    this.version = this.highlight.version;
+    let lane = this.lanes.get(group);
+    if (!lane) this.lanes.set(group, (lane = this.collect(group)));
+    return lane;
+  }
+
+  /** @param {Group} group @returns {Lane} */
+  collect(group) {
+    const { n, kind } = this.store;
+    const rowOf = new Int32Array(n).fill(-1);
+    for (let i = 0; i < n; i++) if (kind[i] <= Kind.WAIT && this.highlight.shows(i)) rowOf[i] = group.rowOf(i);
+    const index = indexByRow(group.keys.length, rowOf);
+    putInstantsFirst(this.store, index);
+    return laneOf(this.store, index);
+  }
+}
+
+/** The highlighted rows for the address: `CPU.0.2-PID.55`. @param {Group[]} groups */
+export function litText(groups) {
+  const lit = groups.filter((group) => group.litCount > 0);
+  return lit.map((group) => [group.name, ...group.keys.filter((_, row) => group.lit[row] === 1)].join(".")).join("-");
+}
+
+/** Highlights the rows that an address names; `only` are the groups of which nothing else is shown. @param {LitRows} highlight @param {string} text @param {string} only */
+export function showLit(highlight, text, only) {
+  highlight.clear();
+  for (const part of text.split("-")) {
+    const [name, ...keys] = part.split(".");
+    const group = highlight.groups.find((g) => g.name === name);
+    if (!group) continue;
+    highlight.set(group, keys.flatMap((key) => group.rowOfKey.get(Number(key)) ?? []), true);
+    group.onlyLit = !group.collapsed && group.litCount > 0 && only.split(",").includes(name);
+  }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Durations of many spans added up, in groups by any two of name, program, thread and CPU.
+//
+// One pass over the spans counts each in the step of its duration, of its group. A step is at most a 32nd of its
+// durations wide, so quantiles are right within 1.6 %; count, sum, shortest and longest are exact.
+
+import { shownName, threadText } from "./format.js";
+import { exactly } from "./search.js";
+import { KIND_NAMES } from "./tables.js";
+/**
+ * @import {Store} from "./decode.js"
+ * @import {Column} from "./part.js"
+ */
+
+/** Steps in each doubling of the duration; below twice that each unit of 10 ns is one. */
+const STEP_BITS = 5;
+const DOUBLING = 1 << STEP_BITS;
+/** Steps up to a day. */
+const STEPS = 40 * DOUBLING;
+/** Groups that are told apart; the others are one. */
+const GROUPS_MOST = 16384;
+/** Pairs of groups up to which a table says the place of each. */
+const PAIRS_MOST = 1 << 22;
+
+/** The step of a duration. @param {number} units */
+export function stepOf(units) {
+  if (units < 2 ** 31) {
+    const shift = 31 - STEP_BITS - Math.clz32(units | DOUBLING);
+    return shift * DOUBLING + (units >>> shift);
+  }
+  const shift = Math.floor(Math.log2(units)) - STEP_BITS;
+  return Math.min(shift * DOUBLING + Math.floor(units / 2 ** shift), STEPS - 1);
+}
+
+/** The shortest duration of a step. @param {number} step */
+export function leastOfStep(step) {
+  const shift = Math.max((step >> STEP_BITS) - 1, 0);
+  return (step - shift * DOUBLING) * 2 ** shift;
+}
+
+/**
+ * What spans are grouped by: a column, by its values the number of the group, and by that number what it is called and the
+ * search that finds it, nothing if none does.
+ * @typedef {{column: Column, of: Int32Array, texts: string[], finds: string[]}} Grouping
+ */
+
+/** The ways to group spans. @type {readonly [string, string, (store: Store) => Grouping][]} */
+export const GROUPINGS = Object.freeze([
+  ["name", "Name", ({ name, names }) => ({
+    column: name, of: Int32Array.from(names, (_, k) => k), texts: names.map(shownName), finds: names.map(exactly),
+  })],
+  ["program", "Program", programsOf],
+  ["thread", "Thread", (store) => ({
+    column: store.pid, of: Int32Array.from(store.pids, (_, k) => k), texts: store.pids.map((pid) => (pid < 0 ? "none" : threadText(store, pid))),
+    finds: store.pids.map((pid) => (pid < 0 ? "" : `pid:${pid}`)),
+  })],
+  ["cpu", "CPU", ({ cpu, cpus }) => ({
+    column: cpu, of: Int32Array.from(cpus, (_, k) => k), texts: cpus.map((number) => (number < 0 ? "none" : `CPU ${number}`)),
+    finds: cpus.map((number) => (number < 0 ? "" : `cpu:${number}`)),
+  })],
+]);
+
+/** Threads of one name together. @param {Store} store @returns {Grouping} */
+function programsOf(store) {
+  const { pid, pids } = store;
+  const nameOf = (/** @type {number} */ number) => (number < 0 ? "none" : threadText(store, number).replace(/\.\d+$/, ""));
+  const texts = [...new Set(pids.map(nameOf))];
+  const numbers = texts.map((text) => pids.filter((number) => nameOf(number) === text));
+  return {
+    column: pid, of: Int32Array.from(pids, (number) => texts.indexOf(nameOf(number))), texts,
+    finds: numbers.map((all) => (all[0] < 0 ? "" : `pid:${all.join(",")}`)),
+  };
+}
+
+/** Some durations: how many, how long together, the shortest, the longest, and how many there are of each step. */
+export class Durations {
+  sum = 0;
+  shortest = Infinity;
+  longest = 0;
+  steps = new Uint32Array(STEPS);
+
+  get count() {
+    return this.steps.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** The duration that a part of all does not exceed: the middle of its step. @param {number} part 0 to 1 */
+  quantile(part) {
+    const wanted = Math.ceil(part * this.count);
+    let step = 0;
+    for (let below = this.steps[0]; below < wanted; below += this.steps[step]) step++;
+    const middle = Math.floor((leastOfStep(step) + leastOfStep(step + 1) - 1) / 2);
+    return Math.min(Math.max(middle, this.shortest), this.longest);
+  }
+
+  /** Adds all of some spans. @param {Column} dur @param {Uint32Array} ids */
+  addAll(dur, ids) {
+    const { steps } = this;
+    let [sum, shortest, longest] = [0, Infinity, 0];
+    for (let k = 0; k < ids.length; k++) {
+      const d = dur[ids[k]];
+      sum += d;
+      if (d < shortest) shortest = d;
+      if (d > longest) longest = d;
+      steps[stepOf(d)]++;
+    }
+    [this.sum, this.shortest, this.longest] = [sum, shortest, longest];
+  }
+
+  /** @param {Durations} other */
+  join(other) {
+    this.sum += other.sum;
+    this.shortest = Math.min(this.shortest, other.shortest);
+    this.longest = Math.max(this.longest, other.longest);
+    for (let step = 0; step < STEPS; step++) this.steps[step] += other.steps[step];
+  }
+}
+
+/** Spans by group. */
+export class Pivot {
+  /** @param {Store} store @param {Uint32Array} ids @param {Grouping[]} by two at most; of none, only `all` is there */
+  constructor(store, ids, by) {
+    const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), texts: [""], finds: [""] };
+    const [one, two] = [by[0], by[1] ?? alone];
+    this.width = two.texts.length;
+    /** By group, the numbers of both groupings in one; -1 for the last, of all that are too many. @type {number[]} */
+    this.pairs = [];
+    /** @type {Durations[]} */
+    this.groups = [];
+    this.all = new Durations();
+    if (by.length === 0) this.all.addAll(store.dur, ids);
+    else this.add(store, ids, one, two);
+    for (const group of this.groups) this.all.join(group);
+  }
+
+  /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two */
+  add({ dur }, ids, { column: first, of: firstOf }, { column: second, of: secondOf }) {
+    const { width, pairs, groups } = this;
+    const size = width * (Math.max(...firstOf) + 1);
+    const places = size <= PAIRS_MOST ? new Int32Array(size).fill(-1) : null;
+    /** @type {Map<number, number>} */
+    const place = new Map();
+    for (let k = 0; k < ids.length; k++) {
+      const i = ids[k];
+      const pair = firstOf[first[i]] * width + secondOf[second[i]];
+      let at = places ? places[pair] : place.get(pair) ?? -1;
+      if (at < 0) {
+        at = Math.min(groups.length, GROUPS_MOST);
+        if (places) places[pair] = at;
+        else place.set(pair, at);
+        if (at === groups.length) {
+          groups.push(new Durations());
+          pairs.push(at === GROUPS_MOST ? -1 : pair);
+        }
+      }
+      const group = groups[at];
+      const d = dur[i];
+      group.sum += d;
+      if (d < group.shortest) group.shortest = d;
+      if (d > group.longest) group.longest = d;
+      group.steps[stepOf(d)]++;
+    }
+  }
+
+  /** The number of a group in one of the groupings. @param {number} at @param {number} which 0 or 1 */
+  numberOf(at, which) {
+    const pair = this.pairs[at];
+    return which === 0 ? Math.floor(pair / this.width) : pair % this.width;
+  }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which spans read the same, so that a pattern is tried on each text once: as names have numbers, whole calls such as
+// `read(3)=EAGAIN` get them here, once the search box is used.
+
+import { callText, counterTexts } from "./format.js";
+import { isExecution, SYSCALL32 } from "./kind.js";
+import { Kind, KIND_NAMES } from "./tables.js";
+/** @import {Store} from "./decode.js" */
+
+/** Longest beginning of a name or a text that is tried. */
+export const TEXT_MOST = 128;
+/** Kinds whose text is more than their name; counters are there for all execution. */
+const CALL_KINDS = new Set(/** @type {number[]} */ ([Kind.SYSCALL, Kind.FREQ, Kind.MESSAGE, Kind.LOST, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.POINT]));
+/** Spans that get their numbers together; the table grows between them. */
+const TEXTS_BLOCK = 1 << 12;
+
+export class Texts {
+  /** @param {Store} store @param {boolean} counters whether what was counted is part of the text */
+  constructor(store, counters) {
+    this.store = store;
+    this.counters = counters;
+    /** A span of each text. @type {number[]} */
+    this.spans = [];
+    /** By span, the number of its text. @type {Uint16Array | Uint32Array} */
+    this.of = new Uint16Array(store.n);
+    /** Spans that have their number. */
+    this.count = 0;
+    /** The number of each name that is a text by itself, -1 before it is met. */
+    this.plain = new Int32Array(store.names.length).fill(-1);
+    /**
+     * A table of what texts are made of, whose places `slotOf` says: name, kind and counters in one, argument, returned
+     * value, then the number; -1 where it is free.
+     */
+    this.slots = new Float64Array(16 * TEXTS_BLOCK).fill(-1);
+  }
+
+  /** Numbers the texts of the first spans. @param {number} count */
+  number(count) {
+    while (this.count < count) {
+      const most = this.spans.length + TEXTS_BLOCK;
+      if (most > 1 << 16 && this.of instanceof Uint16Array) this.of = new Uint32Array(this.of);
+      if (8 * most > this.slots.length) this.slots = withTwiceTheRoom(this.slots);
+      const to = Math.min(this.count + TEXTS_BLOCK, count);
+      this.numberBlock(this.count, to);
+      this.count = to;
+    }
+    if (count === this.store.n) this.slots = new Float64Array(0);
+  }
+
+  /** What a pattern is tried on. @param {number} i a span */
+  text(i) {
+    const { store, counters } = this;
+    const call = callText(store, i).slice(0, TEXT_MOST);
+    if (!counters || !isExecution(store.kind[i])) return call;
+    return `${call} ${counterTexts(store, i).map(([what, value]) => `${what.slice(0, 3).toLowerCase()}=${value}`).join(" ")}`;
+  }
+
+  /** @param {number} from @param {number} to */
+  numberBlock(from, to) {
+    const { store: { kind, name, arg, ret, ipc, event, events }, counters, spans, of, plain, slots } = this;
+    const isCall = Uint8Array.from(KIND_NAMES, (_, k) => (CALL_KINDS.has(k) || (counters && isExecution(k)) ? 1 : 0));
+    const mask = slots.length / 4 - 1;
+    for (let i = from; i < to; i++) {
+      const which = name[i];
+      if (isCall[kind[i]] === 0) {
+        if (plain[which] < 0) plain[which] = spans.push(i) - 1;
+        of[i] = plain[which];
+        continue;
+      }
+      // Calls of 32-bit programs return other addresses.
+      const which32 = 2 * which + (events[event[i]] >= SYSCALL32 ? 1 : 0);
+      const sort = (which32 * 32 + kind[i]) * 16 + (counters ? ipc[i] & 15 : 0);
+      let at = slotOf(sort, arg[i], ret[i]) & mask;
+      while (slots[4 * at] !== sort || slots[4 * at + 1] !== arg[i] || slots[4 * at + 2] !== ret[i]) {
+        if (slots[4 * at] >= 0) {
+          at = (at + 1) & mask;
+          continue;
+        }
+        slots[4 * at] = sort;
+        slots[4 * at + 1] = arg[i];
+        slots[4 * at + 2] = ret[i];
+        slots[4 * at + 3] = spans.push(i) - 1;
+      }
+      of[i] = slots[4 * at + 3];
+    }
+  }
+}
+
+/** Where in a table the search for a text begins. @param {number} sort @param {number} arg @param {number} ret */
+function slotOf(sort, arg, ret) {
+  const mixed = Math.imul(sort, 0x9e3779b1) ^ Math.imul(arg, 0x85ebca6b) ^ Math.imul(ret, 0xc2b2ae35);
+  return mixed ^ (mixed >>> 15);
+}
+
+/** A table of twice the size with the same texts. @param {Float64Array} slots */
+function withTwiceTheRoom(slots) {
+  const larger = new Float64Array(2 * slots.length).fill(-1);
+  const mask = larger.length / 4 - 1;
+  for (let from = 0; from < slots.length; from += 4) {
+    if (slots[from] < 0) continue;
+    let at = slotOf(slots[from], slots[from + 1], slots[from + 2]) & mask;
+    while (larger[4 * at] >= 0) at = (at + 1) & mask;
+    larger.set(slots.subarray(from, from + 4), 4 * at);
+  }
+  return larger;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What lies under a point of the picture.
+
+import { isIdle } from "../data/kind.js";
+import { firstInLane, firstInRow, seekStart } from "../data/rows.js";
+import { Summary } from "../data/tree.js";
+import { nearArc } from "./arcs.js";
+/**
+ * @import {Item} from "../view/view.js"
+ * @import {App} from "../main.js"
+ */
+
+/**
+ * `i` is a span; `others` is how many more spans share its pixel.
+ * @typedef {{i: number, item: Item | null, others: number}} Hit
+ */
+
+/**
+ * The span under a point in CSS pixels: what is drawn above the picture first, then samples and frequency, execution,
+ * arcs, waits.
+ * @param {App} app
+ * @param {number} x
+ * @param {number} y
+ * @returns {Hit | null}
+ */
+export function hitAt(app, x, y) {
+  const { view, overlay } = app;
+  const item = view.itemAt(y);
+  const spot = overlay.spots.findLast((s) => x >= s.x0 && x <= s.x1 && y >= s.y0 && y <= s.y1);
+  if (spot) return { i: spot.i, item, others: 0 };
+  const row = item !== null && item.row >= 0 ? item : null;
+  const strip = row ? stripAt(app, row, x, y) : null;
+  if (strip) return strip;
+  const executed = row ? executionAt(app, row, x) : null;
+  if (executed && !isIdle(app.store.kind[executed.i])) return executed;
+  const arc = overlay.arcs.drawn.find((a) => nearArc(a, x, y));
+  if (arc) return { i: arc.i, item, others: 0 };
+  return executed ?? (row ? waitAt(app, row, x) : null);
+}
+
+/**
+ * The execution on a row at x; where several share the pixel, the longest of the kernel, of the user, of any.
+ * @param {App} app
+ * @param {Item} item
+ * @param {number} x
+ * @returns {Hit | null}
+ */
+function executionAt(app, item, x) {
+  const { store, view } = app;
+  const { exec, tree } = item.group;
+  const times = view.on(item);
+  const end = exec.first[item.row + 1];
+  const ratio = app.picture.ratio;
+  const from = times.time(Math.floor(x * ratio) / ratio);
+  const to = times.time((Math.floor(x * ratio) + 1) / ratio);
+  const k = firstInRow(store, exec, item.row, from);
+  if (k >= end || store.start[exec.ids[k]] >= to) return null;
+  const next = seekStart(store.start, exec.ids, k + 1, end, to);
+  const middle = times.time(x);
+  for (let at = k; at < next; at++) {
+    const i = exec.ids[at];
+    const wide = store.dur[i] * view.scale * ratio >= 1;
+    if (wide && store.start[i] <= middle && store.start[i] + store.dur[i] > middle) return { i, item, others: 0 };
+    if (at - k > 8) break;
+  }
+  const { kernelSpan, userSpan } = tree.query(k, next, new Summary());
+  const i = kernelSpan >= 0 ? kernelSpan : userSpan >= 0 ? userSpan : exec.ids[k];
+  return { i, item, others: next - k - 1 };
+}
+
+/** @param {App} app @param {Item} item @param {number} x @returns {Hit | null} */
+function waitAt(app, item, x) {
+  const { store, view } = app;
+  const { waits } = item.group;
+  const times = view.on(item);
+  const from = times.time(x - 1);
+  const to = times.time(x + 1);
+  for (let k = firstInLane(waits, item.row, from); k < waits.first[item.row + 1]; k++) {
+    const i = waits.ids[k];
+    if (store.start[i] >= to) break;
+    if (store.start[i] + store.dur[i] > from) return { i, item, others: 0 };
+  }
+  return null;
+}
+
+/** The sample above execution or the frequency below it. @param {App} app @param {Item} item @param {number} x @param {number} y @returns {Hit | null} */
+function stripAt(app, item, x, y) {
+  const { view, store } = app;
+  const above = y < view.bodyTop(item);
+  const below = y >= view.bodyTop(item) + view.bodyHeight(item);
+  if (!above && !below) return null;
+  const lane = above ? item.group.samples : item.group.freq;
+  const time = view.on(item).time(x);
+  const k = firstInLane(lane, item.row, time);
+  if (k === lane.first[item.row + 1] || store.start[lane.ids[k]] > time) return null;
+  return { i: lane.ids[k], item, others: 0 };
+}

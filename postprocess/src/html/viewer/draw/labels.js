@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The names of the rows on the left: a button for each row in sight and for each group.
+//
+// A click on a row highlights it, one with the right button all rows whose names begin alike. A click on a group
+// closes it, opens it, or leaves of it only the highlighted rows. The arrow keys go from one to the next.
+
+import { MARKS_HEIGHT } from "../view/view.js";
+import { textElement } from "../dom.js";
+/**
+ * @import {Group} from "../data/groups.js"
+ * @import {Item, View} from "../view/view.js"
+ * @import {App} from "../main.js"
+ */
+
+export class Labels {
+  /** @param {HTMLElement} element */
+  constructor(element) {
+    this.element = element;
+    /** What is shown now, to leave it alone when nothing changed. */
+    this.shown = "";
+    element.addEventListener("keydown", (e) => this.step(e));
+  }
+
+  /** Moves the focus up or down. @param {KeyboardEvent} e */
+  step(e) {
+    const down = e.key === "ArrowDown";
+    const from = document.activeElement;
+    if ((!down && e.key !== "ArrowUp") || !from) return;
+    const to = /** @type {HTMLElement | null} */ (down ? from.nextElementSibling : from.previousElementSibling);
+    // At an edge the page's own handling scrolls the rows.
+    if (!to) return;
+    e.preventDefault();
+    e.stopPropagation();
+    to.focus();
+  }
+
+  /** @param {App} app */
+  draw(app) {
+    const { view, highlight } = app;
+    const items = view.seen();
+    const key = `${view.scroll} ${view.height} ${highlight.version} ${items.map((it) =>
+      `${it.group.name}${it.row}${it.row < 0 ? groupText(view, it.group) : ""}${it.y}`).join()}`;
+    if (key === this.shown) return;
+    this.shown = key;
+    const focused = document.activeElement instanceof HTMLElement && this.element.contains(document.activeElement)
+      ? document.activeElement.dataset.row : undefined;
+    const rows = document.createElement("div");
+    rows.className = "rows";
+    rows.style.top = `${MARKS_HEIGHT}px`;
+    rows.style.height = `${view.rowsSeen}px`;
+    for (const item of items) {
+      const label = item.row < 0 ? this.header(app, item.group) : this.row(app, item);
+      label.dataset.row = `${item.group.name} ${item.row}`;
+      label.style.top = `${item.y - view.scroll}px`;
+      label.style.height = `${item.h}px`;
+      label.style.lineHeight = `${item.h}px`;
+      rows.append(label);
+    }
+    this.element.replaceChildren(rows);
+    if (focused) /** @type {HTMLElement | null} */ (rows.querySelector(`[data-row="${focused}"]`))?.focus();
+  }
+
+  /** @param {App} app @param {Item} item */
+  row(app, item) {
+    const { group, row } = item;
+    const label = /** @type {HTMLButtonElement} */ (textElement("button", group.labels[row]));
+    label.type = "button";
+    label.className = `row${item.even ? " even" : ""}${group.lit[row] ? " lit" : ""}`;
+    label.title = `${group.labels[row]}: click to highlight`;
+    label.tabIndex = -1;
+    label.ariaPressed = String(group.lit[row] === 1);
+    label.addEventListener("click", () => app.highlightRow(group, row, false));
+    label.addEventListener("contextmenu", (e) => {
+      e.preventDefault();
+      app.highlightRow(group, row, true);
+    });
+    return label;
+  }
+
+  /** @param {App} app @param {Group} group */
+  header(app, group) {
+    const label = /** @type {HTMLButtonElement} */ (textElement("button", groupText(app.view, group)));
+    label.type = "button";
+    label.className = "group";
+    label.title = label.textContent ?? "";
+    label.setAttribute("aria-expanded", String(!group.collapsed));
+    label.addEventListener("click", () => app.toggleGroup(group));
+    return label;
+  }
+}
+
+/** A group's name, its state and how many of its rows are shown. @param {View} view @param {Group} group */
+function groupText(view, group) {
+  const n = group.keys.length;
+  if (group.collapsed) return `\u25b8 ${group.title} (${n})`;
+  const seen = view.rowsOf.get(group)?.length ?? n;
+  const count = seen === n ? `${n}` : `${seen} of ${n}`;
+  return `${group.onlyLit ? "\u25b9" : "\u25be"} ${group.title} (${count}${group.onlyLit ? ", highlighted" : ""})`;
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The strip above the picture: how busy all CPUs were over the whole trace, what is in sight, where matches are.
+
+import { isAbsent, isIdle, isKernel } from "../data/kind.js";
+import { seekStart } from "../data/rows.js";
+import { Kind } from "../data/tables.js";
+import { Summary } from "../data/tree.js";
+/**
+ * @import {Store} from "../data/decode.js"
+ * @import {Group} from "../data/groups.js"
+ * @import {App} from "../main.js"
+ */
+
+/** Heights in CSS pixels: of the bars, and of the matches below them. */
+const BARS_HEIGHT = 30;
+const MATCHES_HEIGHT = 7;
+/** Rows times columns that are summed up at most: many CPUs have wider columns. */
+const CELLS_MOST = 40000;
+/** The least width of what is in sight. */
+const WINDOW_LEAST = 3;
+
+/** Time of some spans in which a CPU did nothing at all, or nothing is known of it. @param {Store} store @param {Uint32Array} ids @param {number} from @param {number} to */
+function absentTime({ dur, kind }, ids, from, to) {
+  let time = 0;
+  for (let k = from; k < to; k++) if (isAbsent(kind[ids[k]])) time += dur[ids[k]];
+  return time;
+}
+
+export class Overview {
+  /** @param {App} app @param {HTMLCanvasElement} canvas */
+  constructor(app, canvas) {
+    this.app = app;
+    this.canvas = canvas;
+    this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    this.ratio = 1;
+    this.width = 1;
+    /** Parts of all CPUs' time by column. */
+    this.user = new Float64Array(0);
+    this.kernel = new Float64Array(0);
+  }
+
+  get begin() {
+    return this.app.view.begin;
+  }
+
+  get length() {
+    return Math.max(this.app.view.end - this.app.view.begin, 1);
+  }
+
+  /** @param {number} width in CSS pixels @param {number} ratio */
+  resize(width, ratio) {
+    this.width = Math.max(width, 1);
+    this.ratio = ratio;
+    this.canvas.width = Math.round(this.width * ratio);
+    this.canvas.height = Math.round((BARS_HEIGHT + MATCHES_HEIGHT) * ratio);
+    const cpus = this.app.groups[0];
+    const columns = Math.max(Math.min(Math.round(this.width), Math.floor(CELLS_MOST / Math.max(cpus.keys.length, 1))), 100);
+    if (columns !== this.user.length) this.sumUp(cpus, columns);
+  }
+
+  /** @param {Group} cpus @param {number} columns */
+  sumUp(cpus, columns) {
+    this.user = new Float64Array(columns);
+    this.kernel = new Float64Array(columns);
+    for (let row = 0; row < cpus.keys.length; row++) this.addRow(cpus, row, columns);
+    const all = (this.length / columns) * Math.max(cpus.keys.length, 1);
+    for (let column = 0; column < columns; column++) {
+      this.user[column] /= all;
+      this.kernel[column] /= all;
+    }
+  }
+
+  /** @param {Group} cpus @param {number} row @param {number} columns */
+  addRow(cpus, row, columns) {
+    const { start, dur, kind, kinds } = this.app.store;
+    const hasAbsent = [Kind.LOST, Kind.OFFLINE, Kind.STALLED].some((absent) => kinds.has(absent));
+    const { exec: { ids, first }, tree } = cpus;
+    const { begin } = this;
+    const step = this.length / columns;
+    const sum = new Summary();
+    const end = first[row + 1];
+    for (let k = first[row]; k < end;) {
+      const i = ids[k];
+      const at = (start[i] - begin) / step;
+      let column = Math.min(Math.floor(at), columns - 1);
+      if (dur[i] < step) {
+        const next = Math.max(seekStart(start, ids, k + 1, end, begin + (column + 1) * step), k + 1);
+        const last = next - 1 > k && dur[ids[next - 1]] >= step ? next - 1 : next;
+        tree.query(k, last, sum);
+        this.user[column] += sum.user - (hasAbsent ? absentTime(this.app.store, ids, k, last) : 0);
+        this.kernel[column] += sum.kernel;
+        k = last;
+        continue;
+      }
+      k++;
+      if (isIdle(kind[i]) || isAbsent(kind[i])) continue;
+      const sums = isKernel(kind[i]) ? this.kernel : this.user;
+      const to = Math.min((start[i] + dur[i] - begin) / step, columns);
+      for (let from = at; from < to; column++) {
+        const border = Math.min(column + 1, to);
+        sums[column] += (border - from) * step;
+        from = border;
+      }
+    }
+  }
+
+  /** Part of all CPUs' time in which they did something. */
+  get busy() {
+    const total = (/** @type {Float64Array} */ parts) => parts.reduce((sum, part) => sum + part, 0);
+    return (total(this.user) + total(this.kernel)) / Math.max(this.user.length, 1);
+  }
+
+  draw() {
+    const { context: c, width, ratio } = this;
+    const { palette } = this.app;
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.fillStyle = palette.css.row;
+    c.fillRect(0, 0, width, BARS_HEIGHT);
+    this.bars(this.kernel, this.user, palette.css.syscall[0]);
+    this.bars(this.user, null, palette.css.users[0]);
+    c.fillStyle = palette.css.back;
+    c.fillRect(0, BARS_HEIGHT, width, MATCHES_HEIGHT);
+    this.matches();
+    this.window();
+  }
+
+  /** Bars of one sort, on top of others. @param {Float64Array} parts @param {Float64Array | null} below @param {string} color */
+  bars(parts, below, color) {
+    const { context: c, width } = this;
+    const step = width / parts.length;
+    c.fillStyle = color;
+    c.beginPath();
+    for (let column = 0; column < parts.length; column++) {
+      if (parts[column] <= 0) continue;
+      const bottom = BARS_HEIGHT * (1 - (below ? below[column] : 0));
+      c.rect(column * step, bottom - BARS_HEIGHT * parts[column], step, BARS_HEIGHT * parts[column]);
+    }
+    c.fill();
+  }
+
+  /** A tick wherever a match begins. */
+  matches() {
+    const { context: c, width, begin, length } = this;
+    const { search, store, palette } = this.app;
+    if (!search.active) return;
+    const { ids } = search;
+    c.fillStyle = palette.css.measure;
+    for (let x = 0, k = 0; x < width && k < ids.length; x++) {
+      const next = seekStart(store.start, ids, k, ids.length, begin + ((x + 1) / width) * length);
+      if (next > k) c.fillRect(x, BARS_HEIGHT + 1, 1, MATCHES_HEIGHT - 2);
+      k = next;
+    }
+  }
+
+  /** What is in sight: all else is dimmed; all is if that is another time on each row. */
+  window() {
+    const { context: c, width } = this;
+    const { palette, view } = this.app;
+    const [x0, x1] = view.relative ? [0, 0] : this.windowEdges();
+    c.fillStyle = palette.css.back;
+    c.globalAlpha = 0.55;
+    c.fillRect(0, 0, x0, BARS_HEIGHT);
+    c.fillRect(x1, 0, width - x1, BARS_HEIGHT);
+    c.globalAlpha = 1;
+    if (view.relative) return;
+    c.strokeStyle = palette.css.measure;
+    c.lineWidth = 1.5;
+    c.strokeRect(x0 + 0.75, 0.75, x1 - x0 - 1.5, BARS_HEIGHT - 1.5);
+  }
+
+  /** @returns {[number, number]} */
+  windowEdges() {
+    const { view } = this.app;
+    const x = (/** @type {number} */ time) => Math.min(Math.max(((time - this.begin) / this.length) * this.width, 0), this.width);
+    const [x0, x1] = [x(view.t0), x(view.t1)];
+    if (x1 - x0 >= WINDOW_LEAST) return [x0, x1];
+    const from = Math.min(Math.max((x0 + x1 - WINDOW_LEAST) / 2, 0), this.width - WINDOW_LEAST);
+    return [from, from + WINDOW_LEAST];
+  }
+
+  /** Moves what is in sight so that its middle lies at x. @param {number} x */
+  centre(x) {
+    const { view } = this.app;
+    const time = this.begin + (x / this.width) * this.length;
+    const half = (view.t1 - view.t0) / 2;
+    view.show(time - half, time + half);
+    this.app.viewChanged();
+  }
+}

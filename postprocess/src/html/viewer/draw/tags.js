@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Names above spans that have no room for them inside: of each thread where it first runs in sight, or of all spans,
+// one for a pixel, as far as they do not cover each other.
+
+import { callText } from "../data/format.js";
+import { isIdle } from "../data/kind.js";
+import { firstInRow, seekStart } from "../data/rows.js";
+import { Kind } from "../data/tables.js";
+import { Summary } from "../data/tree.js";
+import { INNER_PART } from "../view/view.js";
+import { NAME_ROOM } from "./compose.js";
+import { FONT } from "./palette.js";
+/**
+ * @import {Item} from "../view/view.js"
+ * @import {App} from "../main.js"
+ */
+
+const TAG_SIZE = 10;
+/** Pixels from one line of tags to the next, and most lines on a row. */
+const TAG_LINE = 11;
+const TAG_LINES = 3;
+
+export class Tags {
+  /** @param {App} app @param {CanvasRenderingContext2D} context */
+  constructor(app, context) {
+    this.app = app;
+    this.context = context;
+    /** Spans whose tags were drawn. @type {number[]} */
+    this.drawn = [];
+  }
+
+  draw() {
+    const { view, layers } = this.app;
+    this.drawn = [];
+    const state = layers.stateOf("names");
+    if (state === "inside") return;
+    this.context.font = `${TAG_SIZE}px ${FONT}`;
+    for (const item of view.seen()) {
+      // On the rows of threads the first of each thread is named at the left already.
+      if (item.row >= 0 && (state === "all" || item.group.name !== "PID")) this.row(item, state === "all");
+    }
+  }
+
+  /** @param {Item} item @param {boolean} all */
+  row(item, all) {
+    const { store, view } = this.app;
+    const times = view.on(item);
+    const lines = Math.min(Math.floor((view.bodyHeight(item) * (0.5 - INNER_PART) + 6) / TAG_LINE), TAG_LINES);
+    const free = new Float64Array(Math.max(lines, 1)).fill(-Infinity);
+    /** @type {Set<number>} */
+    const named = new Set();
+    for (const i of this.eachPixel(item)) {
+      const kind = store.kind[i];
+      if (isIdle(kind) || (!all && (kind !== Kind.USER || named.has(store.pid[i])))) continue;
+      const x = Math.max(times.x(store.start[i]), 0);
+      if (all && store.dur[i] * view.scale >= NAME_ROOM) continue;
+      if (this.tag(i, x, item, free)) named.add(store.pid[i]);
+    }
+  }
+
+  /** The spans of a row in sight; of those that share a pixel, one of the kernel and one of user code. @param {Item} item */
+  *eachPixel(item) {
+    const { store, view } = this.app;
+    const { exec: { ids, first }, tree } = item.group;
+    const { t0, t1 } = view.on(item);
+    const summary = new Summary();
+    const end = first[item.row + 1];
+    for (let k = firstInRow(store, item.group.exec, item.row, t0); k < end && store.start[ids[k]] < t1;) {
+      const next = Math.max(k + 1, seekStart(store.start, ids, k + 1, end, store.start[ids[k]] + 1 / view.scale));
+      if (next === k + 1) yield ids[k];
+      else {
+        tree.query(k, next, summary);
+        if (summary.userSpan >= 0) yield summary.userSpan;
+        if (summary.kernelSpan >= 0) yield summary.kernelSpan;
+      }
+      k = next;
+    }
+  }
+
+  /** Draws a tag on the first line that is free there; false if none is. @param {number} i @param {number} x @param {Item} item @param {Float64Array} free */
+  tag(i, x, item, free) {
+    const { context: c } = this;
+    const { store, view, palette, focus, overlay } = this.app;
+    const line = free.findIndex((from) => from <= x);
+    if (line < 0) return false;
+    const text = callText(store, i);
+    const width = overlay.widthOf(text, TAG_SIZE);
+    const left = Math.min(x, view.width - width - 4);
+    free[line] = left + width + 8;
+    const y = view.bodyTop(item) + 1 + line * TAG_LINE;
+    c.fillStyle = focus.shows(i) ? palette.color(store, i) : palette.css.grey;
+    c.fillRect(x, y, 1, view.middle(item) - y);
+    c.globalAlpha = 0.85;
+    c.fillStyle = palette.css.back;
+    c.fillRect(left + 1, y, width + 4, TAG_LINE - 1);
+    c.globalAlpha = 1;
+    c.fillStyle = focus.shows(i) ? palette.css.text : palette.css.dim;
+    c.fillText(text, left + 3, y + (TAG_LINE - 1) / 2 + 0.5);
+    this.drawn.push(i);
+    return true;
+  }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The banner: what is missing from the trace, and what delayed all that is in it.
+
+import { durationText, shownName } from "../data/format.js";
+import { WAIT_QUOTA } from "../data/kind.js";
+import { FLAG, Kind } from "../data/tables.js";
+import { actionButton, textElement } from "../dom.js";
+/**
+ * @import {Store} from "../data/decode.js"
+ * @import {App} from "../main.js"
+ */
+
+/**
+ * What makes everything in a trace take longer, as sentences begin that tell of it.
+ * @type {readonly [string, number, number | null][]} with the kind and, of waits, the event
+ */
+const DELAYS = Object.freeze([
+  ["CPUs stood still", Kind.STALLED, null], ["CPUs were offline", Kind.OFFLINE, null], ["Threads waited for the CPU quota of their group", Kind.WAIT, WAIT_QUOTA],
+]);
+
+/** The spans of a kind, and of an event if one is given: how many, how long together, which is the longest. @param {Store} store @param {number} wanted @param {number | null} number */
+function sumOfKind({ kind, dur, event, events, cpus, cpu }, wanted, number) {
+  const sum = { count: 0, time: 0, longest: -1 };
+  const has = number === null ? (/** @type {number} */ i) => cpus[cpu[i]] >= 0 : (/** @type {number} */ i) => events[event[i]] === number;
+  if (number !== null && !events.includes(number)) return sum;
+  for (let i = kind.indexOf(wanted); i >= 0; i = kind.indexOf(wanted, i + 1)) {
+    if (!has(i)) continue;
+    sum.count++;
+    sum.time += dur[i];
+    if (sum.longest < 0 || dur[i] > dur[sum.longest]) sum.longest = i;
+  }
+  return sum;
+}
+
+/** @param {number} count */
+const timesWord = (count) => (count === 1 ? "once" : `${count.toLocaleString("en")} times`);
+
+/** Says above the picture what is missing from it, and what delayed all that is in it. @param {App} app @param {HTMLElement} banner */
+export function showBanner(app, banner) {
+  const { meta } = app.store;
+  const missing = meta.quality.map(shownName);
+  if (meta.lost > 0) missing.unshift(`${meta.lost.toLocaleString("en")} events were lost while recording`);
+  const sentences = missing.length > 0 ? [`This trace is not complete: ${missing.join("; ")}.`] : [];
+  if ((meta.flags & FLAG.WRAPPED) !== 0) sentences.push("This is the end of a longer recording: what came before was overwritten.");
+  const parts = sentences.map((text) => textElement("span", text));
+  for (const [what, kind, event] of DELAYS) {
+    const { count, time, longest } = sumOfKind(app.store, kind, event);
+    if (count === 0) continue;
+    const part = textElement("span", `${what} ${timesWord(count)}, ${durationText(time)} together: durations contain that. `);
+    part.append(actionButton(`The longest: ${durationText(app.store.dur[longest])}`, "Go there", () => app.goTo(longest)));
+    parts.push(part);
+  }
+  banner.hidden = parts.length === 0;
+  banner.replaceChildren(...parts);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The panel's text: the selected note, the selected span in full, the table or the totals.
+
+import {
+  callText, clockText, counterTexts, durationText, returnText, secondsText, threadText, timesText, valueOf, wokenBy,
+} from "../data/format.js";
+import { isExecution } from "../data/kind.js";
+import { Kind, KIND_NAMES } from "../data/tables.js";
+import { behindBegin } from "../view/axis.js";
+import { showList } from "./list.js";
+import { annotate, showNote } from "./note.js";
+import { changePanel } from "./panel.js";
+import { measureSelected, showTotals } from "./totals.js";
+import { showChain } from "./why.js";
+import { actionButton, closeButton, textElement } from "../dom.js";
+/**
+ * @import {Store} from "../data/decode.js"
+ * @import {App} from "../main.js"
+ */
+
+/**
+ * Shows the selected note, else the selected span, else the table of what is in sight, else what the measured range
+ * holds; hides the panel if there is nothing of these.
+ * @param {App} app
+ * @param {HTMLElement} panel
+ */
+export function showDetails(app, panel) {
+  const { selected, measured, listing } = app;
+  const note = app.notes.selected;
+  // First its size: what it lists is what is in sight beside it.
+  changePanel(app, () => {
+    panel.hidden = selected < 0 && !measured && !note && !listing;
+    panel.classList.toggle("wide", listing && selected < 0 && !note);
+    panel.classList.toggle("grouped", listing && selected < 0 && !note && app.list.by[0] !== "");
+    panel.classList.toggle("two", app.list.by[1] !== "");
+  });
+  if (note) showNote(app, panel, note);
+  else if (selected >= 0) showSpan(app, panel);
+  else if (listing) showList(app, panel);
+  else if (measured) showTotals(app, panel, measured.from, measured.to);
+  else panel.replaceChildren();
+}
+
+/** @param {App} app @param {HTMLElement} panel */
+function showSpan(app, panel) {
+  const { store, selected } = app;
+  const table = document.createElement("table");
+  const lines = detailsOf(store, selected);
+  const home = app.homeOf(selected);
+  if (app.view.relative && home) lines.splice(2, 0, ["On its row", behindBegin(store, selected, home)]);
+  for (const [key, value] of lines) {
+    const line = table.insertRow();
+    line.append(textElement("th", key), textElement("td", value));
+  }
+  panel.replaceChildren(
+    closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)), table,
+    actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
+    actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
+    actionButton("Find all of this name (H)", "Search this name", () => app.searchName(store.name[selected])),
+    actionButton("Note (M)", "Put a note on this span", () => annotate(app)),
+    actionButton("Measure (R)", "Sum up the time of this span", () => measureSelected(app, false)),
+  );
+  if (app.chain) showChain(app, panel, app.chain);
+}
+
+/**
+ * What there is to say about a span: pairs of what and value.
+ * @param {Store} store
+ * @param {number} i
+ * @returns {[string, string][]}
+ */
+function detailsOf(store, i) {
+  const kind = store.kind[i];
+  const cpu = store.cpus[store.cpu[i]];
+  const pid = store.pids[store.pid[i]];
+  const event = store.events[store.event[i]];
+  const arc = kind === Kind.WAKEUP || kind === Kind.IPI;
+  /** @type {[string, string][]} */
+  const lines = [
+    ["Kind", KIND_NAMES[kind]],
+    ["Start", `${secondsText(store.start[i])} s`],
+    ["End", `${secondsText(store.start[i] + store.dur[i])} s`],
+    ["Duration", durationText(store.dur[i])],
+    ["Clock", clockText(store.meta.tracebase, store.start[i], 8)],
+  ];
+  if (cpu >= 0) lines.push([arc ? "From CPU" : "CPU", String(cpu)]);
+  const arg = valueOf(store.arg[i]);
+  if (arc) lines.push(["To CPU", String(arg)]);
+  if (pid > 0 || (pid === 0 && !arc)) lines.push([arc ? "From thread" : "Thread", threadText(store, pid)]);
+  if (kind === Kind.WAKEUP) lines.push(["To thread", threadText(store, wokenBy(store, i))]);
+  lines.push(["Event", event < 0 ? String(event) : `0x${event.toString(16)}`]);
+  if (!arc && arg !== null) lines.push(["Argument", `${arg} (0x${arg.toString(16)})`]);
+  const returned = returnText(store, i);
+  const value = String(valueOf(store.ret[i]));
+  if (returned !== null) lines.push(["Returned", returned === value || returned.startsWith("0x") ? returned : `${returned} (${value})`]);
+  const times = timesText(store, store.name[i]);
+  if (times !== "") lines.push(["In the trace", `${times} ×`]);
+  if (store.rpc[i] !== 0) lines.push(["RPC", String(store.rpc[i] & 0xffff)]);
+  if (isExecution(kind)) lines.push(...counterTexts(store, i));
+  return lines;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The help sheet: keys and gestures.
+
+import { closeButton, textElement } from "../dom.js";
+
+/** Keys and gestures by what they are for. @type {readonly [string, readonly [string, string][]][]} */
+const HELP = Object.freeze([
+  ["Move", [
+    ["Wheel, W and S, + and \u2212", "zoom, at the pointer"],
+    ["Drag, Shift-wheel, A and D, \u2190 \u2192", "move in time; A and D with Shift by a page"],
+    ["Drag on the strip above", "move what is in sight over the whole trace"],
+    ["0", "whole trace"],
+    ["Alt-wheel, wheel over the names, \u2191 \u2193, Page Up and Down", "scroll rows"],
+    ["Ctrl-wheel over the names", "higher and lower rows"],
+    ["Home, End", "first and last row"],
+    ["Backspace", "back to where the last jump began"],
+    ["Click a group", "open or close its rows, or show only those that are highlighted"],
+    ["Click a row\u2019s name", "highlight the row, all else turns grey; with the right button all rows named alike; \u2191 \u2193 there go from name to name"],
+  ]],
+  ["Select", [
+    ["Point at a span", "its text below"],
+    ["Click a span", "its details"],
+    [". and ,", "next and previous span on the row"],
+    ["[ and ]", "the span on the row above and below, at the same time"],
+    ["F, Z", "zoom to what is selected or measured, to what is measured"],
+    ["B", "why it ran only now: its wakeups, back in time"],
+    ["H, Shift-right-click", "keep the colour of all spans of its name only, with their total; a second name joins the first"],
+    ["V", "table of what is in sight or searched: sorted, in groups, with a histogram to drag over"],
+    ["J, Shift-J", "the longest of what is searched or listed, then the next shorter; back"],
+    ["Tab, Enter", "through the page's controls, and use one"],
+    ["Esc", "undo one thing: the path of B, what is selected, the table, what is measured, searched, highlighted"],
+  ]],
+  ["Measure and note", [
+    ["Shift-drag", "measure a range: its totals, its longest spans"],
+    ["R, Shift-R", "measure the selected span; stretch what is measured to it"],
+    ["Shift-click, M", "note on a span, or on what is measured; M again edits its text"],
+    ["Drag a note, or its tip", "move it, or put it on another span"],
+    ["N, Shift-N", "next and previous note"],
+    ["Ctrl and an arrow, Delete", "move the selected note, remove it"],
+  ]],
+  ["Search", [
+    ["/, Ctrl-F", "search a name, or with = or \\( in it, a call: read\\(3\\)=E"],
+    ["cpu:0,2-3 pid:55,bash", "only on these CPUs, of these threads; a pattern may stand beside it"],
+    ["rpc:5- kind:syscall,irq", "only for these RPCs, of these kinds; kind: alone says which there are"],
+    ["!, Aa, min, max", "what does not match; ignore case; bounds of the duration"],
+    ["Enter, Shift-Enter", "next and previous match"],
+    ["41.25, 11:56:41.25", "go to that second, or that time of day, a date before it or not; a trailing + or \u2212 shows more or less around it"],
+    ["@@", "the time in sight, to be typed again"],
+  ]],
+  ["Look and keep", [
+    ["1 \u2026 9, with Shift", "show a saved view; save the view"],
+    ["T, C, X", "theme, colour-blind palette, fade the picture"],
+    ["> and <, K, G", "larger and smaller text, shape of the picture, grid"],
+    ["Names, Marks, Freq \u2026", "what is drawn; Shift-click goes back"],
+    ["O, click on the base time", "let each row count from its own start, to compare them"],
+    ["L, U, I", "legend, wakeup arcs, interprocessor interrupts on and off"],
+    ["P, Shift-P", "save a figure as PNG, as SVG"],
+    ["Ctrl-S", "save a copy of this page with its notes and views"],
+    ["?", "this sheet"],
+    ["Dotted below a row", "spans shorter than a pixel, summed up"],
+  ]],
+]);
+
+/** @param {HTMLDialogElement} dialog */
+export function fillHelp(dialog) {
+  const parts = HELP.flatMap(([what, lines]) => {
+    const table = document.createElement("table");
+    for (const [key, action] of lines) {
+      const line = table.insertRow();
+      line.append(textElement("th", key), textElement("td", action));
+    }
+    const part = document.createElement("section");
+    part.append(textElement("h3", what), table);
+    return [part];
+  });
+  const sheet = document.createElement("div");
+  sheet.append(...parts);
+  dialog.replaceChildren(closeButton(() => dialog.close()), textElement("h2", "Keys and gestures"), sheet);
+}

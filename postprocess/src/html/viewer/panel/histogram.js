@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The histogram of what is listed: durations to the right, both axes logarithmic, so that the few slow ones are seen
+// beside the many quick ones. A drag over it keeps a part.
+
+import { durationText } from "../data/format.js";
+import { leastOfStep, stepOf } from "../data/pivot.js";
+import { textElement } from "../dom.js";
+/** @import {Durations} from "../data/pivot.js" */
+
+/** Bars at most, and how many a doubling may have. */
+const HISTOGRAM_BARS = 110;
+const BARS_OF_DOUBLING = Object.freeze([32, 16, 8, 4, 2, 1]);
+const HISTOGRAM_HEIGHT = 64;
+
+/** A bar: from which duration to which (exclusive), and how many. @typedef {{from: number, to: number, count: number}} Bar */
+
+/** Where a duration lies on the axis; nothing lies half a doubling below the shortest. @param {number} units */
+const logOf = (units) => Math.log2(Math.max(units, 0.5));
+
+/** @param {Durations} durations @returns {Bar[]} */
+function barsOf({ shortest, longest, steps }) {
+  const doublings = logOf(longest + 1) - logOf(shortest);
+  const per = BARS_OF_DOUBLING.find((most) => most * doublings <= HISTOGRAM_BARS) ?? 1;
+  /** @type {Bar[]} */
+  const bars = [];
+  let last = NaN;
+  for (let step = stepOf(shortest); step <= stepOf(longest); step++) {
+    const from = leastOfStep(step);
+    const to = leastOfStep(step + 1);
+    const which = Math.floor(logOf(from) * per + 1e-9);
+    if (which !== last) bars.push({ from, to, count: 0 });
+    last = which;
+    const bar = bars[bars.length - 1];
+    bar.to = to;
+    bar.count += steps[step];
+  }
+  return bars;
+}
+
+/** @param {string} tag @param {Record<string, string | number>} attributes */
+function svgElement(tag, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  return element;
+}
+
+/**
+ * The histogram; `keep` is called with the durations, from and to, that are dragged over.
+ * @param {Durations} durations
+ * @param {(from: number, to: number) => void} keep
+ */
+export function histogramOf(durations, keep) {
+  const figure = document.createElement("figure");
+  const bars = barsOf(durations);
+  if (bars.length === 0) return figure;
+  const [left, right] = [logOf(bars[0].from), logOf(bars[bars.length - 1].to)];
+  const place = (/** @type {number} */ units) => (100 * (logOf(units) - left)) / (right - left);
+  const svg = svgElement("svg", { viewBox: `0 0 100 ${HISTOGRAM_HEIGHT}`, preserveAspectRatio: "none", height: HISTOGRAM_HEIGHT, role: "img" });
+  const most = Math.max(...bars.map((bar) => bar.count));
+  svg.setAttribute("aria-label", `Histogram of durations, ${durationText(durations.shortest)} to ${durationText(durations.longest)}`);
+  for (const { from, to, count } of bars) {
+    if (count === 0) continue;
+    const h = Math.max((HISTOGRAM_HEIGHT * Math.log1p(count)) / Math.log1p(most), 2);
+    const bar = svgElement("rect", { x: place(from), y: HISTOGRAM_HEIGHT - h, width: Math.max(place(to) - place(from), 0.3), height: h });
+    const range = to - from === 1 ? durationText(from) : `${durationText(from)} to ${durationText(to - 1)}`;
+    bar.append(svgElement("title", {}));
+    /** @type {Element} */ (bar.firstChild).textContent = `${range}: ${count.toLocaleString("en")}`;
+    svg.append(bar);
+  }
+  figure.append(svg, ticksOf(bars[0].from, bars[bars.length - 1].to, place));
+  listenToHistogram(svg, bars, place, keep);
+  return figure;
+}
+
+/** What stands below the axis: powers of ten, or the beginning and the middle if there are less than two. @param {number} from @param {number} to @param {(units: number) => number} place */
+function ticksOf(from, to, place) {
+  const axis = textElement("div", "", "ticks");
+  const powers = Array.from({ length: 14 }, (_, k) => 10 ** k).filter((units) => units >= from && units < to);
+  for (const units of powers.length > 1 ? powers : [from, (from + to) / 2]) {
+    // A text that would be cut at the right edge is left out.
+    if (place(units) > 88) continue;
+    const tick = textElement("span", durationText(Math.round(units)));
+    tick.style.left = `${place(units)}%`;
+    axis.append(tick);
+  }
+  return axis;
+}
+
+/** @param {Element} svg @param {Bar[]} bars @param {(units: number) => number} place @param {(from: number, to: number) => void} keep */
+function listenToHistogram(svg, bars, place, keep) {
+  const brush = svgElement("rect", { class: "brush", y: 0, height: HISTOGRAM_HEIGHT, width: 0 });
+  svg.append(brush);
+  let pressed = NaN;
+  const barAt = (/** @type {PointerEvent} */ e) => {
+    const box = svg.getBoundingClientRect();
+    const x = (100 * (e.clientX - box.left)) / box.width;
+    return Math.max(bars.findLastIndex((bar) => place(bar.from) <= x), 0);
+  };
+  const taken = (/** @type {PointerEvent} */ e) => {
+    const other = barAt(e);
+    return { from: bars[Math.min(pressed, other)].from, to: bars[Math.max(pressed, other)].to };
+  };
+  svg.addEventListener("pointerdown", (event) => {
+    const e = /** @type {PointerEvent} */ (event);
+    svg.setPointerCapture(e.pointerId);
+    pressed = barAt(e);
+  });
+  svg.addEventListener("pointermove", (event) => {
+    if (Number.isNaN(pressed)) return;
+    const { from, to } = taken(/** @type {PointerEvent} */ (event));
+    brush.setAttribute("x", String(place(from)));
+    brush.setAttribute("width", String(place(to) - place(from)));
+  });
+  svg.addEventListener("pointercancel", () => (pressed = NaN));
+  svg.addEventListener("pointerup", (event) => {
+    if (Number.isNaN(pressed)) return;
+    const { from, to } = taken(/** @type {PointerEvent} */ (event));
+    pressed = NaN;
+    keep(from, to - 1);
+  });
+}

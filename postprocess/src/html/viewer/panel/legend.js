@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The legend: a small drawing and a word for everything that this trace has.
+
+import { kindOfEvent, LOCK_HELD, MORSE, waitLetter, WAITS } from "../data/kind.js";
+import { FLAG, Kind } from "../data/tables.js";
+import { MORSE_DOT, morseStrokes } from "../draw/compose.js";
+import { MIDDLE_COLOR, MISS_COLOR } from "../draw/glyphs.js";
+import { FREQ_COLORS, SAMPLE_COLORS } from "../draw/strips.js";
+import { RX_COLOR, TX_COLOR } from "../draw/wire.js";
+/** @import {App} from "../main.js" */
+
+/** Size of a drawing in CSS pixels. */
+const SWATCH_W = 26;
+const SWATCH_H = 14;
+
+/**
+ * A part of a drawing: a path, filled with its colour or drawn as a line of some width and dashes.
+ * @typedef {{d: string, color: string, line?: number, dashes?: string}} Stroke
+ */
+
+/** @param {App} app @param {HTMLElement} element */
+export function showLegend(app, element) {
+  const { store, palette } = app;
+  const { css } = palette;
+  const { kinds } = store;
+  const events = new Set(store.events);
+  const counters = store.meta.flags & FLAG.COUNTERS;
+  const band = (/** @type {string} */ color, /** @type {number} */ half) => [{ d: box(1, 7 - half, 24, 2 * half), color }];
+  const [, one, other] = css.stripes;
+  const striped = (/** @type {string} */ color) => [
+    ...band(color, 6), { d: "M1 3.5H13M1 10.5H13", color: one, line: 1 }, { d: "M13 3.5H25M13 10.5H25", color: other, line: 1 },
+  ];
+  const flat = (/** @type {number} */ y) => `M1 ${y}H25`;
+  /** @type {[boolean, Stroke[], string][]} */
+  const entries = [
+    [kinds.has(Kind.IDLE), [{ d: flat(7), color: css.idle, line: 1 }], "idle"],
+    [kinds.has(Kind.LOW_POWER), [{ d: flat(7), color: css.lowPower, line: 1, dashes: "3 2" }], "low power"],
+    [kinds.has(Kind.C_EXIT), [{ d: "M1 7q3-9 6 0t6 0t6 0t6 0", color: css.cexit, line: 1.5 }], "leaving low power"],
+    [kinds.has(Kind.USER), [{ d: box(1, 3, 12, 8), color: css.users[0] }, { d: box(13, 3, 12, 8), color: css.users[1] }], "user, by thread"],
+    [kinds.has(Kind.SYSCALL), striped(css.syscall[0]), "system call"],
+    [kinds.has(Kind.TRAP), striped(css.trap[0]), "fault"],
+    [kinds.has(Kind.IRQ), striped(css.irq[0]), "interrupt"],
+    [kinds.has(Kind.BH), striped(css.bh[0]), "bottom half"],
+    [kinds.has(Kind.KERNEL), band(css.syscall[0], 6), "kernel thread, exit work"],
+    [kinds.has(Kind.SCHED), band(css.sched[0], 6), "scheduler"],
+    [kinds.has(Kind.LOST), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], "nothing recorded"],
+    [kinds.has(Kind.OFFLINE), [{ d: box(2, 2, 22, 10), color: css.dim, line: 1, dashes: "3 3" }], "offline"],
+    [kinds.has(Kind.STALLED), [...band(css.stalled, 5), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], "stood still"],
+    [kinds.has(Kind.WAKEUP), [{ d: "M2 12Q20 12 22 3", color: css.wakeup, line: 1.5, dashes: "4 2" }, { d: "M22 1l3 5h-5z", color: css.wakeup }], "wakeup"],
+    [kinds.has(Kind.IPI), [{ d: "M2 12Q20 12 22 3", color: css.ipi, line: 1.5 }, { d: "M22 1l3 5h-5z", color: css.ipi }], "IPI"],
+    [kinds.has(Kind.MARK), [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark"],
+    [kinds.has(Kind.POINT), [{ d: "M13 3l5 8h-10z", color: css.dim }], "event"],
+    [kinds.has(Kind.LOCK), [{ d: "M2 7H24M2 4V10M24 4V10", color: css.users[1], line: 2 }], "lock held"],
+    [events.has(LOCK_HELD + 1), [{ d: flat(7), color: css.users[1], line: 2, dashes: "1.5 2.5" }], "lock tried"],
+    [kinds.has(Kind.QUEUE), [{ d: flat(7), color: css.users[2], line: 2, dashes: "7 4" }], "in a queue"],
+    [kinds.has(Kind.MESSAGE) || kinds.has(Kind.PACKET), [{ d: "M3 1L10 13", color: RX_COLOR, line: 2 }, { d: "M16 13L23 1", color: TX_COLOR, line: 2 }], "received, sent"],
+    [kinds.has(Kind.SAMPLE), [{ d: box(1, 2, 11, 10), color: SAMPLE_COLORS[0] }, { d: box(13, 2, 12, 10), color: SAMPLE_COLORS[1] }], "PC sample, by function"],
+    [kinds.has(Kind.FREQ), FREQ_COLORS.map(([, color], k) => ({ d: box(1 + 8 * k, 9 - 4 * k, 8, 4 + 4 * k), color: String(color) })), "frequency"],
+    [(counters & FLAG.IPC) !== 0, dialStrokes(MIDDLE_COLOR, "M13 12L10.5 10L17 3.5z"), "IPC: grey to 1/2, red from 2"],
+    [(counters & FLAG.LLC) !== 0, dialStrokes(MISS_COLOR, "M13 12L10.5 10L17 3.5z"), "last-level cache misses"],
+  ];
+  const used = new Set(store.events.filter((e) => kindOfEvent(e) === Kind.WAIT).map(waitLetter));
+  const waits = WAITS.filter(([letter]) => used.has(letter)).map(([letter, word]) => {
+    const color = palette.wait(letter);
+    return legendEntry([{ d: flat(7), color, line: 1 }, { d: morsePath(letter), color, line: 3 }], `${letter} waits for ${word}`);
+  });
+  element.replaceChildren(
+    ...entries.flatMap(([has, strokes, text]) => (has ? [legendEntry(strokes, text)] : [])), ...waits,
+  );
+}
+
+/** @param {number} x @param {number} y @param {number} w @param {number} h */
+const box = (x, y, w, h) => `M${x} ${y}h${w}v${h}h${-w}z`;
+
+/** @param {string} color @param {string} needle @returns {Stroke[]} */
+const dialStrokes = (color, needle) => [
+  { d: "M4 12A9 9 0 0 1 22 12z", color: "#ffffff" }, { d: "M4 12A9 9 0 0 1 22 12z", color: "#666666", line: 0.75 },
+  { d: needle, color },
+];
+
+/** A letter in Morse code. @param {string} letter */
+function morsePath(letter) {
+  const strokes = morseStrokes(MORSE[letter.charCodeAt(0) - 97]);
+  const from = 25 - MORSE_DOT * (strokes.at(-1)?.end ?? 0);
+  return strokes.map(({ begin, end }) => `M${from + begin * MORSE_DOT} 7h${(end - begin) * MORSE_DOT}`).join("");
+}
+
+/** @param {Stroke[]} strokes @param {string} text */
+function legendEntry(strokes, text) {
+  const ratio = window.devicePixelRatio || 1;
+  const drawing = document.createElement("canvas");
+  drawing.width = SWATCH_W * ratio;
+  drawing.height = SWATCH_H * ratio;
+  drawing.setAttribute("aria-hidden", "true");
+  const c = /** @type {CanvasRenderingContext2D} */ (drawing.getContext("2d"));
+  c.scale(ratio, ratio);
+  for (const { d, color, line, dashes } of strokes) {
+    const path = new Path2D(d);
+    c.fillStyle = c.strokeStyle = color;
+    c.lineWidth = line ?? 1;
+    c.setLineDash(dashes?.split(" ").map(Number) ?? []);
+    if (line) c.stroke(path);
+    else c.fill(path);
+  }
+  const entry = document.createElement("span");
+  entry.append(drawing, text);
+  return entry;
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Views that were saved, to come back to; and the way back from the last jumps. A view is what the address says of it.
+
+import { rangeText } from "../view/axis.js";
+import { addressOf, showAddress } from "./address.js";
+import { actionButton, byId } from "../dom.js";
+/** @import {App} from "../main.js" */
+
+/** Views that have a key; steps back that are remembered. */
+export const VIEWS_MOST = 9;
+const PAST_MOST = 50;
+
+/** @typedef {{name: string, address: string}} SavedView */
+
+export class Views {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    /** By key, from 1. @type {(SavedView | undefined)[]} */
+    this.saved = [];
+    /** Addresses before the last jumps. @type {string[]} */
+    this.past = [];
+  }
+
+  /** Saves what is in sight under a number, or under the first free one. @param {number} [number] */
+  save(number = this.free) {
+    const name = rangeText(this.app.view);
+    if (number > 0 && number <= VIEWS_MOST) this.saved[number] = { name, address: addressOf(this.app) };
+    this.changed();
+  }
+
+  /** The first number without a view, or the last there is. */
+  get free() {
+    for (let number = 1; number <= VIEWS_MOST; number++) if (!this.saved[number]) return number;
+    return VIEWS_MOST;
+  }
+
+  /** @param {number} number */
+  restore(number) {
+    const saved = this.saved[number];
+    if (!saved) return;
+    this.remember();
+    showAddress(this.app, saved.address);
+  }
+
+  /** Keeps what is in sight for the way back. */
+  remember() {
+    const address = addressOf(this.app);
+    if (this.past.at(-1) === address) return;
+    this.past.push(address);
+    if (this.past.length > PAST_MOST) this.past.shift();
+    byId("back").disabled = false;
+  }
+
+  back() {
+    const address = this.past.pop();
+    byId("back").disabled = this.past.length === 0;
+    if (address !== undefined) showAddress(this.app, address);
+  }
+
+  /** The views as they are kept. @returns {(SavedView & {number: number})[]} */
+  list() {
+    return this.saved.flatMap((view, number) => (view ? [{ number, ...view }] : []));
+  }
+
+  /** Takes over views that were kept. @param {unknown} kept */
+  load(kept) {
+    this.saved = [];
+    for (const view of Array.isArray(kept) ? kept : []) {
+      if (!(view?.number >= 1 && view.number <= VIEWS_MOST) || typeof view.address !== "string") continue;
+      this.saved[view.number] = { name: String(view.name), address: view.address };
+    }
+    this.show();
+  }
+
+  changed() {
+    this.show();
+    this.app.noteAddress();
+  }
+
+  /** Lists the views where they are chosen. */
+  show() {
+    byId("view-list").replaceChildren(...this.list().map(({ number, name }) => {
+      const line = document.createElement("li");
+      const input = document.createElement("input");
+      input.value = name;
+      input.maxLength = 80;
+      input.setAttribute("aria-label", `Name of view ${number}`);
+      input.addEventListener("change", () => {
+        const saved = this.saved[number];
+        if (saved) saved.name = input.value;
+        this.app.noteAddress();
+      });
+      const go = actionButton(String(number), `Show view ${number}`, () => this.restore(number));
+      const remove = actionButton("\u00d7", `Forget view ${number}`, () => {
+        this.saved[number] = undefined;
+        this.changed();
+      });
+      line.append(go, input, remove);
+      return line;
+    }));
+  }
+}
+
+/** Shows everything, with a way back. @param {App} app */
+export function showWhole(app) {
+  app.views.remember();
+  app.view.showWhole();
+  app.viewChanged();
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The wakeups that led to the selected span, as a list to go through.
+
+import { callText, durationText, shownName, signedText, threadText, wokenBy } from "../data/format.js";
+import { isIdle } from "../data/kind.js";
+import { Kind } from "../data/tables.js";
+import { actionButton, textElement } from "../dom.js";
+/**
+ * @import {Step} from "../data/chain.js"
+ * @import {Store} from "../data/decode.js"
+ * @import {App} from "../main.js"
+ */
+
+/**
+ * Shows the chain of the selected span, step by step back in time.
+ * @param {App} app
+ * @param {HTMLElement} panel
+ * @param {Step[]} chain
+ */
+export function showChain(app, panel, chain) {
+  const { store, selected } = app;
+  const lines = chain.map(({ arc, cause, wait }) => {
+    const before = textElement("td", signedText(store.start[arc] - store.start[selected]));
+    const what = document.createElement("td");
+    const waited = wait < 0 ? "" : `, after ${durationText(store.dur[wait])} of ${shownName(store.names[store.name[wait]])},`;
+    what.append(
+      actionButton(threadText(store, wokenBy(store, arc)), "Go to this wakeup", () => app.bringIntoSight(arc)),
+      `${waited} was woken by ${causeText(store, arc, cause)}; it ran ${durationText(store.dur[arc])} later`,
+    );
+    const line = document.createElement("tr");
+    line.append(before, what);
+    return line;
+  });
+  const table = document.createElement("table");
+  table.className = "chain";
+  table.append(...lines);
+  panel.append(textElement("h2", chain.length > 0 ? "Why it ran only now" : "Nothing woke this thread before"), table);
+}
+
+/** What woke a thread, in words. @param {Store} store @param {number} arc @param {number} cause */
+function causeText(store, arc, cause) {
+  const where = `on CPU ${store.cpus[store.cpu[arc]]}`;
+  if (cause < 0) return `something unknown ${where}`;
+  const kind = store.kind[cause];
+  if (isIdle(kind) || kind === Kind.IRQ) return `${callText(store, cause)} ${where}`;
+  const thread = threadText(store, store.pids[store.pid[cause]]);
+  return kind === Kind.USER ? `${thread} ${where}` : `${thread} in ${callText(store, cause)} ${where}`;
+}
