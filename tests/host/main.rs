@@ -36,6 +36,7 @@ mod golden;
 mod original;
 mod upstream;
 mod page;
+mod viewer;
 mod dump;
 mod verdict;
 mod summary;

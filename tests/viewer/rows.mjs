@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What draws fast, against what is simple: lists, trees and steps of durations against a look at every span.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { buildGroups } from "../../postprocess/src/html/viewer/data/groups.js";
+import { Durations, leastOfStep, Pivot, stepOf } from "../../postprocess/src/html/viewer/data/pivot.js";
+import { Reach } from "../../postprocess/src/html/viewer/data/reach.js";
+import { firstInLane, indexByKind, indexByRow, laneOf, seekStart } from "../../postprocess/src/html/viewer/data/rows.js";
+import { EVENT, Kind } from "../../postprocess/src/html/viewer/data/tables.js";
+import { Summary, SummaryTree } from "../../postprocess/src/html/viewer/data/tree.js";
+import { numbersFrom, storeOf } from "./support/store.mjs";
+
+/** A row of spans that follow each other: idle, user, system call, interrupt. */
+function rowOf(n, seed) {
+  const number = numbersFrom(seed);
+  const events = [[EVENT.USER, 0], [EVENT.USER + 5, 5], [EVENT.SYSCALL, 5], [EVENT.IRQ, 5]];
+  let start = 0;
+  return storeOf(Array.from({ length: n }, () => {
+    const [event, pid] = events[number(events.length)];
+    const span = { start, dur: number(100), event, pid, cpu: 0 };
+    start += span.dur;
+    return span;
+  }));
+}
+
+test("a tree sums up any run of spans as one by one", () => {
+  const store = rowOf(1500, 1);
+  const ids = Uint32Array.from(store.kind, (_, i) => i);
+  const tree = new SummaryTree(store, ids);
+  const number = numbersFrom(2);
+  for (let round = 0; round < 300; round++) {
+    const from = number(store.n);
+    const to = from + number(store.n - from + 1);
+    const sums = { idle: 0, user: 0, kernel: 0 };
+    for (let i = from; i < to; i++) {
+      sums[store.kind[i] <= Kind.C_EXIT ? "idle" : store.kind[i] <= Kind.STALLED ? "user" : "kernel"] += store.dur[i];
+    }
+    const { idle, user, kernel, userSpan, kernelSpan } = tree.query(from, to, new Summary());
+    assert.deepEqual({ idle, user, kernel }, sums, `${from}..${to}`);
+    for (const [span, kind, time] of [[userSpan, Kind.USER, user], [kernelSpan, null, kernel]]) {
+      assert.equal(span >= from && span < to, time > 0 || span >= 0, `${from}..${to}`);
+      if (span >= 0 && kind !== null) assert.equal(store.kind[span], kind);
+    }
+  }
+});
+
+test("seeking finds the first span that starts at a time, and the first that ends behind it", () => {
+  const number = numbersFrom(3);
+  const starts = Array.from({ length: 400 }, () => number(1000)).sort((a, b) => a - b);
+  const store = storeOf(starts.map((start) => ({ start, dur: number(200), event: EVENT.WAIT_A, pid: 1 + number(3) })));
+  const rows = Int32Array.from(store.pid);
+  const lane = laneOf(store, indexByRow(store.pids.length, rows));
+  const reach = new Reach(store, lane);
+  for (let row = 0; row < store.pids.length; row++) {
+    const [from, to] = [lane.first[row], lane.first[row + 1]];
+    const all = Array.from({ length: to - from }, (_, k) => from + k);
+    assert.deepEqual([...lane.ids.subarray(from, to)], [...rows.keys()].filter((i) => rows[i] === row));
+    for (let time = -10; time < 1300; time += 7) {
+      const starting = all.find((k) => store.start[lane.ids[k]] >= time) ?? to;
+      assert.equal(seekStart(store.start, lane.ids, from, to, time), starting);
+      const ends = (k) => store.start[lane.ids[k]] + store.dur[lane.ids[k]];
+      assert.equal(firstInLane(lane, row, time), all.find((k) => ends(k) > time) ?? to);
+      const least = number(150);
+      assert.deepEqual(reach.find(from, to, time, least), all.filter((k) => ends(k) > time && store.dur[lane.ids[k]] >= least));
+    }
+  }
+});
+
+test("a span is on the rows of its CPU and its thread, and locks that overlap are on levels of their own", () => {
+  const lock = (start, dur) => ({ start, dur, event: EVENT.LOCK_HELD, cpu: 1, pid: 7, arg: 9, name: "lock" });
+  const store = storeOf([
+    { start: 0, dur: 100, event: EVENT.USER + 7, cpu: 1, pid: 7, name: "a.7" }, lock(10, 50), lock(20, 10), lock(40, 5), lock(70, 10),
+  ]);
+  const groups = buildGroups(store, indexByKind(store));
+  assert.deepEqual(groups.map(({ name, labels }) => [name, labels]), [["CPU", ["CPU 1"]], ["PID", ["a.7"]], ["RES", ["lock lock"]]]);
+  const [cpus, threads] = groups;
+  assert.deepEqual([cpus.rowOf(0), threads.rowOf(0)], [0, 0]);
+  assert.deepEqual([...threads.bars.ids], [1, 2, 3, 4]);
+  assert.deepEqual([[...threads.level], [...threads.levels]], [[0, 1, 1, 0], [2]]);
+  assert.deepEqual([threads.from[0], threads.to[0]], [0, 100]);
+});
+
+test("a step holds its durations and no other, and is a 32nd of them wide at most", () => {
+  const number = numbersFrom(4);
+  for (let round = 0; round < 3000; round++) {
+    const units = Math.floor(2 ** (number(4000) / 100));
+    const step = stepOf(units);
+    const [least, next] = [leastOfStep(step), leastOfStep(step + 1)];
+    assert.ok(least <= units && units < next, `${units}: ${least}..${next}`);
+    assert.ok(next - least === 1 || (next - least) * 32 <= units, `${units}: ${least}..${next}`);
+  }
+});
+
+test("groups of spans add up to all, and quantiles are right to a 32nd", () => {
+  const store = rowOf(1000, 5);
+  const ids = Uint32Array.from(store.kind, (_, i) => i);
+  const byKind = { column: store.event, of: Int32Array.from(store.events, (_, k) => k), texts: store.events.map(String), finds: [] };
+  const { all, groups } = new Pivot(store, ids, [byKind]);
+  const dur = [...store.dur].sort((a, b) => a - b);
+  assert.equal(groups.reduce((sum, group) => sum + group.count, 0), 1000);
+  assert.deepEqual([all.count, all.sum, all.shortest, all.longest], [1000, dur.reduce((a, b) => a + b), dur[0], dur[999]]);
+  for (const part of [0.1, 0.5, 0.9, 0.99, 1]) {
+    const exact = dur[Math.ceil(part * 1000) - 1];
+    assert.ok(Math.abs(all.quantile(part) - exact) <= exact / 32 + 1, `${part}: ${all.quantile(part)}, not ${exact}`);
+  }
+  assert.equal(new Durations().count, 0);
+});
