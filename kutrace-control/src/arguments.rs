@@ -17,7 +17,7 @@ use crate::session::Mode;
 use crate::target::{Existing, Target};
 
 const AFTER: &str = "\
-Without a command, words are read from standard input, as the original does.
+Without a command, reads commands from standard input, as the original does.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but events lost, 130 Ctrl-C
 
 Examples:
@@ -138,7 +138,7 @@ pub enum Command {
         /// Replace FILE if it is there
         #[arg(short, long)]
         force: bool,
-        /// Where to; `-` is standard output [default: ku_DATE_TIME_host_pid.trace]
+        /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
         file: Option<PathBuf>,
     },
     /// In wrap mode: write the trace so far, and go on
@@ -186,7 +186,7 @@ pub enum Command {
     /// Tell whether requests are slower in a second trace, and why
     #[command(after_help = AFTER_DIFF)]
     Diff(Diff),
-    /// Make the page of a trace
+    /// Make an HTML page from a trace
     #[command(after_help = AFTER_HTML)]
     Html(Page),
     /// Check whether this machine can record, and say what to do
@@ -198,7 +198,7 @@ pub enum Command {
         /// Which
         shell: Shell,
     },
-    /// Do nothing for a while
+    /// Sleep
     #[command(hide = true, after_help = AFTER_WAIT)]
     Wait {
         /// How long: 2, 500ms, 1m
@@ -213,7 +213,7 @@ pub enum Command {
 /// The starts, each with its mode in its name.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Go {
-    /// Record till the memory is full; also gowrap, goipc, goipcllcwrap
+    /// Record until the buffer is full; also gowrap, goipc, goipcllcwrap
     #[command(alias = "1", after_help = AFTER_GO)]
     Go,
     /// Record, the newest in place of the oldest when the memory is full
@@ -228,13 +228,13 @@ pub enum Go {
     /// Record, and count both (experimental)
     #[command(hide = true, after_help = AFTER_GO)]
     Goipcllc,
-    /// As goipc and gowrap
+    /// Like goipc, wrapping
     #[command(hide = true, alias = "gowrapipc", after_help = AFTER_GO)]
     Goipcwrap,
-    /// As gollc and gowrap
+    /// Like gollc, wrapping
     #[command(hide = true, after_help = AFTER_GO)]
     Gollcwrap,
-    /// As goipcllc and gowrap
+    /// Like goipcllc, wrapping
     #[command(hide = true, after_help = AFTER_GO)]
     Goipcllcwrap,
 }
@@ -257,7 +257,7 @@ pub struct Record {
     /// Keep the newest when the memory is full, not the oldest
     #[arg(long)]
     wrap: bool,
-    /// Where to; `-` is standard output [default: ku_DATE_TIME_host_pid.trace]
+    /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace FILE if it is there
@@ -291,7 +291,7 @@ pub struct Page {
     /// What is read.
     #[command(flatten)]
     pub trace: Trace,
-    /// Where to; `-` is standard output [default: FILE with the ending html]
+    /// Output file; `-` for standard output [default: FILE with the ending html]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Title of the page [default: the name of FILE]

@@ -109,11 +109,11 @@ fn clock(root: &Path) -> Line {
     let steady = ["constant_tsc", "nonstop_tsc"].iter().all(|flag| flags.split(' ').any(|word| word == *flag));
     let source = source.trim();
     match (source, steady) {
-        ("tsc", _) => right("clock", "the kernel keeps time by the TSC"),
-        (_, true) => right("clock", format!("a TSC of constant rate; the kernel keeps time by {source}")),
+        ("tsc", _) => right("clock", "clocksource is tsc"),
+        (_, true) => right("clock", format!("the TSC has a constant rate; clocksource is {source}")),
         _ => {
             let advice = "times may be wrong; dmesg | grep -i tsc says why. A virtual machine may need the host's TSC";
-            not(Grade::Missing, "clock", format!("the kernel keeps time by {source}, not by the TSC"), advice)
+            not(Grade::Missing, "clock", format!("clocksource is {source}, not tsc"), advice)
         }
     }
 }
@@ -121,10 +121,10 @@ fn clock(root: &Path) -> Line {
 fn counters(root: &Path) -> Line {
     let devices = root.join("sys/bus/event_source/devices");
     match ["cpu", "cpu_core"].iter().any(|name| devices.join(name).exists()) {
-        true => right("counters", "the processor's are there: --ipc and --llc can be used"),
+        true => right("counters", "hardware counters available: --ipc and --llc work"),
         false => {
             let advice = "record without --ipc and --llc; most virtual machines have none";
-            not(Grade::Missing, "counters", "the processor's are not there", advice)
+            not(Grade::Missing, "counters", "no hardware counters available", advice)
         }
     }
 }
@@ -134,7 +134,7 @@ fn buffer(info: Option<&Info>) -> Line {
         Some(info) => {
             right("buffer", format!("{:.1} MB; record -b SIZE takes another", status::megabytes(info.blocks)))
         }
-        None => not(Grade::Wrong, "buffer", "not known without the module", ""),
+        None => not(Grade::Wrong, "buffer", "unknown until the module is loaded", ""),
     }
 }
 

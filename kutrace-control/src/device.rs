@@ -84,7 +84,7 @@ impl Recorder for Device {
         let refused = |errno| match errno {
             Errno::INVAL => Failure::new("no trace is running in wrap mode", "start one: kutrace_control gowrap"),
             Errno::AGAIN => Failure::new(
-                "a CPU found no block to go on in",
+                "a CPU ran out of free blocks",
                 "try again; a larger buffer makes this less likely: insmod kutrace.ko tracemb=...",
             ),
             errno => refusal(errno),
@@ -138,7 +138,7 @@ impl Device {
 /// That another process holds the recorder.
 pub fn held_by(process: u32) -> Failure {
     let fact = format_args!("in use by {}", process_name(process)).to_string();
-    Failure::new(fact, format_args!("wait until it ends, or end it: kill {process}"))
+    Failure::new(fact, format_args!("wait for it to finish, or stop it: kill {process}"))
 }
 
 /// What to call a process: its number, and its name if it is there.
@@ -167,7 +167,7 @@ fn is_locked_down() -> bool {
 fn refusal(errno: Errno) -> Failure {
     match errno {
         Errno::NOENT | Errno::NXIO | Errno::NODEV => {
-            Failure::new("not there: is the module loaded?", "as root: insmod kutrace.ko")
+            Failure::new("no such device; is the module loaded?", "as root: insmod kutrace.ko")
         }
         Errno::ACCESS => {
             let fact = "no permission: root, or membership in the device's group, is needed";
@@ -189,7 +189,7 @@ fn refusal(errno: Errno) -> Failure {
             "a CPU takes no interrupts: it is stuck",
             "the kernel's log may say where: dmesg; what was recorded can be written all the same: kutrace_control stop",
         ),
-        Errno::BUSY => Failure::new("in use", "another kutrace_control was faster: see `kutrace_control status`"),
+        Errno::BUSY => Failure::new("in use", "another kutrace_control got there first: see `kutrace_control status`"),
         Errno::IO => Failure::new(
             "the TSC of this machine is not stable: times would be wrong",
             "the kernel's log says why: dmesg | grep -i tsc",
@@ -242,6 +242,6 @@ mod tests {
         for errno in known.into_iter().chain([Errno::NOMEM, Errno::MFILE]) {
             assert!(!refusal(errno).to_string().contains('\n'));
         }
-        assert_eq!(refusal(Errno::NOENT).to_string(), "not there: is the module loaded?");
+        assert_eq!(refusal(Errno::NOENT).to_string(), "no such device; is the module loaded?");
     }
 }

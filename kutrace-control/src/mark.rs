@@ -28,7 +28,9 @@ impl Mark {
             Some(digits) if (1..=LENGTH).contains(&digits.len()) => {
                 Ok(Mark::of(MARK_A, base40::value(digits.into_iter())))
             }
-            _ => Err(format!("'{text}' is no mark: up to {LENGTH} of a-z 0-9 - . /, or a number below 2^32")),
+            _ => {
+                Err(format!("invalid mark '{text}': expected up to {LENGTH} of a-z 0-9 - . /, or a number below 2^32"))
+            }
         }
     }
 
@@ -46,7 +48,7 @@ impl Mark {
             Ok(0) => Err(Failure::new("no trace is running: the mark is lost", "start one: kutrace_control go").into()),
             Ok(_) => Ok(()),
             Err(Errno::NOSYS) => {
-                let fact = format!("{place}: not there: is the module loaded?");
+                let fact = format!("{place}: no such device; is the module loaded?");
                 Err(Failure::new(fact, "as root: insmod kutrace.ko").into())
             }
             Err(other) => Err(anyhow::Error::from(other).context(place)),

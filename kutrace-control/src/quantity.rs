@@ -20,9 +20,10 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "k" => 10,
         "m" => 20,
         "g" => 30,
-        _ => return Err(format!("'{text}' is no size: expected something like 64M or 2G")),
+        _ => return Err(format!("invalid size '{text}': expected something like 64M or 2G")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("'{text}' is no size: expected something like 64M or 2G"))?;
+    let number: f64 =
+        number.parse().map_err(|_| format!("invalid size '{text}': expected something like 64M or 2G"))?;
     Ok((number * (1u64 << shift) as f64) as u64)
 }
 
@@ -34,7 +35,7 @@ pub fn blocks(text: &str) -> Result<u32, String> {
     let bytes = bytes(text)?;
     let most = u64::from(BLOCKS_MAX) * block::BYTES as u64;
     if !(1 << 20..=most).contains(&bytes) {
-        return Err(format!("'{text}': a buffer has 1M to {}G", most >> 30));
+        return Err(format!("'{text}': buffer size must be 1M to {}G", most >> 30));
     }
     Ok(bytes.div_ceil(block::BYTES as u64) as u32)
 }
@@ -46,7 +47,9 @@ pub fn blocks(text: &str) -> Result<u32, String> {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let friendly = || text.parse::<SignedDuration>().ok()?.try_into().ok();
-    seconds.or_else(friendly).ok_or_else(|| format!("'{text}' is no duration: expected something like 2, 500ms or 1m"))
+    seconds
+        .or_else(friendly)
+        .ok_or_else(|| format!("invalid duration '{text}': expected something like 2, 500ms or 1m"))
 }
 
 #[cfg(test)]
@@ -66,7 +69,7 @@ mod tests {
             assert_eq!(bytes(text), Ok(expected), "{text}");
         }
         for text in ["", "M", "64X", "-1M", "1.2.3M", "64MM", "inf"] {
-            assert!(bytes(text).unwrap_err().starts_with(&format!("'{text}' is no size")), "{text}");
+            assert!(bytes(text).unwrap_err().starts_with(&format!("invalid size '{text}'")), "{text}");
         }
     }
 
@@ -75,7 +78,7 @@ mod tests {
         assert_eq!(blocks("1M"), Ok(16));
         assert_eq!(blocks("1048577"), Ok(17));
         assert_eq!(blocks("64G"), Ok(BLOCKS_MAX));
-        assert_eq!(blocks("1023K").unwrap_err(), "'1023K': a buffer has 1M to 64G");
+        assert_eq!(blocks("1023K").unwrap_err(), "'1023K': buffer size must be 1M to 64G");
         assert!(blocks("65G").is_err());
     }
 

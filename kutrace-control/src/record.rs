@@ -165,7 +165,10 @@ mod tests {
     fn a_time_ends_the_recording_and_not_the_command() {
         let directory = tempfile::tempdir().unwrap();
         let (path, late) = (directory.path().join("t"), directory.path().join("late"));
-        let code = format!("sleep 0.3; test -e {} && touch {}; exit 5", path.display(), late.display());
+        let (file, late_file) = (path.display(), late.display());
+        // The command outlives the recording however long that takes to be written; without an end by time it gives up.
+        let code =
+            format!("for i in $(seq 600); do test -e {file} && touch {late_file} && break; sleep 0.1; done; exit 5");
         let plan = Plan { duration: Some(Duration::from_millis(20)), ..plan(&path, &["sh", "-c", &code]) };
         assert_eq!(record(&mut session(0), &plan).unwrap(), Status(5));
         assert!(late.exists(), "the file was there while the command ran on");

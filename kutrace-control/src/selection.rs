@@ -145,7 +145,7 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Finding::Size { index, cpu, bits } => {
-                write!(f, "block {index} of the pool, CPU {cpu}: a content of {bits} bits cannot be; left out")
+                write!(f, "block {index} of the pool, CPU {cpu}: invalid content size of {bits} bits; skipped")
             }
             Finding::Order { cpu, found, expected } => {
                 write!(f, "CPU {cpu}: block {found} begins where block {expected} or a later one should")

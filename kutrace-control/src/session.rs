@@ -75,7 +75,7 @@ impl<R: Recorder> Session<R> {
     pub fn on(&mut self) -> Result<()> {
         self.refuse_while_tracing()?;
         if self.recorder()?.info()?.state == STATE_STOPPED {
-            bail!(Failure::new("the recorder holds a trace", "write it: kutrace_control stop, or drop it: reset"));
+            bail!(Failure::new("the recorder holds a trace", "save it with `stop`, or discard it with `reset`"));
         }
         self.start()
     }
@@ -204,7 +204,7 @@ impl<R: Recorder> Default for Session<R> {
 }
 
 fn nothing() -> Failure {
-    Failure::new("nothing is recorded", "start with: kutrace_control go")
+    Failure::new("nothing has been recorded", "start with: kutrace_control go")
 }
 
 fn overwritten() -> Failure {
@@ -228,7 +228,7 @@ fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
     })
 }
 
-const KEPT: &str = "the trace stays in the recorder";
+const KEPT: &str = "the trace is still in the recorder";
 
 /// Says what was written and what is not in it.
 fn tally(target: &Target, info: &Info, selection: &Selection) -> Exit {

@@ -85,7 +85,7 @@ fn used(info: &Info) -> String {
 
 fn held(info: &Info) -> String {
     match info.holder {
-        0 => "by no process".to_owned(),
+        0 => "by nobody".to_owned(),
         process => format!("by {}", process_name(process)),
     }
 }
@@ -124,7 +124,7 @@ state:  tracing for 1.500 s
 mode:   stop when full
 used:   24 of 512 blocks (1.5 of 32.0 MB)
 lost:   0 events
-held:   by no process
+held:   by nobody
 clock:  TSC 2592.000 MHz, 6.2 ns per count
 module: version 7, 4 CPUs
 ";

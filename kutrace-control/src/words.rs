@@ -68,7 +68,7 @@ pub enum Giver {
 }
 
 const WORDS: &str =
-    "words: go[ipc][llc][wrap], stop [NAME], snapshot [NAME], mark TEXT, wait TIME, stat, on, off, reset, dump [NAME], test, quit";
+    "commands: go[ipc][llc][wrap], stop [NAME], snapshot [NAME], mark TEXT, wait TIME, stat, on, off, reset, dump [NAME], test, quit";
 
 /// Bytes of a line, at most: a word and the name of a file.
 const LONGEST: u64 = 1 << 13;
@@ -142,7 +142,7 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Resu
         Word::Test => drop(session.recorder()?),
         Word::Wait(time) => thread::sleep(time),
         Word::Unknown(line) => {
-            say(format_args!("not a word: '{}'; {WORDS}", line.escape_debug()));
+            say(format_args!("unknown command '{}'; {WORDS}", line.escape_debug()));
             return Ok(Step::Next(Exit::Usage));
         }
     }
@@ -269,7 +269,7 @@ mod tests {
     fn a_script_ends_at_the_first_word_that_fails() {
         let mut session = session(0);
         let error = run(&mut session, &b"dump\ngo\n"[..], Giver::Script).unwrap_err();
-        assert_eq!(error.to_string(), "nothing is recorded");
+        assert_eq!(error.to_string(), "nothing has been recorded");
         assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "release"]);
     }
 

@@ -38,11 +38,11 @@ fn what_is_not_understood_has_status_2_and_says_what() {
     for (words, said) in [
         (&["start"][..], "unrecognized subcommand 'start'"),
         (&["go", "now"], "unexpected argument 'now'"),
-        (&["record", "-b", "1K"], "'1K': a buffer has 1M to 64G"),
-        (&["record", "-b", "lots"], "'lots' is no size: expected something like 64M or 2G"),
-        (&["record", "-d", "soon"], "'soon' is no duration: expected something like 2, 500ms or 1m"),
+        (&["record", "-b", "1K"], "'1K': buffer size must be 1M to 64G"),
+        (&["record", "-b", "lots"], "invalid size 'lots': expected something like 64M or 2G"),
+        (&["record", "-d", "soon"], "invalid duration 'soon': expected something like 2, 500ms or 1m"),
         (&["record", "ls"], "unexpected argument 'ls'"),
-        (&["mark", "too long"], "'too long' is no mark: up to 6 of a-z 0-9 - . /, or a number below 2^32"),
+        (&["mark", "too long"], "invalid mark 'too long': expected up to 6 of a-z 0-9 - . /, or a number below 2^32"),
         (&["wait", "-1"], "unexpected argument"),
         (&["summary", "-i", "t.raw", "t.raw"], "cannot be used with"),
         (&["summary", "t.raw", "--top", "few"], "invalid value 'few'"),
@@ -273,7 +273,10 @@ fn waiting_and_unknown_words_need_no_recorder() {
     let zeros = fs::File::open("/dev/zero").unwrap();
     let (endless, _, said) = ended(control(folder.path()).stdin(zeros).output().unwrap());
     assert_eq!((endless, &*said), (1, "kutrace_control: stdin: a line of 8192 bytes is not a command\n"));
-    assert!(err.starts_with("kutrace_control: not a word: 'start'; words: go[ipc][llc][wrap], stop [NAME]"), "{err}");
+    assert!(
+        err.starts_with("kutrace_control: unknown command 'start'; commands: go[ipc][llc][wrap], stop [NAME]"),
+        "{err}"
+    );
 }
 
 #[test]

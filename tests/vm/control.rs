@@ -44,13 +44,13 @@ fn every_command_does_its_work() {
     let run = succeed(
         &["--no-load"],
         r#"
-        fails 1 '/dev/kutrace: not there: is the module loaded?' kutrace_control go
-        fails 1 'not there: is the module loaded?' kutrace_control mark hello
+        fails 1 '/dev/kutrace: no such device; is the module loaded?' kutrace_control go
+        fails 1 'no such device; is the module loaded?' kutrace_control mark hello
         status=0; kutrace_control check >$SHARE/unready || status=$?
         test $status = 1
         insmod $KUTRACE_MODULE
         kutrace_control check >$SHARE/ready
-        fails 1 'nothing is recorded' kutrace_control stop $SHARE/none.raw
+        fails 1 'nothing has been recorded' kutrace_control stop $SHARE/none.raw
         fails 1 'no trace is running: the mark is lost' kutrace_control mark hello
         fails 1 'no counters of instructions' kutrace_control goipc
         fails 1 'no counters of instructions' kutrace_control record --llc -o $SHARE/none.raw -- true
@@ -68,7 +68,7 @@ fn every_command_does_its_work() {
         kutrace_control stop --force $SHARE/go.raw
         kutrace_control stop - >$SHARE/again.raw
         kutrace_control reset
-        fails 1 'nothing is recorded' kutrace_control stop $SHARE/none.raw
+        fails 1 'nothing has been recorded' kutrace_control stop $SHARE/none.raw
 
         kutrace_control gowrap
         kutrace_control snapshot $SHARE/snapshot.raw

@@ -159,7 +159,7 @@ fn an_empty_recorder_has_nothing_to_write() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t");
     let error = session(0).stop(&file(&path)).unwrap_err();
-    assert_eq!(error.to_string(), "nothing is recorded");
+    assert_eq!(error.to_string(), "nothing has been recorded");
     assert!(!path.exists());
 }
 

@@ -20,11 +20,11 @@ fn a_full_disk_keeps_the_trace_and_leaves_no_half_file() {
         kutrace_control gowrap
         stress-ng --quiet --switch 2 --timeout 5
         fails 1 'small/s.raw: No space left on device' kutrace_control snapshot /tmp/small/s.raw
-        fails 1 'the trace stays in the recorder: /tmp/small/t.raw: No space left on device' \
+        fails 1 'the trace is still in the recorder: /tmp/small/t.raw: No space left on device' \
             kutrace_control stop /tmp/small/t.raw
         test -z "$(ls -A /tmp/small)"
         kutrace_control stop $SHARE/t.raw
-        fails 1 'the trace stays in the recorder: /tmp/small/r.raw: No space left on device' \
+        fails 1 'the trace is still in the recorder: /tmp/small/r.raw: No space left on device' \
             kutrace_control record -b 32M -o /tmp/small/r.raw -- stress-ng --quiet --switch 2 --timeout 5
         test -z "$(ls -A /tmp/small)"
         kutrace_control stop $SHARE/r.raw
@@ -103,7 +103,7 @@ fn a_lost_terminal_leaves_a_whole_file_or_none_and_the_trace_in_the_recorder() {
             test -z "$(ls -A /tmp/traces)"
             kutrace_control status >/tmp/status
             grep -q '^state:  stopped' /tmp/status
-            grep -q '^held:   by no process' /tmp/status
+            grep -q '^held:   by nobody' /tmp/status
         done
         script -qec "env TERM=xterm kutrace_control stop $SHARE/last.raw" $SHARE/terminal >/dev/null || [ $? = 3 ]
         if grep -F ' MiB of ' /tmp/err; then exit 98; fi
@@ -154,9 +154,9 @@ fn killed_at_any_point_it_holds_nothing() {
             # A command that is about to be started has the device open for a moment longer.
             for again in $(seq 50); do
                 kutrace_control status >/tmp/status
-                grep -q '^held:   by no process' /tmp/status && break || sleep 0.1
+                grep -q '^held:   by nobody' /tmp/status && break || sleep 0.1
             done
-            grep -q '^held:   by no process' /tmp/status || { cat /tmp/status >&2; exit 98; }
+            grep -q '^held:   by nobody' /tmp/status || { cat /tmp/status >&2; exit 98; }
             # A start outlives who gave it, unless that holds the recorder.
             kutrace_control reset --force
         done
