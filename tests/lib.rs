@@ -6,7 +6,7 @@
 //! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
 //! docs/format.md alone, [`check`] asks of spans what happened, [`cut`]
 //! makes others of a recorded trace, [`chromium`] drives a page; [`fuzz`] says what must
-//! hold of any input.
+//! hold of any input, [`cases`] how many are tried, and [`skip`] which test had nothing to look at.
 
 pub mod repeat;
 pub mod original;
@@ -17,6 +17,8 @@ pub mod check;
 pub mod cut;
 pub mod calls;
 pub mod fuzz;
+pub mod cases;
+pub mod skip;
 
 use std::collections::BTreeMap;
 

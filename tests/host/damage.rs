@@ -13,7 +13,7 @@ use postprocess::raw;
 use postprocess::raw::damage::NotATrace;
 use postprocess::span::{build, check};
 
-use crate::cases::{cases, one_in};
+use kutrace_tests::cases::{cases, one_in};
 
 /// Everything from bytes to checked spans; answers the number of events and what is known of the whole.
 fn run(bytes: &[u8]) -> Result<(u64, Meta), NotATrace> {

@@ -15,7 +15,7 @@ use postprocess::span::runs::Runs;
 use postprocess::span::{build, build_from, source, Span, Spans};
 use postprocess::{direct, raw};
 
-use crate::cases::cases;
+use kutrace_tests::cases::cases;
 
 fn events() -> Events {
     raw::decode(&busy(3, 20_000, 5).bytes()).unwrap()

@@ -7,7 +7,7 @@ use std::path::Path;
 use kutrace_tests::fuzz::target;
 use kutrace_tests::Random;
 
-use crate::cases::cases;
+use kutrace_tests::cases::cases;
 
 /// Inputs tried by the search, by target; more with `KUTRACE_CASES`.
 const ROUNDS: usize = 300;

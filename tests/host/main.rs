@@ -14,7 +14,6 @@ mod entry;
 #[path = "../../kernel-module/budget.rs"]
 mod module_budget;
 
-mod cases;
 mod recorder;
 mod budget;
 mod word;

@@ -21,8 +21,8 @@ use postprocess::span::build::Builder;
 use postprocess::span::{check, Span, NONE};
 use proptest::prelude::*;
 
-use crate::cases::cases;
 use crate::golden::assert_golden;
+use kutrace_tests::cases::cases;
 
 /// The events of a raw trace.
 pub fn decode(trace: &Trace) -> Events {

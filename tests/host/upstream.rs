@@ -7,18 +7,17 @@ mod text;
 mod spans;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use kutrace_tests::skip::skip;
 
 const STEMS: [&str; 2] = ["hw2019", "pipes"];
 
 /// The bytes of a reference file in the folder that `KUTRACE_UPSTREAM` names; without the variable, says that it skips.
 pub fn reference(name: &str) -> Option<Vec<u8>> {
     let Some(folder) = std::env::var_os("KUTRACE_UPSTREAM") else {
-        // Not by a macro: the harness shows what those print only where a test fails.
-        let said = format!("skipped: {name}: KUTRACE_UPSTREAM names no folder\n");
-        std::io::stderr().write_all(said.as_bytes()).unwrap();
+        skip(name, "KUTRACE_UPSTREAM names no folder");
         return None;
     };
     let path = Path::new(&folder).join(name);

@@ -2,6 +2,7 @@
 //! `cargo xtask test`: every tier, each after the other, and one closing line that says what failed. `cargo xtask soak`:
 //! what the VM's tests check of the recorder, for longer and on the debug kernel too.
 
+use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -67,6 +68,8 @@ pub fn run() -> Result<u8> {
     let began = Instant::now();
     // Before anything rebuilds this program: afterwards its path is that of a deleted file.
     let xtask = std::env::current_exe().context("test: xtask's own path")?;
+    let skipped = place::made(place::target())?.join("skipped");
+    fs::write(&skipped, "").with_context(|| skipped.display().to_string())?;
     let mut failed = Vec::new();
     let mut note = |name: &'static str, passed: bool| {
         if !passed {
@@ -82,7 +85,7 @@ pub fn run() -> Result<u8> {
     for (name, words) in TIERS {
         say(name)?;
         let mut cargo = cargo(words, &xtask);
-        cargo.env("KUTRACE_CASES", "10").env("KUTRACE_CUTS", "12");
+        cargo.env("KUTRACE_CASES", "10").env("KUTRACE_CUTS", "12").env("KUTRACE_SKIPPED", &skipped);
         cargo.env("KUTRACE_DEMO", demo::artifacts()).env("KUTRACE_PAGE", demo::artifacts().join("t.html"));
         // One guest at a time: a guest has as many CPUs as it asks for, and times mean something.
         if *name != "host and golden" {
@@ -92,6 +95,10 @@ pub fn run() -> Result<u8> {
     }
     let mut out = std::io::stdout().lock();
     let took = minutes(began.elapsed());
+    let skipped = fs::read_to_string(&skipped).with_context(|| skipped.display().to_string())?;
+    if !skipped.is_empty() {
+        writeln!(out, "{skipped}xtask test: {} skipped", skipped.lines().count())?;
+    }
     match failed.as_slice() {
         [] => writeln!(out, "xtask test: all passed: demo, host and golden, vm, browser ({took})")?,
         failed => writeln!(out, "xtask test: FAILED: {} ({took})", failed.join(", "))?,
