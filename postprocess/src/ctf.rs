@@ -11,7 +11,7 @@ use std::mem::offset_of;
 use kutrace_format::abi::block::{Header, HEADER_WORDS};
 use kutrace_format::abi::event::{self, argument_words, Shape};
 use kutrace_format::abi::word::{EVENT_BITS, TIME_BITS};
-use kutrace_format::event::of_entry;
+use kutrace_format::event::{of_entry, Argument, Form};
 use kutrace_format::file::NameKind;
 use kutrace_format::flag;
 
@@ -175,53 +175,48 @@ fn name(number: u16, known: &mut EventNames, names: &mut Names) -> String {
 }
 
 /// The fields of an event's argument words.
-fn arguments(number: u16) -> &'static str {
-    match event::shape(number) {
-        Some(Shape::Counter) => "struct { counter now; }",
-        Some(Shape::Task) => "struct { u32 pid; u32 tgid; u16 call; u16 cgroup; text comm[16]; }",
-        Some(Shape::Name) => "struct { u32 kind; u32 number; text called[56]; }",
-        Some(Shape::Number) => "struct { u32 arg; }",
-        Some(Shape::Thread) => "struct { u32 pid; }",
-        Some(Shape::Ipi) => "struct { u16 cpu; u8 vector; u8 unused; }",
-        Some(Shape::Quota) => "struct { u20 cgroup; u12 cpu; }",
-        Some(Shape::Address) => "struct { u64 pc; }",
-        Some(Shape::Call) => "struct call",
-        Some(Shape::Value) => "struct { i32 ret; }",
-        Some(Shape::Nothing) | None => "struct { }",
+fn arguments(number: u16) -> String {
+    let arguments = event::shape(number).map_or(&[][..], Shape::arguments);
+    let text = |Argument { name, form }: &Argument| match form {
+        Form::Unsigned(bits) => format!("u{bits} {name}; "),
+        Form::Signed(bits) => format!("i{bits} {name}; "),
+        Form::Counter => format!("counter {name}; "),
+        Form::Text(bytes) => format!("text {name}[{bytes}]; "),
+        Form::Call => format!("struct call {name}; "),
+    };
+    match arguments {
+        [Argument { form: Form::Call, .. }] => "struct call".to_string(),
+        _ => format!("struct {{ {}}}", arguments.iter().map(text).collect::<String>()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kutrace_format::event::rows;
+
     use super::*;
 
-    /// Bits of a field that [`arguments`] uses.
-    fn bits(field: &str) -> usize {
-        let of_one = match field.split_whitespace().next() {
-            Some("text" | "u8") => 8,
-            Some("u12") => 12,
-            Some("u16") => 16,
-            Some("u20") => 20,
-            Some("u32" | "i32") => 32,
-            Some("u64" | "counter") => 64,
-            _ => panic!("{field} has no type"),
-        };
-        let elements = field.split_once('[').map(|(_, rest)| rest.trim_end_matches(']').parse());
-        of_one * elements.unwrap_or(Ok(1)).unwrap()
+    #[test]
+    fn every_type_of_a_field_is_declared() {
+        for shape in rows().filter_map(|row| row.shape) {
+            for argument in shape.arguments() {
+                let name = match argument.form {
+                    Form::Unsigned(bits) => format!("u{bits}"),
+                    Form::Signed(bits) => format!("i{bits}"),
+                    Form::Text(_) => "text".to_string(),
+                    Form::Counter | Form::Call => continue,
+                };
+                assert!(TYPES.contains(&format!(" := {name};\n")), "{name} of {argument:?}");
+            }
+        }
     }
 
     #[test]
-    fn every_event_has_as_many_bits_of_fields_as_words_of_arguments() {
-        for number in (0..1 << EVENT_BITS).filter(|&number| argument_words(number).is_some()) {
-            let declared = match arguments(number) {
-                "struct call" => 32,
-                text => {
-                    let fields = text.trim_start_matches("struct {").trim_end_matches('}').split(';');
-                    fields.map(str::trim).filter(|field| !field.is_empty()).map(bits).sum()
-                }
-            };
-            assert_eq!(Some(declared), argument_words(number).map(|words| words * 32), "{number:#x}");
-        }
+    fn the_fields_of_an_event_are_in_the_order_of_its_words() {
+        assert_eq!(arguments(event::NOP), "struct { }");
+        assert_eq!(arguments(event::SYSCALL), "struct call");
+        assert_eq!(arguments(event::IPI), "struct { u16 cpu; u8 vector; u8 unused; }");
+        assert_eq!(arguments(event::TASK), "struct { u32 pid; u32 tgid; u16 call; u16 cgroup; text comm[16]; }");
     }
 
     #[test]

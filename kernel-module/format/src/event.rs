@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What tools ask about an event: the table of `abi/table.rs` as data.
 
-use crate::abi::event::{line, Origin, Shape};
+use crate::abi::event::{line, Origin, Shape, NAME_BYTES};
 
 /// A row of the table: an event, or a range of them.
 #[derive(Clone, Copy, Debug)]
@@ -212,6 +212,91 @@ macro_rules! row {
 }
 
 event_table!(rows);
+
+/// A field of the argument words of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it is.
+    pub form: Form,
+}
+
+/// What an argument is. Numbers are little-endian; of those that share a word the first is lowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A number of this many bits.
+    Unsigned(usize),
+    /// A number of this many bits with a sign.
+    Signed(usize),
+    /// The whole counter.
+    Counter,
+    /// This many bytes of text, NUL-padded.
+    Text(usize),
+    /// A [`crate::abi::word::Call`].
+    Call,
+}
+
+impl Form {
+    /// How many bits it has.
+    pub const fn bits(self) -> usize {
+        match self {
+            Form::Unsigned(bits) | Form::Signed(bits) => bits,
+            Form::Counter => 64,
+            Form::Text(bytes) => 8 * bytes,
+            Form::Call => 32,
+        }
+    }
+}
+
+/// Makes a list of arguments: name, form.
+macro_rules! arguments {
+    ($($name:ident $form:ident $(($size:expr))?),*) => {
+        &[$(Argument { name: stringify!($name), form: Form::$form $(($size))? }),*]
+    };
+}
+
+impl Shape {
+    /// What the argument words are made of, in order, without a gap.
+    pub const fn arguments(self) -> &'static [Argument] {
+        match self {
+            Shape::Nothing => arguments![],
+            Shape::Counter => arguments![now Counter],
+            Shape::Task => {
+                arguments![pid Unsigned(32), tgid Unsigned(32), call Unsigned(16), cgroup Unsigned(16), comm Text(16)]
+            }
+            Shape::Name => arguments![kind Unsigned(32), number Unsigned(32), called Text(NAME_BYTES)],
+            Shape::Number => arguments![arg Unsigned(32)],
+            Shape::Thread => arguments![pid Unsigned(32)],
+            Shape::Ipi => arguments![cpu Unsigned(16), vector Unsigned(8), unused Unsigned(8)],
+            Shape::Quota => arguments![cgroup Unsigned(20), cpu Unsigned(12)],
+            Shape::Address => arguments![pc Unsigned(64)],
+            Shape::Call => arguments![call Call],
+            Shape::Value => arguments![ret Signed(32)],
+        }
+    }
+}
+
+/// The arguments of every event fill its words.
+const _: () = {
+    let tables = [BLOCK, EVERYWHERE];
+    let mut t = 0;
+    while t < tables.len() {
+        let mut n = 0;
+        while n < tables[t].len() {
+            if let Some(shape) = tables[t][n].shape {
+                let (mut bits, mut a) = (0, 0);
+                while a < shape.arguments().len() {
+                    bits += shape.arguments()[a].form.bits();
+                    a += 1;
+                }
+                assert!(bits == 32 * shape.words());
+            }
+            n += 1;
+        }
+        t += 1;
+    }
+};
 
 /// All rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
