@@ -144,7 +144,7 @@ impl<'a> Stream<'a> {
         let count = lost.saturating_sub(self.lost);
         self.lost = lost.max(self.lost);
         // A call whose return is in its own entry had returned.
-        if let (event::SYSCALL..=0x9ff | event::SYSCALL32..=event::SYSCALL32_LAST, word) = self.last {
+        if let (event::SYSCALL..=event::SYSCALL_LAST | event::SYSCALL32..=event::SYSCALL32_LAST, word) = self.last {
             self.at += word::Call::decode(word).folded.map_or(0, |(dur, _)| u64::from(dur));
         }
         Timed { at: self.at, item: Item::Lost(count) }
