@@ -248,9 +248,10 @@ impl Builder {
     /// Ends the open piece at `t`; the next begins there.
     pub(super) fn close(&mut self, c: usize, t: i64, how: Close) {
         let (pid, rpc) = self.owner(c);
-        let low_name = if self.cpus[c].low { self.names.id("-idlelp-") } else { 0 };
+        let low = self.cpus[c].low_power.is_some();
+        let low_name = if low { self.names.id("-idlelp-") } else { 0 };
         let cpu = &mut self.cpus[c];
-        let (id, low, start) = (cpu.id, cpu.low, cpu.since);
+        let (id, start) = (cpu.id, cpu.since);
         let Some(top) = cpu.stack.last_mut() else { return };
         let (ret, ipc, ends) = match how {
             Close::Pause { ipc } => (NONE, ipc, false),

@@ -52,12 +52,10 @@ pub struct Cpu {
     pub interrupts: VecDeque<(i64, i64)>,
     /// The control groups that have used up their share of it, or had, in order.
     pub throttled: Vec<Throttled>,
-    /// The hint it went to a low-power state with, until its next event.
-    pub mwait: Option<u32>,
+    /// The hint of the low-power state that it is in: from that `mwait`, or what does the same, to its next event.
+    pub low_power: Option<u32>,
     /// Whether it has said that it goes offline, and not that it is online again.
     pub leaving: bool,
-    /// Whether the open piece is in that state.
-    pub low: bool,
     /// What is known of its ticks.
     pub ticks: Ticks,
     /// Interrupts sent to it that have not arrived.
@@ -130,9 +128,8 @@ impl Cpu {
             idle: (i64::MAX, i64::MIN),
             interrupts: VecDeque::new(),
             throttled: Vec::new(),
-            mwait: None,
+            low_power: None,
             leaving: false,
-            low: false,
             ticks: Ticks::default(),
             ipis: Vec::new(),
             remote: None,

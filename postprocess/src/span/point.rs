@@ -40,8 +40,7 @@ impl Builder {
         match e.event {
             number::MWAIT if self.running(c) == 0 => {
                 self.close(c, t, Close::Pause { ipc });
-                self.cpus[c].low = e.arg != IDLE_POLL;
-                self.cpus[c].mwait = Some(e.arg).filter(|&hint| hint != IDLE_POLL);
+                self.cpus[c].low_power = Some(e.arg).filter(|&hint| hint != IDLE_POLL);
             }
             number::EXIT => {
                 let thread = self.cpus[c].thread;

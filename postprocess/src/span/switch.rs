@@ -214,8 +214,7 @@ impl Builder {
         self.settle(c);
         let cpu = &mut self.cpus[c];
         cpu.ambiguous = None;
-        cpu.mwait = None;
-        cpu.low = false;
+        cpu.low_power = None;
         if let Some(old) = self.threads.list.get_mut(cpu.thread).filter(|old| old.cpu == Some(c)) {
             old.cpu = None;
             old.running = false;

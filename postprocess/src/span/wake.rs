@@ -229,11 +229,11 @@ impl Builder {
     /// A CPU in a low-power state does something: it began to leave that state a while before.
     pub(super) fn leave_low_power(&mut self, c: usize, t: i64) {
         let cpu = &mut self.cpus[c];
-        let Some(hint) = cpu.mwait.take() else { return };
+        let Some(hint) = cpu.low_power else { return };
         let latency = exit_latency(hint).min(t - cpu.since);
         if latency < SHORT {
             self.close(c, t, Close::Pause { ipc: 0 });
-            self.cpus[c].low = false;
+            self.cpus[c].low_power = None;
             return;
         }
         let start = t - latency;
@@ -241,7 +241,7 @@ impl Builder {
         self.arrive_ipis(c, start);
         let name = self.names.id("-c-exit-");
         let cpu = &mut self.cpus[c];
-        cpu.low = false;
+        cpu.low_power = None;
         cpu.since = t;
         let event = number::IDLE_EXIT as i32;
         let exit = Span { start, dur: latency, cpu: cpu.id, event, arg: hint.into(), name, ..Span::default() };
