@@ -8,6 +8,7 @@ import { Durations, leastOfStep, Pivot, stepOf } from "../../postprocess/src/htm
 import { Reach } from "../../postprocess/src/html/viewer/data/reach.js";
 import { firstInLane, indexByKind, indexByRow, laneOf, seekStart } from "../../postprocess/src/html/viewer/data/rows.js";
 import { EVENT, Kind } from "../../postprocess/src/html/viewer/data/tables.js";
+import { mostTime, Totals } from "../../postprocess/src/html/viewer/data/totals.js";
 import { Summary, SummaryTree } from "../../postprocess/src/html/viewer/data/tree.js";
 import { numbersFrom, storeOf } from "./support/store.mjs";
 
@@ -105,4 +106,23 @@ test("groups of spans add up to all, and quantiles are right to a 32nd", () => {
     assert.ok(Math.abs(all.quantile(part) - exact) <= exact / 32 + 1, `${part}: ${all.quantile(part)}, not ${exact}`);
   }
   assert.equal(new Durations().count, 0);
+});
+
+test("a range holds the parts of spans inside it, by name, CPU, thread and wait", () => {
+  const store = storeOf([
+    { start: 0, dur: 100, event: EVENT.USER + 7, cpu: 0, pid: 7, name: "a.7" },
+    { start: 20, dur: 300, event: EVENT.WAIT_A + 3, pid: 8, name: "wait_disk" },
+    { start: 100, dur: 40, event: EVENT.SYSCALL, cpu: 0, pid: 7, name: "read" },
+    { start: 140, dur: 60, event: EVENT.USER, cpu: 0, pid: 0, name: "-idle-" },
+  ]);
+  const groups = buildGroups(store, indexByKind(store));
+  const totals = new Totals(store, groups, { shows: () => true }, 90, 150);
+  const times = (sums, parts) => mostTime(sums).map((sum) => [sum.key, ...parts.map((part) => sum[part])]);
+  const [a, wait, read, idle] = [...store.name];
+  assert.deepEqual(times(totals.names, ["user", "kernel", "idle"]), [[read, 0, 40, 0], [a, 10, 0, 0], [idle, 0, 0, 10]]);
+  assert.deepEqual(times(totals.cpus, ["user", "kernel", "idle"]), [[0, 10, 40, 10]]);
+  assert.deepEqual(times(totals.threads, ["user", "kernel", "wait"]), [[8, 0, 0, 60], [7, 10, 40, 0]]);
+  assert.deepEqual(times(totals.waits, ["wait", "count"]), [[wait, 60, 1]]);
+  assert.deepEqual([totals.longest, totals.longestWaits], [[2, 0], [1]]);
+  assert.deepEqual(times(new Totals(store, groups, { shows: (i) => i === 2 }, 90, 150).names, ["kernel"]), [[read, 40]]);
 });

@@ -18,17 +18,18 @@ import { overheadText } from "./draw/curves.js";
 import { hitAt } from "./draw/hit.js";
 import { Labels } from "./draw/labels.js";
 import { Layers } from "./draw/layers.js";
+import { Look } from "./draw/look.js";
 import { Notes } from "./draw/notes.js";
 import { drawnBy, Overlay } from "./draw/overlay.js";
 import { Overview } from "./draw/overview.js";
 import { Picture } from "./draw/picture.js";
 import { keepPristine } from "./panel/added.js";
-import { followAddress } from "./panel/address.js";
+import { addressOf, followAddress, showAddress } from "./panel/address.js";
 import { showBanner } from "./panel/banner.js";
 import { showDetails } from "./panel/details.js";
 import { fillHelp } from "./panel/help.js";
 import { Listing, toggleList } from "./panel/list.js";
-import { listenToLook, Look, lookChanged } from "./panel/look.js";
+import { listenToLook, lookChanged } from "./panel/look.js";
 import { listenToPanel } from "./panel/panel.js";
 import { Views } from "./panel/views.js";
 import { listenToPointer, listenToSearch, listenToTools, listenToWheel, showQuery } from "./input/input.js";
@@ -40,6 +41,7 @@ import { byId } from "./dom.js";
  * @import {Store} from "./data/decode.js"
  * @import {Group} from "./data/groups.js"
  * @import {Query} from "./data/search.js"
+ * @import {Shown} from "./draw/overlay.js"
  */
 
 /** For what knows the time in sight, where rows do not share it. */
@@ -62,15 +64,16 @@ export class App {
     this.highlight = new LitRows(this.groups);
     this.search = new Search(store, this.highlight);
     this.focus = new Focus(store, this.search, this.highlight);
-    this.layers = new Layers(this);
+    this.look = new Look();
+    this.layers = new Layers(this, () => this.viewChanged());
     this.picture = new Picture(this, byId("base"));
     this.overlay = new Overlay(this, byId("overlay"));
-    this.labels = new Labels(byId("labels"));
+    this.labels = new Labels(this, byId("labels"), this);
     this.help = /** @type {HTMLDialogElement} */ (byId("help"));
-    this.look = new Look();
-    this.palette = this.look.palette;
-    this.notes = new Notes(this);
-    this.views = new Views(this);
+    this.notes = new Notes(this, this);
+    this.views = new Views(this.view, {
+      now: () => addressOf(this), show: (address) => showAddress(this, address), changed: () => this.noteAddress(),
+    });
     this.overview = new Overview(this, byId("overview"));
     this.axis = axisOf(store.meta.tracebase, this.view);
     /** The selected span, -1 for none. */
@@ -95,6 +98,16 @@ export class App {
     /** How often the picture was drawn, and how long it took last, ms. */
     this.draws = 0;
     this.lastDraw = 0;
+  }
+
+  get palette() {
+    return this.look.palette;
+  }
+
+  /** What is drawn on the picture now. @returns {Shown} */
+  get shown() {
+    const { axis, selected, measured, chain, showArcs, showIpis } = this;
+    return { axis, selected, measured, chain, showArcs, showIpis };
   }
 
   start() {
@@ -187,10 +200,10 @@ export class App {
     this.stale.view = this.stale.overlay = false;
     view.freshen(this.groups);
     this.axis = axisOf(this.store.meta.tracebase, view);
-    this.picture.draw();
+    this.picture.draw(this.axis);
     this.drawOverlay();
     this.overview.draw();
-    this.labels.draw(this);
+    this.labels.draw();
     byId("basetime").textContent = this.axis.baseText;
     byId("basetime").ariaPressed = String(view.relative);
     for (const id of ["arcs", "ipis"]) byId(id).disabled = view.relative;
@@ -205,7 +218,7 @@ export class App {
 
   /** What lies on the picture. */
   drawOverlay() {
-    this.overlay.draw();
+    this.overlay.draw(this.shown);
     this.notes.draw(this.overlay.context);
   }
 
@@ -245,6 +258,24 @@ export class App {
   measure(range) {
     this.measured = range;
     this.select(-1);
+  }
+
+  /** A note is selected, or none any more. */
+  noteSelected() {
+    this.selected = -1;
+    this.chain = null;
+    this.showDetails();
+    this.overlayChanged();
+  }
+
+  /** What lies under a point of the picture. @param {number} x @param {number} y */
+  hitAt(x, y) {
+    return hitAt(this, x, y);
+  }
+
+  /** Keeps what is in sight for the way back. */
+  remember() {
+    this.views.remember();
   }
 
   /** The group on whose row a span is shown: that of what was selected last, if it is open and has it. @param {number} i */

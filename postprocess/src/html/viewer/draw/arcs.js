@@ -6,10 +6,12 @@ import { seekStart } from "../data/rows.js";
 import { OUTER_PART } from "../view/view.js";
 /**
  * @import {Step} from "../data/chain.js"
+ * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
+ * @import {Focus} from "../data/highlight.js"
  * @import {Lane} from "../data/rows.js"
- * @import {Item, Spot} from "../view/view.js"
- * @import {App} from "../main.js"
+ * @import {Item, Spot, View} from "../view/view.js"
+ * @import {Look} from "./look.js"
  */
 
 /** An arc narrower than this is left out; of the others at most so many are drawn, the longest. */
@@ -20,13 +22,21 @@ const ARC_MOST = 250;
 const ROOM_BESIDE = 16;
 
 export class Arcs {
-  /** @param {App} app @param {CanvasRenderingContext2D} context */
-  constructor(app, context) {
-    this.app = app;
+  /**
+   * @param {{store: Store, groups: Group[], view: View, focus: Focus, look: Look}} parts
+   * @param {Lane[]} lanes
+   * @param {CanvasRenderingContext2D} context
+   */
+  constructor({ store, groups, view, focus, look }, lanes, context) {
+    this.store = store;
+    this.groups = groups;
+    this.view = view;
+    this.focus = focus;
+    this.look = look;
     this.context = context;
     /** Those drawn, from end to end. @type {Spot[]} */
     this.drawn = [];
-    this.reaches = new Map([app.wakeups, app.ipis].map((lane) => [lane, new Reach(app.store, lane)]));
+    this.reaches = new Map(lanes.map((lane) => [lane, new Reach(store, lane)]));
   }
 
   /**
@@ -34,7 +44,7 @@ export class Arcs {
    * @param {Lane} lane
    */
   longest(lane) {
-    const { store, view } = this.app;
+    const { store, view } = this;
     const { dur } = store;
     const end = seekStart(store.start, lane.ids, 0, lane.ids.length, view.t1);
     /** @type {number[]} */
@@ -56,7 +66,7 @@ export class Arcs {
    */
   draw(lane, groups, color, dashed) {
     const { context: c } = this;
-    const { view, focus, palette } = this.app;
+    const { view, focus, look: { palette } } = this;
     const found = this.longest(lane);
     for (const group of groups) {
       const items = view.itemsOf.get(group);
@@ -76,7 +86,7 @@ export class Arcs {
    */
   drawChain(chain) {
     const { context: c } = this;
-    const { store, view, groups, palette } = this.app;
+    const { store, view, groups, look: { palette } } = this;
     c.fillStyle = palette.css.chain;
     for (const group of groups) {
       const items = view.itemsOf.get(group);
@@ -102,7 +112,7 @@ export class Arcs {
 
   /** Where a chain's path runs on a row: below its spans, whose names stay legible. @param {Item} item */
   below(item) {
-    const { view } = this.app;
+    const { view } = this;
     return view.middle(item) + view.bodyHeight(item) * OUTER_PART + 1;
   }
 
@@ -114,9 +124,9 @@ export class Arcs {
    * @param {boolean} dashed
    * @param {(item: Item) => number} [heightOf] where it ends on a row, the middle if that is not said
    */
-  arc(i, from, to, dashed, heightOf = (item) => this.app.view.middle(item)) {
+  arc(i, from, to, dashed, heightOf = (item) => this.view.middle(item)) {
     const { context: c } = this;
-    const { store, view } = this.app;
+    const { store, view } = this;
     const x0 = view.x(store.start[i]);
     const x1 = view.x(store.start[i] + store.dur[i]);
     const y0 = heightOf(from);
@@ -134,7 +144,7 @@ export class Arcs {
     c.moveTo(blossom(s, s, x0, cx, x1), blossom(s, s, y0, cy, y1));
     c.quadraticCurveTo(blossom(s, t, x0, cx, x1), blossom(s, t, y0, cy, y1), blossom(t, t, x0, cx, x1), blossom(t, t, y0, cy, y1));
     c.setLineDash([]);
-    c.strokeStyle = this.app.palette.css.back;
+    c.strokeStyle = this.look.palette.css.back;
     c.lineWidth = 3;
     c.globalAlpha = 0.75;
     c.stroke();

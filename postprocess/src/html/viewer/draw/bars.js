@@ -11,9 +11,12 @@ import { FONT, inkOn } from "./palette.js";
 /**
  * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
+ * @import {Focus} from "../data/highlight.js"
  * @import {TimeScale} from "../view/timescale.js"
- * @import {Item, Spot} from "../view/view.js"
- * @import {App} from "../main.js"
+ * @import {Item, Spot, View} from "../view/view.js"
+ * @import {Layers} from "./layers.js"
+ * @import {Lettering} from "./lettering.js"
+ * @import {Look} from "./look.js"
  */
 
 /** Pixels from one level of lines to the next. */
@@ -26,18 +29,27 @@ const BAR_LEAST = 2;
 const BARS_MOST = 200;
 
 export class Bars {
-  /** @param {App} app @param {CanvasRenderingContext2D} context @param {Spot[]} spots */
-  constructor(app, context, spots) {
-    this.app = app;
+  /**
+   * @param {{store: Store, view: View, focus: Focus, layers: Layers, look: Look, lettering: Lettering}} parts
+   * @param {CanvasRenderingContext2D} context
+   * @param {Spot[]} spots
+   */
+  constructor({ store, view, focus, layers, look, lettering }, context, spots) {
+    this.store = store;
+    this.view = view;
+    this.focus = focus;
+    this.layers = layers;
+    this.look = look;
+    this.lettering = lettering;
     this.context = context;
     this.spots = spots;
     /** The times in sight on the row that is drawn. @type {TimeScale} */
-    this.times = app.view;
+    this.times = view;
   }
 
   /** The bars of one row. @param {Item} item */
   draw(item) {
-    const { layers, view } = this.app;
+    const { layers, view } = this;
     const { group, row } = item;
     const from = group.bars.first[row];
     const to = group.bars.first[row + 1];
@@ -47,7 +59,7 @@ export class Bars {
       const i = group.bars.ids[k];
       if (group.name === "PID") this.line(i, item, view.top(item) + 4 + group.level[k] * BAR_STEP);
       else if (group.name === "RPC") this.queued(i, item);
-      else if (isHeld(this.app.store, i)) this.holder(i, item);
+      else if (isHeld(this.store, i)) this.holder(i, item);
       else this.waiter(i, item, group.level[k]);
     }
     this.context.setLineDash([]);
@@ -61,7 +73,7 @@ export class Bars {
    */
   seen(group, from, to) {
     const { ids } = group.bars;
-    const { start, dur } = this.app.store;
+    const { start, dur } = this.store;
     const { t0, t1, scale } = this.times;
     const high = seekStart(start, ids, from, to, t1);
     const found = group.barsReach.find(from, high, t0, BAR_LEAST / scale);
@@ -75,7 +87,7 @@ export class Bars {
 
   /** Where a bar lies, clipped. @param {number} i */
   extent(i) {
-    const { app: { store }, times } = this;
+    const { store, times } = this;
     const x0 = Math.max(times.x(store.start[i]), -10);
     return [x0, Math.max(Math.min(times.x(store.start[i] + store.dur[i]), times.width + 10), x0 + 1.5)];
   }
@@ -83,7 +95,7 @@ export class Bars {
   /** A line with caps; dotted for what is not held. @param {number} i @param {Item} item @param {number} y @param {number} [width] */
   line(i, item, y, width = 2) {
     const { context: c } = this;
-    const { store } = this.app;
+    const { store } = this;
     const [x0, x1] = this.extent(i);
     this.spots.push({ i, x0: x0 - 1, x1: x1 + 1, y0: y - 3, y1: y + 3 });
     if (x1 - x0 < BAR_LEAST) {
@@ -111,17 +123,17 @@ export class Bars {
 
   /** An RPC's time in a queue, on its row. @param {number} i @param {Item} item */
   queued(i, item) {
-    const { store, view } = this.app;
+    const { store, view } = this;
     const [x0, x1] = this.extent(i);
     this.line(i, item, view.middle(item));
     const name = shownName(store.names[store.name[i]]);
-    this.text(name, Math.max(x0, 0) + 4, x1, view.middle(item) - 8, this.app.palette.ink(this.color(i, item)));
+    this.text(name, Math.max(x0, 0) + 4, x1, view.middle(item) - 8, this.look.palette.ink(this.color(i, item)));
   }
 
   /** Who holds a lock, on its row. @param {number} i @param {Item} item */
   holder(i, item) {
     const { context: c } = this;
-    const { store, view } = this.app;
+    const { store, view } = this;
     const [x0, x1] = this.extent(i);
     const h = item.h * INNER_PART * 2;
     const y = view.top(item) + item.h - h - 3;
@@ -135,7 +147,7 @@ export class Bars {
 
   /** Who waits for a lock, from the top, or what stands in a queue, from the bottom, on its row. @param {number} i @param {Item} item @param {number} level */
   waiter(i, item, level) {
-    const { view, store, palette } = this.app;
+    const { view, store, look: { palette } } = this;
     const queued = store.kind[i] === Kind.QUEUE;
     const levels = item.group.levels[item.row];
     const room = item.h * (queued ? 1 : 1 - 2 * INNER_PART) - 6;
@@ -151,9 +163,9 @@ export class Bars {
   /** As much of a text as fits. @param {string} text @param {number} x @param {number} x1 @param {number} y @param {string} color */
   text(text, x, x1, y, color) {
     const { context: c } = this;
-    const { overlay } = this.app;
+    const { lettering } = this;
     c.font = `10px ${FONT}`;
-    const shown = overlay.fit(text, x1 - x - 4, 10);
+    const shown = lettering.fit(text, x1 - x - 4, 10);
     if (shown === "") return;
     c.fillStyle = color;
     c.fillText(shown, x, y);
@@ -161,7 +173,7 @@ export class Bars {
 
   /** By thread, on the row of a lock; by RPC in a queue; by lock on the row of a thread. @param {number} i @param {Item} item */
   color(i, item) {
-    const { store, palette, focus } = this.app;
+    const { store, look: { palette }, focus } = this;
     if (!focus.shows(i)) return palette.css.grey;
     const by = store.kind[i] === Kind.QUEUE ? store.rpc[i] : item.group.name === "PID" ? valueOf(store.arg[i]) ?? 0 : store.pid[i];
     return palette.css.users[Math.abs(by) % palette.css.users.length];

@@ -15,9 +15,11 @@ import { Kind } from "../data/tables.js";
 import { Summary, SummaryTree } from "../data/tree.js";
 import { mix } from "./palette.js";
 /**
- * @import {Item} from "../view/view.js"
+ * @import {Store} from "../data/decode.js"
+ * @import {Focus} from "../data/highlight.js"
+ * @import {Item, View} from "../view/view.js"
+ * @import {Look} from "./look.js"
  * @import {Palette} from "./palette.js"
- * @import {App} from "../main.js"
  */
 
 /** The least colour, of 256, that a pixel shows for the shortest moment of activity. */
@@ -51,9 +53,12 @@ export class RowLines {
   line = new Uint32Array(1);
   dots = new Uint32Array(1);
 
-  /** @param {App} app */
-  constructor(app) {
-    this.app = app;
+  /** @param {{store: Store, view: View, focus: Focus, look: Look}} parts */
+  constructor({ store, view, focus, look }) {
+    this.store = store;
+    this.view = view;
+    this.focus = focus;
+    this.look = look;
     this.summary = new Summary();
     /** Spans with room for text. @type {Drawn[]} */
     this.roomy = [];
@@ -82,7 +87,7 @@ export class RowLines {
    * @param {Uint32Array} empty
    */
   compose(item, empty) {
-    const { focus } = this.app;
+    const { focus } = this;
     for (const zone of ZONES) this[zone].set(empty);
     this.greys = !focus.showsRow(item.group, item.row);
     this.composeWaits(item);
@@ -92,12 +97,12 @@ export class RowLines {
 
   /** Whether a span keeps its colour. @param {number} i */
   colors(i) {
-    return !this.greys || this.app.focus.shows(i);
+    return !this.greys || this.focus.shows(i);
   }
 
   /** @param {Item} item */
   composeExecution(item) {
-    const { store, view, palette } = this.app;
+    const { store, view, look: { palette } } = this;
     const { start, dur } = store;
     const { group, row } = item;
     const { ids, first } = group.exec;
@@ -134,7 +139,7 @@ export class RowLines {
    * @param {Item} item
    */
   exact(i, from, to, item) {
-    const { store, palette } = this.app;
+    const { store, look: { palette } } = this;
     const kind = store.kind[i];
     const a = Math.max(from, 0);
     const b = Math.min(to, this.w);
@@ -162,14 +167,14 @@ export class RowLines {
     this.core.fill(color, a, b);
     this.inner.fill(color, a, b);
     this.innerStripe.fill(color, a, b);
-    if (!isKernel(this.app.store.kind[i])) return;
+    if (!isKernel(this.store.kind[i])) return;
     this.outer.fill(color, a, b);
     this.outerStripe.fill(color, a, b);
   }
 
   /** @param {number} i @param {number} a @param {number} b @param {number} color of the span */
   stripes(i, a, b, color) {
-    const { store, palette } = this.app;
+    const { store, look: { palette } } = this;
     const [outer, inner] = palette.stripesOf(store, i);
     if (outer !== 0) this.outerStripe.fill(mix(color, outer, STRIPE_STRENGTH), a, b);
     if (inner !== 0) this.innerStripe.fill(mix(color, inner, STRIPE_STRENGTH), a, b);
@@ -193,7 +198,7 @@ export class RowLines {
   gathered(px, scale, palette) {
     if (px >= this.w) return;
     const grey = this.greys;
-    const { store } = this.app;
+    const { store } = this;
     const { idle, user, kernel, userSpan, kernelSpan } = this.summary;
     if (idle > 0) this.line[px] = grey ? palette.grey : palette.pixels[Kind.IDLE][0];
     const strength = (/** @type {number} */ time) => {
@@ -217,7 +222,7 @@ export class RowLines {
 
   /** @param {Item} item */
   composeWaits(item) {
-    const { store, view, palette } = this.app;
+    const { store, view, look: { palette } } = this;
     const { start, dur } = store;
     const { waits } = item.group;
     const { t0, t1 } = view.on(item);
@@ -247,7 +252,7 @@ export class RowLines {
    * @param {number} color
    */
   wait(i, from, to, color) {
-    const { store } = this.app;
+    const { store } = this;
     const dot = Math.max(Math.round(MORSE_DOT * this.ratio), 1);
     const code = MORSE[store.events[store.event[i]] - WAIT_A];
     const strokes = morseStrokes(code);
@@ -266,7 +271,7 @@ export class RowLines {
 
   /** Matches, each at least one CSS pixel wide. @param {Item} item */
   composeFound(item) {
-    const { store, view, palette, focus } = this.app;
+    const { store, view, look: { palette }, focus } = this;
     const { start, dur, kind } = store;
     const lane = focus.laneOf(item.group);
     const { t0, t1 } = view.on(item);

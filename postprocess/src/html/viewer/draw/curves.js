@@ -9,8 +9,11 @@ import { INNER_PART, OUTER_PART } from "../view/view.js";
 import { FONT } from "./palette.js";
 /**
  * @import {Store} from "../data/decode.js"
+ * @import {Focus} from "../data/highlight.js"
  * @import {Item, View} from "../view/view.js"
- * @import {App} from "../main.js"
+ * @import {Drawn} from "./compose.js"
+ * @import {Lettering} from "./lettering.js"
+ * @import {Look} from "./look.js"
  */
 
 /** Half height and length of a wave in CSS pixels. */
@@ -20,17 +23,25 @@ const WAVE_LENGTH = 12;
 const OVERHEAD_LEAST = 2;
 
 export class Curves {
-  /** @param {App} app @param {CanvasRenderingContext2D} context */
-  constructor(app, context) {
-    this.app = app;
+  /**
+   * @param {{store: Store, view: View, focus: Focus, look: Look, lettering: Lettering}} parts
+   * @param {CanvasRenderingContext2D} context
+   */
+  constructor({ store, view, focus, look, lettering }, context) {
+    this.store = store;
+    this.view = view;
+    this.focus = focus;
+    this.look = look;
+    this.lettering = lettering;
     this.context = context;
     /** Entries whose recording is drawn. */
     this.overheads = 0;
   }
 
-  draw() {
-    const { picture, view, store, focus, palette } = this.app;
-    for (const { i, x, w, item } of picture.lines.curves) {
+  /** @param {Drawn[]} drawn the spans that are curves or hatched */
+  draw(drawn) {
+    const { view, store, focus, look: { palette } } = this;
+    for (const { i, x, w, item } of drawn) {
       const color = focus.shows(i) ? palette.color(store, i) : palette.css.grey;
       if (store.kind[i] === Kind.C_EXIT) this.wave(x, w, view.middle(item), color);
       else if (store.kind[i] === Kind.STALLED) this.hatch(x, ...this.bodyOf(item, w), palette.css.cexit, 5, 1.2);
@@ -53,7 +64,7 @@ export class Curves {
 
   /** The top of a row's spans, and with a width its size. @param {Item} item @param {number} w @returns {[number, number, number]} */
   bodyOf(item, w) {
-    const { view } = this.app;
+    const { view } = this;
     const h = view.bodyHeight(item) * INNER_PART * 2;
     return [view.middle(item) - h / 2, w, h];
   }
@@ -61,14 +72,14 @@ export class Curves {
   /** @param {number} x @param {number} room @param {Item} item @param {string} name */
   absent(x, room, item, name) {
     const { context: c } = this;
-    const { palette, overlay } = this.app;
+    const { look: { palette }, lettering } = this;
     const [y, w, h] = this.bodyOf(item, room);
     if (name === KIND_NAMES[Kind.OFFLINE]) this.frame(x, y, w, h, palette.css.dim);
     else this.hatch(x, y, w, h, palette.css.dim, 7, 1);
     c.font = `11px ${FONT}`;
-    const text = overlay.fit(name, w - 12, 11);
+    const text = lettering.fit(name, w - 12, 11);
     if (text === "") return;
-    const width = overlay.widthOf(text, 411);
+    const width = lettering.widthOf(text, 411);
     c.fillStyle = palette.css.back;
     c.fillRect(x + w / 2 - width / 2 - 4, y + h / 2 - 7, width + 8, 14);
     c.fillStyle = palette.css.dim;
@@ -82,13 +93,13 @@ export class Curves {
     c.strokeStyle = color;
     c.lineWidth = 1;
     c.setLineDash([4, 3]);
-    c.strokeRect(left, y + 0.5, Math.min(x + w, this.app.view.width + 2) - left, h - 1);
+    c.strokeRect(left, y + 0.5, Math.min(x + w, this.view.width + 2) - left, h - 1);
     c.setLineDash([]);
   }
 
   /** Hatches the time that recording the begin of each span in sight took. */
   overhead() {
-    const { view, store } = this.app;
+    const { view, store } = this;
     const w = (store.meta.entryNs / 10) * view.scale;
     for (const item of view.seen()) {
       if (item.row < 0 || item.group.name === "NET" || item.group.name === "RES") continue;
@@ -117,7 +128,7 @@ export class Curves {
     c.lineWidth = width;
     c.beginPath();
     const left = Math.max(x, 0) - h;
-    const right = Math.min(x + w, this.app.view.width);
+    const right = Math.min(x + w, this.view.width);
     for (let at = Math.floor(left / step) * step; at < right; at += step) {
       c.moveTo(at, y + h);
       c.lineTo(at + h, y);

@@ -7,8 +7,11 @@ import { isKernel } from "../data/kind.js";
 import { FLAG } from "../data/tables.js";
 import { INNER_PART, OUTER_PART } from "../view/view.js";
 /**
+ * @import {Store} from "../data/decode.js"
+ * @import {Focus} from "../data/highlight.js"
+ * @import {View} from "../view/view.js"
  * @import {Drawn} from "./compose.js"
- * @import {App} from "../main.js"
+ * @import {Layers} from "./layers.js"
  */
 
 /** Radius of a dial in CSS pixels. */
@@ -27,9 +30,15 @@ const HALF_CODE = 4;
 const TWO_CODE = 12;
 
 export class Glyphs {
-  /** @param {App} app @param {CanvasRenderingContext2D} context */
-  constructor(app, context) {
-    this.app = app;
+  /**
+   * @param {{store: Store, view: View, focus: Focus, layers: Layers}} parts
+   * @param {CanvasRenderingContext2D} context
+   */
+  constructor({ store, view, focus, layers }, context) {
+    this.store = store;
+    this.view = view;
+    this.focus = focus;
+    this.layers = layers;
     this.context = context;
     /** Dials drawn. */
     this.count = 0;
@@ -50,13 +59,13 @@ export class Glyphs {
     }
   }
 
-  /** @param {Drawn[]} drawn */
-  draw(drawn) {
-    const { store, layers, overlay, view, focus } = this.app;
+  /** @param {Drawn[]} drawn @param {number} ratio device pixels per CSS pixel */
+  draw(drawn, ratio) {
+    const { store, layers, view, focus } = this;
     const counters = store.meta.flags & FLAG.COUNTERS;
     this.count = 0;
     if (counters === 0 || layers.stateOf("counters") === "off") return;
-    if (overlay.ratio !== this.ratio) this.prepare(overlay.ratio);
+    if (ratio !== this.ratio) this.prepare(ratio);
     for (const { i, x, w, item } of drawn) {
       const kind = store.kind[i];
       if (!layers.showsCounters(kind) || !focus.shows(i)) continue;
@@ -90,7 +99,7 @@ export class Glyphs {
 
   /** A line as long as that many misses take, within the span. @param {number} misses @param {number} x @param {number} w @param {number} bottom */
   missTime(misses, x, w, bottom) {
-    const length = Math.min((missNs(misses) * this.app.view.scale) / 10, w);
+    const length = Math.min((missNs(misses) * this.view.scale) / 10, w);
     this.context.fillStyle = MISS_COLOR;
     if (length >= 1) this.context.fillRect(x, bottom, length, 2);
   }

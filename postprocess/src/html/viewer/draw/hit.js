@@ -6,10 +6,13 @@ import { firstInLane, firstInRow, seekStart } from "../data/rows.js";
 import { Summary } from "../data/tree.js";
 import { nearArc } from "./arcs.js";
 /**
- * @import {Item} from "../view/view.js"
- * @import {App} from "../main.js"
+ * @import {Store} from "../data/decode.js"
+ * @import {Item, View} from "../view/view.js"
+ * @import {Overlay} from "./overlay.js"
+ * @import {Picture} from "./picture.js"
  */
 
+/** What was drawn, and of what. @typedef {{store: Store, view: View, picture: Picture, overlay: Overlay}} Drawing */
 /**
  * `i` is a span; `others` is how many more spans share its pixel.
  * @typedef {{i: number, item: Item | null, others: number}} Hit
@@ -18,39 +21,39 @@ import { nearArc } from "./arcs.js";
 /**
  * The span under a point in CSS pixels: what is drawn above the picture first, then samples and frequency, execution,
  * arcs, waits.
- * @param {App} app
+ * @param {Drawing} drawing
  * @param {number} x
  * @param {number} y
  * @returns {Hit | null}
  */
-export function hitAt(app, x, y) {
-  const { view, overlay } = app;
+export function hitAt(drawing, x, y) {
+  const { view, overlay } = drawing;
   const item = view.itemAt(y);
   const spot = overlay.spots.findLast((s) => x >= s.x0 && x <= s.x1 && y >= s.y0 && y <= s.y1);
   if (spot) return { i: spot.i, item, others: 0 };
   const row = item !== null && item.row >= 0 ? item : null;
-  const strip = row ? stripAt(app, row, x, y) : null;
+  const strip = row ? stripAt(drawing, row, x, y) : null;
   if (strip) return strip;
-  const executed = row ? executionAt(app, row, x) : null;
-  if (executed && !isIdle(app.store.kind[executed.i])) return executed;
+  const executed = row ? executionAt(drawing, row, x) : null;
+  if (executed && !isIdle(drawing.store.kind[executed.i])) return executed;
   const arc = overlay.arcs.drawn.find((a) => nearArc(a, x, y));
   if (arc) return { i: arc.i, item, others: 0 };
-  return executed ?? (row ? waitAt(app, row, x) : null);
+  return executed ?? (row ? waitAt(drawing, row, x) : null);
 }
 
 /**
  * The execution on a row at x; where several share the pixel, the longest of the kernel, of the user, of any.
- * @param {App} app
+ * @param {Drawing} drawing
  * @param {Item} item
  * @param {number} x
  * @returns {Hit | null}
  */
-function executionAt(app, item, x) {
-  const { store, view } = app;
+function executionAt(drawing, item, x) {
+  const { store, view } = drawing;
   const { exec, tree } = item.group;
   const times = view.on(item);
   const end = exec.first[item.row + 1];
-  const ratio = app.picture.ratio;
+  const ratio = drawing.picture.ratio;
   const from = times.time(Math.floor(x * ratio) / ratio);
   const to = times.time((Math.floor(x * ratio) + 1) / ratio);
   const k = firstInRow(store, exec, item.row, from);
@@ -68,9 +71,9 @@ function executionAt(app, item, x) {
   return { i, item, others: next - k - 1 };
 }
 
-/** @param {App} app @param {Item} item @param {number} x @returns {Hit | null} */
-function waitAt(app, item, x) {
-  const { store, view } = app;
+/** @param {Drawing} drawing @param {Item} item @param {number} x @returns {Hit | null} */
+function waitAt(drawing, item, x) {
+  const { store, view } = drawing;
   const { waits } = item.group;
   const times = view.on(item);
   const from = times.time(x - 1);
@@ -83,9 +86,9 @@ function waitAt(app, item, x) {
   return null;
 }
 
-/** The sample above execution or the frequency below it. @param {App} app @param {Item} item @param {number} x @param {number} y @returns {Hit | null} */
-function stripAt(app, item, x, y) {
-  const { view, store } = app;
+/** The sample above execution or the frequency below it. @param {Drawing} drawing @param {Item} item @param {number} x @param {number} y @returns {Hit | null} */
+function stripAt(drawing, item, x, y) {
+  const { view, store } = drawing;
   const above = y < view.bodyTop(item);
   const below = y >= view.bodyTop(item) + view.bodyHeight(item);
   if (!above && !below) return null;

@@ -8,14 +8,22 @@ import { MARKS_HEIGHT } from "../view/view.js";
 import { textElement } from "../dom.js";
 /**
  * @import {Group} from "../data/groups.js"
+ * @import {LitRows} from "../data/highlight.js"
  * @import {Item, View} from "../view/view.js"
- * @import {App} from "../main.js"
+ */
+
+/**
+ * What a click does: highlights a row, `alike` with all that are called alike; closes or opens a group.
+ * @typedef {{highlightRow: (group: Group, row: number, alike: boolean) => void, toggleGroup: (group: Group) => void}} LabelCommands
  */
 
 export class Labels {
-  /** @param {HTMLElement} element */
-  constructor(element) {
+  /** @param {{view: View, highlight: LitRows}} parts @param {HTMLElement} element @param {LabelCommands} commands */
+  constructor({ view, highlight }, element, commands) {
+    this.view = view;
+    this.highlight = highlight;
     this.element = element;
+    this.commands = commands;
     /** What is shown now, to leave it alone when nothing changed. */
     this.shown = "";
     element.addEventListener("keydown", (e) => this.step(e));
@@ -34,9 +42,8 @@ export class Labels {
     to.focus();
   }
 
-  /** @param {App} app */
-  draw(app) {
-    const { view, highlight } = app;
+  draw() {
+    const { view, highlight } = this;
     const items = view.seen();
     const key = `${view.scroll} ${view.height} ${highlight.version} ${items.map((it) =>
       `${it.group.name}${it.row}${it.row < 0 ? groupText(view, it.group) : ""}${it.y}`).join()}`;
@@ -49,7 +56,7 @@ export class Labels {
     rows.style.top = `${MARKS_HEIGHT}px`;
     rows.style.height = `${view.rowsSeen}px`;
     for (const item of items) {
-      const label = item.row < 0 ? this.header(app, item.group) : this.row(app, item);
+      const label = item.row < 0 ? this.header(item.group) : this.row(item);
       label.dataset.row = `${item.group.name} ${item.row}`;
       label.style.top = `${item.y - view.scroll}px`;
       label.style.height = `${item.h}px`;
@@ -60,8 +67,8 @@ export class Labels {
     if (focused) /** @type {HTMLElement | null} */ (rows.querySelector(`[data-row="${focused}"]`))?.focus();
   }
 
-  /** @param {App} app @param {Item} item */
-  row(app, item) {
+  /** @param {Item} item */
+  row(item) {
     const { group, row } = item;
     const label = /** @type {HTMLButtonElement} */ (textElement("button", group.labels[row]));
     label.type = "button";
@@ -69,22 +76,22 @@ export class Labels {
     label.title = `${group.labels[row]}: click to highlight`;
     label.tabIndex = -1;
     label.ariaPressed = String(group.lit[row] === 1);
-    label.addEventListener("click", () => app.highlightRow(group, row, false));
+    label.addEventListener("click", () => this.commands.highlightRow(group, row, false));
     label.addEventListener("contextmenu", (e) => {
       e.preventDefault();
-      app.highlightRow(group, row, true);
+      this.commands.highlightRow(group, row, true);
     });
     return label;
   }
 
-  /** @param {App} app @param {Group} group */
-  header(app, group) {
-    const label = /** @type {HTMLButtonElement} */ (textElement("button", groupText(app.view, group)));
+  /** @param {Group} group */
+  header(group) {
+    const label = /** @type {HTMLButtonElement} */ (textElement("button", groupText(this.view, group)));
     label.type = "button";
     label.className = "group";
     label.title = label.textContent ?? "";
     label.setAttribute("aria-expanded", String(!group.collapsed));
-    label.addEventListener("click", () => app.toggleGroup(group));
+    label.addEventListener("click", () => this.commands.toggleGroup(group));
     return label;
   }
 }

@@ -9,7 +9,9 @@ import { FREQ_HEIGHT, SAMPLES_HEIGHT } from "./strips.js";
 import { actionButton, byId } from "../dom.js";
 /**
  * @import {Store} from "../data/decode.js"
- * @import {App} from "../main.js"
+ * @import {Group} from "../data/groups.js"
+ * @import {Lane} from "../data/rows.js"
+ * @import {View} from "../view/view.js"
  */
 
 /** A range of frequencies narrower than this is not shown at first, MHz. */
@@ -21,10 +23,12 @@ const FREQ_RANGE_LEAST = 9;
  */
 
 export class Layers {
-  /** @param {App} app */
-  constructor(app) {
-    this.app = app;
-    const { store, groups, marks } = app;
+  /** @param {{store: Store, groups: Group[], marks: Lane, view: View}} parts @param {() => void} changed */
+  constructor({ store, groups, marks, view }, changed) {
+    this.store = store;
+    this.groups = groups;
+    this.view = view;
+    this.changed = changed;
     const { kinds } = store;
     this.freqRange = rangeOf(store, groups[0].freq.ids);
     const slow = this.freqRange.most - this.freqRange.least < FREQ_RANGE_LEAST;
@@ -59,14 +63,13 @@ export class Layers {
     layer.state = (layer.state + step + layer.states.length) % layer.states.length;
     this.apply();
     this.show();
-    const { app } = this;
-    app.view.layOut(app.groups);
-    app.viewChanged();
+    this.view.layOut(this.groups);
+    this.changed();
   }
 
   /** Gives rows the room that the layers need. */
   apply() {
-    const { groups, view } = this.app;
+    const { groups, view } = this;
     view.keepsRows = this.stateOf("rows") === "all";
     const [cpus, threads] = groups;
     const sampled = this.stateOf("samples") === "off" ? 0 : SAMPLES_HEIGHT;
@@ -84,7 +87,7 @@ export class Layers {
 
   /** Whether a sample is drawn: of what is not idle, or of what is. @param {number} i */
   showsSample(i) {
-    const { pid, pids } = this.app.store;
+    const { pid, pids } = this.store;
     return (pids[pid[i]] > 0) === (this.stateOf("samples") === "busy");
   }
 

@@ -3,13 +3,14 @@
 
 import { callText, durationText, secondsText, shownName, threadText } from "../data/format.js";
 import { AXIS_HEIGHT, MARKS_HEIGHT } from "../view/view.js";
-import { hitAt } from "./hit.js";
 import { FONT } from "./palette.js";
 /**
  * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
  * @import {TimeScale} from "../view/timescale.js"
- * @import {App} from "../main.js"
+ * @import {View} from "../view/view.js"
+ * @import {Hit} from "./hit.js"
+ * @import {Look} from "./look.js"
  */
 
 const NOTE_SIZE = 12;
@@ -31,10 +32,22 @@ const TIP_REACH = 6;
  */
 /** Where a note was drawn. @typedef {{note: Note, tipX: number, tipY: number, x: number, y: number, w: number, h: number}} Bubble */
 
+/**
+ * What notes ask of the page: the group on whose row a span is shown, what lies under a point, the row of a span brought
+ * into sight, the view kept for the way back; and what they tell it: that another note is selected, that what is drawn or
+ * the view has changed.
+ * @typedef {{homeOf: (i: number) => Group, hitAt: (x: number, y: number) => Hit | null, revealRow: (i: number) => void,
+ *   remember: () => void, noteSelected: () => void, overlayChanged: () => void, viewChanged: () => void}} NotesPage
+ */
+
 export class Notes {
-  /** @param {App} app */
-  constructor(app) {
-    this.app = app;
+  /** @param {{store: Store, groups: Group[], view: View, look: Look}} parts @param {NotesPage} page */
+  constructor({ store, groups, view, look }, page) {
+    this.store = store;
+    this.groups = groups;
+    this.view = view;
+    this.look = look;
+    this.page = page;
     /** @type {Note[]} */
     this.all = [];
     /** The note whose text is in the panel. @type {Note | null} */
@@ -50,10 +63,10 @@ export class Notes {
    * @param {Group | undefined} group
    */
   addSpan(i, time, group) {
-    const { store } = this.app;
+    const { store } = this;
     const [start, end] = [store.start[i], store.start[i] + store.dur[i]];
     const from = time >= start && time <= end ? time : (start + end) / 2;
-    const home = group ?? this.app.homeOf(i);
+    const home = group ?? this.page.homeOf(i);
     const thread = store.pids[store.pid[i]] > 0 ? ` \u00b7 ${threadText(store, store.pids[store.pid[i]])}` : "";
     const text = `${callText(store, i)}\n${secondsText(start)} s \u00b7 ${durationText(store.dur[i])}${thread}`;
     this.add({ i, group: home?.name ?? "", from, to: from, dx: 24, dy: -64, text });
@@ -61,14 +74,14 @@ export class Notes {
 
   /** Keeps a length, on the first line where it covers no other note; the totals stay in the panel. @param {number} from @param {number} to */
   addLength(from, to) {
-    const { view } = this.app;
+    const { view } = this;
     const [x0, x1] = [view.x(from) - LENGTH_HALF, view.x(to) + LENGTH_HALF];
     const covers = (/** @type {number} */ dy) => this.bubbles.some((b) =>
       b.x < x1 && b.x + b.w > x0 && b.y < MARKS_HEIGHT + dy + LENGTH_HALF && b.y + b.h > MARKS_HEIGHT + dy - LENGTH_HALF);
     let dy = 16;
     while (covers(dy) && dy + LENGTH_STEP < view.rowsSeen) dy += LENGTH_STEP;
     this.all.push({ i: -1, group: "", from, to, dx: 0, dy, text: durationText(to - from) });
-    this.app.overlayChanged();
+    this.page.overlayChanged();
   }
 
   /** @param {Note} note */
@@ -79,12 +92,8 @@ export class Notes {
 
   /** @param {Note | null} note */
   select(note) {
-    const { app } = this;
     this.selected = note;
-    app.selected = -1;
-    app.chain = null;
-    app.showDetails();
-    app.overlayChanged();
+    this.page.noteSelected();
   }
 
   /** @param {Note} note */
@@ -99,23 +108,23 @@ export class Notes {
     if (inTime.length === 0) return;
     const at = this.selected ? inTime.indexOf(this.selected) + direction : direction > 0 ? 0 : -1;
     const note = inTime[(at + inTime.length) % inTime.length];
-    const { view } = this.app;
+    const { view } = this;
     const group = this.groupOf(note);
     const shift = group ? view.shiftOf(group, group.rowOf(note.i)) : 0;
     const [from, to] = [note.from - shift, note.to - shift];
     if (from < view.t0 || to > view.t1) {
-      this.app.views.remember();
+      this.page.remember();
       const half = Math.max(view.t1 - view.t0, (to - from) * 1.2) / 2;
       view.show((from + to) / 2 - half, (from + to) / 2 + half);
     }
-    if (note.i >= 0) this.app.revealRow(note.i);
-    this.app.viewChanged();
+    if (note.i >= 0) this.page.revealRow(note.i);
+    this.page.viewChanged();
     this.select(note);
   }
 
   /** The notes as they are kept: with what tells their span from all others, wherever it stands among them. */
   list() {
-    const { start, dur, cpu, cpus, pid, pids, event, events } = this.app.store;
+    const { start, dur, cpu, cpus, pid, pids, event, events } = this.store;
     return this.all.map((note) => {
       const { i } = note;
       return { ...note, span: i < 0 ? null : [start[i], dur[i], cpus[cpu[i]], pids[pid[i]], events[event[i]]] };
@@ -124,7 +133,7 @@ export class Notes {
 
   /** Takes over notes that were kept; those that cannot be of this trace are left out. @param {unknown} kept */
   load(kept) {
-    const { store } = this.app;
+    const { store } = this;
     const numbers = /** @type {const} */ (["from", "to", "dx", "dy"]);
     const whole = (/** @type {any} */ note) => numbers.every((key) => Number.isFinite(note?.[key]))
       && typeof note.text === "string" && typeof note.group === "string";
@@ -136,17 +145,17 @@ export class Notes {
 
   /** Those that can be drawn: a length lies on no row, and needs a time that all share. */
   get shown() {
-    return this.all.filter((note) => note.i >= 0 || !this.app.view.relative);
+    return this.all.filter((note) => note.i >= 0 || !this.view.relative);
   }
 
   /** @param {Note} note */
   groupOf(note) {
-    return this.app.groups.find((g) => g.name === note.group);
+    return this.groups.find((g) => g.name === note.group);
   }
 
   /** Where the tip of a note stands; nothing if that is not in sight. @param {Note} note */
   tipOf(note) {
-    const { view } = this.app;
+    const { view } = this;
     const group = this.groupOf(note);
     const item = group && view.itemsOf.get(group)?.[group.rowOf(note.i)];
     if (!item) return null;
@@ -167,7 +176,7 @@ export class Notes {
 
   /** @param {CanvasRenderingContext2D} c @param {Note} note */
   drawBubble(c, note) {
-    const { view, palette } = this.app;
+    const { view, look: { palette } } = this;
     const tip = this.tipOf(note);
     if (!tip) return;
     const lines = note.text.split("\n").slice(0, NOTE_LINES).map((line) => shownName(line).slice(0, NOTE_CHARACTERS));
@@ -201,7 +210,7 @@ export class Notes {
 
   /** @param {CanvasRenderingContext2D} c @param {Note} note */
   drawLength(c, note) {
-    const { view, palette } = this.app;
+    const { view, look: { palette } } = this;
     if (note.from > view.t1 || note.to < view.t0) return;
     const [x0, x1] = [Math.max(view.x(note.from), -10), Math.min(view.x(note.to), view.width + 10)];
     const y = Math.min(MARKS_HEIGHT + Math.max(note.dy, 10), view.height - AXIS_HEIGHT - 10);
@@ -246,8 +255,8 @@ export class Notes {
       note.dx += byX;
       note.dy += byY;
     } else if (to) {
-      const { view } = this.app;
-      const hit = hitAt(this.app, to.x, to.y);
+      const { view } = this;
+      const hit = this.page.hitAt(to.x, to.y);
       const before = this.tipOf(note);
       if (!hit?.item || hit.item.row < 0 || hit.item.group.rowOf(hit.i) < 0) return;
       note.i = hit.i;
@@ -260,12 +269,12 @@ export class Notes {
         note.dy += before.y - after.y;
       }
     }
-    this.app.overlayChanged();
+    this.page.overlayChanged();
   }
 
   /** A time, or the start of the span there if that is near. @param {number} x @param {number} i @param {TimeScale} times */
   snapped(x, i, times) {
-    const { store } = this.app;
+    const { store } = this;
     const [start, end] = [store.start[i], store.start[i] + store.dur[i]];
     if (Math.abs(times.x(start) - x) < TIP_REACH) return start;
     return Math.min(Math.max(times.time(x), start), end);

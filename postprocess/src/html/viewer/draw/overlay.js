@@ -11,16 +11,22 @@ import { Arcs } from "./arcs.js";
 import { Bars } from "./bars.js";
 import { Curves } from "./curves.js";
 import { Glyphs } from "./glyphs.js";
+import { Lettering } from "./lettering.js";
 import { FONT } from "./palette.js";
 import { Tags } from "./tags.js";
 import { Wire } from "./wire.js";
 /**
+ * @import {Step} from "../data/chain.js"
+ * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
+ * @import {Focus} from "../data/highlight.js"
  * @import {Lane} from "../data/rows.js"
+ * @import {Axis} from "../view/axis.js"
  * @import {TimeScale} from "../view/timescale.js"
- * @import {Item, Spot} from "../view/view.js"
+ * @import {Item, Spot, View} from "../view/view.js"
+ * @import {Layers} from "./layers.js"
+ * @import {Look} from "./look.js"
  * @import {Picture} from "./picture.js"
- * @import {App} from "../main.js"
  */
 
 /** Points of a row are drawn if each has so many pixels on average. */
@@ -28,27 +34,47 @@ const POINT_ROOM = 40;
 /** And if a pixel stands for less than this, units of 10 ns. */
 const POINT_SCALE = 500;
 
+/**
+ * What is drawn now: the axis; the selected span, -1 for none; a measured range and the wakeups that led to the selected
+ * span, if they were asked for; whether arcs are drawn.
+ * @typedef {{axis: Axis, selected: number, measured: {from: number, to: number} | null, chain: Step[] | null,
+ *   showArcs: boolean, showIpis: boolean}} Shown
+ */
+
 export class Overlay {
   /** Device pixels per CSS pixel. */
   ratio = 1;
 
-  /** @param {App} app @param {HTMLCanvasElement} canvas */
-  constructor(app, canvas) {
-    this.app = app;
+  /**
+   * @param {{store: Store, groups: Group[], wakeups: Lane, ipis: Lane, marks: Lane, view: View, focus: Focus,
+   *   layers: Layers, look: Look, picture: Picture}} parts
+   * @param {HTMLCanvasElement} canvas
+   */
+  constructor({ store, groups, wakeups, ipis, marks, view, focus, layers, look, picture }, canvas) {
+    this.store = store;
+    this.groups = groups;
+    this.wakeups = wakeups;
+    this.ipis = ipis;
+    this.marks = marks;
+    this.view = view;
+    this.focus = focus;
+    this.layers = layers;
+    this.look = look;
+    this.picture = picture;
     this.canvas = canvas;
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    /** @type {Map<string, number>} */
-    this.widths = new Map();
+    const lettering = new Lettering(this.context);
+    this.lettering = lettering;
     /** Marks and points drawn. @type {Spot[]} */
     this.spots = [];
     /** By row of a group, once rows share no time. @type {Map<Group, Lane>} */
     this.marksOf = new Map();
-    this.arcs = new Arcs(app, this.context);
-    this.bars = new Bars(app, this.context, this.spots);
-    this.wire = new Wire(app, this.context, this.spots);
-    this.curves = new Curves(app, this.context);
-    this.tags = new Tags(app, this.context);
-    this.glyphs = new Glyphs(app, this.context);
+    this.arcs = new Arcs({ store, groups, view, focus, look }, [wakeups, ipis], this.context);
+    this.bars = new Bars({ store, view, focus, layers, look, lettering }, this.context, this.spots);
+    this.wire = new Wire({ store, view, focus, look, lettering }, this.context, this.spots);
+    this.curves = new Curves({ store, view, focus, look, lettering }, this.context);
+    this.tags = new Tags({ store, view, focus, layers, look, lettering }, this.context);
+    this.glyphs = new Glyphs({ store, view, focus, layers }, this.context);
   }
 
   /** @param {number} width in CSS pixels @param {number} height @param {number} ratio */
@@ -56,12 +82,13 @@ export class Overlay {
     this.canvas.width = Math.max(Math.round(width * ratio), 1);
     this.canvas.height = Math.max(Math.round(height * ratio), 1);
     this.ratio = ratio;
-    this.widths.clear();
+    this.lettering.clear();
   }
 
-  draw() {
-    const { app, context: c, ratio } = this;
-    const { view } = app;
+  /** @param {Shown} shown */
+  draw({ axis, selected, measured, chain, showArcs, showIpis }) {
+    const { context: c, ratio, look: { palette } } = this;
+    const { view, groups, wakeups, ipis, picture } = this;
     this.spots.length = 0;
     this.arcs.drawn.length = 0;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -72,28 +99,28 @@ export class Overlay {
     c.rect(0, MARKS_HEIGHT, view.width, view.rowsSeen);
     c.clip();
     this.headers();
-    this.curves.draw();
+    this.curves.draw(picture.lines.curves);
     // What leads from row to row needs a time that they share.
     const shared = !view.relative;
-    if (shared && app.showArcs) this.arcs.draw(app.wakeups, app.groups, app.palette.css.wakeup, true);
-    if (shared && app.showIpis) this.arcs.draw(app.ipis, app.groups.slice(0, 1), app.palette.css.ipi, false);
+    if (shared && showArcs) this.arcs.draw(wakeups, groups, palette.css.wakeup, true);
+    if (shared && showIpis) this.arcs.draw(ipis, groups.slice(0, 1), palette.css.ipi, false);
     this.names();
-    this.glyphs.draw(app.picture.lines.roomy);
+    this.glyphs.draw(picture.lines.roomy, ratio);
     this.samples();
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
     this.tags.draw();
-    if (shared && app.chain) this.arcs.drawChain(app.chain);
-    this.selection();
+    if (shared && chain) this.arcs.drawChain(chain);
+    if (selected >= 0) this.selection(selected);
     c.restore();
-    if (shared) this.marks();
-    this.axis();
-    this.measure();
+    if (shared) this.flagsOfAll();
+    this.axis(axis);
+    if (measured) this.measure(measured);
     this.scrollBar();
   }
 
   /** Lines below group headers. */
   headers() {
-    const { view, palette } = this.app;
+    const { view, look: { palette } } = this;
     this.context.fillStyle = palette.css.grid;
     for (const item of view.seen()) {
       if (item.row < 0) this.context.fillRect(0, Math.round(view.top(item) + item.h) - 1, view.width, 1);
@@ -103,54 +130,29 @@ export class Overlay {
   /** Names of the spans that have room for them. */
   names() {
     const { context: c } = this;
-    const { store, view, palette, focus, picture } = this.app;
+    const { store, view, look: { palette }, focus, picture } = this;
     for (const { i, x, w, item } of picture.lines.roomy) {
       const kind = store.kind[i];
       const size = Math.min(12, Math.floor(view.bodyHeight(item) * 2 * (isKernel(kind) ? OUTER_PART : INNER_PART)));
       if (size < 9) continue;
       c.font = `${size}px ${FONT}`;
       const full = kind === Kind.SYSCALL ? callText(store, i) : shownName(store.names[store.name[i]]);
-      const text = this.fit(full, w - 6, size);
+      const text = this.lettering.fit(full, w - 6, size);
       if (text === "") continue;
       c.fillStyle = focus.shows(i) ? palette.inkOf(store, i) : palette.greyInk;
       c.fillText(text, x + 4, view.middle(item) + 0.5);
     }
   }
 
-  /**
-   * As much of a text as fits, or nothing.
-   * @param {string} text
-   * @param {number} room
-   * @param {number} size of the font that is set
-   */
-  fit(text, room, size) {
-    const width = this.widthOf(text, size);
-    if (width <= room) return text;
-    const keep = Math.floor((text.length * (room - size * 0.8)) / width);
-    return keep >= 2 ? `${text.slice(0, keep)}\u2026` : "";
-  }
-
-  /** @param {string} text @param {number} size */
-  widthOf(text, size) {
-    const key = `${size} ${text}`;
-    let width = this.widths.get(key);
-    if (width === undefined) {
-      if (this.widths.size > 20000) this.widths.clear();
-      width = this.context.measureText(text).width;
-      this.widths.set(key, width);
-    }
-    return width;
-  }
-
   /** Names of the functions sampled. */
   samples() {
     const { context: c } = this;
-    const { store, view, focus, palette, picture } = this.app;
+    const { store, view, focus, look: { palette }, picture } = this;
     c.font = `10px ${FONT}`;
     for (const { i, x, w, item } of picture.strips.roomy) {
       const y = view.top(item) + item.above / 2 + 0.5;
       this.spots.push({ i, x0: x, x1: x + w, y0: view.top(item) + 2, y1: view.top(item) + item.above - 1 });
-      const text = this.fit(shownName(store.names[store.name[i]]), w - 6, 10);
+      const text = this.lettering.fit(shownName(store.names[store.name[i]]), w - 6, 10);
       if (text === "") continue;
       c.fillStyle = focus.shows(i) ? "#0d1117" : palette.greyInk;
       c.fillText(text, x + 3, y);
@@ -163,13 +165,13 @@ export class Overlay {
     this.points(item);
     this.bars.draw(item);
     this.wire.draw(item);
-    if (this.app.view.relative) this.rowMarks(item);
+    if (this.view.relative) this.rowMarks(item);
   }
 
   /** The reason of a wait in words, or as a letter, wherever there is room beside its code. @param {Item} item */
   waitTexts(item) {
     const { context: c } = this;
-    const { store, view, palette, focus } = this.app;
+    const { store, view, look: { palette }, focus } = this;
     const { waits } = item.group;
     const times = view.on(item);
     const end = waits.first[item.row + 1];
@@ -189,7 +191,7 @@ export class Overlay {
       if (b - a < 24) continue;
       const letter = waitLetter(store.events[store.event[i]]);
       const word = b - a > 180 ? shownName(store.names[store.name[i]]) : letter;
-      const width = this.widthOf(word, size + 100);
+      const width = this.lettering.widthOf(word, size + 100);
       const x = a + (b - a - width) / (b - a > 180 ? 3 : 2);
       c.fillStyle = palette.css[item.even ? "row" : "back"];
       c.fillRect(x - 3, y - 4, width + 6, 8);
@@ -201,7 +203,7 @@ export class Overlay {
   /** Small triangles for events without duration, when there is room. @param {Item} item */
   points(item) {
     const { context: c } = this;
-    const { store, view, palette, focus } = this.app;
+    const { store, view, look: { palette }, focus } = this;
     const lane = item.group.points;
     const times = view.on(item);
     const from = firstInLane(lane, item.row, times.t0);
@@ -223,8 +225,8 @@ export class Overlay {
   }
 
   /** Marks: a flag above the rows, a line down to the row it belongs to. */
-  marks() {
-    const { view, marks, groups } = this.app;
+  flagsOfAll() {
+    const { view, marks, groups } = this;
     this.flags(marks, 0, view, 0, (i) => {
       const item = groups.map((g) => view.itemsOf.get(g)?.[g.rowOf(i)]).find((it) => it !== undefined);
       return item ? Math.min(Math.max(view.middle(item), MARKS_HEIGHT), view.height - AXIS_HEIGHT) : MARKS_HEIGHT;
@@ -233,7 +235,7 @@ export class Overlay {
 
   /** Marks on the row they belong to, for rows that share no time. @param {Item} item */
   rowMarks(item) {
-    const { store, view, marks } = this.app;
+    const { store, view, marks } = this;
     const { group } = item;
     let lane = this.marksOf.get(group);
     if (!lane) {
@@ -253,7 +255,7 @@ export class Overlay {
    */
   flags(lane, row, times, top, bottomOf) {
     const { context: c } = this;
-    const { store, palette, focus, layers } = this.app;
+    const { store, look: { palette }, focus, layers } = this;
     let free = -Infinity;
     c.font = `11px ${FONT}`;
     const from = firstInLane(lane, row, times.t0);
@@ -274,7 +276,7 @@ export class Overlay {
       this.spots.push({ i, x0: x - 3, x1: x + 3, y0: top, y1: foot });
       if (x < free) continue;
       const text = shownName(store.names[store.name[i]]).replace(/^mark_([a-d])=/, (_, which) => (which === "d" ? "#" : ""));
-      const width = this.widthOf(text, 211);
+      const width = this.lettering.widthOf(text, 211);
       c.fillStyle = palette.css.back;
       c.globalAlpha = 0.85;
       c.fillRect(x + 1, top + 4, width + 4, MARKS_HEIGHT - 6);
@@ -286,11 +288,10 @@ export class Overlay {
     }
   }
 
-  /** An outline around the selected span, on every row that shows it. */
-  selection() {
+  /** An outline around the selected span, on every row that shows it. @param {number} selected */
+  selection(selected) {
     const { context: c } = this;
-    const { store, view, palette, selected, groups } = this.app;
-    if (selected < 0) return;
+    const { store, view, look: { palette }, groups } = this;
     c.strokeStyle = palette.css.select;
     c.lineWidth = 2;
     for (const group of groups) {
@@ -306,9 +307,10 @@ export class Overlay {
     }
   }
 
-  axis() {
+  /** @param {Axis} axis */
+  axis(axis) {
     const { context: c } = this;
-    const { view, palette, axis } = this.app;
+    const { view, look: { palette } } = this;
     const top = view.height - AXIS_HEIGHT;
     c.fillStyle = palette.css.back;
     c.fillRect(0, top, view.width, AXIS_HEIGHT);
@@ -320,16 +322,15 @@ export class Overlay {
       c.fillStyle = palette.css.dim;
       c.fillRect(Math.round(x), top, 1, 5);
       c.fillStyle = palette.css.text;
-      const width = this.widthOf(label, 211);
+      const width = this.lettering.widthOf(label, 211);
       c.fillText(label, Math.min(Math.max(x - width / 2, 2), view.width - width - 2), top + 14);
     }
   }
 
-  /** The range being measured or measured last. */
-  measure() {
+  /** The range being measured or measured last. @param {{from: number, to: number}} measured */
+  measure(measured) {
     const { context: c } = this;
-    const { view, palette, measured } = this.app;
-    if (!measured) return;
+    const { view, look: { palette } } = this;
     const x0 = view.x(Math.min(measured.from, measured.to));
     const x1 = view.x(Math.max(measured.from, measured.to));
     const bottom = view.height - AXIS_HEIGHT;
@@ -341,7 +342,7 @@ export class Overlay {
     c.fillRect(x1, MARKS_HEIGHT, 1, bottom - MARKS_HEIGHT);
     const text = durationText(Math.abs(measured.to - measured.from));
     c.font = `bold 13px ${FONT}`;
-    const width = this.widthOf(text, 313);
+    const width = this.lettering.widthOf(text, 313);
     const x = Math.min(Math.max((x0 + x1 - width) / 2, 8), view.width - width - 8);
     c.fillRect(x - 6, bottom - 26, width + 12, 20);
     c.fillStyle = palette.css.back;
@@ -351,7 +352,7 @@ export class Overlay {
   /** Where the rows in sight lie among all rows. */
   scrollBar() {
     const { context: c } = this;
-    const { view, palette } = this.app;
+    const { view, look: { palette } } = this;
     if (view.rowsHeight <= view.rowsSeen) return;
     const part = view.rowsSeen / view.rowsHeight;
     c.fillStyle = palette.css.dim;

@@ -8,7 +8,9 @@ import { Summary } from "../data/tree.js";
 /**
  * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
- * @import {App} from "../main.js"
+ * @import {Search} from "../data/search.js"
+ * @import {View} from "../view/view.js"
+ * @import {Look} from "./look.js"
  */
 
 /** Heights in CSS pixels: of the bars, and of the matches below them. */
@@ -27,9 +29,16 @@ function absentTime({ dur, kind }, ids, from, to) {
 }
 
 export class Overview {
-  /** @param {App} app @param {HTMLCanvasElement} canvas */
-  constructor(app, canvas) {
-    this.app = app;
+  /**
+   * @param {{store: Store, groups: Group[], view: View, search: Search, look: Look}} parts
+   * @param {HTMLCanvasElement} canvas
+   */
+  constructor({ store, groups, view, search, look }, canvas) {
+    this.store = store;
+    this.groups = groups;
+    this.view = view;
+    this.search = search;
+    this.look = look;
     this.canvas = canvas;
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     this.ratio = 1;
@@ -40,11 +49,11 @@ export class Overview {
   }
 
   get begin() {
-    return this.app.view.begin;
+    return this.view.begin;
   }
 
   get length() {
-    return Math.max(this.app.view.end - this.app.view.begin, 1);
+    return Math.max(this.view.end - this.view.begin, 1);
   }
 
   /** @param {number} width in CSS pixels @param {number} ratio */
@@ -53,7 +62,7 @@ export class Overview {
     this.ratio = ratio;
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round((BARS_HEIGHT + MATCHES_HEIGHT) * ratio);
-    const cpus = this.app.groups[0];
+    const cpus = this.groups[0];
     const columns = Math.max(Math.min(Math.round(this.width), Math.floor(CELLS_MOST / Math.max(cpus.keys.length, 1))), 100);
     if (columns !== this.user.length) this.sumUp(cpus, columns);
   }
@@ -72,7 +81,7 @@ export class Overview {
 
   /** @param {Group} cpus @param {number} row @param {number} columns */
   addRow(cpus, row, columns) {
-    const { start, dur, kind, kinds } = this.app.store;
+    const { start, dur, kind, kinds } = this.store;
     const hasAbsent = [Kind.LOST, Kind.OFFLINE, Kind.STALLED].some((absent) => kinds.has(absent));
     const { exec: { ids, first }, tree } = cpus;
     const { begin } = this;
@@ -87,7 +96,7 @@ export class Overview {
         const next = Math.max(seekStart(start, ids, k + 1, end, begin + (column + 1) * step), k + 1);
         const last = next - 1 > k && dur[ids[next - 1]] >= step ? next - 1 : next;
         tree.query(k, last, sum);
-        this.user[column] += sum.user - (hasAbsent ? absentTime(this.app.store, ids, k, last) : 0);
+        this.user[column] += sum.user - (hasAbsent ? absentTime(this.store, ids, k, last) : 0);
         this.kernel[column] += sum.kernel;
         k = last;
         continue;
@@ -112,7 +121,7 @@ export class Overview {
 
   draw() {
     const { context: c, width, ratio } = this;
-    const { palette } = this.app;
+    const { look: { palette } } = this;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.fillStyle = palette.css.row;
     c.fillRect(0, 0, width, BARS_HEIGHT);
@@ -141,7 +150,7 @@ export class Overview {
   /** A tick wherever a match begins. */
   matches() {
     const { context: c, width, begin, length } = this;
-    const { search, store, palette } = this.app;
+    const { search, store, look: { palette } } = this;
     if (!search.active) return;
     const { ids } = search;
     c.fillStyle = palette.css.measure;
@@ -155,7 +164,7 @@ export class Overview {
   /** What is in sight: all else is dimmed; all is if that is another time on each row. */
   window() {
     const { context: c, width } = this;
-    const { palette, view } = this.app;
+    const { look: { palette }, view } = this;
     const [x0, x1] = view.relative ? [0, 0] : this.windowEdges();
     c.fillStyle = palette.css.back;
     c.globalAlpha = 0.55;
@@ -170,7 +179,7 @@ export class Overview {
 
   /** @returns {[number, number]} */
   windowEdges() {
-    const { view } = this.app;
+    const { view } = this;
     const x = (/** @type {number} */ time) => Math.min(Math.max(((time - this.begin) / this.length) * this.width, 0), this.width);
     const [x0, x1] = [x(view.t0), x(view.t1)];
     if (x1 - x0 >= WINDOW_LEAST) return [x0, x1];
@@ -180,10 +189,9 @@ export class Overview {
 
   /** Moves what is in sight so that its middle lies at x. @param {number} x */
   centre(x) {
-    const { view } = this.app;
+    const { view } = this;
     const time = this.begin + (x / this.width) * this.length;
     const half = (view.t1 - view.t0) / 2;
     view.show(time - half, time + half);
-    this.app.viewChanged();
   }
 }

@@ -6,9 +6,12 @@ import { INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
 import { RowLines } from "./compose.js";
 import { Strips } from "./strips.js";
 /**
+ * @import {Store} from "../data/decode.js"
+ * @import {Focus} from "../data/highlight.js"
  * @import {Axis} from "../view/axis.js"
- * @import {Item} from "../view/view.js"
- * @import {App} from "../main.js"
+ * @import {Item, View} from "../view/view.js"
+ * @import {Layers} from "./layers.js"
+ * @import {Look} from "./look.js"
  */
 
 /** Where the stripes in the outer and in the inner zone begin and end. */
@@ -31,13 +34,17 @@ export class Picture {
   backLine = new Uint32Array(1);
   rowLine = new Uint32Array(1);
 
-  /** @param {App} app @param {HTMLCanvasElement} canvas */
-  constructor(app, canvas) {
-    this.app = app;
+  /**
+   * @param {{store: Store, view: View, focus: Focus, layers: Layers, look: Look}} parts
+   * @param {HTMLCanvasElement} canvas
+   */
+  constructor({ store, view, focus, layers, look }, canvas) {
+    this.view = view;
+    this.look = look;
     this.canvas = canvas;
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { alpha: false }));
-    this.lines = new RowLines(app);
-    this.strips = new Strips(app);
+    this.lines = new RowLines({ store, view, focus, look });
+    this.strips = new Strips({ store, view, focus, layers, look });
   }
 
   /**
@@ -59,8 +66,9 @@ export class Picture {
     this.strips.resize(this.w, ratio);
   }
 
-  draw() {
-    const { view, axis } = this.app;
+  /** @param {Axis} axis */
+  draw(axis) {
+    const { view } = this;
     this.lines.begin();
     this.strips.begin();
     this.startLines(axis);
@@ -77,7 +85,7 @@ export class Picture {
 
   /** Lines of an empty row, with the grid. @param {Axis} axis */
   startLines(axis) {
-    const { view, palette, look } = this.app;
+    const { look, look: { palette }, view } = this;
     this.backLine.fill(palette.back);
     this.rowLine.fill(palette.row);
     if (look.parts.grid === "no") return;
@@ -93,7 +101,7 @@ export class Picture {
    * @param {Uint32Array} empty
    */
   copyZones(item, empty) {
-    const { view } = this.app;
+    const { view } = this;
     const { ratio, lines } = this;
     const h = view.bodyHeight(item) * ratio;
     const middle = Math.round(view.middle(item) * ratio);

@@ -9,10 +9,13 @@ import { firstInLane, seekStart } from "../data/rows.js";
 import { MARKS_HEIGHT } from "../view/view.js";
 import { pixel } from "./palette.js";
 /**
+ * @import {Store} from "../data/decode.js"
+ * @import {Focus} from "../data/highlight.js"
  * @import {Lane} from "../data/rows.js"
- * @import {Item} from "../view/view.js"
+ * @import {Item, View} from "../view/view.js"
  * @import {Drawn} from "./compose.js"
- * @import {App} from "../main.js"
+ * @import {Layers} from "./layers.js"
+ * @import {Look} from "./look.js"
  */
 
 /** Colours of functions, seen on both grounds. */
@@ -33,14 +36,18 @@ export class Strips {
   /** How high the frequency stands, by pixel, in eighths. */
   eighths = new Uint8Array(1);
 
-  /** @param {App} app */
-  constructor(app) {
-    this.app = app;
+  /** @param {{store: Store, view: View, focus: Focus, layers: Layers, look: Look}} parts */
+  constructor({ store, view, focus, layers, look }) {
+    this.store = store;
+    this.view = view;
+    this.focus = focus;
+    this.layers = layers;
+    this.look = look;
     /** Samples with room for text. @type {Drawn[]} */
     this.roomy = [];
     this.samplePixels = SAMPLE_COLORS.map(pixel);
     /** Colours by name, -1 as long as nobody asked. */
-    this.shades = new Int8Array(app.store.names.length).fill(-1);
+    this.shades = new Int8Array(store.names.length).fill(-1);
     this.freqPixels = FREQ_COLORS.flatMap(([from, color], k) =>
       Array(Number(FREQ_COLORS[k + 1]?.[0] ?? 8) - Number(from)).fill(pixel(String(color))));
   }
@@ -60,7 +67,7 @@ export class Strips {
 
   /** Composes and copies the strips of a row. @param {Item} item @param {Uint32Array} empty @param {Uint32Array} pixels @param {number} h */
   copy(item, empty, pixels, h) {
-    const { view } = this.app;
+    const { view } = this;
     const { ratio, w } = this;
     const clip = Math.min(Math.round((MARKS_HEIGHT + view.rowsSeen) * ratio), h);
     const start = Math.round(MARKS_HEIGHT * ratio);
@@ -85,7 +92,7 @@ export class Strips {
 
   /** @param {Item} item */
   composeSamples(item) {
-    const { layers, focus, palette } = this.app;
+    const { layers, focus, look: { palette } } = this;
     this.eachSeen(item.group.samples, item, (i, from, to) => {
       if (!layers.showsSample(i)) return;
       const a = Math.max(from, 0);
@@ -99,7 +106,7 @@ export class Strips {
 
   /** Which colour a sample has: functions of one name have one. @param {number} i */
   shade(i) {
-    const { name, names } = this.app.store;
+    const { name, names } = this.store;
     if (this.shades[name[i]] < 0) {
       let hash = 0;
       for (const c of names[name[i]]) hash = (hash * 31 + c.charCodeAt(0)) >>> 0;
@@ -110,7 +117,7 @@ export class Strips {
 
   /** @param {Item} item */
   composeFreq(item) {
-    const { store, layers } = this.app;
+    const { store, layers } = this;
     const { least, most } = layers.freqRange;
     this.eachSeen(item.group.freq, item, (i, from, to) => {
       const eighth = Math.min(Math.floor((8 * ((valueOf(store.arg[i]) ?? 0) - least)) / Math.max(most - least, 1)), 7);
@@ -128,7 +135,7 @@ export class Strips {
    * @param {(i: number, from: number, to: number) => void} draw
    */
   eachSeen(lane, item, draw) {
-    const { store, view } = this.app;
+    const { store, view } = this;
     const { start, dur } = store;
     const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;

@@ -11,8 +11,12 @@ import { INNER_PART } from "../view/view.js";
 import { NAME_ROOM } from "./compose.js";
 import { FONT } from "./palette.js";
 /**
- * @import {Item} from "../view/view.js"
- * @import {App} from "../main.js"
+ * @import {Store} from "../data/decode.js"
+ * @import {Focus} from "../data/highlight.js"
+ * @import {Item, View} from "../view/view.js"
+ * @import {Layers} from "./layers.js"
+ * @import {Lettering} from "./lettering.js"
+ * @import {Look} from "./look.js"
  */
 
 const TAG_SIZE = 10;
@@ -21,16 +25,24 @@ const TAG_LINE = 11;
 const TAG_LINES = 3;
 
 export class Tags {
-  /** @param {App} app @param {CanvasRenderingContext2D} context */
-  constructor(app, context) {
-    this.app = app;
+  /**
+   * @param {{store: Store, view: View, focus: Focus, layers: Layers, look: Look, lettering: Lettering}} parts
+   * @param {CanvasRenderingContext2D} context
+   */
+  constructor({ store, view, focus, layers, look, lettering }, context) {
+    this.store = store;
+    this.view = view;
+    this.focus = focus;
+    this.layers = layers;
+    this.look = look;
+    this.lettering = lettering;
     this.context = context;
     /** Spans whose tags were drawn. @type {number[]} */
     this.drawn = [];
   }
 
   draw() {
-    const { view, layers } = this.app;
+    const { view, layers } = this;
     this.drawn = [];
     const state = layers.stateOf("names");
     if (state === "inside") return;
@@ -43,7 +55,7 @@ export class Tags {
 
   /** @param {Item} item @param {boolean} all */
   row(item, all) {
-    const { store, view } = this.app;
+    const { store, view } = this;
     const times = view.on(item);
     const lines = Math.min(Math.floor((view.bodyHeight(item) * (0.5 - INNER_PART) + 6) / TAG_LINE), TAG_LINES);
     const free = new Float64Array(Math.max(lines, 1)).fill(-Infinity);
@@ -60,7 +72,7 @@ export class Tags {
 
   /** The spans of a row in sight; of those that share a pixel, one of the kernel and one of user code. @param {Item} item */
   *eachPixel(item) {
-    const { store, view } = this.app;
+    const { store, view } = this;
     const { exec: { ids, first }, tree } = item.group;
     const { t0, t1 } = view.on(item);
     const summary = new Summary();
@@ -80,11 +92,11 @@ export class Tags {
   /** Draws a tag on the first line that is free there; false if none is. @param {number} i @param {number} x @param {Item} item @param {Float64Array} free */
   tag(i, x, item, free) {
     const { context: c } = this;
-    const { store, view, palette, focus, overlay } = this.app;
+    const { store, view, look: { palette }, focus, lettering } = this;
     const line = free.findIndex((from) => from <= x);
     if (line < 0) return false;
     const text = callText(store, i);
-    const width = overlay.widthOf(text, TAG_SIZE);
+    const width = lettering.widthOf(text, TAG_SIZE);
     const left = Math.min(x, view.width - width - 4);
     free[line] = left + width + 8;
     const y = view.bodyTop(item) + 1 + line * TAG_LINE;

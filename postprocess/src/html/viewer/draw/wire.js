@@ -8,8 +8,11 @@ import { firstInLane, seekStart } from "../data/rows.js";
 import { Kind } from "../data/tables.js";
 import { FONT } from "./palette.js";
 /**
- * @import {Item, Spot} from "../view/view.js"
- * @import {App} from "../main.js"
+ * @import {Store} from "../data/decode.js"
+ * @import {Focus} from "../data/highlight.js"
+ * @import {Item, Spot, View} from "../view/view.js"
+ * @import {Lettering} from "./lettering.js"
+ * @import {Look} from "./look.js"
  */
 
 /** Colours of what comes in and what goes out, seen on both grounds. */
@@ -17,9 +20,17 @@ export const RX_COLOR = "#e2483d";
 export const TX_COLOR = "#1ba3b8";
 
 export class Wire {
-  /** @param {App} app @param {CanvasRenderingContext2D} context @param {Spot[]} spots */
-  constructor(app, context, spots) {
-    this.app = app;
+  /**
+   * @param {{store: Store, view: View, focus: Focus, look: Look, lettering: Lettering}} parts
+   * @param {CanvasRenderingContext2D} context
+   * @param {Spot[]} spots
+   */
+  constructor({ store, view, focus, look, lettering }, context, spots) {
+    this.store = store;
+    this.view = view;
+    this.focus = focus;
+    this.look = look;
+    this.lettering = lettering;
     this.context = context;
     this.spots = spots;
   }
@@ -27,7 +38,7 @@ export class Wire {
   /** What went over the network on one row. @param {Item} item */
   draw(item) {
     const { context: c } = this;
-    const { store, view, focus, palette } = this.app;
+    const { store, view, focus, look: { palette } } = this;
     const { start, dur, kind, events, event } = store;
     const { messages } = item.group;
     const times = view.on(item);
@@ -53,7 +64,7 @@ export class Wire {
   /** @param {number} i @param {Item} item @param {number} x0 @param {number} x1 @param {boolean} incoming */
   message(i, item, x0, x1, incoming) {
     const { context: c } = this;
-    const top = this.app.view.top(item) + 3;
+    const top = this.view.top(item) + 3;
     const bottom = top + item.h - 6;
     const [from, to] = incoming ? [top, bottom] : [bottom, top];
     c.lineWidth = 2;
@@ -82,20 +93,20 @@ export class Wire {
    */
   name(i, item, x0, x1, incoming) {
     const { context: c } = this;
-    const { store, view, palette, overlay, focus } = this.app;
+    const { store, view, look: { palette }, lettering, focus } = this;
     if (item.h < 18 || item.group.name !== "NET") return -Infinity;
     c.font = `10px ${FONT}`;
     const text = shownName(store.names[store.name[i]]);
     const x = Math.max(x0 + (x1 - x0) * Math.min(12 / item.h, 1), 0) + 6;
     c.fillStyle = focus.shows(i) ? palette.css.text : palette.css.dim;
     c.fillText(text, x, incoming ? view.top(item) + 7 : view.top(item) + item.h - 7);
-    return x + 6 + overlay.widthOf(text, 410);
+    return x + 6 + lettering.widthOf(text, 410);
   }
 
   /** @param {number} i @param {Item} item @param {number} x @param {boolean} incoming */
   packet(i, item, x, incoming) {
     const { context: c } = this;
-    const { view } = this.app;
+    const { view } = this;
     const y0 = incoming ? view.top(item) + item.h - 9 : view.top(item) + item.h * 0.55;
     c.lineWidth = 1.2;
     c.beginPath();

@@ -10,6 +10,10 @@ export function listenToOverview(app, canvas) {
   const { overview, view } = app;
   /** Where the middle of what is in sight lies from the pointer. @type {number | null} */
   let grip = null;
+  const centre = (/** @type {number} */ x) => {
+    overview.centre(x);
+    app.viewChanged();
+  };
   canvas.addEventListener("pointerdown", (e) => {
     if (e.button !== 0 || view.relative) return;
     canvas.setPointerCapture(e.pointerId);
@@ -17,9 +21,9 @@ export function listenToOverview(app, canvas) {
     const { x } = pointOf(e, canvas);
     const inside = x >= x0 && x <= x1;
     grip = inside ? (x0 + x1) / 2 - x : 0;
-    if (!inside) overview.centre(x);
+    if (!inside) centre(x);
   });
-  canvas.addEventListener("pointermove", (e) => grip !== null && overview.centre(pointOf(e, canvas).x + grip));
+  canvas.addEventListener("pointermove", (e) => grip !== null && centre(pointOf(e, canvas).x + grip));
   for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => (grip = null));
   canvas.addEventListener("wheel", (e) => {
     e.preventDefault();

@@ -10,8 +10,9 @@
 import { secondsText, UNITS_PER_SECOND } from "../data/format.js";
 import { litText, showLit } from "../data/highlight.js";
 import { ofOriginal } from "../data/original.js";
+import { LOOK_PARTS, LOOKS } from "../draw/look.js";
 import { addedTo, broughtAlong, takeAdded } from "./added.js";
-import { LOOK_PARTS, lookChanged, LOOKS } from "./look.js";
+import { lookChanged } from "./look.js";
 /** @import {App} from "../main.js" */
 
 /** How long a view rests before the address follows it, ms. */

@@ -15,8 +15,12 @@ import { histogramOf } from "./histogram.js";
 import { csvOfSpans, fileName, offer } from "./save.js";
 import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
 /**
+ * @import {Store} from "../data/decode.js"
+ * @import {LitRows} from "../data/highlight.js"
  * @import {Column} from "../data/part.js"
  * @import {Durations, Grouping} from "../data/pivot.js"
+ * @import {Search} from "../data/search.js"
+ * @import {View} from "../view/view.js"
  * @import {App} from "../main.js"
  */
 
@@ -43,33 +47,36 @@ export class Listing {
   /** @type {[string, Grouping][] | null} */
   groupings = null;
 
-  /** @param {App} app */
-  constructor(app) {
-    this.app = app;
+  /** @param {{store: Store, view: View, highlight: LitRows, search: Search}} parts */
+  constructor({ store, view, highlight, search }) {
+    this.store = store;
+    this.view = view;
+    this.highlight = highlight;
+    this.search = search;
   }
 
   /** The time listed. */
   get times() {
-    const { view } = this.app;
+    const { view } = this;
     return this.whole || view.relative ? { t0: -Infinity, t1: Infinity } : this.range ?? view;
   }
 
   /** What changes if the picture does, and the list with it. */
   get key() {
     const { t0, t1 } = this.times;
-    return `${t0} ${t1} ${this.app.highlight.version}`;
+    return `${t0} ${t1} ${this.highlight.version}`;
   }
 
   /** The kinds listed, 1 or 0 by kind: without a pattern what ran, and waits. */
   get kinds() {
     const kinds = KIND_WORDS.get(this.what);
-    const searched = this.app.search.active && this.app.search.query.pattern !== "";
+    const searched = this.search.active && this.search.query.pattern !== "";
     return Uint8Array.from(KIND_NAMES, (_, kind) => Number(kinds ? kinds.includes(kind) : searched || (kind <= Kind.WAIT && !isIdle(kind))));
   }
 
   /** The spans listed, in order of time. */
   collect() {
-    const { store: { n, start, dur, kind }, search, highlight } = this.app;
+    const { store: { n, start, dur, kind }, search, highlight } = this;
     const { t0, t1 } = this.times;
     const takes = this.kinds;
     const found = search.active ? search.ids : null;
@@ -89,7 +96,7 @@ export class Listing {
 
   /** The groupings chosen, with their titles. */
   get chosen() {
-    this.groupings ??= GROUPINGS.map(([, title, make]) => [title, make(this.app.store)]);
+    this.groupings ??= GROUPINGS.map(([, title, make]) => [title, make(this.store)]);
     const numbers = [...new Set(this.by)].map((id) => GROUPINGS.findIndex(([other]) => other === id));
     return numbers.flatMap((k) => (k < 0 || !this.groupings ? [] : [this.groupings[k]]));
   }
@@ -327,10 +334,9 @@ function csvOfGroups(list, pivot) {
 }
 
 /** What is listed, in words. @param {Listing} list @param {Pivot} pivot @param {number} shown */
-function summaryOf({ app, chosen, whole, times }, pivot, shown) {
+function summaryOf({ search, view, chosen, whole, times }, pivot, shown) {
   const { all, groups } = pivot;
   const { count } = all;
-  const { search, view } = app;
   const where = whole || view.relative ? "whole trace" : `${secondsText(times.t0)} to ${secondsText(times.t1)} s`;
   const head = `${countText(count, "span")}${search.active ? ", matches only" : ""}, ${where}`;
   if (count === 0) return head;

@@ -3,7 +3,7 @@
 
 import { checksumOf } from "../data/decode.js";
 import { valueOf } from "../data/format.js";
-import { pngOf, svgOf } from "../draw/figure.js";
+import { pngOf, svgOf } from "./figure.js";
 import { addedTo, pristine } from "./added.js";
 import { addressOf } from "./address.js";
 /**

@@ -2,9 +2,11 @@
 // Views that were saved, to come back to; and the way back from the last jumps. A view is what the address says of it.
 
 import { rangeText } from "../view/axis.js";
-import { addressOf, showAddress } from "./address.js";
 import { actionButton, byId } from "../dom.js";
-/** @import {App} from "../main.js" */
+/**
+ * @import {View} from "../view/view.js"
+ * @import {App} from "../main.js"
+ */
 
 /** Views that have a key; steps back that are remembered. */
 export const VIEWS_MOST = 9;
@@ -12,10 +14,16 @@ const PAST_MOST = 50;
 
 /** @typedef {{name: string, address: string}} SavedView */
 
+/**
+ * The address of what is in sight, showing another, and what to call when what goes with the address has changed.
+ * @typedef {{now: () => string, show: (address: string) => void, changed: () => void}} Addresses
+ */
+
 export class Views {
-  /** @param {App} app */
-  constructor(app) {
-    this.app = app;
+  /** @param {View} view @param {Addresses} addresses */
+  constructor(view, addresses) {
+    this.view = view;
+    this.addresses = addresses;
     /** By key, from 1. @type {(SavedView | undefined)[]} */
     this.saved = [];
     /** Addresses before the last jumps. @type {string[]} */
@@ -24,8 +32,8 @@ export class Views {
 
   /** Saves what is in sight under a number, or under the first free one. @param {number} [number] */
   save(number = this.free) {
-    const name = rangeText(this.app.view);
-    if (number > 0 && number <= VIEWS_MOST) this.saved[number] = { name, address: addressOf(this.app) };
+    const name = rangeText(this.view);
+    if (number > 0 && number <= VIEWS_MOST) this.saved[number] = { name, address: this.addresses.now() };
     this.changed();
   }
 
@@ -40,12 +48,12 @@ export class Views {
     const saved = this.saved[number];
     if (!saved) return;
     this.remember();
-    showAddress(this.app, saved.address);
+    this.addresses.show(saved.address);
   }
 
   /** Keeps what is in sight for the way back. */
   remember() {
-    const address = addressOf(this.app);
+    const address = this.addresses.now();
     if (this.past.at(-1) === address) return;
     this.past.push(address);
     if (this.past.length > PAST_MOST) this.past.shift();
@@ -55,7 +63,7 @@ export class Views {
   back() {
     const address = this.past.pop();
     byId("back").disabled = this.past.length === 0;
-    if (address !== undefined) showAddress(this.app, address);
+    if (address !== undefined) this.addresses.show(address);
   }
 
   /** The views as they are kept. @returns {(SavedView & {number: number})[]} */
@@ -75,7 +83,7 @@ export class Views {
 
   changed() {
     this.show();
-    this.app.noteAddress();
+    this.addresses.changed();
   }
 
   /** Lists the views where they are chosen. */
@@ -89,7 +97,7 @@ export class Views {
       input.addEventListener("change", () => {
         const saved = this.saved[number];
         if (saved) saved.name = input.value;
-        this.app.noteAddress();
+        this.addresses.changed();
       });
       const go = actionButton(String(number), `Show view ${number}`, () => this.restore(number));
       const remove = actionButton("\u00d7", `Forget view ${number}`, () => {

@@ -3,12 +3,12 @@
 
 import { shownName } from "../data/format.js";
 import { AXIS_HEIGHT, MARKS_HEIGHT } from "../view/view.js";
-import { Overlay } from "./overlay.js";
-import { FONT, pixel } from "./palette.js";
-import { escapedXml, SvgContext } from "./svg.js";
+import { Overlay } from "../draw/overlay.js";
+import { FONT, pixel } from "../draw/palette.js";
+import { escapedXml, SvgContext } from "../draw/svg.js";
 import { byId } from "../dom.js";
 /**
- * @import {Picture} from "./picture.js"
+ * @import {Picture} from "../draw/picture.js"
  * @import {App} from "../main.js"
  */
 
@@ -64,21 +64,18 @@ function withSharpPicture(app, use) {
   const { picture, view } = app;
   const { ratio } = picture;
   picture.resize(view.width, view.height, FIGURE_RATIO);
-  picture.draw();
+  picture.draw(app.axis);
   use(picture);
   picture.resize(view.width, view.height, ratio);
-  picture.draw();
+  picture.draw(app.axis);
 }
 
 /** What lies on the picture, drawn by a context of one's own. @param {App} app @param {any} canvas @param {number} ratio */
 function drawOverlayOn(app, canvas, ratio) {
-  const shown = app.overlay;
   const own = new Overlay(app, canvas);
-  app.overlay = own;
   own.resize(app.view.width, app.view.height, ratio);
-  own.draw();
+  own.draw(app.shown);
   app.notes.draw(own.context);
-  app.overlay = shown;
 }
 
 /** @param {App} app @returns {Promise<Blob>} */

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a range of time holds: time by name, CPU and thread, and the longest spans; of all, or of what is searched.
+//
+// A span that reaches over an end of the range counts with its part inside. Execution is taken from the rows of the
+// CPUs and waits from those of the threads, so the cost is that of the spans in the range, however long the trace.
+
+import { isAbsent, isIdle, isKernel } from "./kind.js";
+import { firstInLane, firstInRow } from "./rows.js";
+import { Kind } from "./tables.js";
+/**
+ * @import {Store} from "./decode.js"
+ * @import {Group} from "./groups.js"
+ * @import {Index} from "./rows.js"
+ */
+
+/** Rows of each table. */
+const TOTALS_MOST = 20;
+
+/**
+ * Time by what was done in it, units of 10 ns, and number of spans; `key` is a name's index, a CPU, or a thread.
+ * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, stalled: number, absent: number, wait: number}} Sum
+ */
+
+/** @param {Sum} sum */
+export const allTime = (sum) => sum.user + sum.kernel + sum.idle + sum.stalled + sum.absent + sum.wait;
+
+/** Which sum a span counts in: absent is time in which a CPU was offline, or of which nothing is known. @param {number} kind */
+function partOf(kind) {
+  if (kind === Kind.WAIT) return "wait";
+  if (isIdle(kind)) return "idle";
+  if (isKernel(kind)) return "kernel";
+  return kind === Kind.STALLED ? "stalled" : isAbsent(kind) ? "absent" : "user";
+}
+
+export class Totals {
+  /** @type {Map<number, Sum>} */
+  names = new Map();
+  /** @type {Map<number, Sum>} */
+  cpus = new Map();
+  /** @type {Map<number, Sum>} */
+  threads = new Map();
+  /** By the name of what was waited for. @type {Map<number, Sum>} */
+  waits = new Map();
+  /** The longest spans that are not idle, longest first. @type {number[]} */
+  longest = [];
+  /** The longest waits. @type {number[]} */
+  longestWaits = [];
+
+  /**
+   * @param {Store} store
+   * @param {Group[]} groups
+   * @param {{shows: (i: number) => boolean}} search
+   * @param {number} from
+   * @param {number} to
+   */
+  constructor(store, [cpus, threads], search, from, to) {
+    this.store = store;
+    this.search = search;
+    this.from = from;
+    this.to = to;
+    cpus.keys.forEach((_, row) => this.addRow(cpus.exec, row, firstInRow(store, cpus.exec, row, from)));
+    threads.keys.forEach((_, row) => this.addRow(threads.waits, row, firstInLane(threads.waits, row, from)));
+  }
+
+  /** @param {Index} index @param {number} row @param {number} first position of the first span that can reach the range */
+  addRow(index, row, first) {
+    const { start, dur } = this.store;
+    for (let k = first; k < index.first[row + 1] && start[index.ids[k]] < this.to; k++) {
+      const i = index.ids[k];
+      if (start[i] + dur[i] > this.from && this.search.shows(i)) this.add(i);
+    }
+  }
+
+  /** @param {number} i */
+  add(i) {
+    const { kind, name, cpu, cpus, pid, pids } = this.store;
+    const time = this.inside(i);
+    const part = partOf(kind[i]);
+    this.count(part === "wait" ? this.waits : this.names, name[i], part, time);
+    if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
+    if (part !== "idle" && pids[pid[i]] > 0) this.count(this.threads, pids[pid[i]], part, time);
+    if (part !== "idle") this.rank(part === "wait" ? this.longestWaits : this.longest, i);
+  }
+
+  /** How much of a span lies in the range. @param {number} i */
+  inside(i) {
+    const { start, dur } = this.store;
+    return Math.min(start[i] + dur[i], this.to) - Math.max(start[i], this.from);
+  }
+
+  /** Puts a span among those of which most lies in the range, if it is one. @param {number[]} longest @param {number} i */
+  rank(longest, i) {
+    let at = longest.length;
+    while (at > 0 && this.inside(longest[at - 1]) < this.inside(i)) at--;
+    if (at === TOTALS_MOST) return;
+    longest.splice(at, 0, i);
+    if (longest.length > TOTALS_MOST) longest.pop();
+  }
+
+  /** @param {Map<number, Sum>} sums @param {number} key @param {ReturnType<typeof partOf>} part @param {number} time */
+  count(sums, key, part, time) {
+    let sum = sums.get(key);
+    if (!sum) sums.set(key, (sum = { key, count: 0, user: 0, kernel: 0, idle: 0, stalled: 0, absent: 0, wait: 0 }));
+    sum.count++;
+    sum[part] += time;
+  }
+}
+
+/** The sums with most time. @param {Map<number, Sum>} sums */
+export const mostTime = (sums) => [...sums.values()].sort((a, b) => allTime(b) - allTime(a)).slice(0, TOTALS_MOST);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How wide texts are, and what of them fits: measured once each.
+
+/** Widths that are kept. */
+const WIDTHS_MOST = 20000;
+
+export class Lettering {
+  /** @param {CanvasRenderingContext2D} context with the font that a size stands for, whenever a width is asked for */
+  constructor(context) {
+    this.context = context;
+    /** @type {Map<string, number>} */
+    this.widths = new Map();
+  }
+
+  /** Forgets all widths. */
+  clear() {
+    this.widths.clear();
+  }
+
+  /**
+   * As much of a text as fits, or nothing.
+   * @param {string} text
+   * @param {number} room
+   * @param {number} size of the font that is set
+   */
+  fit(text, room, size) {
+    const width = this.widthOf(text, size);
+    if (width <= room) return text;
+    const keep = Math.floor((text.length * (room - size * 0.8)) / width);
+    return keep >= 2 ? `${text.slice(0, keep)}\u2026` : "";
+  }
+
+  /** @param {string} text @param {number} size */
+  widthOf(text, size) {
+    const key = `${size} ${text}`;
+    let width = this.widths.get(key);
+    if (width === undefined) {
+      if (this.widths.size > WIDTHS_MOST) this.widths.clear();
+      width = this.context.measureText(text).width;
+      this.widths.set(key, width);
+    }
+    return width;
+  }
+}
