@@ -22,8 +22,6 @@ mod nmi;
 mod packets;
 mod proof;
 mod hooks;
-#[cfg(feature = "distribution")]
-mod provoked;
 mod user;
 mod marks;
 mod tickless;

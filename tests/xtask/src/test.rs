@@ -38,7 +38,6 @@ const LONG: &[&str] = &[
     "ending::",
     "denied::",
     "held::",
-    "provoked::",
     "rights::",
 ];
 /// Kernels that run the tests that name no kernel themselves, and which of those.
