@@ -263,8 +263,8 @@ pub fn finish(end: u64) {
     for_each_cpu(|_, state| unsafe { (*state).finish(end) });
 }
 
-/// Completes, as far as they are filled, the blocks of the CPUs that have not done what they were told. `end`: the
-/// counter now. The control lock is held.
+/// Says in the blocks of the CPUs that have not done what they were told how far these are filled. `end`: the counter
+/// now. The control lock is held.
 pub fn end_for_now(end: u64) {
     for_each_cpu(|_, state| {
         // SAFETY: `for_each_cpu` gives the address of a CPU's state.

@@ -289,7 +289,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
             flags,
             crc32: 0,
             events: 0,
-            reserved: [0; 3],
+            for_now: [0; 3],
         };
         // The magic number goes before anything else changes: who copies the block looks at it last.
         // SAFETY: as the caller says.

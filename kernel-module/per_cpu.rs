@@ -193,8 +193,7 @@ impl PerCpu {
         unsafe { PerCpu::answer(this) }.load(Ordering::Acquire) == Answer::None as u32
     }
 
-    /// Completes the header of the block that a mute CPU fills, as far as it is filled now. The CPU may fill it further
-    /// and complete it again; in a claim it may have words that are not written, so then it stays open. A call is not
+    /// Says in the block that a mute CPU fills how far that is now. The CPU may fill it further, and end it; in a claim it may have words that are not written, so then it stays open. A call is not
     /// seen to claim: where the CPU is stuck in an interrupt between the exchange of a call and its words, these are
     /// counted as written.
     ///
@@ -208,11 +207,11 @@ impl PerCpu {
         // SAFETY: the caller's promise.
         let is_claiming = unsafe { PerCpu::is_claiming(this) };
         if position.block() != NO_BLOCK && !position.is_sealed() && !is_claiming {
-            // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays. That nobody else
-            // writes into the header is not sure: a CPU that comes back at this very moment may end the block itself,
-            // or give it back to another that begins it anew. What can come of that is a block that seems to end too
-            // early, or to have ended, or lacks a flag: wrong words in a header, none outside.
-            unsafe { end_block(position, end, 0) };
+            let for_now = [end as u32, (end >> 32) as u32, position.offset().into()];
+            // A CPU that comes back at this very moment may end the block itself, or give it back to another that begins
+            // it anew. So this has words of its own, of which nobody takes notice in a block that has ended.
+            // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays.
+            unsafe { ptr::write_volatile(&raw mut (*position.block().header()).for_now, for_now) };
         }
     }
 

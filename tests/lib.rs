@@ -371,7 +371,7 @@ fn block_header(cpu: u32) -> block::Header {
         flags: 0,
         crc32: 0,
         events: 0,
-        reserved: [0; 3],
+        for_now: [0; 3],
     }
 }
 
@@ -388,7 +388,7 @@ fn header_bytes(h: &block::Header) -> Vec<u8> {
     words(&[h.cpu, h.pid, h.tgid, h.task_state]);
     words(&h.comm);
     words(&[h.flags, h.crc32, h.events]);
-    words(&h.reserved);
+    words(&h.for_now);
     out
 }
 

@@ -101,6 +101,7 @@ pub fn copy_block(pool: &[AtomicU32], choice: &Choice, header: &Header, copy: &m
     if !pool::copy(&pool[choice.index * WORDS..][..WORDS], choice.id, copy) {
         return false;
     }
+    pool::complete(copy, choice.content);
     let counted = match header.flags & (FLAG_IPC | FLAG_LLC) {
         0 => 0,
         _ => (choice.content / 4 - HEADER_WORDS).min(COUNTED_WORDS),
@@ -122,8 +123,12 @@ fn seal(bytes: &mut [u8], at: usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::offset_of;
+    use std::sync::atomic::Ordering;
+
     use super::*;
     use crate::selection::tests::{block, pool};
+    use kutrace_format::abi::block::Header as Block;
     use kutrace_format::abi::command::{Moment, WRAP};
     use kutrace_format::file::{Name, NameKind, HEADER_BYTES, SECTION_BYTES};
 
@@ -198,6 +203,31 @@ mod tests {
             assert!(written[128..content].iter().all(|byte| *byte == 0xee));
             assert!(written[content..].iter().all(|byte| *byte == 0));
         }
+    }
+
+    #[test]
+    fn a_block_that_its_cpu_did_not_end_ends_where_another_saw_it() {
+        let pool = block(0, 0, 20, 256);
+        let put = |at: usize, value: u32| pool[at / 4].store(value, Ordering::Relaxed);
+        put(offset_of!(Block, content_bits), 0);
+        assert_eq!(Selection::of(&pool, Recycling::Never, u64::MAX).blocks, []);
+        for (n, word) in [77, 1, 192].into_iter().enumerate() {
+            put(offset_of!(Block, for_now) + 4 * n, word);
+        }
+        let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
+        let copied = || {
+            let mut copy = vec![0; BYTES];
+            assert!(copy_block(&pool, &selection.blocks[0], &header(&info(), &selection, UUID, UUID), &mut copy));
+            assert!(copy[128..192].iter().all(|byte| *byte == 0xee) && copy[192..].iter().all(|byte| *byte == 0));
+            assert_eq!(copy[offset_of!(Block, for_now)..][..12], [0; 12]);
+            let word = |at: usize| u64::from_le_bytes(copy[at..][..8].try_into().unwrap());
+            [offset_of!(Block, end), offset_of!(Block, content_bits)].map(word)
+        };
+        assert_eq!(copied(), [1 << 32 | 77, 192 * 8]);
+        // Now the CPU comes back and ends it: this trace still has what was seen.
+        put(offset_of!(Block, end), 99);
+        put(offset_of!(Block, content_bits), 256 * 8);
+        assert_eq!(copied(), [1 << 32 | 77, 192 * 8]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Id {
 pub struct Summary {
     /// Which block it is.
     pub id: Id,
-    /// Bits used, as found.
+    /// Bits used, as found; of a block that has not ended, by when another CPU looked.
     pub content_bits: u64,
     /// Events its CPU lost up to its end.
     pub lost: u64,
@@ -35,7 +35,10 @@ pub struct Summary {
 /// What is in a block of the pool; `None` if it was never used or is being recycled.
 pub fn summary(block: &[AtomicU32]) -> Option<Summary> {
     let id = id(block)?;
-    let content_bits = u64_at(block, offset_of!(Header, content_bits));
+    let content_bits = match u64_at(block, offset_of!(Header, content_bits)) {
+        0 => u64::from(u32_at(block, offset_of!(Header, for_now) + 8)) * 8,
+        bits => bits,
+    };
     let lost = u64_at(block, offset_of!(Header, lost));
     is_still(block, id).then_some(Summary { id, content_bits, lost })
 }
@@ -46,6 +49,19 @@ pub fn copy(block: &[AtomicU32], id: Id, into: &mut [u8]) -> bool {
         bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
     }
     is_still(block, id)
+}
+
+/// Makes of a copied header one for a file, of a block with so many bytes used. Where these are not what the CPU says,
+/// it had not ended the block when it was chosen: then it ends where another CPU saw it.
+pub fn complete(header: &mut [u8], content: usize) {
+    let [end, content_bits, for_now] =
+        [offset_of!(Header, end), offset_of!(Header, content_bits), offset_of!(Header, for_now)];
+    let bits = (content as u64 * 8).to_le_bytes();
+    if header[content_bits..][..8] != bits {
+        header.copy_within(for_now..for_now + 8, end);
+        header[content_bits..][..8].copy_from_slice(&bits);
+    }
+    header[for_now..][..12].fill(0);
 }
 
 /// Whether all that was read before is of this block.

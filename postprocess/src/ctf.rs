@@ -79,7 +79,7 @@ const PACKET_CONTEXT: &[Field] = &[
     Field { at: offset_of!(Header, flags), bytes: 4, text: "u32 flags" },
     Field { at: offset_of!(Header, crc32), bytes: 4, text: "u32 crc32" },
     Field { at: offset_of!(Header, events), bytes: 4, text: "u32 events" },
-    Field { at: offset_of!(Header, reserved), bytes: 12, text: "text reserved[12]" },
+    Field { at: offset_of!(Header, for_now), bytes: 12, text: "text reserved[12]" },
 ];
 const _: () = assert!(follow(PACKET_CONTEXT, follow(PACKET_HEADER, 0)) == HEADER_WORDS * 4);
 
