@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use postprocess::event::number::{IPI, IRQ, MONITOR_STORE, MWAIT, PC_USER, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP};
+use postprocess::event::number::{
+    IPI, IRQ, MONITOR_STORE, MWAIT, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
+};
 use postprocess::event::Event;
 
 use crate::blocks::Blocks;
@@ -54,7 +56,7 @@ LOAD
     proof::own(&run, &trace);
     proof::every_ipi_was_sent(&trace, &[(2, 20), (0xf6, 20), (0xfb, 20), (0xfc, 20), (0xfd, 20)]);
     each_tick_in_a_program_has_a_sample(&run, &trace);
-    forks_return_in_the_child(&trace);
+    forks_are_named_and_return_in_the_child(&trace);
 
     // What the kernel says that it idles by.
     let hints: BTreeSet<u32> = trace.of(MWAIT).map(|e| e.arg).collect();
@@ -78,11 +80,17 @@ fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Trace) {
     assert!(all > 40, "{all}");
 }
 
-fn forks_return_in_the_child(trace: &Trace) {
+fn forks_are_named_and_return_in_the_child(trace: &Trace) {
     let pids = trace.pids_of("hooks");
     let returned = trace.of(CLONE_RETURN).filter(|e| e.ret == 0 && pids.contains(&(e.pid as i32)));
     let children: BTreeSet<u32> = returned.map(|e| e.pid).collect();
     assert!(children.len() > FORKS, "{children:?}");
+    // And each has its name from where it is made runnable, not only from where it runs.
+    let when = |number, pid| trace.of(number).find(|e| e.arg == pid).map(|e| e.ts);
+    for pid in children {
+        let (named, woken) = (when(PID_NAME, pid), when(RUNNABLE, pid));
+        assert!(named.is_some() && named <= woken, "{pid} is named at {named:?} and woken at {woken:?}");
+    }
 }
 
 /// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who stores
