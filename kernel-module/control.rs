@@ -25,7 +25,7 @@ use crate::abi::command::{
 };
 use crate::ffi::Ops;
 use crate::on_each_cpu::{Cpus, Round};
-use crate::{buffer, clock, counters, ffi, hooks, on_each_cpu};
+use crate::{arch, clock, ffi, hooks, lifecycle, on_each_cpu, pool};
 
 struct State {
     state: u32,
@@ -78,7 +78,7 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
             Ok(())
         }
         // SAFETY: `argument` is valid for a Cpu.
-        IOCTL_CPU => buffer::cpu(unsafe { argument.cast::<Cpu>().read() }.cpu)
+        IOCTL_CPU => lifecycle::cpu(unsafe { argument.cast::<Cpu>().read() }.cpu)
             // SAFETY: as above.
             .map(|cpu| unsafe { argument.cast::<Cpu>().write(cpu) }),
         IOCTL_VECTOR => {
@@ -147,7 +147,7 @@ pub fn prepare(setup: Setup) -> Result {
 pub fn end() {
     // SAFETY: neither the device nor the notice of sleep exists any more, so nobody else comes here.
     unsafe { &mut *STATE.0.get() }.disconnect();
-    counters::close();
+    lifecycle::close_counters();
 }
 
 impl State {
@@ -155,18 +155,18 @@ impl State {
         if self.state == STATE_TRACING {
             self.look_at_clock();
         }
-        let (blocks, blocks_taken) = buffer::usage();
-        let (refused_names, refused_marks) = buffer::refused();
+        let (blocks, blocks_taken) = pool::usage();
+        let (refused_names, refused_marks) = lifecycle::refused();
         Info {
             version: VERSION,
             state: self.state,
             flags: self.setup.flags,
             shift: SHIFT,
-            cpus: buffer::cpus(),
+            cpus: on_each_cpu::cpus(),
             blocks,
             tsc_khz: clock::tsc_khz(),
             blocks_taken,
-            lost: buffer::lost(),
+            lost: lifecycle::lost(),
             start: self.start,
             stop: self.stop,
             // SAFETY: the process is null or referenced, and a command is a task's.
@@ -209,10 +209,10 @@ impl State {
         }
         self.settle()?;
         // Where they cannot be had, the trace in the pool stays.
-        counters::open(setup.flags)?;
-        counters::close();
-        buffer::resize(setup.blocks)?;
-        buffer::reset(setup.flags);
+        lifecycle::open_counters(setup.flags)?;
+        lifecycle::close_counters();
+        pool::resize(setup.blocks)?;
+        lifecycle::reset(setup.flags);
         self.state = STATE_EMPTY;
         self.setup = setup;
         (self.start, self.stop) = (Moment::default(), Moment::default());
@@ -258,7 +258,7 @@ impl State {
             return Err(on_each_cpu::late());
         }
         self.connect()?;
-        counters::open(self.setup.flags)?;
+        lifecycle::open_counters(self.setup.flags)?;
         // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
         // switch whose hook was still off would be missing from the trace.
         // SAFETY: the operations are registered and the buffers are reset.
@@ -267,9 +267,9 @@ impl State {
         self.settled = false;
         // A CPU that comes or goes says so itself, once it is known where each was at the start.
         let cpus = Cpus::hold().inspect_err(|_| self.stop(0))?;
-        buffer::begin();
+        lifecycle::begin();
         self.start = clock::moment();
-        buffer::open();
+        pool::open();
         // SAFETY: interrupts are on. Every other CPU takes one, and so begins its first block.
         unsafe { ffi::kick_all_cpus_sync() };
         drop(cpus);
@@ -284,7 +284,7 @@ impl State {
             // The hooks go off one after the other. Recording ends before that, on each CPU at one moment. A CPU that
             // is offline has ended its block, and begins none where the pool is closed.
             let cpus = Cpus::hold();
-            buffer::close();
+            pool::close();
             self.stop = clock::moment();
             self.state = STATE_STOPPED;
             self.notes |= note;
@@ -294,7 +294,7 @@ impl State {
                 self.notes &= !NOTE_MUTE;
             } else {
                 self.notes |= NOTE_MUTE;
-                buffer::end_for_now(clock::tsc() >> SHIFT);
+                lifecycle::end_for_now(arch::tsc() >> SHIFT);
             }
         }
         // Where this fails the trace is stopped all the same.
@@ -306,11 +306,11 @@ impl State {
     fn abandon(&mut self) {
         if self.state == STATE_TRACING {
             self.stop(0);
-            if buffer::is_enlarged() {
+            if pool::is_enlarged() {
                 // Where a CPU is mute this fails, and the memory is given back by the next reset.
                 let _ = self.reset(Setup { blocks: 0, ..self.setup });
             }
-        } else if self.state == STATE_EMPTY && buffer::is_enlarged() {
+        } else if self.state == STATE_EMPTY && pool::is_enlarged() {
             let _ = self.reset(Setup { blocks: 0, ..self.setup });
         }
     }
@@ -326,10 +326,10 @@ impl State {
         }
         // SAFETY: a command may sleep; on return no hook runs.
         unsafe { ffi::kutrace_disable() };
-        counters::close();
-        buffer::finish(clock::tsc() >> SHIFT);
+        lifecycle::close_counters();
+        lifecycle::finish(arch::tsc() >> SHIFT);
         #[cfg(kutrace_count)]
-        buffer::print_counts();
+        lifecycle::print_counts();
         self.settled = true;
         Ok(())
     }
@@ -354,7 +354,7 @@ impl State {
             Round::Refused => return Err(code::EAGAIN),
             Round::Mute => {
                 self.notes |= NOTE_MUTE;
-                buffer::end_for_now(clock::tsc() >> SHIFT);
+                lifecycle::end_for_now(arch::tsc() >> SHIFT);
             }
         }
         match on_each_cpu::wait_for_claims() {

@@ -6,7 +6,6 @@
 //!
 //! Invariant: counters are opened and closed while no hook runs.
 
-use core::arch::asm;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,35 +13,12 @@ use kernel::prelude::*;
 
 use crate::abi::command::{IPC, LLC};
 use crate::abi::counter::{byte, ipc_code, llc_code};
-use crate::{buffer, clock, ffi};
+use crate::{arch, ffi};
 
 /// `PERF_COUNT_HW_INSTRUCTIONS` of include/uapi/linux/perf_event.h.
 const INSTRUCTIONS: u64 = 1;
 /// `PERF_COUNT_HW_CACHE_MISSES`.
 const CACHE_MISSES: u64 = 3;
-
-/// Opens on every CPU that is online the counters that `flags` ask for, or none: EOPNOTSUPP where the machine
-/// has none, ENOSPC where others use them all.
-pub fn open(flags: u32) -> Result {
-    let mut result = Ok(());
-    buffer::for_each_cpu(|cpu, state| {
-        if result.is_ok() {
-            // SAFETY: no hook runs that samples, and commands come one at a time, so this is the only reference to
-            // them.
-            result = unsafe { &mut (*state).counters }.open(cpu, flags);
-        }
-    });
-    if result.is_err() {
-        close();
-    }
-    result
-}
-
-/// Closes all counters that are open.
-pub fn close() {
-    // SAFETY: as in `open`.
-    buffer::for_each_cpu(|_, state| unsafe { &mut (*state).counters }.close());
-}
 
 /// The counters of one CPU, and when they were last read.
 pub struct Counters {
@@ -57,7 +33,9 @@ impl Counters {
         Counters { tsc: AtomicU64::new(0), instructions: Counter::new(), misses: Counter::new() }
     }
 
-    fn open(&mut self, cpu: u32, flags: u32) -> Result {
+    /// Opens those that `flags` ask for, or none, of a CPU that is online: EOPNOTSUPP where the machine has none, ENOSPC
+    /// where others use them all.
+    pub fn open(&mut self, cpu: u32, flags: u32) -> Result {
         if flags & IPC != 0 {
             self.instructions.open(cpu, INSTRUCTIONS)?;
         }
@@ -67,7 +45,8 @@ impl Counters {
         Ok(())
     }
 
-    fn close(&mut self) {
+    /// Closes those that are open.
+    pub fn close(&mut self) {
         self.instructions.close();
         self.misses.close();
         *self = Counters::new();
@@ -80,7 +59,7 @@ impl Counters {
     #[inline(always)]
     pub fn sample(&self) -> u8 {
         let before = self.tsc.load(Relaxed);
-        let now = clock::tsc();
+        let now = arch::tsc();
         self.tsc.store(now, Relaxed);
         let (instructions, misses) = (self.instructions.advance(), self.misses.advance());
         match before {
@@ -123,19 +102,8 @@ impl Counter {
         // SAFETY: the index is in perf's event, to which the open counter has a reference until `close`, when no hook
         // runs. perf may change it at any time.
         let index = unsafe { ptr::read_volatile(self.perf.index) };
-        let now = read(index);
+        let now = arch::pmc(index);
         self.last.store(now, Relaxed);
         now.saturating_sub(last)
     }
-}
-
-/// The value of a counter that perf has chosen. It is as wide as the counter, and starts again where perf sets it:
-/// differences are what matters.
-#[inline(always)]
-fn read(index: i32) -> u64 {
-    let (low, high): (u64, u64);
-    // SAFETY: perf gave the index of a counter that the processor has, or the 0 of an event that never ran, and the
-    // kernel may execute rdpmc.
-    unsafe { asm!("rdpmc", in("ecx") index, out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
-    high << 32 | low
 }

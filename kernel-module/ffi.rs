@@ -5,7 +5,6 @@ use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use crate::abi::command::{Moment, Vector};
 use crate::abi::{packet, user};
-use crate::per_cpu::PerCpu;
 use kernel::bindings;
 
 /// `struct kutrace_ops` of include/linux/kutrace.h.
@@ -106,7 +105,7 @@ extern "C" {
     ///
     /// # Safety
     /// The CPU is possible.
-    pub fn kutrace_shim_cpu(cpu: u32) -> *mut PerCpu;
+    pub fn kutrace_shim_cpu(cpu: u32) -> *mut c_void;
     /// One more than the highest number of a CPU.
     ///
     /// # Safety

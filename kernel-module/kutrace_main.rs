@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUtrace recorder: a loadable module that records every transition on every CPU in four-byte entries.
 //!
-//! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`lane`] -> [`buffer`].
-//! What a program inserts comes through [`user`].
+//! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`this_cpu`] -> [`pool`]; `recorder/` has what is between
+//! hooks and CPU, whatever these are. What a program inserts comes through [`user`], a command through [`control`].
 
 // `pub` here means: for the other files of this module.
 #![allow(unreachable_pub)]
@@ -12,20 +12,30 @@ use kernel::prelude::*;
 #[path = "format/src/abi/mod.rs"]
 #[allow(dead_code)]
 mod abi;
+#[path = "source/hooks.rs"]
 mod hooks;
-mod entry;
-mod claim;
-mod lane;
-mod field;
-mod per_cpu;
-mod buffer;
-mod task;
-mod clock;
-mod counters;
-mod control;
-mod on_each_cpu;
 mod user;
+#[path = "recorder/src/entry.rs"]
+mod entry;
+#[path = "recorder/src/claim.rs"]
+mod claim;
+#[path = "recorder/src/call.rs"]
+mod call;
+#[path = "recorder/src/lane.rs"]
+mod lane;
+#[path = "recorder/src/budget.rs"]
 mod budget;
+mod this_cpu;
+#[path = "arch/x86_64.rs"]
+mod arch;
+mod per_cpu;
+mod pool;
+mod task;
+mod counters;
+mod clock;
+mod on_each_cpu;
+mod lifecycle;
+mod control;
 mod ffi;
 
 module! {
@@ -47,7 +57,7 @@ impl kernel::Module for Recorder {
         let ready = control::prepare(setup).and_then(add_device);
         if ready.is_err() {
             control::end();
-            buffer::free();
+            pool::free();
         }
         ready.map(|()| Recorder)
     }
@@ -58,6 +68,6 @@ impl Drop for Recorder {
         // SAFETY: the device was added; no command runs behind this, so none can switch hooks on.
         unsafe { ffi::kutrace_shim_device_remove() };
         control::end();
-        buffer::free();
+        pool::free();
     }
 }

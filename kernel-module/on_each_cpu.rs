@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What every CPU does on command, in an interrupt: ends its block, in the same way with counters as without.
+//! All CPUs: which there are, and what each does on command, in an interrupt: it ends its block, in the same way with
+//! counters as without.
 //!
 //! A CPU that is stuck with interrupts off does nothing on command. Nobody waits for it longer than [`LIMIT_S`]: it is
 //! *mute* then, and does what it was told whenever it comes back.
@@ -9,13 +10,30 @@ use core::sync::atomic::Ordering;
 
 use kernel::prelude::*;
 
-use crate::claim::End;
-use crate::lane::{on_this_cpu, ThisCpu};
+use crate::lane::End;
 use crate::per_cpu::{Answer, PerCpu};
-use crate::{buffer, claim, clock, ffi};
+use crate::this_cpu::{on_this_cpu, ThisCpu};
+use crate::{arch, claim, clock, ffi};
 
 /// Seconds to wait for a CPU, or for the lock that keeps CPUs from coming and going.
 const LIMIT_S: u64 = 10;
+
+/// Number of possible CPUs.
+pub fn cpus() -> u32 {
+    // SAFETY: reads a kernel variable.
+    unsafe { ffi::kutrace_shim_cpus() }
+}
+
+/// Calls `each` with every possible CPU and its state.
+pub fn for_each_cpu(mut each: impl FnMut(u32, *mut PerCpu)) {
+    for cpu in 0..cpus() {
+        // SAFETY: `cpu` is below the number of CPUs.
+        if unsafe { ffi::kutrace_shim_possible(cpu) } {
+            // SAFETY: the CPU is possible, so it has per-CPU data.
+            each(cpu, unsafe { ffi::kutrace_shim_cpu(cpu) }.cast());
+        }
+    }
+}
 
 /// While one lives no CPU comes online or goes offline.
 pub struct Cpus(());
@@ -29,7 +47,7 @@ impl Cpus {
     }
 
     fn each_online(&self, mut each: impl FnMut(u32, *mut PerCpu)) {
-        buffer::for_each_cpu(|cpu, state| {
+        for_each_cpu(|cpu, state| {
             if is_online(cpu) {
                 each(cpu, state);
             }
@@ -80,7 +98,7 @@ pub fn rotate(cpus: &Cpus) -> Round {
 pub fn is_answered() -> bool {
     let mut answered = true;
     // SAFETY: `for_each_cpu` gives the address of a CPU's state, which is there as long as the module.
-    buffer::for_each_cpu(|_, state| answered &= !unsafe { PerCpu::is_mute(state) });
+    for_each_cpu(|_, state| answered &= !unsafe { PerCpu::is_mute(state) });
     answered
 }
 
@@ -88,7 +106,7 @@ pub fn is_answered() -> bool {
 /// mute CPU is not waited for.
 pub fn wait_for_claims() -> bool {
     let mut left = true;
-    buffer::for_each_cpu(|_, state| {
+    for_each_cpu(|_, state| {
         // SAFETY: as in `is_answered`.
         let is_left = || !unsafe { PerCpu::is_claiming(state) };
         // SAFETY: as above.
@@ -136,13 +154,13 @@ pub fn late() -> Error {
 }
 
 fn wait_for(mut done: impl FnMut() -> bool) -> Result {
-    let until = clock::tsc() + LIMIT_S * 1000 * u64::from(clock::tsc_khz());
+    let until = arch::tsc() + LIMIT_S * 1000 * u64::from(clock::tsc_khz());
     while !done() {
         // SAFETY: the caller may sleep.
         if !unsafe { ffi::kutrace_shim_pause() } {
             return Err(EINTR);
         }
-        if clock::tsc() > until {
+        if arch::tsc() > until {
             return Err(late());
         }
     }

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What each CPU's recorder remembers.
 //!
-//! Invariant: while hooks are on, only its own CPU writes a PerCpu, with preemption off, through [`crate::lane`].
+//! Invariant: while hooks are on, only its own CPU writes a PerCpu, with preemption off, through [`crate::this_cpu`].
 //! Others write `gone` before recording begins, `gone_at_start`, and `answer` when they tell the CPU to do something.
 
 use core::mem::{offset_of, size_of};
 use core::ptr;
 use core::sync::atomic::{compiler_fence, AtomicU32, Ordering};
 
-use crate::abi::block::Header;
 use crate::abi::command::SHIFT;
 use crate::budget::Budget;
-use crate::claim::{Block, Position, NO_BLOCK, NO_CALL};
 use crate::counters::Counters;
-use crate::{clock, ffi};
+use crate::lane::{Position, NO_BLOCK, NO_CALL};
+use crate::{arch, clock, ffi};
 
 /// What one CPU's recorder remembers. The first line of cache is all that the common path touches. Only its own methods
 /// and the lane use the fields.
@@ -76,7 +75,7 @@ impl Insertions {
     pub unsafe fn take(this: *mut Insertions) -> bool {
         // SAFETY: the caller's promise; others only read the field, and have no reference to it.
         let mut now = unsafe { ptr::read(this) };
-        let taken = now.budget.take(clock::tsc());
+        let taken = now.budget.take(arch::tsc());
         now.refused += u64::from(!taken);
         // SAFETY: as above.
         unsafe { ptr::write(this, now) };
@@ -243,13 +242,6 @@ impl PerCpu {
     pub unsafe fn is_claiming(this: *mut PerCpu) -> bool {
         // SAFETY: as in `lost`.
         unsafe { ptr::read_volatile(&raw const (*this).depth) != 0 }
-    }
-}
-
-impl Block {
-    /// The block's header.
-    pub fn header(self) -> *mut Header {
-        self.address() as *mut Header
     }
 }
 

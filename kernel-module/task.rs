@@ -8,7 +8,6 @@ use kernel::bindings;
 
 use crate::abi::event::{TaskState, TASK_WORDS};
 use crate::ffi;
-use crate::lane::ThisCpu;
 
 /// A task that cannot go away while the value lives: the running one, or one a hook was given.
 ///
@@ -18,7 +17,10 @@ pub struct Task<'a>(*mut bindings::task_struct, PhantomData<&'a ()>);
 impl<'a> Task<'a> {
     /// The running task. It neither ends nor loses its stack before another runs on this CPU; so an NMI in the middle
     /// of a switch, which may still find the one that is leaving, finds it whole.
-    pub fn current<const COUNTING: bool>(_: ThisCpu<'a, COUNTING>) -> Self {
+    ///
+    /// # Safety
+    /// Preemption is off until the value is gone.
+    pub unsafe fn current() -> Self {
         // SAFETY: there is always a running task.
         Task(unsafe { bindings::get_current() }, PhantomData)
     }

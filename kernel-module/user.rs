@@ -11,9 +11,9 @@
 use kernel::error::code;
 
 use crate::abi::user::{request, Refused, Request, VERSION_ANSWER, WORDS};
-use crate::claim::Lane;
 use crate::entry;
-use crate::lane::ThisCpu;
+use crate::lane::Lane;
+use crate::this_cpu::ThisCpu;
 
 /// Answers system call 1023: the value, or a negative errno. While tracing is off nothing is inserted, which is 0. The
 /// same is said to programs that may not insert, and to those that do so too often.

@@ -3,16 +3,7 @@
 
 use kutrace_format::abi;
 
-// The recorder's own files, unchanged.
-#[allow(dead_code)]
-#[path = "../../kernel-module/claim.rs"]
-mod claim;
-#[allow(dead_code)]
-#[path = "../../kernel-module/entry.rs"]
-mod entry;
-#[allow(dead_code)]
-#[path = "../../kernel-module/budget.rs"]
-mod module_budget;
+use kutrace_recorder::{budget as module_budget, call, claim, entry, lane};
 
 mod recorder;
 mod budget;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The recorder's claims and folding, interrupted at every step, in every order that a bound allows.
 //!
-//! `claim.rs` and `entry.rs` of the module run here unchanged on a model of a machine. Each method of the
+//! The recorder of the module runs here unchanged on a model of a machine. Each method of the
 //! model is a step; before each, an interrupt may come that records something itself and may be interrupted
 //! in turn. All choices are enumerated by running the scenario again with the next untried one.
 

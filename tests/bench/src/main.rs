@@ -2,31 +2,26 @@
 //! Times the recorder's claims and entries as functions of a user program, beside a loop of `rdtsc` and a recorder in
 //! the manner of the original. Prints medians over many rounds in which each has its turn, in ns.
 //!
-//! The code is the module's, unchanged: claim.rs, entry.rs, lane.rs, field.rs, per_cpu.rs, clock.rs. What they need of
-//! the kernel is in [`buffer`], [`counters`], [`ffi`] and [`task`]. A CPU's state is reached through %gs as in the
+//! The code is the module's, unchanged: the recorder, this_cpu.rs, per_cpu.rs, clock.rs, arch. What they need of
+//! the kernel is in [`pool`], [`counters`], [`ffi`] and [`task`]. A CPU's state is reached through %gs as in the
 //! kernel; its base is 0 in a user program, so the per-CPU symbol is an ordinary static.
 
 // What only the kernel uses of the module's files.
 #![allow(dead_code, unreachable_pub)]
 
 use kutrace_format::abi;
+use kutrace_recorder::{budget, call, entry, lane};
 
-#[path = "../../../kernel-module/budget.rs"]
-mod budget;
-#[path = "../../../kernel-module/claim.rs"]
-mod claim;
+#[path = "../../../kernel-module/arch/x86_64.rs"]
+mod arch;
 #[path = "../../../kernel-module/clock.rs"]
 mod clock;
-#[path = "../../../kernel-module/entry.rs"]
-mod entry;
-#[path = "../../../kernel-module/field.rs"]
-mod field;
-#[path = "../../../kernel-module/lane.rs"]
-mod lane;
 #[path = "../../../kernel-module/per_cpu.rs"]
 mod per_cpu;
+#[path = "../../../kernel-module/this_cpu.rs"]
+mod this_cpu;
 
-mod buffer;
+mod pool;
 mod counters;
 mod ffi;
 mod task;
@@ -37,8 +32,8 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use claim::TaskLane;
-use lane::{on_this_cpu, ThisCpu};
+use call::TaskLane;
+use this_cpu::{on_this_cpu, ThisCpu};
 
 const ROUNDS: usize = 501;
 /// Calls of each function in a round: short enough that most rounds are not interrupted.
@@ -54,14 +49,14 @@ const CALL: u32 = 110;
 const FUNCTIONS: [&str; 4] = ["rdtsc", "entry", "pair", "xadd"];
 
 fn main() -> io::Result<()> {
-    buffer::prepare(BLOCKS);
+    pool::prepare(BLOCKS);
     original::prepare(BLOCKS);
     let mut out = io::stdout().lock();
     print(&mut out, "", (0..ROUNDS).map(|_| round(|| ())).collect())?;
     print(&mut out, "_apart", (0..ROUNDS).map(|_| round(wait)).collect())?;
     // An entry is a word and a folded call two; a full time now and then comes on top.
     let words = 2 * ROUNDS * CALLS as usize * 3;
-    let recorded = buffer::pool().words();
+    let recorded = pool::pool().words();
     assert!((words..words + words / 100).contains(&recorded), "{recorded} words recorded, {words} expected");
     Ok(())
 }
@@ -70,7 +65,7 @@ fn main() -> io::Result<()> {
 fn round(between: impl Fn() + Copy) -> [f64; FUNCTIONS.len()] {
     [
         time(|_| {
-            black_box(clock::tsc());
+            black_box(arch::tsc());
             between();
         }),
         time(|_| {

@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::abi::block::BYTES;
-use crate::{buffer, clock};
+use crate::{arch, pool};
 
 /// What a CPU's recorder is looked up to know.
 static TRACING: AtomicBool = AtomicBool::new(false);
@@ -19,7 +19,7 @@ const SHIFT: u32 = 6;
 
 /// Makes memory of so many blocks, a power of two.
 pub fn prepare(blocks: usize) {
-    ENTRIES.store(buffer::memory(blocks).cast(), Ordering::Relaxed);
+    ENTRIES.store(pool::memory(blocks).cast(), Ordering::Relaxed);
     MASK.store((blocks * BYTES / 8 - 1) as u64, Ordering::Relaxed);
     TRACING.store(true, Ordering::Relaxed);
 }
@@ -30,7 +30,7 @@ pub extern "C" fn record(event: u32, argument: u32) {
     if !TRACING.load(Ordering::Relaxed) {
         return;
     }
-    let time = clock::tsc() >> SHIFT;
+    let time = arch::tsc() >> SHIFT;
     let index = NEXT.fetch_add(1, Ordering::SeqCst) & MASK.load(Ordering::Relaxed);
     let entry = time << 44 | u64::from(event) << 32 | u64::from(argument);
     // SAFETY: the mask keeps the index inside the memory.

@@ -4,14 +4,13 @@
 use std::marker::PhantomData;
 
 use crate::abi::event::{TaskState, TASK_WORDS};
-use crate::lane::ThisCpu;
 
 /// The only task.
 pub struct Task<'a>(PhantomData<&'a ()>);
 
-impl<'a> Task<'a> {
+impl Task<'_> {
     /// The running task.
-    pub fn current<const COUNTING: bool>(_: ThisCpu<'a, COUNTING>) -> Self {
+    pub unsafe fn current() -> Self {
         Task(PhantomData)
     }
 

@@ -18,8 +18,10 @@ use super::trace;
 use crate::abi::block::{BYTES, HEADER_WORDS};
 use crate::abi::event::{IRQ, RUNNABLE};
 use crate::abi::word::TIME_PERIOD;
-use crate::claim::{self, Block, End, Position, TaskLane, NO_BLOCK, NO_CALL};
+use crate::call::TaskLane;
+use crate::claim;
 use crate::entry;
+use crate::lane::{Block, End, Position, NO_BLOCK, NO_CALL};
 
 /// Entry words of a block: room for a full time and two words.
 pub const ENTRY_WORDS: usize = 5;

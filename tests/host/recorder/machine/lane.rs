@@ -6,8 +6,9 @@ use super::{address, content, earlier, further, Bounds, Fault, Memory, Task};
 use crate::abi::block::HEADER_WORDS;
 use crate::abi::event::TASK_WORDS;
 use crate::abi::word::{entry_of, TIME_PERIOD};
-use crate::claim::{Begin, Block, End, Lane, Position, NO_BLOCK, NO_CALL};
+
 use crate::entry::Naming;
+use crate::lane::{Begin, Block, End, Lane, Position, NO_BLOCK, NO_CALL};
 
 // SAFETY: the machine has no memory of its own: it says what is wrong instead.
 unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {

@@ -4,7 +4,8 @@
 use super::{earlier, Cpu, Fault, Machine, Memory, Record, State};
 use crate::abi::event::{SYSCALL, SYSCALL_RETURN};
 use crate::abi::word::{event, Call, TIME_PERIOD};
-use crate::claim::{self, Block, End, Position};
+use crate::claim;
+use crate::lane::{Block, End, Position};
 
 /// A CPU of a machine.
 #[derive(Clone, Copy)]

@@ -50,9 +50,9 @@ pub fn build() -> Result<PathBuf> {
         let text = texts.get_mut(file).context("recorder.txt")?;
         *text = planted(text, from, entry).with_context(|| format!("recorder.txt: {}", entry.what))?;
     }
-    let root = "tests/host/main.rs";
-    texts.insert(root.to_owned(), read(&tree, root)? + "\nmod mutant;\n");
-    texts.insert("tests/host/mutant.rs".to_owned(), CHOICE.to_owned());
+    let root = "kernel-module/recorder/src/lib.rs";
+    texts.insert(root.to_owned(), read(&tree, root)? + "\nextern crate std;\nmod mutant;\n");
+    texts.insert("kernel-module/recorder/src/mutant.rs".to_owned(), CHOICE.to_owned());
     for (file, text) in texts {
         fs::write(tree.join(&file), text).with_context(|| file)?;
     }

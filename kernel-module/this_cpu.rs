@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A claim's CPU: its state, and the blocks that it fills.
+//! The CPU that the code runs on, as the recorder's lane: its state, and the blocks that it fills.
 
-use core::arch::asm;
 use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{compiler_fence, Ordering};
@@ -9,14 +8,13 @@ use core::sync::atomic::{compiler_fence, Ordering};
 use crate::abi::block::{self, Header};
 use crate::abi::command::SHIFT;
 use crate::abi::event::TASK_WORDS;
-use crate::abi::word::{EVENT_BITS, TIME_PERIOD};
-use crate::buffer::pool;
-use crate::claim::{Begin, Block, End, Lane, Position, NO_CALL};
-use crate::clock;
+use crate::abi::word::TIME_PERIOD;
+use crate::arch::{self, field};
 use crate::entry::Naming;
 use crate::ffi;
-use crate::field::field;
+use crate::lane::{Begin, Block, End, Lane, Position, NO_CALL};
 use crate::per_cpu::{self, Answer, Insertions, Named, PerCpu, NAMED};
+use crate::pool::pool;
 use crate::task::Task;
 
 /// The CPU that the code runs on, for as long as it stays there; in a trace with counters or without.
@@ -48,9 +46,8 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
     fn count_event(&self, at: Position) {
         // SAFETY: `at` is in a block, which has a header.
         let events = unsafe { &raw mut (*at.block().header()).events };
-        // In one instruction, since an interrupt may count here too.
         // SAFETY: the block is this CPU's, as `Lane::note` has it.
-        unsafe { asm!("inc dword ptr [{}]", in(reg) events, options(nostack)) };
+        unsafe { arch::increment(events) };
     }
 
     #[cfg(not(kutrace_count))]
@@ -190,7 +187,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn now(&self) -> u64 {
-        clock::tsc()
+        arch::tsc()
     }
 
     fn counter(&self, time: u64) -> u64 {
@@ -199,16 +196,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn entry<const BASE: u16>(&self, number: u32, time: u64) -> u32 {
-        let entry;
-        // In a register other than the exchange takes: made of the counter by the compiler, it would cost a copy.
-        // SAFETY: arithmetic.
-        unsafe {
-            asm!("shl {time:e}, {up}", "and {time:e}, {mask}", "lea {entry:e}, [{time:r} + {number:r} + {base}]",
-                time = inout(reg) time as u32 => _, number = in(reg) number, entry = lateout(reg) entry,
-                up = const EVENT_BITS - SHIFT, mask = const -(1 << EVENT_BITS), base = const BASE,
-                options(nomem, nostack))
-        };
-        entry
+        arch::entry::<BASE>(number, time as u32)
     }
 
     fn since(&self) -> u64 {
@@ -262,11 +250,12 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     #[inline(always)]
     unsafe fn add_before(&self, end: Position, value: u32) {
         // SAFETY: as the caller says.
-        unsafe { asm!("add dword ptr [{} - 4], {:e}", in(reg) end.address(), in(reg) value, options(nostack)) };
+        unsafe { arch::add_before(end.address() as *mut u32, value) };
     }
 
     unsafe fn prepare_block(&self, block: Block, sequence: u64, begin: u64, how: Begin) {
-        let who = Task::current(*self);
+        // SAFETY: preemption is off as long as there is this value.
+        let who = unsafe { Task::current() };
         let flags = match how {
             Begin::Onward => 0,
             Begin::Back => block::FLAG_BACK,
@@ -400,10 +389,6 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn since_call(&self, time: u64) -> u64 {
-        let mut counts = field!(call_time: u64).distance_to(time);
-        // The compiler would merge the shift with those of the word that the counts go into, for one more instruction.
-        // SAFETY: arithmetic.
-        unsafe { asm!("shr {}, {}", inout(reg) counts, const SHIFT, options(nomem, nostack)) };
-        counts
+        arch::counts(field!(call_time: u64).distance_to(time))
     }
 }

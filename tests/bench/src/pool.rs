@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
 use crate::abi::block::{BYTES, HEADER_WORDS, WORDS};
-use crate::claim::Block;
 use crate::ffi;
+use crate::lane::Block;
 use crate::per_cpu::PerCpu;
 
 /// All blocks.

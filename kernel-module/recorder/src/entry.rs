@@ -8,7 +8,9 @@
 
 use crate::abi::event::{NAME, NAME_WORDS, SMALL_RETURN, SWITCH, SYSCALL, SYSCALL_RETURN, TASK, TASK_WORDS};
 use crate::abi::word::Call;
-use crate::claim::{block_number, record, Claim, Lane, TaskLane};
+use crate::call::TaskLane;
+use crate::claim::{block_number, record, Claim};
+use crate::lane::Lane;
 
 /// What naming tasks needs besides a lane.
 pub trait Naming: Lane {

@@ -13,11 +13,9 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use kernel::prelude::*;
 
 use crate::abi::block::{self, COUNTED_WORDS, COUNTERS_AT};
-use crate::abi::command::{Cpu, BLOCKS_MAX, CPU_MUTE, CPU_OFFLINE, CPU_POSSIBLE, IPC, LLC, WRAP};
-use crate::claim::Block;
+use crate::abi::command::{BLOCKS_MAX, IPC, LLC, WRAP};
 use crate::ffi;
-use crate::on_each_cpu;
-use crate::per_cpu::PerCpu;
+use crate::lane::Block;
 
 /// Block states.
 const FREE: u32 = 0;
@@ -224,7 +222,7 @@ fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
     }
 }
 
-/// Empties the pool and every CPU's state. No hook may run, and no counter be open.
+/// Empties the pool. No hook may run, and every CPU's state must be reset next.
 pub fn reset(flags: u32) {
     let pool = pool();
     pool.wrap.store(flags & WRAP != 0, Ordering::Relaxed);
@@ -234,17 +232,11 @@ pub fn reset(flags: u32) {
     #[cfg(kutrace_count)]
     pool.overwritten.store(0, Ordering::Relaxed);
     for block in pool.every_block() {
-        // SAFETY: it is one of the pool's; no hook runs and every CPU is emptied below, so nobody uses it any more.
+        // SAFETY: it is one of the pool's; no hook runs and every CPU forgets its own next, so nobody uses it any more.
         unsafe { pool.give(block) };
         // SAFETY: the header is in the pool, and no hook runs, so no CPU writes into it.
         unsafe { ptr::write_bytes(block.header(), 0, 1) };
     }
-    for_each_cpu(|cpu, state| {
-        let fresh = PerCpu::new(cpu, state);
-        // SAFETY: `state` is that CPU's PerCpu. No hook that records runs, a program's call looks no further than at
-        // the closed pool, and a CPU that comes back late writes `answer` alone.
-        unsafe { state.write(fresh) };
-    });
 }
 
 /// Lets the CPUs record: from here on, each from its next event.
@@ -257,90 +249,19 @@ pub fn close() {
     pool().open.store(false, Ordering::Release);
 }
 
-/// Completes the header of each CPU's last block. No hook may run. `end`: the counter now.
-pub fn finish(end: u64) {
-    // SAFETY: no hook runs and every CPU has answered, so this is the only reference to that CPU's state.
-    for_each_cpu(|_, state| unsafe { (*state).finish(end) });
-}
-
-/// Says in the blocks of the CPUs that have not done what they were told how far these are filled. `end`: the counter
-/// now. The control lock is held.
-pub fn end_for_now(end: u64) {
-    for_each_cpu(|_, state| {
-        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
-        if unsafe { PerCpu::is_mute(state) } {
-            // SAFETY: as above, and the control lock is held.
-            unsafe { PerCpu::end_for_now(state, end) };
-        }
-    });
-}
-
-/// Says of each CPU whether it is there when recording begins. CPUs are held and the pool is closed.
-pub fn begin() {
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a start holds the control lock, and the CPUs while
-    // the pool is still closed.
-    for_each_cpu(|cpu, state| unsafe { PerCpu::begin(state, on_each_cpu::is_online(cpu)) });
-}
-
-/// What is known of a CPU, to who holds the control lock.
-pub fn cpu(cpu: u32) -> Result<Cpu> {
-    let mut found = Cpu { cpu, flags: 0 };
-    if cpu >= cpus() {
-        return Err(EINVAL);
-    }
-    for_each_cpu(|number, state| {
-        if number == cpu {
-            // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a command holds the control lock.
-            let offline = if unsafe { PerCpu::was_offline(state) } { CPU_OFFLINE } else { 0 };
-            // SAFETY: as above.
-            let mute = if unsafe { PerCpu::is_mute(state) } { CPU_MUTE } else { 0 };
-            found.flags = CPU_POSSIBLE | offline | mute;
-        }
-    });
-    Ok(found)
-}
-
 /// Blocks in the pool, and blocks taken since the reset.
 pub fn usage() -> (u32, u32) {
     let pool = pool();
     (pool.blocks() as u32, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
 }
 
-/// Events lost on all CPUs since the reset.
-pub fn lost() -> u64 {
-    let mut sum = 0;
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state.
-    for_each_cpu(|_, state| sum += unsafe { PerCpu::lost(state) });
-    sum
-}
-
-/// Names and marks of programs that were refused since the reset.
-pub fn refused() -> (u64, u64) {
-    let mut sum = (0, 0);
-    for_each_cpu(|_, state| {
-        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
-        let (names, marks) = unsafe { PerCpu::refused(state) };
-        sum = (sum.0 + names, sum.1 + marks);
-    });
-    sum
-}
-
-/// Prints what was counted since the reset: the calls of hooks, and what became of them. No hook may run.
+/// Events in the blocks, and in those that were taken anew since the reset. No hook may run.
 #[cfg(kutrace_count)]
-pub fn print_counts() {
+pub fn events() -> (u64, u64) {
     let pool = pool();
-    let (mut calls, mut outside) = (0, 0);
-    for_each_cpu(|_, state| {
-        // SAFETY: no hook runs.
-        let state = unsafe { &*state };
-        calls += state.calls;
-        outside += state.outside;
-    });
     // SAFETY: no hook runs.
-    let recorded: u64 = pool.every_block().map(|block| u64::from(unsafe { (*block.header()).events })).sum();
-    let overwritten = pool.overwritten.load(Ordering::Relaxed);
-    let lost = lost();
-    pr_info!("count: calls={calls} recorded={recorded} lost={lost} overwritten={overwritten} outside={outside}\n");
+    let recorded = pool.every_block().map(|block| u64::from(unsafe { (*block.header()).events })).sum();
+    (recorded, pool.overwritten.load(Ordering::Relaxed))
 }
 
 /// The blocks, and how many bytes they are; for mmap, under its lock.
@@ -349,21 +270,4 @@ pub extern "C" fn kutrace_pool(bytes: &mut u64) -> *mut c_void {
     let pool = pool();
     *bytes = pool.blocks() * block::BYTES as u64;
     pool.first.load(Ordering::Relaxed) as *mut c_void
-}
-
-/// Number of possible CPUs.
-pub fn cpus() -> u32 {
-    // SAFETY: reads a kernel variable.
-    unsafe { ffi::kutrace_shim_cpus() }
-}
-
-/// Calls `each` with every possible CPU and its state.
-pub fn for_each_cpu(mut each: impl FnMut(u32, *mut PerCpu)) {
-    for cpu in 0..cpus() {
-        // SAFETY: `cpu` is below the number of CPUs.
-        if unsafe { ffi::kutrace_shim_possible(cpu) } {
-            // SAFETY: the CPU is possible, so it has per-CPU data.
-            each(cpu, unsafe { ffi::kutrace_shim_cpu(cpu) });
-        }
-    }
 }

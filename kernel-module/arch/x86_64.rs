@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A field of this CPU's state, reached through %gs in one instruction.
+//! What x86-64 does in instructions of its own: a field of this CPU's state, reached through %gs in one of them; the
+//! time stamp counter, and other counters.
 
 use core::arch::asm;
 use core::marker::PhantomData;
 
+use crate::abi::command::SHIFT;
+use crate::abi::word::EVENT_BITS;
 use crate::ffi;
 use crate::per_cpu::PerCpu;
 
@@ -14,7 +17,7 @@ pub struct Field<T, const AT: usize>(pub PhantomData<T>);
 macro_rules! field {
     ($name:ident: $type:ty) => {{
         const _: fn(&$crate::per_cpu::PerCpu) -> &$type = |state| &state.$name;
-        $crate::field::Field::<$type, { core::mem::offset_of!($crate::per_cpu::PerCpu, $name) }>(
+        $crate::arch::Field::<$type, { core::mem::offset_of!($crate::per_cpu::PerCpu, $name) }>(
             core::marker::PhantomData,
         )
     }};
@@ -161,4 +164,68 @@ impl<const AT: usize> Field<*mut PerCpu, AT> {
         };
         value
     }
+}
+
+/// The entry of event `BASE + number` at a time of [`tsc`].
+#[inline(always)]
+pub fn entry<const BASE: u16>(number: u32, time: u32) -> u32 {
+    let entry;
+    // Made by the compiler it would come behind the exchange, which takes the register that the time is in.
+    // SAFETY: arithmetic.
+    unsafe {
+        asm!("shl {time:e}, {up}", "and {time:e}, {mask}", "lea {entry:e}, [{time:r} + {number:r} + {base}]",
+            time = inout(reg) time => _, number = in(reg) number, entry = lateout(reg) entry,
+            up = const EVENT_BITS - SHIFT, mask = const -(1 << EVENT_BITS), base = const BASE, options(nomem, nostack))
+    };
+    entry
+}
+
+/// How many counts so much time of [`tsc`] is.
+#[inline(always)]
+pub fn counts(mut time: u64) -> u64 {
+    // The compiler would merge the shift with those of the word that the counts go into, for one more instruction.
+    // SAFETY: arithmetic.
+    unsafe { asm!("shr {}, {}", inout(reg) time, const SHIFT, options(nomem, nostack)) };
+    time
+}
+
+/// Adds to the word before `end` in one instruction.
+///
+/// # Safety
+/// The word can be written, and no other CPU does.
+#[inline(always)]
+pub unsafe fn add_before(end: *mut u32, value: u32) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("add dword ptr [{} - 4], {:e}", in(reg) end, in(reg) value, options(nostack)) };
+}
+
+/// Adds 1 to a word in one instruction, since an interrupt may do so too.
+///
+/// # Safety
+/// As of [`add_before`].
+#[cfg(kutrace_count)]
+pub unsafe fn increment(at: *mut u32) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("inc dword ptr [{}]", in(reg) at, options(nostack)) };
+}
+
+/// The time stamp counter, not ordered against other instructions: a claim's exchange orders it enough,
+/// since interrupts are precise.
+#[inline(always)]
+pub fn tsc() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: every x86-64 processor has rdtsc, and the kernel may execute it.
+    unsafe { asm!("rdtsc", out("rax") low, out("rdx") high, options(nomem, nostack, preserves_flags)) };
+    high << 32 | low
+}
+
+/// The value of a counter that perf has chosen. It is as wide as the counter, and starts again where perf sets it:
+/// differences are what matters.
+#[inline(always)]
+pub fn pmc(index: i32) -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: perf gave the index of a counter that the processor has, or the 0 of an event that never ran, and the
+    // kernel may execute rdpmc.
+    unsafe { asm!("rdpmc", in("ecx") index, out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
+    high << 32 | low
 }

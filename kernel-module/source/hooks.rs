@@ -11,11 +11,13 @@ use crate::abi::command::{IPC, LLC};
 use crate::abi::event::{Vector, NAME_BYTES, NAME_VECTOR, NAME_WORDS, ONLINE};
 use crate::abi::packet;
 use crate::abi::user::WORDS;
-use crate::claim::{self, End, TaskLane};
+use crate::call::TaskLane;
+use crate::claim;
 use crate::entry;
 use crate::ffi::{self, Ops, OPS_VERSION};
-use crate::lane::{on_this_cpu, ThisCpu};
+use crate::lane::End;
 use crate::task::Task;
+use crate::this_cpu::{on_this_cpu, ThisCpu};
 use crate::user;
 
 /// What the kernel's hook table calls in a trace without counters.

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From one reset to the next: what is done to, and said of, the states of all CPUs.
+//!
+//! Invariant: one caller at a time, who holds the control lock.
+
+use kernel::prelude::*;
+
+use crate::abi::command::{Cpu, CPU_MUTE, CPU_OFFLINE, CPU_POSSIBLE};
+use crate::on_each_cpu::{cpus, for_each_cpu, is_online};
+use crate::per_cpu::PerCpu;
+use crate::pool;
+
+/// Empties the pool and every CPU's state. No hook may run, and no counter be open.
+pub fn reset(flags: u32) {
+    pool::reset(flags);
+    for_each_cpu(|cpu, state| {
+        let fresh = PerCpu::new(cpu, state);
+        // SAFETY: `state` is that CPU's PerCpu. No hook that records runs, a program's call looks no further than at
+        // the closed pool, and a CPU that comes back late writes `answer` alone.
+        unsafe { state.write(fresh) };
+    });
+}
+
+/// Opens the counters that `flags` ask for on every CPU that is online, or none. No hook may run.
+pub fn open_counters(flags: u32) -> Result {
+    let mut result = Ok(());
+    for_each_cpu(|cpu, state| {
+        if result.is_ok() {
+            // SAFETY: no hook runs that samples, so this is the only reference to them.
+            result = unsafe { &mut (*state).counters }.open(cpu, flags);
+        }
+    });
+    if result.is_err() {
+        close_counters();
+    }
+    result
+}
+
+/// Closes all that are open. No hook may run.
+pub fn close_counters() {
+    // SAFETY: as in `open_counters`.
+    for_each_cpu(|_, state| unsafe { &mut (*state).counters }.close());
+}
+
+/// Completes the header of each CPU's last block. No hook may run. `end`: the counter now.
+pub fn finish(end: u64) {
+    // SAFETY: no hook runs and every CPU has answered, so this is the only reference to that CPU's state.
+    for_each_cpu(|_, state| unsafe { (*state).finish(end) });
+}
+
+/// Says in the blocks of the CPUs that have not done what they were told how far these are filled. `end`: the counter
+/// now. The control lock is held.
+pub fn end_for_now(end: u64) {
+    for_each_cpu(|_, state| {
+        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
+        if unsafe { PerCpu::is_mute(state) } {
+            // SAFETY: as above, and the control lock is held.
+            unsafe { PerCpu::end_for_now(state, end) };
+        }
+    });
+}
+
+/// Says of each CPU whether it is there when recording begins. CPUs are held and the pool is closed.
+pub fn begin() {
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a start holds the control lock, and the CPUs while
+    // the pool is still closed.
+    for_each_cpu(|cpu, state| unsafe { PerCpu::begin(state, is_online(cpu)) });
+}
+
+/// What is known of a CPU, to who holds the control lock.
+pub fn cpu(cpu: u32) -> Result<Cpu> {
+    let mut found = Cpu { cpu, flags: 0 };
+    if cpu >= cpus() {
+        return Err(EINVAL);
+    }
+    for_each_cpu(|number, state| {
+        if number == cpu {
+            // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a command holds the control lock.
+            let offline = if unsafe { PerCpu::was_offline(state) } { CPU_OFFLINE } else { 0 };
+            // SAFETY: as above.
+            let mute = if unsafe { PerCpu::is_mute(state) } { CPU_MUTE } else { 0 };
+            found.flags = CPU_POSSIBLE | offline | mute;
+        }
+    });
+    Ok(found)
+}
+
+/// Events lost on all CPUs since the reset.
+pub fn lost() -> u64 {
+    let mut sum = 0;
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state.
+    for_each_cpu(|_, state| sum += unsafe { PerCpu::lost(state) });
+    sum
+}
+
+/// Names and marks of programs that were refused since the reset.
+pub fn refused() -> (u64, u64) {
+    let mut sum = (0, 0);
+    for_each_cpu(|_, state| {
+        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
+        let (names, marks) = unsafe { PerCpu::refused(state) };
+        sum = (sum.0 + names, sum.1 + marks);
+    });
+    sum
+}
+
+/// Prints what was counted since the reset: the calls of hooks, and what became of them. No hook may run.
+#[cfg(kutrace_count)]
+pub fn print_counts() {
+    let (mut calls, mut outside) = (0, 0);
+    for_each_cpu(|_, state| {
+        // SAFETY: no hook runs.
+        let state = unsafe { &*state };
+        calls += state.calls;
+        outside += state.outside;
+    });
+    let (recorded, overwritten) = pool::events();
+    let lost = lost();
+    pr_info!("count: calls={calls} recorded={recorded} lost={lost} overwritten={overwritten} outside={outside}\n");
+}

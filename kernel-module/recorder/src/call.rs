@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+//! System calls are most of what there is to record, so they do without the depth. They come from a task, with
+//! preemption off, so no two of them nest: one word a CPU, the *call's end*, says which block one of them uses.
+//!
+//! * A call says where its words will end after it has looked for the position and before it reads the clock. From
+//!   then on the block of the call's end neither goes back to the pool nor is begun. So the position cannot come round
+//!   to the same address once more, and if it moved before, the exchange fails, or the block came round before the
+//!   clock was read. Either way the words are the call's, and its time is in order.
+//! * A return is folded into the call only if the position is still the call's end. The block stays until the next
+//!   call or switch, so an interrupt between that look and the store takes nothing away.
+//! * Nothing shows when they are done. Who waits for the words of an earlier position waits for the depth to be 0
+//!   and for an RCU grace period, since preemption is off in them and RCU watches.
+//!
+//! Invariants: as of [`crate::claim`].
+
+use crate::claim::{claim, claim_slow, Claim};
+use crate::lane::Lane;
+
+/// A lane in the hands of a task's system call or switch.
+#[derive(Clone, Copy)]
+pub struct TaskLane<L>(L);
+
+impl<L: Lane> TaskLane<L> {
+    /// The lane, in a hook that a task came to.
+    ///
+    /// # Safety
+    /// No other context of the CPU uses such a value until this one is gone: it is the task's own, not that of an
+    /// interrupt, and preemption is off.
+    #[inline(always)]
+    pub unsafe fn new(lane: L) -> TaskLane<L> {
+        TaskLane(lane)
+    }
+
+    /// The lane.
+    #[inline(always)]
+    pub fn lane(self) -> L {
+        self.0
+    }
+
+    /// Reserves the words of a call and fills them, as [`crate::claim::record`] does.
+    #[inline(always)]
+    pub fn record<const BASE: u16, const WORDS: usize, const NOTED: usize>(
+        self,
+        number: u32,
+        write: impl Fn(Claim<L, WORDS, NOTED>),
+    ) {
+        let TaskLane(lane) = self;
+        let at = lane.position();
+        // SAFETY: either the call is written there, or `record_slow` forgets it.
+        unsafe { lane.set_call_end(at.after(WORDS)) };
+        let time = lane.now();
+        lane.set_call_time(time);
+        match claim::<L, BASE, WORDS, NOTED>(lane, at, time, number) {
+            Some(claim) => write(claim),
+            None => self.record_slow::<BASE, WORDS, NOTED>(number, write),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_slow<const BASE: u16, const WORDS: usize, const NOTED: usize>(
+        self,
+        number: u32,
+        write: impl Fn(Claim<L, WORDS, NOTED>),
+    ) {
+        let TaskLane(lane) = self;
+        // SAFETY: left below.
+        unsafe { lane.enter() };
+        lane.forget_call();
+        if let Some((claim, time)) = claim_slow::<L, BASE, WORDS, NOTED>(lane, number) {
+            lane.set_call_time(time);
+            // SAFETY: the call is written there, next.
+            unsafe { lane.set_call_end(claim.at.after(WORDS)) };
+            write(claim);
+        }
+        // SAFETY: entered above, and `write` has had the claim.
+        unsafe { lane.leave() };
+    }
+
+    /// Has `change` say what to add to the last word of the call before, given the counts since; false if that says
+    /// nothing, or something was recorded meanwhile.
+    ///
+    /// The clock is read before the position: an interrupt that records something before that look prevents the
+    /// fold, one after it records later times than the return's.
+    #[inline(always)]
+    pub fn fold(self, change: impl FnOnce(u64) -> Option<u32>) -> bool {
+        let TaskLane(lane) = self;
+        let end = lane.call_end();
+        let duration = lane.since_call(lane.now());
+        if !lane.ends_at(end) {
+            return false;
+        }
+        let Some(value) = change(duration) else { return false };
+        // SAFETY: the word before the call's end is the call's last: this context, or the same at an earlier time, has
+        // written it, and its block stays this CPU's as long as the call's end does.
+        unsafe { lane.note(end.before(1)) };
+        // SAFETY: as above.
+        unsafe { lane.add_before(end, value) };
+        lane.forget_call();
+        true
+    }
+
+    /// As [`TaskLane::fold`]; `change` is given the word as it is, and says what it becomes.
+    pub fn fold_long(self, change: impl FnOnce(u32, u64) -> Option<u32>) -> bool {
+        let TaskLane(lane) = self;
+        let end = lane.call_end();
+        self.fold(|duration| {
+            // SAFETY: as in `fold`, which has looked.
+            let open = unsafe { lane.load(end.before(1)) };
+            change(open, duration).map(|word| word.wrapping_sub(open))
+        })
+    }
+
+    /// Forgets the call, so that its block need not be kept.
+    #[inline(always)]
+    pub fn forget_call(self) {
+        self.0.forget_call();
+    }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A CPU as the recorder sees it: its state, its blocks and its clock, each of whose steps is one method. The kernel's
+//! is `this_cpu.rs`; the explorer's machine is another, and so is that of the bench.
+//!
+//! Invariant: `core` only.
+
+use crate::abi::block;
+
+/// The address of a word in a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position(u64);
+
+/// The address of a block, a multiple of its size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Block(u64);
+
+/// What a CPU fills that has taken no block yet.
+pub const NO_BLOCK: Block = Block(0);
+
+/// A call's end that no position equals: no call can be folded.
+pub const NO_CALL: Position = Position(0);
+
+impl Position {
+    /// The position of this address.
+    ///
+    /// # Safety
+    /// [`Position::address`] gave the address.
+    #[inline(always)]
+    pub const unsafe fn new(address: u64) -> Position {
+        Position(address)
+    }
+
+    /// The address.
+    #[inline(always)]
+    pub const fn address(self) -> u64 {
+        self.0
+    }
+
+    /// The position `words` further on.
+    #[inline(always)]
+    pub(crate) const fn after(self, words: usize) -> Position {
+        Position(self.0.wrapping_add(words as u64 * 4))
+    }
+
+    /// The position `words` further back.
+    #[inline(always)]
+    pub(crate) const fn before(self, words: usize) -> Position {
+        Position(self.0.wrapping_sub(words as u64 * 4))
+    }
+
+    /// Bytes of the block that lie before the position.
+    #[inline(always)]
+    pub const fn offset(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// Whether the block has ended.
+    pub const fn is_sealed(self) -> bool {
+        self.offset() >= SEALED
+    }
+
+    /// The block.
+    #[inline(always)]
+    pub const fn block(self) -> Block {
+        Block(self.0 - self.offset() as u64)
+    }
+}
+
+const _: () = assert!(block::BYTES == 1 << u16::BITS);
+
+impl Block {
+    /// The block at this address.
+    ///
+    /// # Safety
+    /// It is one of the pool's, or [`Block::address`] gave the address.
+    #[inline(always)]
+    pub const unsafe fn new(address: u64) -> Block {
+        Block(address)
+    }
+
+    /// The address.
+    #[inline(always)]
+    pub const fn address(self) -> u64 {
+        self.0
+    }
+
+    /// The block's header.
+    #[inline(always)]
+    pub const fn header(self) -> *mut block::Header {
+        self.0 as *mut block::Header
+    }
+
+    /// Where the block's first entry goes.
+    pub(crate) const fn begin(self) -> Position {
+        Position(self.0 + 4 * block::HEADER_WORDS as u64)
+    }
+
+    /// A position where no entry fits, for as long as there is no other block.
+    pub const fn sealed(self) -> Position {
+        Position(self.0 + SEALED as u64)
+    }
+
+    /// A position where no entry fits, for good.
+    pub(crate) const fn closed(self) -> Position {
+        Position(self.0 + SEALED as u64 + 1)
+    }
+}
+
+/// From this offset on, which no word has, a position says that its block has ended.
+const SEALED: u16 = (block::BYTES - 2) as u16;
+
+/// The recorder state of the CPU this runs on, and the pool of blocks. Every method is one step: an
+/// interrupt may come before and after it, not inside.
+///
+/// # Safety
+/// Only contexts of one CPU use a lane, nested strictly. A position or block that a method returns was given to it, or
+/// is in a block that [`Lane::take_block`] has returned on this CPU. That returns no block twice unless
+/// [`Lane::give_block`] was called with it in between.
+pub unsafe trait Lane: Copy {
+    /// Bytes of a block that header and entries may fill, at most all but the last word.
+    const ROOM: u16;
+
+    /// A claim is under way on this CPU, one more.
+    ///
+    /// # Safety
+    /// The context that calls ends it with [`Lane::leave`] before it is gone.
+    unsafe fn enter(&self);
+    /// And one less.
+    ///
+    /// # Safety
+    /// It ends the [`Lane::enter`] of the same context, whose positions and blocks are used no more.
+    unsafe fn leave(&self);
+    /// Whether no other claim is under way.
+    fn is_outermost(&self) -> bool;
+
+    /// Where the next word goes.
+    fn position(&self) -> Position;
+    /// Moves the position from `old` to `new`; false, and no change, if it is not `old` any more.
+    ///
+    /// # Safety
+    /// `new` is in the block of `old`, not before it, or in a block that the context holds, and prepared.
+    unsafe fn try_move(&self, old: Position, new: Position) -> bool;
+    /// Moves the position from `old` on by so many words; false, and no change, if it is not `old` any more or the
+    /// block has no room for them.
+    ///
+    /// # Safety
+    /// As of [`Lane::try_move`]: the context that calls has read `old` as position.
+    unsafe fn try_advance<const WORDS: usize>(&self, old: Position) -> bool;
+    /// The clock.
+    fn now(&self) -> u64;
+    /// What the clock's time is as counter.
+    fn counter(&self, time: u64) -> u64;
+    /// The entry of event `BASE + number` at the clock's time `time`.
+    fn entry<const BASE: u16>(&self, number: u32, time: u64) -> u32;
+    /// The clock's time of the last full time, or of the block's begin.
+    fn since(&self) -> u64;
+    /// Moves [`Lane::since`].
+    fn set_since(&self, time: u64);
+    /// Whether `time` is not less than 2^20 - 1 counts after [`Lane::since`], or before it.
+    fn is_far(&self, time: u64) -> bool;
+    /// Told of each event once, when its time is known, with the word that stands for it.
+    ///
+    /// # Safety
+    /// As of [`Lane::store`].
+    unsafe fn note(&self, at: Position);
+    /// Counts an event that found no room.
+    fn count_loss(&self);
+    /// Counts an event that came before recording began or after it ended.
+    fn count_outside(&self);
+
+    /// Writes a word.
+    ///
+    /// # Safety
+    /// The word lies in a block that is this CPU's, and belongs to a claim of the context that calls.
+    unsafe fn store(&self, at: Position, word: u32);
+    /// Reads back a word.
+    ///
+    /// # Safety
+    /// As of [`Lane::store`], and the word was written.
+    unsafe fn load(&self, at: Position) -> u32;
+    /// Adds to the word before `end`.
+    ///
+    /// # Safety
+    /// As of [`Lane::load`].
+    unsafe fn add_before(&self, end: Position, value: u32);
+
+    /// Writes the header of a block, all but its magic number.
+    ///
+    /// # Safety
+    /// The context that calls holds the block, and nobody writes into it.
+    unsafe fn prepare_block(&self, block: Block, sequence: u64, begin: u64, how: Begin);
+    /// Completes the header: the block is part of the trace.
+    ///
+    /// # Safety
+    /// The block is this CPU's, and prepared.
+    unsafe fn begin_block(&self, block: Block);
+    /// Writes into the header how far the block of `at` is filled, when that was, and why it ends.
+    ///
+    /// # Safety
+    /// The block is this CPU's, prepared, and nobody else ends it.
+    unsafe fn end_block(&self, at: Position, time: u64, why: End);
+    /// When the block began, as prepared.
+    ///
+    /// # Safety
+    /// The block is this CPU's, and prepared; a claim is under way.
+    unsafe fn begin(&self, block: Block) -> u64;
+    /// The block's number among its CPU's, as prepared.
+    ///
+    /// # Safety
+    /// As of [`Lane::begin`].
+    unsafe fn sequence(&self, block: Block) -> u64;
+    /// Remembers which block follows on this CPU.
+    ///
+    /// # Safety
+    /// `block` is one of the pool's.
+    unsafe fn set_following(&self, block: Block, following: Block);
+    /// The block that follows `block` on this CPU.
+    ///
+    /// # Safety
+    /// As of [`Lane::set_following`], which was called for it.
+    unsafe fn following(&self, block: Block) -> Block;
+
+    /// Takes the block kept aside, if there is one.
+    fn take_spare(&self) -> Option<Block>;
+    /// Keeps a block aside; false if there is one already.
+    ///
+    /// # Safety
+    /// The context that calls holds the block, and holds it no more if that is true.
+    unsafe fn keep_spare(&self, block: Block) -> bool;
+    /// Whether recording has begun and not ended.
+    fn is_open(&self) -> bool;
+    /// Takes a block from the pool, unless none is left.
+    fn take_block(&self) -> Option<Block>;
+    /// Gives a block back to the pool.
+    ///
+    /// # Safety
+    /// The block is this CPU's, and nobody will use it any more.
+    unsafe fn give_block(&self, block: Block);
+
+    /// The oldest block not yet given back.
+    fn oldest(&self) -> Block;
+    /// Moves [`Lane::oldest`].
+    ///
+    /// # Safety
+    /// The block is this CPU's, and all others of the CPU that are not given back follow it.
+    unsafe fn set_oldest(&self, block: Block);
+
+    /// Where this CPU's last call ends, or [`NO_CALL`].
+    fn call_end(&self) -> Position;
+    /// Whether that is the position.
+    fn ends_at(&self, end: Position) -> bool;
+    /// Remembers where a call ends: its block is kept until this moves on.
+    ///
+    /// # Safety
+    /// The task's call ends there, and is written before the task looks for it, or forgotten.
+    unsafe fn set_call_end(&self, end: Position);
+    /// Makes that [`NO_CALL`].
+    fn forget_call(&self);
+    /// Remembers the clock's time of that call.
+    fn set_call_time(&self, time: u64);
+    /// Counts from that call to `time`.
+    fn since_call(&self, time: u64) -> u64;
+}
+
+/// How a block begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// Later than all before it on its CPU.
+    Onward,
+    /// The counter has stepped back, or may have.
+    Back,
+}
+
+/// Why a block ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The CPU goes on in another block, or recording ends.
+    Complete,
+    /// It is full and the pool was empty: events are lost after it.
+    Lost,
+    /// The CPU goes offline.
+    Offline,
+}
