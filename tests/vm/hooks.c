@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A short load with something for each hook of a machine at work: on every CPU a thread that computes, whose clock
-// raises an interrupt of the CPU to itself each millisecond, forks, faults, calls to all CPUs, and wakes one that has to
+// raises an interrupt of the CPU to itself each millisecond, forks, faults, a new name, calls to all CPUs, and wakes one that has to
 // run at once.
 
 #define _GNU_SOURCE
@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -98,6 +99,9 @@ int main(void) {
     for (int n = 0; n < FORKS; n++) {
         pid_t child = fork();
         if (child == 0) {
+            if (n == 0) {
+                prctl(PR_SET_NAME, "renamed");
+            }
             _exit(n);
         }
         waitpid(child, NULL, 0);

@@ -23,6 +23,8 @@ const MACHINE_CHECK: u32 = TRAP + 18;
 const POLLING: u32 = 253;
 const HLT: u32 = 254;
 const WATCHING: u32 = 0x21;
+/// Interrupts that one CPU sends another to wake it.
+const FROM_A_CPU: std::ops::RangeInclusive<u32> = IRQ + 0xf6..=IRQ + 0xfd;
 /// As in hooks.c.
 const FORKS: usize = 30;
 /// Units of 10 ns in which a store that ends a sleep is recorded, by a CPU that may have to wait for the host.
@@ -57,6 +59,7 @@ LOAD
     proof::every_ipi_was_sent(&trace, &[(2, 20), (0xf6, 20), (0xfb, 20), (0xfc, 20), (0xfd, 20)]);
     each_tick_in_a_program_has_a_sample(&run, &trace);
     forks_are_named_and_return_in_the_child(&trace);
+    assert!(trace.of(PID_NAME).any(|e| trace.event_name(e) == "renamed"));
 
     // What the kernel says that it idles by.
     let hints: BTreeSet<u32> = trace.of(MWAIT).map(|e| e.arg).collect();
@@ -94,18 +97,19 @@ fn forks_are_named_and_return_in_the_child(trace: &Trace) {
 }
 
 /// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who stores
-/// records it right behind.
+/// records it right behind. A CPU that polls goes on doing so after an interrupt that wakes nobody.
 fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(u32, i64)>) {
     let mut stores: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     trace.of(MONITOR_STORE).for_each(|e| stores.entry(e.arg).or_default().push(e.ts));
-    let mut asleep: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut asleep: BTreeMap<u32, (i64, bool)> = BTreeMap::new();
     let (mut sleeps, mut unexplained) = (0, Vec::new());
     let end = trace.events.events.last().map_or(0, |e| e.ts);
     for e in &trace.events.events {
+        let polls = asleep.get(&e.cpu).is_some_and(|&(_, polls)| polls);
         match e.event {
-            MWAIT if e.arg != HLT => drop(asleep.insert(e.cpu, e.ts)),
+            MWAIT if e.arg != HLT => drop(asleep.insert(e.cpu, (e.ts, e.arg == POLLING))),
             SCHED => {
-                let Some(since) = asleep.remove(&e.cpu) else { continue };
+                let Some((since, _)) = asleep.remove(&e.cpu) else { continue };
                 sleeps += 1;
                 let of_cpu = stores.get(&e.cpu).map_or(&[][..], Vec::as_slice);
                 let is_explained = of_cpu.iter().any(|store| (since - 1..=e.ts + SOON).contains(store));
@@ -113,27 +117,32 @@ fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(u32, i64)>) {
                     unexplained.push((e.cpu, e.ts));
                 }
             }
-            number if is_interrupt(number) => drop(asleep.remove(&e.cpu)),
+            RUNNABLE => drop(asleep.remove(&e.cpu)),
+            number if FROM_A_CPU.contains(&number) => drop(asleep.remove(&e.cpu)),
+            number if (TRAP..IRQ + 0x100).contains(&number) && !polls => drop(asleep.remove(&e.cpu)),
             _ => {}
         }
     }
     (sleeps, unexplained)
 }
 
-fn is_interrupt(number: u32) -> bool {
-    (TRAP..IRQ + 0x100).contains(&number)
-}
-
-/// Wakeups far apart: by a pipe on another CPU, by a fork, and by a timer that another CPU sets.
+/// Wakeups far apart: by a pipe on another CPU, by a fork, by a thread that is moved to another CPU while it waits for
+/// its turn (203 is sched_setaffinity), and by a timer that another CPU sets.
 const SLOW_WAKEUPS: &str = r#"
     cat >/tmp/wakeups <<'PERL'
     open my $pipe, "|-", "taskset -c 1 cat >/dev/null" or die;
     select((select($pipe), $| = 1)[0]);
+    my $second = pack "Q", 2;
     for (1 .. 25) {
         select undef, undef, undef, 0.04;
         print $pipe "x";
         select undef, undef, undef, 0.04;
         fork || exit;
+        wait;
+        my $spins = fork || do { 1 while 1 };
+        select undef, undef, undef, 0.04;
+        syscall(203, $spins, 8, $second) == 0 or die;
+        kill KILL => $spins;
         wait;
         next unless -e "/sys/module/provoke";
         select undef, undef, undef, 0.04;
@@ -148,7 +157,7 @@ fn a_poll_ends_by_an_interrupt_or_a_store() {
     let script = "
         kutrace_control go
         taskset -c 0 sleep 0.1
-        perl /tmp/wakeups
+        taskset -c 0 perl /tmp/wakeups
         kutrace_control stop $SHARE/t.raw
         ";
     let run = guest::succeed(&["--cpus", "2", "--append", "idle=poll"], &[SLOW_WAKEUPS, script].concat());
