@@ -48,8 +48,9 @@ UNIT = 1
 # Waits shorter than this are not drawn.
 SHORT = 10
 FOREVER = 1 << 62
-# A CPU stood still for as long, and its tick comes that soon after.
-STALL, LATE = 100000, 20000
+# A CPU stood still for as long, and its tick comes that soon after: in the kernel, the end of what was a program is its
+# entry, 1 us.
+STALL, LATE = 100000, 20000 + 100
 
 
 def is_call(number):

@@ -306,6 +306,48 @@ fn a_sample_tells_of_its_cpu_whatever_others_wrote_since_it_was_interrupted() {
 }
 
 #[test]
+fn who_was_taken_for_a_thread_of_the_kernel_and_is_sampled_in_its_program_has_been_there() {
+    let lines = [
+        "# ## FORMAT: 5",
+        "0 1 512 0  7 0  7 0 0 a.7",
+        "0 1 512 1  8 0  8 0 0 b.8",
+        "100 0 3583 0  7 0  0 0 0 -sched-",
+        "110 0 512 0  0 0  0 0 0 -idle-",
+        "120 0 4095 0  0 0  0 0 0 /-sched-",
+        "200 1 518 1  8 0  7 0 0 runnable.7",
+        "210 0 3583 0  0 0  0 0 0 -sched-",
+        "220 0 512 0  7 0  7 0 0 a.7",
+        "230 0 4095 0  7 0  0 0 0 /-sched-",
+        "300 0 1550 0  7 0  0 0 0 /page_fault",
+        "400 0 1516 0  7 0  0 0 0 local_timer",
+        "420 0 640 0  7 0  1 0 0 PC=0040",
+        "440 0 2028 0  7 0  0 0 0 /local_timer",
+    ];
+    assert_spans("no_kernel_thread", read(&mut lines.join("\n").as_bytes()).unwrap());
+}
+
+#[test]
+fn a_thread_woken_on_its_way_off_a_cpu_was_woken_though_others_are_seen_since_then_only() {
+    let lines = [
+        "# ## FORMAT: 5",
+        "# ## CPU: 0 0 1000",
+        "# ## CPU: 1 0 1000",
+        "# ## CPU: 2 120 1000",
+        "0 1 512 0  7 0  7 0 0 a.7",
+        "0 1 512 1  8 0  8 0 0 b.8",
+        "100 0 3583 0  7 0  0 0 0 -sched-",
+        "110 1 518 1  8 0  7 0 0 runnable.7",
+        "120 1 512 2  0 0  0 0 0 -idle-",
+        "130 0 512 0  0 0  0 0 0 -idle-",
+        "140 0 4095 0  0 0  0 0 0 /-sched-",
+        "210 0 3583 2  0 0  0 0 0 -sched-",
+        "220 0 512 2  7 0  7 0 0 a.7",
+        "230 0 4095 2  7 0  0 0 0 /-sched-",
+    ];
+    assert_spans("woken_on_the_way", read(&mut lines.join("\n").as_bytes()).unwrap());
+}
+
+#[test]
 fn lost_time_is_a_span_of_its_own() {
     let mut trace = Trace::new(2, 1000);
     trace.cpu(0).running(100, "a", None).call(100, 0, 3).lose(5).skip(0, 300).entry(450, IRQ + 0xec, &[]);

@@ -58,6 +58,8 @@ pub struct Builder {
     pub(super) offline: BTreeSet<u32>,
     /// Whether the trace tells of the kernel's work on the way out to a program.
     pub(super) exit_work_told: bool,
+    /// Whether the trace tells which threads are the kernel's.
+    pub(super) kernel_told: bool,
     /// Where the time of the first CPU begins.
     pub(super) first: Option<i64>,
     /// Up to when events of some CPU are missing, as far as that is known: it begins late, or lost them.
@@ -342,6 +344,7 @@ impl Builder {
             number::PID_NAME => self.rename(e),
             number::OPEN_CALL => self.open_call(e),
             number::KERNEL_THREAD => {
+                self.kernel_told = true;
                 let thread = self.threads.find(e.arg, &mut self.names);
                 self.set_kernel(thread, self.names.text(e.name) == "kernel");
             }

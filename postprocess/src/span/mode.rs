@@ -43,20 +43,20 @@ impl Builder {
         known.kernel = kernel;
         let (on, bottom, work) = (known.cpu, self.bottom(thread), self.exit_work());
         let Some(cpu) = on.map(|c| &mut self.cpus[c]).filter(|cpu| !cpu.is_lost()) else { return };
-        if let Some(begin) = &mut cpu.begin {
-            match kernel {
-                true => drop(begin.give(before, bottom)),
-                false => begin.give_program(before, bottom, work),
-            }
-        }
         cpu.stack[0] = bottom;
+        let since = cpu.entered;
+        match &mut cpu.begin {
+            Some(begin) if kernel => drop(begin.give(before, bottom)),
+            Some(begin) => begin.give_program(before, bottom, work),
+            None => on.into_iter().for_each(|c| self.tell_anew(c, since, before, bottom)),
+        }
     }
 
     /// A thread sleeps, or slept, in nothing that is known. Records tell of the call that a program is in: so it is one of
-    /// the kernel, unless they may be among what is missing.
+    /// the kernel, unless they may be among what is missing, or say of the kernel's threads that they are.
     pub(super) fn presume_kernel(&mut self, thread: usize) {
         let sleeper = &self.threads.list[thread];
-        let missing = self.hooks == Hooks::Original || self.tally.gaps > 0 || self.late;
+        let missing = self.hooks == Hooks::Original || self.tally.gaps > 0 || self.late || self.kernel_told;
         if sleeper.unsure && !missing && sleeper.stack.iter().all(|f| matches!(f.level(), Level::User | Level::Sched)) {
             self.set_kernel(thread, true);
         }

@@ -57,7 +57,10 @@ impl Builder {
         if self.hooks == Hooks::Original || thread.pid == 0 || thread.running {
             return;
         }
-        if thread.last_end.take_if(|since| *since < blind).is_some() {
+        if thread.last_end.is_some_and(|since| since >= blind) {
+            return;
+        }
+        if thread.last_end.take().is_some() {
             thread.unsure = true;
             let call = thread.stack.iter().position(|f| f.level() == Level::Syscall);
             thread.stack.truncate(call.map_or(1, |call| call + 1));
