@@ -250,12 +250,16 @@ fn every_planted_fault_is_found() {
         (Fault::ReaderDoesNotWait, snapshot),
         (Fault::ReaderLooksOnce, Bounds { bursts: 1, ..snapshot }),
         (Fault::CallNotWaitedFor, snapshot),
-        (Fault::CallNotSaid, Bounds { blocks: 3, ..wrap }),
         (Fault::TakenInTwoSteps, Bounds { take_in_steps: true, interrupts: 0, bursts: 1, ..STOP }),
-        (Fault::OwnedInTwoSteps, Bounds { take_in_steps: true, ..wrap }),
     ];
-    for (fault, bounds) in faults {
-        let found = explore(Bounds { fault, ..bounds }, &SCRIPT);
+    let in_a_call = [
+        (Fault::CallNotSaid, Bounds { depth: 1, bursts: 0, ..wrap }),
+        (Fault::OwnedInTwoSteps, Bounds { take_in_steps: true, interrupts: 1, ..wrap }),
+    ];
+    let scripts = faults.into_iter().map(|(fault, bounds)| (fault, bounds, &SCRIPT[..]));
+    let scripts = scripts.chain(in_a_call.into_iter().map(|(fault, bounds)| (fault, bounds, &[CALL, RETURN][..])));
+    for (fault, bounds, script) in scripts {
+        let found = explore(Bounds { fault, ..bounds }, script);
         assert!(found.is_err(), "{fault:?} survived {found:?} runs");
     }
     let naming = Bounds { naming: true, interrupts: 0, fault: Fault::NamedByPid, ..STOP };

@@ -39,6 +39,7 @@ const LONG: &[&str] = &[
     "denied::",
     "held::",
     "rights::",
+    "killed_at_any_point",
 ];
 /// Kernels that run the tests that name no kernel themselves, and which of those.
 const OTHERS: &[(&str, &[&str])] = &[
@@ -84,7 +85,8 @@ pub fn run() -> Result<u8> {
     for (name, words) in TIERS {
         say(name)?;
         let mut cargo = cargo(words, &xtask);
-        cargo.env("KUTRACE_CASES", "10").env("KUTRACE_CUTS", "12").env("KUTRACE_SKIPPED", &skipped);
+        cargo.env("KUTRACE_CASES", "10").env("PROPTEST_CASES", "260").env("KUTRACE_CUTS", "12");
+        cargo.env("KUTRACE_SKIPPED", &skipped);
         cargo.env("KUTRACE_DEMO", demo::artifacts()).env("KUTRACE_PAGE", demo::artifacts().join("t.html"));
         // One guest at a time: a guest has as many CPUs as it asks for, and times mean something.
         if *name != "host and golden" {
