@@ -2,6 +2,7 @@
 //! What the demo's trace must show: pipelines, a compiler, redis under load.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use postprocess::event::number::{is_execution, IRQ, RUNNABLE, SYSCALL, WAKEUP_ARC};
 
@@ -13,14 +14,14 @@ const RECEIVE: [u32; 2] = [SYSCALL, SYSCALL + 45];
 const SEND: [u32; 3] = [SYSCALL + 1, SYSCALL + 44, SYSCALL + 20];
 const LOCAL_TIMER: u32 = IRQ + 0xec;
 
-fn demo() -> Trace {
+static DEMO: LazyLock<Trace> = LazyLock::new(|| {
     let folder = std::env::var_os("KUTRACE_DEMO").expect("KUTRACE_DEMO: run this tier by `cargo xtask test`");
     Trace::read_whole(&PathBuf::from(folder).join("t.raw"))
-}
+});
 
 #[test]
 fn the_demo_covers_every_cpu_and_names_every_thread() {
-    let trace = demo();
+    let trace = &*DEMO;
     assert_eq!(trace.events.meta.intervals.len(), 4);
     assert_eq!(trace.events.meta.lost, 0);
     for span in trace.spans.spans.iter().filter(|s| is_execution(s.event)) {
@@ -36,7 +37,7 @@ fn the_demo_covers_every_cpu_and_names_every_thread() {
 
 #[test]
 fn every_cpu_ticks_while_a_thread_runs_on_it() {
-    let trace = demo();
+    let trace = &*DEMO;
     for interval in &trace.events.meta.intervals {
         let ticks = trace.of(LOCAL_TIMER).filter(|e| e.cpu == interval.cpu).count() as i64;
         let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == interval.cpu as i32 && is_execution(s.event));
@@ -51,10 +52,10 @@ fn every_cpu_ticks_while_a_thread_runs_on_it() {
 /// From where the client sends through the wakeup to where the server receives, and back.
 #[test]
 fn requests_can_be_followed_from_client_to_server_and_back() {
-    let trace = demo();
+    let trace = &*DEMO;
     let (server, client) = (trace.pids_of("redis-server"), trace.pids_of("redis-benchmark"));
-    let there = followed(&trace, |from, to| client.contains(&from) && server.contains(&to));
-    let back = followed(&trace, |from, to| server.contains(&from) && client.contains(&to));
+    let there = followed(trace, |from, to| client.contains(&from) && server.contains(&to));
+    let back = followed(trace, |from, to| server.contains(&from) && client.contains(&to));
     eprintln!("requests: {there} wakeups of the server led to a receive, {back} of the client");
     assert!(there > 20 && back > 20, "{there} wakeups of the server led to a receive, {back} of the client");
 }
@@ -77,7 +78,7 @@ fn followed(trace: &Trace, pair: impl Fn(i32, i32) -> bool) -> usize {
 
 #[test]
 fn every_wakeup_names_a_thread_that_is_known() {
-    let trace = demo();
+    let trace = &*DEMO;
     for e in trace.of(RUNNABLE) {
         assert!(trace.event_name(e).starts_with("runnable."), "{:?}", trace.event_name(e));
         assert!(e.arg > 0);

@@ -9,7 +9,7 @@ use crate::trace::Trace;
 /// Rounds of ending.c, as nobody. Each round renames a zombie three times, every fourth ends in an exec.
 #[test]
 fn threads_that_end_can_be_renamed_by_anybody() {
-    let (kernel, rounds) = if SOAK { ("debug", 10_000) } else { ("small", 2_000) };
+    let (kernel, rounds) = if SOAK { ("debug", 10_000) } else { ("small", 1_000) };
     let run = guest::succeed(
         &["--cpus", "2", "--kernel", kernel, "--timeout", "1200"],
         &format!(
