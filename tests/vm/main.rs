@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! VM tier: what must hold of traces recorded by the module in a patched kernel. Run by `cargo xtask test`; what needs the
-//! kernel that is configured like a distribution's, by `cargo xtask soak`.
+//! VM tier: what must hold of traces recorded by the module in a patched kernel. Run by `cargo xtask test`.
 
 mod guest;
 mod trace;
@@ -14,9 +13,7 @@ mod full;
 mod lifetime;
 mod faults;
 mod ending;
-#[cfg(feature = "distribution")]
 mod denied;
-#[cfg(feature = "distribution")]
 mod held;
 mod nmi;
 mod packets;

@@ -115,7 +115,6 @@ fn memory_has_a_limit_and_goes_back_with_whoever_asked() {
 }
 
 #[test]
-#[cfg(feature = "soak")]
 fn a_kernel_that_is_locked_down_shows_no_addresses() {
     succeed(
         &["--kernel", "distribution"],

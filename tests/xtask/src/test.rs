@@ -18,12 +18,18 @@ use crate::mutants::{self, MutantsArgs};
 use crate::progress::{minutes, tied};
 use crate::{demo, place};
 
-/// The tiers in their order, by what they need: nothing, the guest, the demo's artifacts.
-const TIERS: &[(&str, &[&str])] = &[
-    ("host and golden", &["test", "--workspace", "--locked", "--no-fail-fast"]),
-    ("vm", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "vm"]),
-    ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"]),
+/// The tiers in their order, by what they need: nothing, the guest, the guest with the distribution's kernel in place of
+/// the usual one, the demo's artifacts.
+const TIERS: &[(&str, &[&str], &[&str])] = &[
+    ("host and golden", &["test", "--workspace", "--locked", "--no-fail-fast"], &[]),
+    ("vm", VM, &[]),
+    (DISTRIBUTION, VM, &["exact::", "faults::", "lifecycle::", "marks::", "nmi::", "proof::", "waits::"]),
+    ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"], &[]),
 ];
+/// The tests of the VM; names of some may follow.
+const VM: &[&str] = &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "vm", "--"];
+/// The kernel configured like a distribution's, and the tier that runs on it.
+const DISTRIBUTION: &str = "distribution";
 /// How the VM's tests are run in their long form; names of tests follow.
 const SOAK: &[&str] =
     &["test", "--locked", "--package", "kutrace-tests", "--features", "soak", "--test", "vm", "--", "--nocapture"];
@@ -36,15 +42,13 @@ const LONG: &[&str] = &[
     "lifetime::",
     "hotplug::",
     "ending::",
-    "denied::",
-    "held::",
     "rights::",
     "killed_at_any_point",
 ];
 /// Kernels that run the tests that name no kernel themselves, and which of those.
 const OTHERS: &[(&str, &[&str])] = &[
     (
-        "distribution",
+        DISTRIBUTION,
         &[
             "control::",
             "counters::",
@@ -82,12 +86,15 @@ pub fn run() -> Result<u8> {
         eprintln!("xtask: {error:#}");
     }
     note("demo", demo.is_ok());
-    for (name, words) in TIERS {
+    for (name, words, tests) in TIERS {
         say(name)?;
-        let mut cargo = cargo(words, &xtask);
+        let mut cargo = cargo(&[*words, *tests].concat(), &xtask);
         cargo.env("KUTRACE_CASES", "10").env("PROPTEST_CASES", "260").env("KUTRACE_CUTS", "12");
         cargo.env("KUTRACE_SKIPPED", &skipped);
         cargo.env("KUTRACE_DEMO", demo::artifacts()).env("KUTRACE_PAGE", demo::artifacts().join("t.html"));
+        if *name == DISTRIBUTION {
+            cargo.env("KUTRACE_VM_KERNEL", DISTRIBUTION);
+        }
         // One guest at a time: a guest has as many CPUs as it asks for, and times mean something.
         if *name != "host and golden" {
             cargo.env("RUST_TEST_THREADS", "1");
@@ -101,7 +108,7 @@ pub fn run() -> Result<u8> {
         writeln!(out, "{skipped}xtask test: {} skipped", skipped.lines().count())?;
     }
     match failed.as_slice() {
-        [] => writeln!(out, "xtask test: all passed: demo, host and golden, vm, browser ({took})")?,
+        [] => writeln!(out, "xtask test: all passed: demo, host and golden, vm, distribution, browser ({took})")?,
         failed => writeln!(out, "xtask test: FAILED: {} ({took})", failed.join(", "))?,
     }
     Ok(u8::from(!failed.is_empty()))

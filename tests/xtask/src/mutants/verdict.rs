@@ -131,7 +131,7 @@ pub fn said(text: &str) -> String {
 }
 
 /// The VM's tests, those for the distribution kernel too.
-const VM: [&str; 4] = ["--features", "vm,distribution", "--test", "vm"];
+const VM: [&str; 4] = ["--features", "vm", "--test", "vm"];
 
 /// Builds a program of tests of the workspace in `checkout`, in `target`.
 pub fn build(checkout: &Path, target: &Path, which: &[&str]) -> Result<PathBuf> {
