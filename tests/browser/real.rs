@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The page of the demo, if there is one: `cargo xtask test` sees to it that there is.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use kutrace_tests::chromium::run;
-use postprocess::span::json;
+use kutrace_tests::skip::skip;
+use postprocess::html;
 
 use crate::spans::expectations;
 
-/// The page under test; nothing if none was named and the demo has not run.
+/// The page under test; without a name for one and a demo, says that it skips.
 fn page() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("KUTRACE_PAGE") {
-        let named = PathBuf::from(named);
-        assert!(named.exists(), "KUTRACE_PAGE: {}: no such file", named.display());
-        return Some(named);
+        return Some(named.into());
     }
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/demo/t.html");
     if !demo.exists() {
-        eprintln!("skipped: no page at {}, run `cargo xtask demo`", demo.display());
+        skip(&demo.display().to_string(), "no such page: cargo xtask demo");
         return None;
     }
     Some(demo)
@@ -34,14 +32,9 @@ fn the_demo_opens_zooms_and_takes_keys() {
 }
 
 #[test]
-fn the_demo_finds_and_hits_what_its_json_holds() {
+fn the_demo_finds_and_hits_what_it_was_made_of() {
     let Some(page) = page() else { return };
-    let json = page.with_extension("json");
-    let Ok(file) = File::open(&json) else {
-        eprintln!("skipped: no spans at {}", json.display());
-        return;
-    };
-    let spans = json::read(&mut BufReader::new(file)).unwrap();
+    let spans = html::lift(&fs::read_to_string(&page).unwrap()).unwrap();
     let expected = expectations(&spans);
     for scenario in ["open", "search", "hit"] {
         run(scenario, &page, &expected);

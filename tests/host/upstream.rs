@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The original's traces, where `KUTRACE_UPSTREAM` names their folder, against what its own tools made of them.
+//! The original's traces against what its own tools made of them.
 //!
 //! Every difference has a name, which is an entry of docs/compat.md, and is counted by it; one without a name fails.
 
@@ -7,25 +7,35 @@ mod text;
 mod spans;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::process::Command;
 
+use flate2::read::GzDecoder;
 use kutrace_tests::skip::skip;
 
 const STEMS: [&str; 2] = ["hw2019", "pipes"];
 
-/// The bytes of a reference file in the folder that `KUTRACE_UPSTREAM` names; without the variable, says that it skips.
+/// The bytes of a reference file: of `pipes` from tests/golden/original, of `hw2019`, which is not this project's, from
+/// the folder that `KUTRACE_UPSTREAM` names; without the variable, says that it skips.
 pub fn reference(name: &str) -> Option<Vec<u8>> {
+    if name.starts_with("pipes.") {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/original").join(format!("{name}.gz"));
+        let mut bytes = Vec::new();
+        GzDecoder::new(File::open(path).unwrap()).read_to_end(&mut bytes).unwrap();
+        return Some(bytes);
+    }
     let Some(folder) = std::env::var_os("KUTRACE_UPSTREAM") else {
         skip(name, "KUTRACE_UPSTREAM names no folder");
         return None;
     };
     let path = Path::new(&folder).join(name);
-    let bytes = if name.ends_with(".xz") { unpacked(&path) } else { std::fs::read(&path).ok() };
+    let bytes = std::fs::read(&path).ok().or_else(|| unpacked(&Path::new(&folder).join(format!("{name}.xz"))));
     Some(bytes.unwrap_or_else(|| panic!("KUTRACE_UPSTREAM: {}: cannot be read", path.display())))
 }
 
-fn unpacked(path: &PathBuf) -> Option<Vec<u8>> {
+fn unpacked(path: &Path) -> Option<Vec<u8>> {
     let output = Command::new("xz").arg("-dc").arg(path).output().ok()?;
     output.status.success().then_some(output.stdout)
 }

@@ -2,9 +2,11 @@
 //! What of the page's modules needs no browser, tried by `node --test` on the files of `tests/viewer`.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
+
+use kutrace_tests::skip::skip;
 
 #[test]
 fn the_modules_of_the_page_do_what_they_say() {
@@ -15,9 +17,7 @@ fn the_modules_of_the_page_do_what_they_say() {
     let out = match Command::new("node").arg("--test").args(&tests).output() {
         // `cargo xtask test` has installed it.
         Err(error) if error.kind() == ErrorKind::NotFound && std::env::var_os("KUTRACE_XTASK").is_none() => {
-            // Not by a macro: the harness shows what those print only where a test fails.
-            let said = b"skipped: tests/viewer: there is no node: apt-get install nodejs\n";
-            return std::io::stderr().write_all(said).unwrap();
+            return skip("tests/viewer", "there is no node: apt-get install nodejs");
         }
         out => out.expect("node runs: apt-get install nodejs"),
     };

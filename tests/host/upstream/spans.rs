@@ -342,7 +342,7 @@ impl Unequal {
 #[test]
 fn spans_of_the_originals_events_are_the_originals_spans() {
     for stem in STEMS {
-        let (events, theirs) = (reference(&format!("{stem}.events.xz")), reference(&format!("{stem}.json.xz")));
+        let (events, theirs) = (reference(&format!("{stem}.events")), reference(&format!("{stem}.json")));
         let (Some(events), Some(theirs)) = (events, theirs) else { continue };
         let events = read(&mut &events[..]).unwrap();
         assert_eq!(events.meta.quality, [""; 0]);

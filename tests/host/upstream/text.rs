@@ -12,7 +12,7 @@ use super::{reference, Differences, STEMS};
 #[test]
 fn text_from_raw_files_of_the_original_is_the_originals_text() {
     for stem in STEMS {
-        let (raw, theirs) = (reference(&format!("{stem}.trace")), reference(&format!("{stem}.events.xz")));
+        let (raw, theirs) = (reference(&format!("{stem}.trace")), reference(&format!("{stem}.events")));
         let (Some(raw), Some(theirs)) = (raw, theirs) else { continue };
         let (ours, theirs) = (text(&raw), String::from_utf8(theirs).unwrap());
         let mut differences = Differences::default();
