@@ -23,7 +23,7 @@ use crate::{demo, place};
 const TIERS: &[(&str, &[&str], &[&str])] = &[
     ("host and golden", &["test", "--workspace", "--locked", "--no-fail-fast"], &[]),
     ("vm", VM, &[]),
-    (DISTRIBUTION, VM, &["exact::", "faults::", "lifecycle::", "marks::", "nmi::", "proof::", "waits::"]),
+    (DISTRIBUTION, VM, &["exact::", "faults::", "marks::", "nmi::", "proof::", "waits::"]),
     ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"], &[]),
 ];
 /// The tests of the VM; names of some may follow.
