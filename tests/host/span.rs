@@ -348,6 +348,28 @@ fn a_thread_woken_on_its_way_off_a_cpu_was_woken_though_others_are_seen_since_th
 }
 
 #[test]
+fn who_has_quota_again_waits_for_the_idle_cpu_that_has_not_come_to_look() {
+    let lines = [
+        "# ## FORMAT: 5",
+        "-1 1 264 7 2",
+        "0 1 512 0  7 0  7 0 0 a.7",
+        "1000 0 1516 0  7 0  0 0 0 local_timer",
+        "1100 1 547 0  7 0  2 0 0 throttle",
+        "1200 0 2028 0  7 0  0 0 0 /local_timer",
+        "1210 0 3583 0  7 0  0 0 0 -sched-",
+        "1220 0 512 0  0 0  0 0 0 -idle-",
+        "1230 0 4095 0  0 0  0 0 0 /-sched-",
+        "500000 0 1516 0  0 0  0 0 0 local_timer",
+        "500100 1 548 0  0 0  2 0 0 unthrottle",
+        "500200 0 2028 0  0 0  0 0 0 /local_timer",
+        "590000 0 3583 0  0 0  0 0 0 -sched-",
+        "590010 0 512 0  7 0  7 0 0 a.7",
+        "590020 0 4095 0  7 0  0 0 0 /-sched-",
+    ];
+    assert_spans("quota_then_idle", read(&mut lines.join("\n").as_bytes()).unwrap());
+}
+
+#[test]
 fn lost_time_is_a_span_of_its_own() {
     let mut trace = Trace::new(2, 1000);
     trace.cpu(0).running(100, "a", None).call(100, 0, 3).lose(5).skip(0, 300).entry(450, IRQ + 0xec, &[]);

@@ -45,6 +45,18 @@ impl Builder {
 
     /// A CPU's thread runs, and could have done so from `start` to `end`.
     pub(super) fn waited_for_cpu(&mut self, c: usize, start: i64, end: i64, woken: Woken) {
+        if let Some((from, to)) = self.throttled(c, start, end) {
+            // Whoever may run again is as one who was woken.
+            self.waited_in_queue(c, to, end, Woken::Yes);
+            self.wait_for_cpu(c, from, to, Reason::Quota);
+            self.wait_for_cpu(c, start, from, Reason::Cpu);
+        } else {
+            self.waited_in_queue(c, start, end, woken);
+        }
+    }
+
+    /// As [`Builder::waited_for_cpu`], in a time in which its group had quota.
+    fn waited_in_queue(&mut self, c: usize, start: i64, end: i64, woken: Woken) {
         let (from, to, why) = self.no_competition(c, start, end, woken).unwrap_or((end, end, Reason::Cpu));
         self.wait_for_cpu(c, to, end, Reason::Cpu);
         self.wait_for_cpu(c, from, to, why);
@@ -58,9 +70,6 @@ impl Builder {
         }
         let cpu = &self.cpus[c];
         let thread = &self.threads.list[cpu.thread];
-        if let Some((from, to)) = self.throttled(c, start, end) {
-            return Some((from, to, Reason::Quota));
-        }
         let (idle_from, idle_to) = cpu.idle;
         let straight_from_idle = if idle_to == cpu.last_switch { end } else { idle_to };
         let beside = start.max(idle_from);
