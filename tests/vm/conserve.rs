@@ -60,7 +60,12 @@ fn conserved(megabytes: u32, mode: &str, status: i32) -> Counts {
             assert_eq!(block.decoded, block.counted, "cpu {cpu}: {block:?}");
         }
     }
-    assert_eq!(blocks.all().map(|b| b.decoded).sum::<u64>(), recorded);
+    // A flight recorder keeps the block of a call that has not returned longer than those after it, and then the file
+    // has only these.
+    let kept = if mode == "gowrap" { u64::from(megabytes) * 16 - blocks.all().count() as u64 } else { 0 };
+    let left_out = recorded - blocks.all().map(|b| b.decoded).sum::<u64>();
+    let most_in_kept = kept * blocks.all().map(|b| b.decoded).max().unwrap_or(0);
+    assert!(left_out <= 2 * most_in_kept, "{left_out} events in {kept} blocks are not in the file");
     assert_eq!(blocks.header.lost, lost);
     counts
 }

@@ -29,7 +29,7 @@ fn a_full_disk_keeps_the_trace_and_leaves_no_half_file() {
         test -z "$(ls -A /tmp/small)"
         kutrace_control stop $SHARE/t.raw
         fails 1 'the trace is still in the recorder: /tmp/small/r.raw: No space left on device' \
-            kutrace_control record -b 8M -o /tmp/small/r.raw -- stress-ng --quiet --switch 2 --timeout 5
+            kutrace_control record --wrap -b 8M -o /tmp/small/r.raw -- stress-ng --quiet --switch 2 --timeout 5
         test -z "$(ls -A /tmp/small)"
         kutrace_control stop $SHARE/r.raw
         mount -o remount,size=64k /tmp/small
