@@ -97,27 +97,31 @@ fn forks_are_named_and_return_in_the_child(trace: &Trace) {
 }
 
 /// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who stores
-/// records it right behind. A CPU that polls goes on doing so after an interrupt that wakes nobody.
+/// records it right behind, perhaps when the CPU is idle but not yet asleep. A CPU that polls goes on doing so after an
+/// interrupt that wakes nobody.
 fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(u32, i64)>) {
     let mut stores: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     trace.of(MONITOR_STORE).for_each(|e| stores.entry(e.arg).or_default().push(e.ts));
-    let mut asleep: BTreeMap<u32, (i64, bool)> = BTreeMap::new();
+    let mut idle: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut asleep: BTreeMap<u32, bool> = BTreeMap::new();
     let (mut sleeps, mut unexplained) = (0, Vec::new());
     let end = trace.events.events.last().map_or(0, |e| e.ts);
     for e in &trace.events.events {
-        let polls = asleep.get(&e.cpu).is_some_and(|&(_, polls)| polls);
+        let polls = asleep.get(&e.cpu).is_some_and(|&polls| polls);
         match e.event {
-            MWAIT if e.arg != HLT => drop(asleep.insert(e.cpu, (e.ts, e.arg == POLLING))),
+            MWAIT if e.arg != HLT && idle.contains_key(&e.cpu) => drop(asleep.insert(e.cpu, e.arg == POLLING)),
             SCHED => {
-                let Some((since, _)) = asleep.remove(&e.cpu) else { continue };
+                let since = idle.remove(&e.cpu);
+                let (Some(since), Some(_)) = (since, asleep.remove(&e.cpu)) else { continue };
                 sleeps += 1;
                 let of_cpu = stores.get(&e.cpu).map_or(&[][..], Vec::as_slice);
-                let is_explained = of_cpu.iter().any(|store| (since - 1..=e.ts + SOON).contains(store));
+                let is_explained = of_cpu.iter().any(|store| (since..=e.ts + SOON).contains(store));
                 if !is_explained && e.ts + SOON < end {
                     unexplained.push((e.cpu, e.ts));
                 }
             }
-            RUNNABLE => drop(asleep.remove(&e.cpu)),
+            number if number == SCHED | RETURN_BIT => drop(idle.insert(e.cpu, e.ts)),
+            RUNNABLE if asleep.remove(&e.cpu).is_none() => drop(idle.remove(&e.cpu)),
             number if FROM_A_CPU.contains(&number) => drop(asleep.remove(&e.cpu)),
             number if (TRAP..IRQ + 0x100).contains(&number) && !polls => drop(asleep.remove(&e.cpu)),
             _ => {}

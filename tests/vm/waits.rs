@@ -14,7 +14,7 @@ const BEGIN: u32 = 21_000;
 const END: u32 = 21_001;
 
 /// What a thread waited for between its marks, time by reason, most first; waiting for a CPU, which follows every wait,
-/// which may be idle, only if that is what the way is about.
+/// which may be idle, only if that is what the way is about. That the host held up a CPU is never what it is about.
 fn waited(trace: &Trace, pid: u32, for_a_cpu: bool) -> Vec<(i64, String)> {
     let mark = |arg| trace.of(MARK).filter(move |e| e.pid == pid && e.arg == arg).map(|e| e.ts);
     let begin = mark(BEGIN).next().expect("a mark at the start");
@@ -25,7 +25,8 @@ fn waited(trace: &Trace, pid: u32, for_a_cpu: bool) -> Vec<(i64, String)> {
         let reason = trace.span_name(span).trim_start_matches("wait_");
         if (WAIT_A as i32..=WAIT_Z as i32).contains(&span.event)
             && within > 0
-            && (for_a_cpu || !matches!(reason, "cpu" | "idle" | "stall"))
+            && reason != "stall"
+            && (for_a_cpu || !matches!(reason, "cpu" | "idle"))
         {
             *sums.entry(reason).or_default() += within;
         }
@@ -60,8 +61,10 @@ fn every_way_to_wait_has_its_reason() {
         let reasons: Vec<&str> = expected.split('|').collect();
         let found = waited(&trace, pid, reasons.contains(&"cpu"));
         // What was to be waited for was there before the thread slept: a disk of an emulated machine may be that quick.
-        if found.is_empty() && reasons == ["disk"] {
-            eprintln!("{name}: did not wait");
+        // Then a read by io_uring waits for nothing but the thread of the kernel that does it.
+        let reached = if name.starts_with("ring_") { "task" } else { "" };
+        if reasons == ["disk"] && found.iter().all(|(_, reason)| reason == reached) {
+            eprintln!("{name}: did not wait for the disk");
             quick += 1;
             continue;
         }
@@ -70,6 +73,6 @@ fn every_way_to_wait_has_its_reason() {
         }
     }
     assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(quick <= 4, "{quick} did not wait");
+    assert!(quick <= 4, "{quick} did not wait for the disk");
     assert!(tried >= 78, "{tried}:\n{}", run.out);
 }
