@@ -3,7 +3,6 @@
 //!
 //! Invariant: gathering never fails; what this machine does not tell is left out.
 
-pub mod tables;
 pub mod machine;
 pub mod tasks;
 
@@ -14,6 +13,7 @@ use std::path::Path;
 use kutrace_format::abi::command::{Cpu, Vector, CPU_OFFLINE, CPU_POSSIBLE};
 use kutrace_format::abi::event;
 use kutrace_format::file::{self, Name, NameKind};
+use postprocess::tables;
 
 use tasks::Task;
 

@@ -3,14 +3,15 @@
 //! between processes they travel as text, [`line`] by line, or as [`frame`]s, within one as [`batch`]es, and [`direct`]
 //! goes the whole way in one. Beside it, [`summary`] tells what a terminal can of the spans, [`why`] explains
 //! requests, [`verdict`] judges a raw
-//! trace, [`kind`] recognizes what an [`input`] is, and [`ctf`] describes the raw blocks to other tools. [`progress`] is for
-//! whoever waits.
+//! trace, [`kind`] recognizes what an [`input`] is, and [`ctf`] describes the raw blocks to other tools. [`tables`] has the
+//! names that are the same on every x86 Linux. [`progress`] is for whoever waits.
 //!
 //! Invariants: no I/O on files, and no command line; no stage fails on content, what it repaired, skipped or lost stands in
 //! its report; raw counter values never appear after [`raw`].
 
 #![forbid(unsafe_code)]
 
+pub mod tables;
 pub mod raw;
 pub mod event;
 pub mod span;

@@ -23,6 +23,7 @@ pub mod rpc;
 pub mod wait;
 pub mod runnable;
 pub mod stall;
+pub mod call;
 pub mod machine;
 pub mod idle;
 pub mod check;

@@ -11,9 +11,10 @@ use kutrace_format::file::{self, Name, NameKind};
 
 use crate::event::names::{clean, clean_sentence, Names};
 use crate::event::{number, Event, CPUS_MAX};
+use crate::tables;
 
-/// Names of softirqs, by number, as the original spells them.
-const SOFTIRQS: [&str; 10] = ["hi", "timer", "tx", "rx", "block", "irq_p", "taskl", "sched", "hrtim", "rcu"];
+/// Softirqs that an event can tell apart.
+const SOFTIRQS: u32 = 16;
 
 /// Vectors of interrupts with a name; the number of the last is that of softirqs.
 const VECTORS: u32 = number::SOFTIRQ - number::IRQ;
@@ -23,8 +24,10 @@ const VECTORS: u32 = number::SOFTIRQ - number::IRQ;
 pub struct EventNames {
     /// By event number, 0 where not asked for yet.
     known: Vec<u32>,
-    softirqs: [u32; 32],
+    softirqs: [u32; 2 * SOFTIRQS as usize],
     given: BTreeMap<u32, String>,
+    /// Of softirqs, by their number.
+    given_softirqs: BTreeMap<u32, String>,
     /// Names that programs gave to methods, locks, queues and resources, by the name's number and theirs.
     told: BTreeMap<(u32, u32), String>,
     /// Names that an interrupt has on one CPU only at present, of its call and its return, by event number and CPU.
@@ -35,6 +38,8 @@ impl EventNames {
     /// Takes the names of a file, and answers them as the events that open the text: everything but threads.
     pub fn new(records: &[Name], names: &mut Names) -> (EventNames, Vec<Event>) {
         let mut given = BTreeMap::new();
+        let mut given_softirqs: BTreeMap<u32, String> =
+            tables::of(NameKind::Softirq).map(|(n, name)| (n, name.into())).collect();
         let mut on_cpu = BTreeMap::new();
         let mut events = Vec::new();
         for record in records {
@@ -59,6 +64,10 @@ impl EventNames {
                 NameKind::Irq => (number::IRQ, VECTORS),
                 NameKind::Syscall => (number::SYSCALL, number::SYSCALL32_RETURN - number::SYSCALL),
                 NameKind::Syscall32 => (number::SYSCALL32, number::SCHED - number::SYSCALL32),
+                NameKind::Softirq => {
+                    given_softirqs.insert(record.number, text);
+                    continue;
+                }
                 _ => continue,
             };
             if record.number < room {
@@ -68,8 +77,9 @@ impl EventNames {
         (
             EventNames {
                 known: vec![0; number::NUMBERS as usize],
-                softirqs: [0; 32],
+                softirqs: [0; 2 * SOFTIRQS as usize],
                 given,
+                given_softirqs,
                 told: BTreeMap::new(),
                 on_cpu,
             },
@@ -102,12 +112,13 @@ impl EventNames {
         }
     }
 
-    /// The name of softirq `n`, below 16, or of its return.
+    /// The name of softirq `n`, of the lowest 4 bits, or of its return.
     pub fn softirq(&mut self, event: u32, n: u32, names: &mut Names) -> u32 {
+        let n = n % SOFTIRQS;
         let returns = event == number::SOFTIRQ_RETURN;
-        let at = (n & 15) as usize + if returns { 16 } else { 0 };
+        let at = (n + if returns { SOFTIRQS } else { 0 }) as usize;
         if self.softirqs[at] == 0 {
-            let name = SOFTIRQS.get((n & 15) as usize).map_or_else(|| (n & 15).to_string(), |s| s.to_string());
+            let name = self.given_softirqs.get(&n).cloned().unwrap_or_else(|| n.to_string());
             self.softirqs[at] = names.id(&format!("{}BH:{name}", if returns { "/" } else { "" }));
         }
         self.softirqs[at]

@@ -4,7 +4,8 @@
 
 use kutrace_format::abi::event as abi;
 
-use super::machine::{Machine, Special, Work};
+use super::call::{Call, Special, Work};
+use super::machine::Machine;
 use super::stack::Frame;
 use crate::event::number::{self, Level};
 
@@ -161,11 +162,11 @@ fn of_sleeper_alone(machine: &Machine, asleep: Asleep) -> Reason {
         Asleep::Call(call) => call,
         _ => return Reason::Unknown,
     };
-    match (machine.work(call), machine.special(call)) {
-        (Work::Sleep, _) => Reason::Time,
-        (Work::Sync, _) => Reason::Disk,
-        (Work::Lock, _) | (_, Some(Special::FileLock)) => Reason::Lock,
-        (Work::Task, _) => Reason::Task,
+    match machine.call(call).work {
+        Work::Sleep => Reason::Time,
+        Work::Sync => Reason::Disk,
+        Work::Lock => Reason::Lock,
+        Work::Task => Reason::Task,
         _ => Reason::Unknown,
     }
 }
@@ -196,10 +197,10 @@ fn on_the_way_out(machine: &Machine, by: By) -> Reason {
         By::Net => Reason::Net,
         By::Rcu => Reason::Rcu,
         By::End => Reason::Task,
-        By::Call(call) => match (machine.special(call), machine.work(call)) {
-            (Some(Special::Signal), _) => Reason::Stop,
-            (Some(Special::Ptrace), _) => Reason::Trace,
-            (_, Work::Bytes) => Reason::Frozen,
+        By::Call(call) => match machine.call(call) {
+            Call { special: Some(Special::Signal), .. } => Reason::Stop,
+            Call { special: Some(Special::Ptrace), .. } => Reason::Trace,
+            Call { work: Work::Bytes, .. } => Reason::Frozen,
             _ => Reason::Unknown,
         },
         _ => Reason::Unknown,
@@ -217,13 +218,14 @@ fn in_memory(by: By) -> Reason {
 }
 
 fn in_call(machine: &Machine, call: u32, by: By) -> Reason {
-    match (machine.work(call), by) {
-        (Work::Sleep, _) => return Reason::Time,
-        (Work::Sync, _) => return Reason::Disk,
+    let Call { work, special } = machine.call(call);
+    match work {
+        Work::Sleep => return Reason::Time,
+        Work::Sync => return Reason::Disk,
         _ => {}
     }
     // What any call may have to wait for on its way.
-    match (by, machine.special(call)) {
+    match (by, special) {
         (By::Rcu, _) => return Reason::Rcu,
         // Whatever wakes it then, by a signal: it waited for that.
         (_, Some(Special::Wait)) => {}
@@ -234,7 +236,7 @@ fn in_call(machine: &Machine, call: u32, by: By) -> Reason {
         }
         _ => {}
     }
-    match machine.special(call) {
+    match special {
         Some(Special::FileLock) => Reason::Lock,
         Some(Special::Exec | Special::End | Special::Fork) => match by {
             By::Device | By::DiskWorker | By::Worker => Reason::Disk,
@@ -254,10 +256,10 @@ fn in_call(machine: &Machine, call: u32, by: By) -> Reason {
         Some(Special::Connect) if by == By::Device => Reason::Disk,
         Some(Special::Ring) => match by {
             By::Device | By::DiskWorker => Reason::Disk,
-            By::Call(call) if matches!(machine.work(call), Work::Bytes | Work::Socket) => Reason::Pipe,
+            By::Call(call) if matches!(machine.call(call).work, Work::Bytes | Work::Socket) => Reason::Pipe,
             _ => Reason::Task,
         },
-        _ => by_work(machine, machine.work(call), by),
+        _ => by_work(machine, work, by),
     }
 }
 
@@ -266,7 +268,7 @@ fn by_work(machine: &Machine, work: Work, by: By) -> Reason {
         // Who joins a thread waits for its end in futex.
         (Work::Lock, By::End) => Reason::Task,
         (Work::Lock, _) => Reason::Lock,
-        (Work::Task, By::Call(call)) if machine.special(call) == Some(Special::Ptrace) => Reason::Trace,
+        (Work::Task, By::Call(call)) if machine.call(call).special == Some(Special::Ptrace) => Reason::Trace,
         (Work::Task, _) => Reason::Task,
         (Work::Memory, by) => in_memory(by),
         (Work::Files, By::Device | By::DiskWorker | By::Worker | By::Softirq | By::Scheduler) => Reason::Disk,
@@ -279,10 +281,10 @@ fn by_work(machine: &Machine, work: Work, by: By) -> Reason {
         (Work::Socket, _) => Reason::Pipe,
         // A descriptor may stand for a task.
         (Work::Poll, By::End) => Reason::Task,
-        (Work::Poll, By::Call(call)) if machine.work(call) == Work::Task => Reason::Task,
+        (Work::Poll, By::Call(call)) if machine.call(call).work == Work::Task => Reason::Task,
         (Work::Poll, By::Call(_) | By::Lookup | By::Worker | By::DiskWorker) => Reason::Pipe,
         (Work::Other, By::Worker | By::DiskWorker | By::End) => Reason::Task,
-        (Work::Other, By::Call(call)) => by_call(machine.work(call)),
+        (Work::Other, By::Call(call)) => by_call(machine.call(call).work),
         (Work::Other, By::Fault) => Reason::Memory,
         _ => Reason::Unknown,
     }
@@ -324,7 +326,7 @@ pub fn of_waker(machine: &Machine, waker: Frame) -> Reason {
         },
         (Level::Irq, irq) if machine.is_timer(irq) => Reason::Time,
         (Level::Trap, trap) if machine.is_page_fault(trap) => Reason::Memory,
-        (Level::Syscall, call) => by_call(machine.work(call)),
+        (Level::Syscall, call) => by_call(machine.call(call).work),
         _ => Reason::Unknown,
     }
 }
@@ -337,7 +339,7 @@ pub fn of_sleeper(machine: &Machine, sleeper: Option<Frame>, waker: Waker) -> Re
     };
     let work = match sleeper.level() {
         Level::Trap if machine.is_page_fault(sleeper.event) => Work::Memory,
-        Level::Syscall => machine.work(sleeper.event),
+        Level::Syscall => machine.call(sleeper.event).work,
         _ => return Reason::Unknown,
     };
     match (work, waker) {

@@ -2,9 +2,9 @@
 //! Between CPUs: wakeups and the runs they lead to, interrupts and their arrival, and what a thread waited for.
 
 use super::build::Builder;
+use super::call::Special;
 use super::cpu::{Close, Ipi};
 use super::idle::exit_latency;
-use super::machine::Special;
 use super::mode::KEPT;
 use super::runnable::Woken;
 use super::stack::Hooks;
@@ -124,7 +124,7 @@ impl Builder {
             _ if thread.exited || self.machine.is_exit(top.event) => By::End,
             Level::Trap => By::Fault,
             Level::Syscall if top.event == number::WAY_OUT => By::Program,
-            Level::Syscall => match self.machine.special(top.event) {
+            Level::Syscall => match self.machine.call(top.event).special {
                 Some(Special::Open) if thread.slept_for == Some(Reason::Disk) => By::Lookup,
                 _ => By::Call(top.event),
             },

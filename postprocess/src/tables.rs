@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Names that are the same on every x86 Linux: system calls, errors, traps, system vectors, softirqs.
 //!
-//! Each table is a text file beside this one: a number (decimal, or hexadecimal after `0x`) and a name per
+//! Each table is a text file in tables/: a number (decimal, or hexadecimal after `0x`) and a name per
 //! line, `#` before a comment that says where the facts come from.
 
 use kutrace_format::file::NameKind;
 
 /// The tables, and what the numbers of each one are.
 pub const TABLES: [(NameKind, &str); 6] = [
-    (NameKind::Trap, include_str!("trap.txt")),
-    (NameKind::Irq, include_str!("vector.txt")),
-    (NameKind::Softirq, include_str!("softirq.txt")),
-    (NameKind::Syscall, include_str!("syscall_64.txt")),
-    (NameKind::Syscall32, include_str!("syscall_32.txt")),
-    (NameKind::Errno, include_str!("errno.txt")),
+    (NameKind::Trap, include_str!("tables/trap.txt")),
+    (NameKind::Irq, include_str!("tables/vector.txt")),
+    (NameKind::Softirq, include_str!("tables/softirq.txt")),
+    (NameKind::Syscall, include_str!("tables/syscall_64.txt")),
+    (NameKind::Syscall32, include_str!("tables/syscall_32.txt")),
+    (NameKind::Errno, include_str!("tables/errno.txt")),
 ];
+
+/// The numbers and names of one kind; none, if there is no table of it.
+pub fn of(kind: NameKind) -> impl Iterator<Item = (u32, &'static str)> {
+    TABLES.iter().filter(move |(of, _)| *of == kind).flat_map(|(_, table)| entries(table))
+}
 
 /// The numbers and names of one table; a line that has no number and name is passed over.
 pub fn entries(table: &str) -> impl Iterator<Item = (u32, &str)> {
@@ -35,8 +40,7 @@ mod tests {
     use super::*;
 
     fn name(kind: NameKind, number: u32) -> Option<&'static str> {
-        let (_, table) = TABLES.into_iter().find(|(k, _)| *k == kind)?;
-        entries(table).find(|(n, _)| *n == number).map(|(_, name)| name)
+        of(kind).find(|(n, _)| *n == number).map(|(_, name)| name)
     }
 
     #[test]
@@ -73,7 +77,6 @@ mod tests {
 
     #[test]
     fn system_calls_of_the_x32_abi_are_left_out() {
-        let (_, table) = TABLES.into_iter().find(|(kind, _)| *kind == NameKind::Syscall).unwrap();
-        assert!(entries(table).all(|(number, _)| number < 512));
+        assert!(of(NameKind::Syscall).all(|(number, _)| number < 512));
     }
 }
