@@ -47,7 +47,7 @@ const RETURN: Record = Record::Return { nr: 39, value: -3 };
 const SCRIPT: [Record; 4] = [Record::Value, CALL, RETURN, Record::Event];
 
 const STOP: Bounds = Bounds {
-    blocks: 64,
+    blocks: 24,
     naming: false,
     wrap: false,
     interrupts: 3,

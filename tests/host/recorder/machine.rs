@@ -152,9 +152,10 @@ pub struct Memory {
     pub content: Option<usize>,
     pub lost_after: bool,
     following: Block,
-    pub words: Vec<Option<u32>>,
+    /// As many as a block has count.
+    pub words: [Option<u32>; NAMING_WORDS],
     /// How often each word was noted: as often as its counter byte is written.
-    pub notes: Vec<u8>,
+    pub notes: [u8; NAMING_WORDS],
 }
 
 /// Everything that a run changes.
@@ -198,7 +199,7 @@ impl Machine {
             noted: 0,
             asked: 0,
             over: 0,
-            times: Vec::new(),
+            times: Vec::with_capacity(64),
             early_time: None,
             named: None,
             switches: Vec::new(),
@@ -216,8 +217,8 @@ impl Machine {
             content: None,
             lost_after: false,
             following: NO_BLOCK,
-            words: Vec::new(),
-            notes: Vec::new(),
+            words: [None; NAMING_WORDS],
+            notes: [0; NAMING_WORDS],
         };
         let state = State {
             cpus: [cpu.clone(), cpu],
@@ -367,10 +368,11 @@ impl State {
         if self.cpus[0].depth != 0 || self.cpus[0].in_hook.is_some() || position.block() == NO_BLOCK {
             return;
         }
-        let memory = self.memory(position.block()).clone();
+        let memory = &*self.memory(position.block());
         let end = memory.content.unwrap_or_else(|| content(position));
         if memory.owner == Some(0) && memory.words[..end].contains(&None) {
-            self.violate(format!("a word before {position:?} is not written: {:?}", memory.words));
+            let what = format!("a word before {position:?} is not written: {:?}", memory.words);
+            self.violate(what);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! What the recorder's claims, folding and naming ask of a CPU, each method a step.
 
 use super::steps::OnCpu;
-use super::{address, content, earlier, further, Bounds, Fault, Memory, Task};
+use super::{address, content, earlier, further, Bounds, Fault, Memory, Task, NAMING_WORDS};
 use crate::abi::block::HEADER_WORDS;
 use crate::abi::event::TASK_WORDS;
 use crate::abi::word::{entry_of, TIME_PERIOD};
@@ -123,8 +123,8 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
                 content: None,
                 lost_after: false,
                 following: NO_BLOCK,
-                words: vec![None; WORDS],
-                notes: vec![0; WORDS],
+                words: [None; NAMING_WORDS],
+                notes: [0; NAMING_WORDS],
             }
         })
     }

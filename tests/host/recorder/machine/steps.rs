@@ -78,19 +78,24 @@ impl<const WORDS: usize> OnCpu<'_, WORDS> {
             return Between::Nothing;
         }
         state.check_written();
-        let mut options = vec![Between::Nothing];
-        if state.interrupts > 0 && state.nesting < bounds.depth {
-            options.extend(bounds.kinds.iter().map(|kind| Between::Interrupt(*kind)));
-        }
-        options.extend((state.bursts > 0).then_some(Between::Burst));
-        options.extend((state.gates > 0).then_some(Between::Gate));
-        options.extend((state.snapshots > 0).then_some(Between::Rotate));
+        let interrupts = if state.interrupts > 0 && state.nesting < bounds.depth { bounds.kinds } else { &[] };
         let reads = state.snapshot.as_ref().is_some_and(|snapshot| snapshot.goes_on(&state, bounds.fault));
-        options.extend(reads.then_some(Between::Reader));
-        if options.len() == 1 {
+        let others = [
+            (state.bursts > 0, Between::Burst),
+            (state.gates > 0, Between::Gate),
+            (state.snapshots > 0, Between::Rotate),
+            (reads, Between::Reader),
+        ];
+        let possible = || others.iter().filter(|(is, _)| *is).map(|(_, between)| *between);
+        let options = 1 + interrupts.len() + possible().count();
+        if options == 1 {
             return Between::Nothing;
         }
-        let chosen = options[usize::from(state.choices.choose(options.len() as u8))];
+        let chosen = match usize::from(state.choices.choose(options as u8)) {
+            0 => Between::Nothing,
+            n if n <= interrupts.len() => Between::Interrupt(interrupts[n - 1]),
+            n => possible().nth(n - 1 - interrupts.len()).unwrap_or(Between::Nothing),
+        };
         match chosen {
             Between::Nothing | Between::Reader => {}
             Between::Interrupt(_) => state.interrupts -= 1,
