@@ -18,7 +18,7 @@ use serde_json::{json, Value};
 use crate::drive::run_on;
 use crate::spans::workload;
 
-const ERRORS: &str = include_str!("../../kutrace-control/src/names/errno.txt");
+const ERRORS: &str = include_str!("../../postprocess/src/tables/errno.txt");
 
 /// A call as the page is to show it.
 fn shown(call: &Call, returned: bool) -> String {
