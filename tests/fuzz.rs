@@ -22,8 +22,8 @@ use postprocess::span::coarsen::coarsen;
 use postprocess::span::held::Held;
 use postprocess::span::profile::{profile, Rows};
 use postprocess::span::trim::{trim, Range};
-use postprocess::span::{build, check, json, source, Span, Spans};
-use postprocess::{frame, raw};
+use postprocess::span::{build, check, json, Span, Spans};
+use postprocess::{frame, source};
 
 use crate::original::{self, rich};
 use crate::{busy, sign, Trace};
@@ -61,7 +61,7 @@ const ORIGINAL: (usize, usize) = (65536, 8192);
 
 /// A raw file is read to sound spans, in memory that its size bounds, and its events survive the text.
 pub fn raw_file(bytes: &[u8]) {
-    let Ok(events) = raw::decode(bytes) else { return };
+    let Ok(events) = source::decode(bytes) else { return };
     let blocks = bytes.len().div_ceil(block::BYTES);
     // An entry has four bytes or more, and is at most four events: a task's name and call, a switch, a loss.
     assert!(events.events.len() <= bytes.len() + 8 * blocks, "{} events", events.events.len());
@@ -114,9 +114,13 @@ pub fn frames(bytes: &[u8]) {
         assert!(named(&again.events, again.names.since(0)) == named(&events.events, events.names.since(0)));
         sound(events);
     } else if frame::begins::<Span>(&mut &bytes[..]).unwrap_or(false) {
-        let spans = source::read(bytes, Held::new(usize::MAX)).expect("memory can be read");
+        let spans =
+            source::open(bytes).expect("memory can be read").spans(Held::new(usize::MAX)).expect("memory can be read");
         assert!(spans.spans.len() * COLUMNS <= bytes.len() && spans.names.len() <= bytes.len() + 1);
-        let again = source::read(&spans_framed(&spans)[..], Held::new(usize::MAX)).expect("memory can be read");
+        let again = source::open(&spans_framed(&spans)[..])
+            .expect("memory can be read")
+            .spans(Held::new(usize::MAX))
+            .expect("memory can be read");
         assert_eq!(again.meta, spans.meta);
         assert!(named(&again.spans, &again.names) == named(&spans.spans, &spans.names));
         json::read(&mut &json_of(&spans)[..]).expect("memory can be read");
@@ -196,7 +200,7 @@ fn spans_framed(spans: &Spans) -> Vec<u8> {
 }
 
 fn decoded(raw: &[u8]) -> Events {
-    raw::decode(raw).expect("a raw file of ours")
+    source::decode(raw).expect("a raw file of ours")
 }
 
 fn as_json(raw: &[u8]) -> Vec<u8> {

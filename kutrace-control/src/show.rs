@@ -10,9 +10,9 @@ use kutrace_cli::{exit, say, standard, Exit};
 use kutrace_tools::{outcome, Input};
 use postprocess::direct;
 use postprocess::html::{self, Error};
-use postprocess::kind::{self, Kind};
 use postprocess::line::count;
 use postprocess::progress::percent;
+use postprocess::source::Stage;
 use postprocess::span::held::Held;
 use postprocess::span::{Meta, Spans};
 use postprocess::summary::Summary;
@@ -112,12 +112,8 @@ fn unanswered(file: &Path, meta: &Meta, fact: String) -> anyhow::Error {
 fn open(file: &Path, command: &str) -> Result<Input> {
     let input = Input::open(Some(file))?;
     // A page can be made of more than a raw trace, and of a page there is no need to.
-    let hint = match (command, input.kind()) {
-        ("html", Kind::Page) => Some("open it in a browser".to_string()),
-        ("html", kind @ (Kind::Events | Kind::Spans)) => kind::way(kind, Kind::Page, "", &input.file()),
-        _ => None,
-    };
-    input.expect(Kind::Raw, &format!("kutrace_control {command}"), hint)
+    let hint = if command == "html" { input.way_to_page() } else { None };
+    input.expect(Stage::Raw, &format!("kutrace_control {command}"), hint)
 }
 
 /// What to call a file in a message.

@@ -16,7 +16,7 @@ use crate::event::number::is_execution;
 use crate::event::{Event, Meta};
 use crate::html;
 use crate::raw::damage::NotATrace;
-use crate::raw::{self, original, Trace};
+use crate::source::{self, Decode, Trace};
 use crate::span::build::Builder;
 use crate::span::held::{Held, Keep};
 use crate::span::{Span, Spans, Tally};
@@ -86,20 +86,13 @@ pub fn spans_for_page(bytes: &[u8]) -> Result<(Spans, Tally), NotATrace> {
 ///
 /// # Errors
 /// If `bytes` are no raw trace.
-pub fn spans_of_raw(bytes: &[u8], held: Held) -> Result<(Spans, Tally), NotATrace> {
-    match raw::parse(bytes) {
-        Err(NotATrace::Original) => Ok(spans_of(&original::parse(bytes)?, held)),
-        ours => Ok(spans_of(&ours?, held)),
-    }
-}
-
-fn spans_of<T: Trace<Decoder: Send> + Sync>(trace: &T, mut held: Held) -> (Spans, Tally) {
-    let (spans, tally) = built(trace, |_, builder| {
+pub fn spans_of_raw(bytes: &[u8], mut held: Held) -> Result<(Spans, Tally), NotATrace> {
+    let (spans, tally) = built(&*source::trace(bytes)?, |_, builder| {
         if builder.written().len() > held.room() {
             held.add(builder.take());
         }
     });
-    (held.finish(spans), tally)
+    Ok((held.finish(spans), tally))
 }
 
 /// Decodes a raw trace of any format, and adds up all its events and spans; the `worst` waits for a CPU are told in full.
@@ -109,29 +102,17 @@ fn spans_of<T: Trace<Decoder: Send> + Sync>(trace: &T, mut held: Held) -> (Spans
 /// # Errors
 /// If `bytes` are no raw trace.
 pub fn summary_of_raw(bytes: &[u8], worst: usize) -> Result<Summary, NotATrace> {
-    match raw::parse(bytes) {
-        Err(NotATrace::Original) => Ok(summary_of(&original::parse(bytes)?, worst)),
-        ours => Ok(summary_of(&ours?, worst)),
-    }
-}
-
-fn summary_of<T: Trace<Decoder: Send> + Sync>(trace: &T, worst: usize) -> Summary {
-    let mut adder = Adder::new(worst);
-    let (last, _) = built(trace, |events, builder| {
+    let (trace, mut adder) = (source::trace(bytes)?, Adder::new(worst));
+    let (last, _) = built(&*trace, |events, builder| {
         events.iter().for_each(|event| adder.event(builder.class(event), event));
         builder.take().iter().for_each(|span| adder.span(span));
     });
     last.spans.iter().for_each(|span| adder.span(span));
-    adder.finish(last.meta, &last.names, &mut |cpu, window, each| executed(trace, cpu, window, each))
+    Ok(adder.finish(last.meta, &last.names, &mut |cpu, window, each| executed(&*trace, cpu, window, each)))
 }
 
 /// Looks once more at what a CPU did in a range of time.
-fn executed<T: Trace<Decoder: Send> + Sync>(
-    trace: &T,
-    cpu: i32,
-    window: (i64, i64),
-    each: &mut dyn FnMut(&Span, &str),
-) {
+fn executed(trace: &dyn Trace, cpu: i32, window: (i64, i64), each: &mut dyn FnMut(&Span, &str)) {
     let Ok(cpu) = u32::try_from(cpu) else { return };
     let mut those = |span: &Span, name: &str| {
         let within = span.start < window.1 && span.start.saturating_add(span.dur) > window.0;
@@ -139,7 +120,7 @@ fn executed<T: Trace<Decoder: Send> + Sync>(
             each(span, name);
         }
     };
-    let (last, _) = built(&trace.part(cpu, window), |_, builder| {
+    let (last, _) = built(&*trace.part(cpu, window), |_, builder| {
         builder.take().iter().for_each(|span| those(span, builder.names.text(span.name)));
     });
     let name = |span: &Span| last.names.get(span.name as usize).map_or("", String::as_str);
@@ -148,13 +129,13 @@ fn executed<T: Trace<Decoder: Send> + Sync>(
 
 /// Builds the spans of a trace; after some events at a time `each` is called with them and the builder. The spans that it
 /// did not take are returned.
-fn built<T: Trace<Decoder: Send> + Sync>(trace: &T, mut each: impl FnMut(&[Event], &mut Builder)) -> (Spans, Tally) {
+fn built(trace: &dyn Trace, mut each: impl FnMut(&[Event], &mut Builder)) -> (Spans, Tally) {
     let mut names = Names::default();
     let decoder = trace.decoder(&mut names);
-    let begun = trace.finish(&decoder);
+    let begun = decoder.meta();
     let (batches, received) = sync_channel(WAITING);
     thread::scope(|scope| {
-        let decoding = scope.spawn(move || send::<T>(trace, decoder, names, &batches));
+        let decoding = scope.spawn(move || send(decoder, names, &batches));
         let mut builder = Builder::new(&begun, Names::default());
         let mut renumber = Renumber::default();
         for mut batch in &received {
@@ -170,15 +151,15 @@ fn built<T: Trace<Decoder: Send> + Sync>(trace: &T, mut each: impl FnMut(&[Event
 }
 
 /// Sends all events of a trace, and answers what is known about it at the end.
-fn send<T: Trace>(trace: &T, mut decoder: T::Decoder, mut names: Names, batches: &SyncSender<Batch<Event>>) -> Meta {
+fn send(mut decoder: Box<dyn Decode + '_>, mut names: Names, batches: &SyncSender<Batch<Event>>) -> Meta {
     let mut sent = 0;
     loop {
-        let rows: Vec<Event> = std::iter::from_fn(|| T::next(&mut decoder, &mut names)).take(BATCH).collect();
+        let rows = decoder.batch(&mut names, BATCH);
         let new = names.since(sent).to_vec();
         sent += new.len();
         // The receiver goes away only if it panics, and then there is nobody to tell.
         if rows.is_empty() || batches.send(Batch { names: new, rows }).is_err() {
-            return trace.finish(&decoder);
+            return decoder.meta();
         }
     }
 }

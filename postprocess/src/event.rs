@@ -10,7 +10,6 @@ pub mod date;
 pub mod digits;
 pub mod write;
 pub mod read;
-pub mod source;
 
 use serde::{Deserialize, Serialize};
 

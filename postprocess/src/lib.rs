@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From a raw trace to a page: [`raw`] bytes become [`event`] lines, events become [`span`]s, spans become [`html`];
-//! between processes they travel as text, [`line`] by line, or as [`frame`]s, within one as [`batch`]es, and [`direct`]
-//! goes the whole way in one. Beside it, [`summary`] tells what a terminal can of the spans, [`why`] explains
-//! requests, [`verdict`] judges a raw
-//! trace, [`kind`] recognizes what an [`input`] is, and [`ctf`] describes the raw blocks to other tools. [`tables`] has the
-//! names that are the same on every x86 Linux. [`progress`] is for whoever waits.
+//! From a raw trace to a page: a [`source`] is opened, [`raw`] bytes become [`event`] lines, events become [`span`]s,
+//! spans become [`html`]; between processes they travel as text, [`line`] by line, or as [`frame`]s, within one as
+//! [`batch`]es, and [`direct`] goes the whole way in one. Next to it, [`summary`] tells what a terminal can of the spans,
+//! [`why`] explains requests, [`verdict`] judges a raw trace, and [`ctf`] describes the raw blocks to other tools.
+//! [`tables`] has the names that are the same on every x86 Linux. [`progress`] is for whoever waits.
 //!
 //! Invariants: no I/O on files, and no command line; no stage fails on content, what it repaired, skipped or lost stands in
 //! its report; raw counter values never appear after [`raw`].
@@ -12,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod tables;
+pub mod source;
 pub mod raw;
 pub mod event;
 pub mod span;
@@ -23,7 +23,5 @@ pub mod direct;
 pub mod summary;
 pub mod why;
 pub mod verdict;
-pub mod kind;
-pub mod input;
 pub mod progress;
 pub mod ctf;

@@ -3,8 +3,7 @@
 //!
 //! The way of the data of format 5: [`mod@file`] finds header, names and blocks, [`block`] checks each block,
 //! [`stream`] reads the entries of one CPU, [`merge`] orders all CPUs, [`mod@decode`] makes events with the names of
-//! [`name`], what is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. What both formats
-//! can do is [`trace`].
+//! [`name`], what is known of each [`task`], the codes of [`counter`], and the times of [`clock`].
 //!
 //! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
 
@@ -18,7 +17,6 @@ pub mod merge;
 pub mod name;
 pub mod task;
 pub mod decode;
-pub mod trace;
 pub mod original;
 pub mod dump;
 
@@ -32,17 +30,16 @@ use kutrace_format::file::{
 use kutrace_format::flag;
 
 use crate::event::names::Names;
-use crate::event::{date, BlockLine, Interval, Meta, CPUS_MAX};
+use crate::event::{date, BlockLine, Event, Interval, Meta, CPUS_MAX};
 use crate::line::count;
 use crate::progress;
+use crate::source::{within, Decode, Head, Trace};
 use block::{Block, Expected};
 use clock::Clock;
 use counter::Counting;
 use damage::{Damage, NotATrace};
 use decode::{Counts, Decoder};
 use stream::Stream;
-
-pub use trace::{decode, meta, Trace};
 
 /// Units of 10 ns by which a CPU may end its last block before the stop, because it took that long to stop all: 0.1 s.
 const SLACK: i64 = 10_000_000;
@@ -119,7 +116,7 @@ impl<'a> Raw<'a> {
     /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
     pub fn part(&self, cpu: u32, range: (i64, i64)) -> Raw<'a> {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let blocks = all[trace::within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
+        let blocks = all[within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
         let header = Header { flags: self.header.flags | FLAG_WRAPPED, ..self.header };
         Raw {
             header,
@@ -266,6 +263,45 @@ impl<'a> Raw<'a> {
             (Some(cpu), None) => format!("{fact}; skipped, cpu {cpu} misses some time"),
             _ => format!("{fact}; skipped"),
         }
+    }
+}
+
+impl Trace for Raw<'_> {
+    fn head(&self) -> Head {
+        Head { format: 5, flags: self.flags(), base: self.clock.base, blocks: self.block_lines() }
+    }
+
+    fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't> {
+        Box::new(Decoding { raw: self, decoder: self.decoder(names) })
+    }
+
+    fn part<'t>(&'t self, cpu: u32, range: (i64, i64)) -> Box<dyn Trace + 't> {
+        Box::new(self.part(cpu, range))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes()
+    }
+}
+
+/// A raw trace being decoded.
+struct Decoding<'t, 'a> {
+    raw: &'t Raw<'a>,
+    decoder: Decoder<'a>,
+}
+
+impl Decode for Decoding<'_, '_> {
+    #[inline]
+    fn next(&mut self, names: &mut Names) -> Option<Event> {
+        self.decoder.next(names)
+    }
+
+    fn counts(&self) -> Counts {
+        self.decoder.counts
+    }
+
+    fn meta(&self) -> Meta {
+        self.raw.finish(&self.decoder)
     }
 }
 

@@ -36,7 +36,6 @@ pub mod order;
 pub mod held;
 pub mod runs;
 pub mod json;
-pub mod source;
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,8 @@ use crate::event::names::Names;
 use crate::event::number::{class, is_event, Class, Level};
 use crate::event::{Event, Meta};
 use crate::line::count;
-use crate::raw::{self, damage::NotATrace, original, Trace};
+use crate::raw::damage::NotATrace;
+use crate::source;
 use crate::span::build::Builder;
 use crate::span::check::Check;
 use crate::span::stall;
@@ -63,25 +64,18 @@ impl fmt::Display for Finding {
 /// # Errors
 /// If `bytes` are no raw trace.
 pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
-    match raw::parse(bytes) {
-        Err(NotATrace::Original) => Ok(judged(&original::parse(bytes)?)),
-        ours => Ok(judged(&ours?)),
-    }
-}
-
-fn judged<T: Trace>(trace: &T) -> Vec<Finding> {
-    let mut names = Names::default();
+    let (trace, mut names) = (source::trace(bytes)?, Names::default());
     let mut decoder = trace.decoder(&mut names);
-    let mut builder = Builder::new(&trace.finish(&decoder), names);
+    let mut builder = Builder::new(&decoder.meta(), names);
     let (mut contents, mut check) = (Contents::default(), Check::default());
-    while let Some(event) = T::next(&mut decoder, &mut builder.names) {
+    while let Some(event) = decoder.next(&mut builder.names) {
         contents.count(&event);
         builder.push(&event);
         if builder.written().len() > MOST {
             builder.take().iter().for_each(|span| check.span(span));
         }
     }
-    let meta = trace.finish(&decoder);
+    let meta = decoder.meta();
     let (spans, tally) = builder.finish(meta.clone());
     spans.spans.iter().for_each(|span| check.span(span));
     let mut found = vec![info(extent(&contents, &meta)), info(contents.to_string()), info(shares(&tally))];
@@ -117,7 +111,7 @@ fn judged<T: Trace>(trace: &T) -> Vec<Finding> {
     found.extend(counted.map(|(verdict, n, [one, many])| Finding { verdict, text: count(n, one, many) }));
     let violations = check.finish(&meta.intervals, &tally).into_iter();
     found.extend(violations.map(|text| Finding { verdict: Verdict::Fail, text }));
-    found
+    Ok(found)
 }
 
 /// The verdict that all findings together leave possible.

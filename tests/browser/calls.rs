@@ -12,7 +12,7 @@ use kutrace_tests::chromium::run;
 use kutrace_tests::Trace;
 use postprocess::event::write::Writer;
 use postprocess::span::{build, Span, Spans};
-use postprocess::{html, raw};
+use postprocess::{html, source};
 use serde_json::{json, Value};
 
 use crate::drive::run_on;
@@ -61,7 +61,7 @@ fn error(number: i64) -> String {
 
 /// The page of a raw trace says of its calls what the event text does; answers what it says.
 fn assert_page_says_what_happened(bytes: &[u8], what: &str) -> Vec<String> {
-    let events = raw::decode(bytes).unwrap();
+    let events = source::decode(bytes).unwrap();
     let mut text = Vec::new();
     let mut writer = Writer::new(&mut text);
     events.events.iter().for_each(|e| writer.event(e, &events.names).unwrap());

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use kutrace_tests::chromium::in_firefox;
 use postprocess::span::held::{Held, OF_A_PART};
-use postprocess::span::{build, json, source, Meta, Span, Spans};
-use postprocess::{html, raw};
+use postprocess::span::{build, json, Meta, Span, Spans};
+use postprocess::{html, source};
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -160,7 +160,7 @@ fn a_page_of_too_many_spans_is_coarse_and_says_how_to_see_all_of_a_part() {
     let all = workload(300);
     let mut text = Vec::new();
     json::write(&all, &mut text).unwrap();
-    let coarse = source::read(&text[..], Held::new(all.spans.len() / 4)).unwrap();
+    let coarse = source::open(&text[..]).expect("memory can be read").spans(Held::new(all.spans.len() / 4)).unwrap();
     assert!(coarse.spans.len() <= all.spans.len() / 4);
     let banner = ["there were more than", "added up in steps of", OF_A_PART];
     run_on("open", &coarse, &json!({ "spans": coarse.spans.len(), "banner": banner }));
@@ -170,7 +170,7 @@ fn a_page_of_too_many_spans_is_coarse_and_says_how_to_see_all_of_a_part() {
 #[test]
 fn a_page_opens_and_answers_in_firefox_too() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
-    let (spans, _) = build(raw::decode(&fs::read(sample).unwrap()).unwrap());
+    let (spans, _) = build(source::decode(&fs::read(sample).unwrap()).unwrap());
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("t.html");
     html::render(&spans, &mut fs::File::create(&page).unwrap()).unwrap();

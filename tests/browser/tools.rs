@@ -6,7 +6,7 @@ use std::path::Path;
 
 use kutrace_tests::chromium::{run, source};
 use postprocess::html;
-use postprocess::raw;
+use postprocess::source;
 use postprocess::span::{build, json};
 use serde_json::json;
 
@@ -40,7 +40,7 @@ fn a_view_becomes_a_figure_alike_as_png_and_as_svg() {
 #[test]
 fn six_views_of_a_sample_look_as_they_did() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
-    let (spans, _) = build(raw::decode(&fs::read(sample).unwrap()).unwrap());
+    let (spans, _) = build(source::decode(&fs::read(sample).unwrap()).unwrap());
     let views = json!({
         "whole": { "address": "#t=0..1000&open=CPU" },
         "close": { "address": "#t=57.4950..57.4985&open=CPU,PID", "notes": [

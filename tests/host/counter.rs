@@ -7,8 +7,8 @@ use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_D, RUNNABLE};
 use kutrace_format::file::{FLAG_IPC, FLAG_LLC};
 use kutrace_tests::Trace;
 use postprocess::event::{number, Event, Events};
-use postprocess::raw;
 use postprocess::raw::counter::Counting;
+use postprocess::source;
 use postprocess::span::{build, check};
 
 /// The original's IPC code of each number of eighths below 32; from there on it is 15.
@@ -91,7 +91,7 @@ fn counted(flags: u32) -> Trace {
 }
 
 fn decode(trace: &Trace) -> Events {
-    let events = raw::decode(&trace.bytes()).unwrap();
+    let events = source::decode(&trace.bytes()).unwrap();
     assert_eq!(events.meta.quality, [""; 0]);
     events
 }

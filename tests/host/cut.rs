@@ -9,6 +9,7 @@ use kutrace_tests::check::{self, Texts};
 use kutrace_tests::cut::{entries, part, Part};
 use kutrace_tests::{reader, Random};
 use postprocess::raw;
+use postprocess::source;
 use postprocess::span::{self, build};
 
 /// Counts in a millisecond, about.
@@ -66,7 +67,7 @@ fn of_every_part_of_a_trace_the_spans_say_what_happened() {
             let at = folder.path().join(&name);
             fs::create_dir(&at).unwrap();
             fs::write(at.join("raw"), &bytes).unwrap();
-            let events = raw::decode(&bytes).unwrap();
+            let events = source::decode(&bytes).unwrap();
             let intervals = events.meta.intervals.clone();
             let (spans, tally) = build(events);
             assert_eq!(span::check(&spans, &intervals, &tally), [""; 0], "{name}");

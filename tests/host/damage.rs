@@ -9,15 +9,15 @@ use kutrace_format::abi::word;
 use kutrace_format::file::{self, FLAG_IPC, FLAG_LLC, HEADER_BYTES, SECTION_BYTES};
 use kutrace_tests::{busy, sign, Random, Trace};
 use postprocess::event::{number, Meta};
-use postprocess::raw;
 use postprocess::raw::damage::NotATrace;
+use postprocess::source;
 use postprocess::span::{build, check};
 
 use kutrace_tests::cases::{cases, one_in};
 
 /// Everything from bytes to checked spans; answers the number of events and what is known of the whole.
 fn run(bytes: &[u8]) -> Result<(u64, Meta), NotATrace> {
-    let events = raw::decode(bytes)?;
+    let events = source::decode(bytes)?;
     let count = events.events.iter().filter(|e| e.event >= number::SWITCH).count() as u64;
     let meta = events.meta.clone();
     let (spans, tally) = build(events);
@@ -64,7 +64,7 @@ fn where_the_clock_stepped_back_times_go_on_and_it_is_said() {
     trace.cpu(0).entry(100_480, RUNNABLE, &[3]);
     let bytes = trace.bytes();
     let times: Vec<i64> =
-        raw::decode(&bytes).unwrap().events.iter().filter(|e| e.event == 0x206).map(|e| e.ts).collect();
+        source::decode(&bytes).unwrap().events.iter().filter(|e| e.event == 0x206).map(|e| e.ts).collect();
     let (step, after) = (times[1] - times[0], times[2] - times[1]);
     // 160 and 320 counts, at the rate of the file.
     assert!(step > 0 && (after - 2 * step).abs() <= 2, "{times:?}");

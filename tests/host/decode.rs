@@ -10,11 +10,12 @@ use kutrace_format::file::{NameKind, FLAG_WRAPPED};
 use kutrace_tests::{Random, Trace};
 use postprocess::event::{number, Event, Events, Interval, Meta};
 use postprocess::raw;
+use postprocess::source;
 use proptest::prelude::*;
 
 /// All events of a file but names known from the start, each with its name.
 fn decode(trace: &Trace) -> (Vec<(Event, String)>, Meta) {
-    let Events { meta, names, events } = raw::decode(&trace.bytes()).unwrap();
+    let Events { meta, names, events } = source::decode(&trace.bytes()).unwrap();
     let named = |e: Event| (e, names.text(e.name).to_string());
     (events.into_iter().filter(|e| e.ts >= 0).map(named).collect(), meta)
 }

@@ -5,7 +5,7 @@ use kutrace_format::abi::block;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A};
 use kutrace_tests::{busy, Random, Trace};
 use postprocess::raw::damage::NotATrace;
-use postprocess::raw::dump::dump;
+use postprocess::source::dump;
 
 use crate::golden::assert_golden;
 

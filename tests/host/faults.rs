@@ -5,7 +5,7 @@
 use kutrace_tests::original::File;
 use postprocess::event::read::read;
 use postprocess::html;
-use postprocess::raw;
+use postprocess::source;
 use postprocess::span::build;
 
 use crate::golden::assert_golden;
@@ -14,7 +14,7 @@ use crate::span::told;
 const TSDELTA: u32 = 0x21d;
 
 fn assert_case(name: &str, file: &File) {
-    let events = raw::decode(&file.bytes()).unwrap();
+    let events = source::decode(&file.bytes()).unwrap();
     assert_eq!(events.meta.quality, [""; 0]);
     assert_golden(&format!("faults/{name}.txt"), &told(events, 0));
 }
@@ -95,7 +95,7 @@ fn a_name_stays_text_in_json_and_page() {
     let mut file = File::new(3);
     file.block(0, 0, 7, "x';alert(1)//").entry(100, 0x827, 0).entry(110, 0xa27, 7);
     assert_case("hostile_name", &file);
-    let (spans, _) = build(raw::decode(&file.bytes()).unwrap());
+    let (spans, _) = build(source::decode(&file.bytes()).unwrap());
     let mut page = Vec::new();
     html::render(&spans, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();

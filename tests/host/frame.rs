@@ -7,18 +7,17 @@ use kutrace_tests::{busy, Random};
 use postprocess::batch::Row;
 use postprocess::event::names::Names;
 use postprocess::event::read::read;
-use postprocess::event::source::Source;
 use postprocess::event::{Event, Events};
 use postprocess::frame::Writer;
 use postprocess::span::held::{Held, OF_A_PART};
 use postprocess::span::runs::Runs;
-use postprocess::span::{build, build_from, source, Span, Spans};
-use postprocess::{direct, raw};
+use postprocess::span::{build, build_from, Span, Spans};
+use postprocess::{direct, source};
 
 use kutrace_tests::cases::cases;
 
 fn events() -> Events {
-    raw::decode(&busy(3, 20_000, 5).bytes()).unwrap()
+    source::decode(&busy(3, 20_000, 5).bytes()).unwrap()
 }
 
 fn frames(events: &Events) -> Vec<u8> {
@@ -55,7 +54,7 @@ fn spans_come_back_the_same() {
     let mut writer = Writer::new(&mut bytes).unwrap();
     sent.spans.iter().for_each(|s| writer.row(s, &sent.names).unwrap());
     writer.finish(&sent.meta, &sent.names).unwrap();
-    let back = source::read(&bytes[..], Held::new(usize::MAX)).unwrap();
+    let back = source::open(&bytes[..]).expect("memory can be read").spans(Held::new(usize::MAX)).unwrap();
     assert_eq!(back.meta, sent.meta);
     assert!(spelled(&back) == spelled(&sent));
 }
@@ -66,7 +65,7 @@ fn spans_are_the_same_by_every_way() {
     let expected = build(events());
     let direct = direct::spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap();
     let sent = frames(&events());
-    let source = Source::open(&sent[..]).unwrap();
+    let source = source::open(&sent[..]).unwrap().events().unwrap();
     let never = |_: Vec<Span>, _: &Names| -> io::Result<()> { unreachable!() };
     let (framed, tally, meta) = build_from(source, usize::MAX, never).unwrap();
     assert_eq!((direct.1, tally), (expected.1, expected.1));
@@ -80,7 +79,7 @@ fn spans_are_the_same_when_some_wait_in_files() {
     let expected = build(events());
     let mut runs = Runs::default();
     let bytes = frames(&events());
-    let source = Source::open(&bytes[..]).unwrap();
+    let source = source::open(&bytes[..]).unwrap().events().unwrap();
     let away = |spans, _: &Names| runs.add(spans, Cursor::new(Vec::new()));
     let (last, tally, _) = build_from(source, 5_000, away).unwrap();
     assert!(runs.spans() > 10_000 && runs.spans() + last.spans.len() == expected.0.spans.len());

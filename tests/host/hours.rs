@@ -10,7 +10,8 @@ use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Events, Interval};
 use postprocess::html::{lift, render};
-use postprocess::raw::{self, Trace as _};
+use postprocess::raw;
+use postprocess::source::{self, Trace as _};
 use postprocess::span::coarsen::coarsen;
 use postprocess::span::{build, check, json, Span, Spans};
 
@@ -40,7 +41,7 @@ fn hours() -> Trace {
 /// The text of a raw file.
 fn text(bytes: &[u8]) -> String {
     let trace = raw::parse(bytes).unwrap();
-    let (head, Events { names, events, meta }) = (trace.head(), raw::decode(bytes).unwrap());
+    let (head, Events { names, events, meta }) = (trace.head(), source::decode(bytes).unwrap());
     let mut text = Vec::new();
     let mut out = Writer::new(&mut text);
     out.head(head.format, head.flags, head.base, &head.blocks).unwrap();

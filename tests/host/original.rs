@@ -4,8 +4,8 @@
 use kutrace_tests::original::{rich, File, LASTS, START, START_US};
 use kutrace_tests::Random;
 use postprocess::event::{number, Event, Events, Interval, Meta};
-use postprocess::raw;
 use postprocess::raw::damage::NotATrace;
+use postprocess::source;
 use postprocess::span::{build, check};
 
 use crate::damage::in_bounded_memory;
@@ -16,7 +16,7 @@ const TIMER: u32 = 0x5ec;
 
 /// Everything from bytes to checked spans; answers the events.
 fn run(bytes: &[u8]) -> Events {
-    let events = raw::decode(bytes).unwrap();
+    let events = source::decode(bytes).unwrap();
     sound(events.clone());
     events
 }
@@ -298,7 +298,7 @@ fn every_truncation_is_read_as_far_as_it_goes_and_says_so() {
         let whole = run(&bytes).events.len();
         // Behind the entries there are only zeros.
         for len in (0..4_000).chain((4_000..bytes.len()).step_by(7)).step_by(one_in(10)) {
-            match raw::decode(&bytes[..len]) {
+            match source::decode(&bytes[..len]) {
                 Err(e) => assert!(len < 96 && e == NotATrace::Unknown, "{len}"),
                 Ok(events) => {
                     let at_a_block = len % (65536 + 8192) == 0;
@@ -321,7 +321,7 @@ fn flipped_bits_harm_no_one() {
             for _ in 0..1 + round % 3 {
                 broken[used[random.below(used.len() as u64) as usize]] ^= 1 << random.below(8);
             }
-            let _ = raw::decode(&broken).map(sound);
+            let _ = source::decode(&broken).map(sound);
         }
     });
 }

@@ -3,7 +3,7 @@
 
 use kutrace_tests::{busy, Random};
 use postprocess::html::{self, NotLifted};
-use postprocess::raw;
+use postprocess::source;
 use postprocess::span::{build, json, Meta, Span, Spans};
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ fn a_page_points_nowhere() {
 
 #[test]
 fn the_spans_lifted_out_of_a_page_are_those_it_was_made_of() {
-    let real = build(raw::decode(&busy(2, 2_000, 11).bytes()).unwrap()).0;
+    let real = build(source::decode(&busy(2, 2_000, 11).bytes()).unwrap()).0;
     let meta = Meta { title: "a title".into(), ..real.meta };
     for spans in [hostile(), Spans { meta, ..real }] {
         let page = page_of(&spans);
@@ -110,7 +110,7 @@ fn a_page_of_the_original_is_lifted_too() {
 #[test]
 fn our_json_has_what_the_viewer_of_the_original_reads() {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/pipeline.raw");
-    let real = build(raw::decode(&std::fs::read(sample).unwrap()).unwrap()).0;
+    let real = build(source::decode(&std::fs::read(sample).unwrap()).unwrap()).0;
     let meta = Meta { title: "it's a title".into(), ..real.meta.clone() };
     let mut text = Vec::new();
     json::write(&Spans { meta, ..real }, &mut text).unwrap();
@@ -144,7 +144,7 @@ fn our_json_has_what_the_viewer_of_the_original_reads() {
 /// One bit of a character of a page changed: the spans are refused, or the same, or it is said that something else is not.
 #[test]
 fn no_changed_character_of_a_page_gives_other_spans_unsaid() {
-    let mut spans = build(raw::decode(&busy(1, 60, 3).bytes()).unwrap()).0;
+    let mut spans = build(source::decode(&busy(1, 60, 3).bytes()).unwrap()).0;
     spans.meta.title = "busy".into();
     let page = page_of(&spans);
     let [meta, data] = ["id=\"ku-meta\"", "class=\"ku-data\""].map(|text| page.find(text).unwrap());

@@ -8,7 +8,7 @@ use std::path::Path;
 use kutrace_tests::repeat::Recorded;
 use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, TRAP, WAKEUP_ARC};
 use postprocess::event::{Event, Events};
-use postprocess::raw;
+use postprocess::source;
 use postprocess::span::{build, check, Span, Spans};
 
 use crate::golden::assert_golden;
@@ -18,7 +18,7 @@ fn bytes(name: &str) -> Vec<u8> {
 }
 
 fn sample(name: &str) -> (Events, Spans) {
-    let events = raw::decode(&bytes(name)).unwrap();
+    let events = source::decode(&bytes(name)).unwrap();
     assert!(events.meta.is_whole(), "{:?}", events.meta);
     let (spans, tally) = build(events.clone());
     assert_eq!(check(&spans, &events.meta.intervals, &tally), [""; 0]);
@@ -180,7 +180,7 @@ fn a_sample_repeated_is_a_whole_trace_as_long() {
     let mut bytes = Vec::new();
     let entries = recorded.repeat(recorded.entries() * 3 - 1, &mut bytes).unwrap();
     assert_eq!(entries, recorded.entries() * 3);
-    let (once, thrice) = (raw::decode(&once).unwrap(), raw::decode(&bytes).unwrap());
+    let (once, thrice) = (source::decode(&once).unwrap(), source::decode(&bytes).unwrap());
     assert!(thrice.meta.is_whole(), "{:?}", thrice.meta);
     let transitions = |events: &Events| events.events.iter().filter(|e| e.event >= 0x400).count();
     let seams = 2 * 3 * once.meta.intervals.len();

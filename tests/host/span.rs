@@ -16,7 +16,7 @@ use postprocess::event::names::Names;
 use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events, Interval, Meta};
-use postprocess::raw;
+use postprocess::source;
 use postprocess::span::build::Builder;
 use postprocess::span::{check, Span, NONE};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ use kutrace_tests::cases::cases;
 
 /// The events of a raw trace.
 pub fn decode(trace: &Trace) -> Events {
-    raw::decode(&trace.bytes()).unwrap()
+    source::decode(&trace.bytes()).unwrap()
 }
 
 /// Compares what is built from `events` with a golden file, and checks that it is sound.

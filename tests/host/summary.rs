@@ -11,7 +11,7 @@ use kutrace_tests::{busy, Trace};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
 use postprocess::event::number::{self, class, is_event, is_thread, Class, Level, WAIT_A, WAIT_Z};
 use postprocess::event::Events;
-use postprocess::raw;
+use postprocess::source;
 use postprocess::span::build;
 use postprocess::span::held::Held;
 use postprocess::span::profile::{profile, Rows};
@@ -102,7 +102,7 @@ fn counted(sums: &[Sum]) -> BTreeMap<&str, u64> {
 #[test]
 fn counts_are_those_of_the_events_and_times_those_of_the_spans() {
     for bytes in [sample(), busy(4, 30_000, 5).bytes()] {
-        let events = raw::decode(&bytes).unwrap();
+        let events = source::decode(&bytes).unwrap();
         let summary = summary_of_raw(&bytes, 5).unwrap();
         let (spans, tally) = build(events.clone());
         for (sums, wanted) in [

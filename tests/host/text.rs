@@ -7,6 +7,7 @@ use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{number, BlockLine, Event, Events, Interval, Meta};
 use postprocess::raw;
+use postprocess::source;
 use postprocess::span::{build, Span};
 use proptest::prelude::*;
 
@@ -214,7 +215,7 @@ fn spans_are_the_same_with_the_text_between_the_stages() {
     let mut trace = busy(3, 20_000, 9);
     trace.cpu(1).lose(5);
     let bytes = trace.bytes();
-    let direct = raw::decode(&bytes).unwrap();
+    let direct = source::decode(&bytes).unwrap();
     let file = raw::parse(&bytes).unwrap();
     let mut text = Vec::new();
     let mut writer = Writer::new(&mut text);

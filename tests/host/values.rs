@@ -8,13 +8,13 @@ use kutrace_format::abi::event::SYSCALL_RETURN;
 use kutrace_tests::calls::{calls, contradictions, is_call, Call, Said};
 use kutrace_tests::{busy, Trace};
 use postprocess::event::write::Writer;
-use postprocess::raw;
+use postprocess::source;
 use postprocess::span::{build, json};
 use serde_json::Value;
 
 /// The event text of a raw trace, and the JSON of its spans.
 fn stages(bytes: &[u8]) -> (String, String) {
-    let events = raw::decode(bytes).unwrap();
+    let events = source::decode(bytes).unwrap();
     let mut text = Vec::new();
     let mut writer = Writer::new(&mut text);
     events.events.iter().for_each(|e| writer.event(e, &events.names).unwrap());

@@ -10,8 +10,9 @@ use kutrace_tests::{busy, Trace};
 use postprocess::direct::spans_of_raw;
 use postprocess::event::number::{is_execution, is_thread, level, Level};
 use postprocess::event::read::read;
+use postprocess::source;
 use postprocess::span::held::Held;
-use postprocess::span::{build, json, source, Spans};
+use postprocess::span::{build, json, Spans};
 use postprocess::why::check::check_requests;
 use postprocess::why::request::{find, Ask, Request};
 use postprocess::why::{explain, Question, Timeline, Why};
@@ -129,7 +130,7 @@ fn spans_that_were_written_and_read_have_the_same_causes() {
         let spans = sample(name);
         let mut text = Vec::new();
         json::write(&spans, &mut text).unwrap();
-        let read = source::read(&text[..], Held::new(usize::MAX)).unwrap();
+        let read = source::open(&text[..]).expect("memory can be read").spans(Held::new(usize::MAX)).unwrap();
         let [direct, read] = [&spans, &read].map(|s| explain(&Timeline::new(s), &question(Ask::Best)).unwrap());
         assert_eq!(direct, read, "{name}");
     }

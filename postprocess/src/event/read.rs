@@ -8,17 +8,17 @@ use std::io::{self, BufRead};
 use kutrace_format::abi::event::NAME_LENGTH;
 
 use super::names::Names;
-use super::source::Source;
 use super::{digits, number, Event, Events, Interval, Meta, CPUS_MAX};
 use crate::batch::{Batch, Renumber};
 use crate::line::{Lines, Unread};
+use crate::source;
 
 /// Reads all events, from text or frames.
 ///
 /// # Errors
 /// Whatever `input` answers, or that the frames are of a version not known.
-pub fn read(input: impl BufRead) -> io::Result<Events> {
-    let mut source = Source::open(input)?;
+pub fn read(input: impl io::Read) -> io::Result<Events> {
+    let mut source = source::open(input)?.events()?;
     let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
     while let Some(mut batch) = source.batch()? {
         renumber.receive(&mut batch, &mut names);

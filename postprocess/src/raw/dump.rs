@@ -15,27 +15,15 @@ use kutrace_format::abi::{block, event, word};
 use kutrace_format::flag;
 
 use super::clock::Clock;
-use super::damage::NotATrace;
 use super::file;
-use super::original::block as original;
+use super::original::block as entry;
 use crate::event::date;
 
 /// Bytes shown in a line.
 const LINE: usize = 32;
 
-/// Writes what is in a raw file of format 5, damaged or not, or in one of the original.
-///
-/// # Errors
-/// If `bytes` are no raw trace; inside, whatever `out` answers.
-pub fn dump(bytes: &[u8], out: &mut impl Write) -> Result<io::Result<()>, NotATrace> {
-    match file::split(bytes) {
-        Ok(layout) => Ok(format_5(&layout, out)),
-        Err(NotATrace::Original) => Ok(original(bytes, out)),
-        Err(e) => Err(e),
-    }
-}
-
-fn format_5(layout: &file::Layout, out: &mut impl Write) -> io::Result<()> {
+/// Writes what is in a raw file of format 5, damaged or not.
+pub(crate) fn format_5(layout: &file::Layout, out: &mut impl Write) -> io::Result<()> {
     let header = &layout.header;
     let clock = Clock::new(header).0;
     let (flags, shift, rate, cpus) = (header.flags, header.shift, header.tsc_hz, header.cpus);
@@ -98,7 +86,7 @@ fn begin(offset: usize, at: usize, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Words of eight bytes in a block of the original; behind a block with counters, these.
-fn original(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn original(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     const COUNTERS: usize = block::BYTES / 8;
     let mut at = 0;
     for index in 0.. {
@@ -126,7 +114,7 @@ fn original_entries(offset: usize, words: &[u8], out: &mut impl Write) -> io::Re
                 write!(out, " _{word:016x}")?;
                 continue;
             }
-            behind = original::words_behind(original::event(word));
+            behind = entry::words_behind(entry::event(word));
             write!(out, " {:05x}.{:011x}", word >> 44, word & 0xfff_ffff_ffff)?;
         }
         writeln!(out)?;

@@ -21,9 +21,9 @@ use super::clock::Clock;
 use super::damage::{Damage, NotATrace};
 use super::decode::Counts;
 use super::name::EventNames;
-use super::trace::{within, Head, Trace};
 use crate::event::names::{clean, clean_sentence, Names};
 use crate::event::{date, number, BlockLine, Event, Interval, Meta};
+use crate::source::{within, Decode, Head, Trace};
 use block::Block;
 use decode::Decoder;
 use stream::Stream;
@@ -159,16 +159,7 @@ fn named((kind, number, text): Record, names: &mut Names) -> Event {
     Event { dur: 1, event: kind, arg, name: names.id(&text), ..Event::default() }
 }
 
-impl<'a> Trace for Original<'a> {
-    type Decoder = Decoder<'a>;
-
-    fn head(&self) -> Head {
-        let line = |b: &Block| BlockLine { ts: self.clock.units(b.begin), cpu: b.cpu, index: b.index };
-        let mut blocks: Vec<_> = self.cpus.values().flatten().map(line).collect();
-        blocks.sort_by_key(|l| (l.ts, l.index));
-        Head { format: 3, flags: self.flags, base: self.clock.base, blocks }
-    }
-
+impl<'a> Original<'a> {
     fn decoder(&self, names: &mut Names) -> Decoder<'a> {
         let known = |&(kind, number, text): &Record<'a>| {
             Some(Name { kind: u16::try_from(kind).ok()?, number, second: 0, text })
@@ -186,26 +177,56 @@ impl<'a> Trace for Original<'a> {
         let (event_names, _) = EventNames::new(&known, names);
         Decoder::new(streams.collect(), &self.records, event_names, names)
     }
+}
 
-    fn next(decoder: &mut Decoder<'a>, names: &mut Names) -> Option<Event> {
-        decoder.next(names)
+impl Trace for Original<'_> {
+    fn head(&self) -> Head {
+        let line = |b: &Block| BlockLine { ts: self.clock.units(b.begin), cpu: b.cpu, index: b.index };
+        let mut blocks: Vec<_> = self.cpus.values().flatten().map(line).collect();
+        blocks.sort_by_key(|l| (l.ts, l.index));
+        Head { format: 3, flags: self.flags, base: self.clock.base, blocks }
     }
 
-    fn counts(decoder: &Decoder<'a>) -> Counts {
-        decoder.counts
+    fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't> {
+        Box::new(Decoding { original: self, decoder: self.decoder(names) })
     }
 
-    fn finish(&self, decoder: &Decoder<'a>) -> Meta {
-        let streams = decoder.streams();
-        let quality = self.damage.iter().chain(streams.iter().flat_map(|s| &s.damage)).map(Damage::to_string).collect();
-        let to = streams.iter().map(Stream::at).max().unwrap_or_default();
-        let intervals = streams.iter().map(|s| Interval { cpu: s.cpu, from: s.from(), to }).collect();
-        Meta { format: 3, base: date::utc(self.clock.base), flags: self.flags, lost: 0, quality, intervals }
-    }
-    fn part(&self, cpu: u32, range: (i64, i64)) -> Original<'a> {
+    fn part<'t>(&'t self, cpu: u32, range: (i64, i64)) -> Box<dyn Trace + 't> {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         let blocks = all[within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
         let cpus = BTreeMap::from([(cpu, blocks)]);
-        Original { damage: Vec::new(), records: self.records.clone(), cpus, ..*self }
+        Box::new(Original { damage: Vec::new(), records: self.records.clone(), cpus, ..*self })
+    }
+}
+
+/// A raw trace of the original's being decoded.
+struct Decoding<'t, 'a> {
+    original: &'t Original<'a>,
+    decoder: Decoder<'a>,
+}
+
+impl Decode for Decoding<'_, '_> {
+    #[inline]
+    fn next(&mut self, names: &mut Names) -> Option<Event> {
+        self.decoder.next(names)
+    }
+
+    fn counts(&self) -> Counts {
+        self.decoder.counts
+    }
+
+    fn meta(&self) -> Meta {
+        let (original, streams) = (self.original, self.decoder.streams());
+        let damage = original.damage.iter().chain(streams.iter().flat_map(|s| &s.damage));
+        let to = streams.iter().map(Stream::at).max().unwrap_or_default();
+        let intervals = streams.iter().map(|s| Interval { cpu: s.cpu, from: s.from(), to }).collect();
+        Meta {
+            format: 3,
+            base: date::utc(original.clock.base),
+            flags: original.flags,
+            lost: 0,
+            quality: damage.map(Damage::to_string).collect(),
+            intervals,
+        }
     }
 }

@@ -35,8 +35,8 @@ use super::{json, Meta, Span, Spans, Tally, NONE};
 use crate::batch::Renumber;
 use crate::event::names::Names;
 use crate::event::number::{self, Class, Level};
-use crate::event::source::Source;
 use crate::event::{self, Event, Events, Interval, CPUS_MAX};
+use crate::source::Batches;
 
 /// Builds spans from events in order of time.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ pub fn build(events: Events) -> (Spans, Tally) {
 /// # Errors
 /// Whatever the source's input answers, or `away`.
 pub fn build_from<E: From<io::Error>>(
-    mut source: Source<impl BufRead>,
+    mut source: Batches<impl BufRead>,
     most: usize,
     mut away: impl FnMut(Vec<Span>, &Names) -> Result<(), E>,
 ) -> Result<(Spans, Tally, event::Meta), E> {

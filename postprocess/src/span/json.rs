@@ -16,12 +16,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::held::{Held, Keep};
-use super::source::Backward;
 use super::{Meta, Span, Spans, NONE};
 use crate::event::digits::{self, Line};
 use crate::event::names::Names;
 use crate::event::number::{CALLOUT, NUMBERS};
 use crate::line::{Lines, Unread};
+use crate::source::Backward;
 
 /// Units of [`Span::start`] in a second.
 const PER_SECOND: i64 = 100_000_000;

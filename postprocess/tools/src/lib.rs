@@ -10,7 +10,7 @@ pub mod spans;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -18,11 +18,11 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use kutrace_cli::progress::Watch;
 use kutrace_cli::{arguments, message, say, standard, Exit, Failure};
-use postprocess::input;
-use postprocess::kind::Kind;
 use postprocess::line::count;
 use postprocess::progress;
-use postprocess::span::Meta;
+use postprocess::source::{self, Batches, Source, Stage};
+use postprocess::span::held::Keep;
+use postprocess::span::{Meta, Spans};
 use tempfile::NamedTempFile;
 
 /// Runs `tool` with its arguments, and shows its progress to a terminal; the status of the process. Its help ends with
@@ -47,16 +47,16 @@ pub fn usage<A: Parser>(fact: impl Display) -> ! {
 pub struct Input {
     /// What to call it in a message.
     pub name: String,
-    read: input::Input<Box<dyn Read>>,
+    source: Source<Box<dyn Read>>,
     /// Bytes, as far as that is known.
     size: u64,
 }
 
-/// Opens a file, or standard input if there is none or it is `-`; it must be of the kind that is `wanted`.
+/// Opens a file, or standard input if there is none or it is `-`; it must be of the stage that is `wanted`.
 ///
 /// # Errors
-/// If it cannot be read, or is of another kind: a hint says what to do with it.
-pub fn open(path: Option<&PathBuf>, wanted: Kind) -> Result<Input> {
+/// If it cannot be read, or is of another stage: a hint says what to do with it.
+pub fn open(path: Option<&PathBuf>, wanted: Stage) -> Result<Input> {
     let input = Input::open(path.map(PathBuf::as_path))?;
     let command = command_line(path);
     input.expect(wanted, &command, None)
@@ -108,17 +108,17 @@ impl Input {
                 (name, size, Box::new(file))
             }
         };
-        let read = input::Input::new(read).with_context(|| name.clone())?;
-        Ok(Input { name, read, size })
+        let source = source::open(read).with_context(|| name.clone())?;
+        Ok(Input { name, source, size })
     }
 
-    /// What it is.
-    pub fn kind(&self) -> Kind {
-        self.read.kind
+    /// How to come to a page of it, where it is not a raw trace.
+    pub fn way_to_page(&self) -> Option<String> {
+        self.source.way_to_page(&self.file())
     }
 
     /// Its name as a shell takes it, `FILE` if it has none.
-    pub fn file(&self) -> String {
+    fn file(&self) -> String {
         if self.name == standard::INPUT {
             "FILE".to_string()
         } else {
@@ -126,12 +126,12 @@ impl Input {
         }
     }
 
-    /// This, if it is of the kind that `command` wants; the hint for any other, unless it is given, says how to come there.
+    /// This, if it is of the stage that `command` wants; the hint for any other, unless it is given, says how to come there.
     ///
     /// # Errors
-    /// If it is of another kind.
-    pub fn expect(self, wanted: Kind, command: &str, hint: Option<String>) -> Result<Input> {
-        match self.read.expect(wanted, command, &self.file()) {
+    /// If it is of another stage.
+    pub fn expect(self, wanted: Stage, command: &str, hint: Option<String>) -> Result<Input> {
+        match self.source.expect(wanted, command, &self.file()) {
             Ok(()) => Ok(self),
             Err(wrong) => Err(match hint.or(wrong.hint.clone()) {
                 Some(hint) => Failure::new(wrong, hint).into(),
@@ -146,7 +146,7 @@ impl Input {
     /// # Errors
     /// If they cannot be read, here and below.
     pub fn raw(&mut self) -> Result<Vec<u8>> {
-        self.read.raw(self.size).with_context(|| self.name.clone())
+        self.source.raw(self.size).with_context(|| self.name.clone())
     }
 
     /// All bytes of a page.
@@ -154,14 +154,26 @@ impl Input {
     /// # Errors
     /// As [`Input::raw`].
     pub fn page(&mut self) -> Result<Vec<u8>> {
-        self.read.count(self.size);
-        self.read.page().with_context(|| self.name.clone())
+        self.source.count(self.size);
+        self.source.page().with_context(|| self.name.clone())
     }
 
-    /// A reader of text, or frames.
-    pub fn buffered(mut self) -> BufReader<input::Input<Box<dyn Read>>> {
-        self.read.count(self.size);
-        BufReader::with_capacity(1 << 16, self.read)
+    /// Its events.
+    ///
+    /// # Errors
+    /// As [`Input::raw`].
+    pub fn events(mut self) -> Result<Batches<impl BufRead>> {
+        self.source.count(self.size);
+        self.source.events().context(self.name)
+    }
+
+    /// All its spans, handed to `keep`.
+    ///
+    /// # Errors
+    /// As [`Input::raw`].
+    pub fn spans(mut self, keep: impl Keep) -> Result<Spans> {
+        self.source.count(self.size);
+        self.source.spans(keep).context(self.name)
     }
 }
 

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use anyhow::{bail, Context, Result};
 use postprocess::frame;
-use postprocess::kind::Kind;
+use postprocess::source::Stage;
 use postprocess::span::held::{Held, Keep};
 use postprocess::span::runs::Runs;
-use postprocess::span::{json, source, Span, Spans};
+use postprocess::span::{json, Span, Spans};
 
 use crate::{Common, Output, Reader};
 
@@ -32,9 +32,9 @@ pub fn read(file: Option<&PathBuf>) -> Result<(Spans, String)> {
 
 /// As [`read`], handing the spans to `keep`.
 pub fn read_into(file: Option<&PathBuf>, keep: impl Keep) -> Result<(Spans, String)> {
-    let input = crate::open(file, Kind::Spans)?;
+    let input = crate::open(file, Stage::Spans)?;
     let name = input.name.clone();
-    let spans = source::read(input.buffered(), keep).with_context(|| name.clone())?;
+    let spans = input.spans(keep)?;
     if spans.spans.is_empty() && !spans.meta.quality.is_empty() {
         bail!("{name}: no spans");
     }

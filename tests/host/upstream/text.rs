@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
-use postprocess::raw::{original, Trace};
+use postprocess::source;
 
 use super::{reference, Differences, STEMS};
 
@@ -24,7 +24,7 @@ fn text_from_raw_files_of_the_original_is_the_originals_text() {
 }
 
 fn text(raw: &[u8]) -> String {
-    let trace = original::parse(raw).unwrap();
+    let trace = source::trace(raw).unwrap();
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
     let (mut text, head) = (Vec::new(), trace.head());
@@ -33,7 +33,7 @@ fn text(raw: &[u8]) -> String {
     while let Some(event) = decoder.next(&mut names) {
         out.event(&event, &names).unwrap();
     }
-    let meta = trace.finish(&decoder);
+    let meta = decoder.meta();
     assert_eq!(meta.quality, [""; 0]);
     out.finish(&meta).unwrap();
     String::from_utf8(text).unwrap()

@@ -11,7 +11,7 @@ use anyhow::{anyhow, bail, Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{Common, Named, Output};
-use postprocess::kind::Kind;
+use postprocess::source::Stage;
 use postprocess::verdict::{self, Verdict};
 
 /// Says whether a raw KUtrace file is whole and sound
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    let mut input = kutrace_tools::open(args.named.or(&args.file), Kind::Raw)?;
+    let mut input = kutrace_tools::open(args.named.or(&args.file), Stage::Raw)?;
     let bytes = input.raw()?;
     let out = Common { output: args.output.clone(), quiet: args.quiet }.open()?;
     let place = out.name();

@@ -6,14 +6,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use clap::Parser;
 use kutrace_cli::{say, Exit};
 use kutrace_tools::{outcome, spans, Common, Named, Reader};
 use postprocess::event::names::Names;
-use postprocess::event::source::Source;
-use postprocess::kind::Kind;
 use postprocess::line::count;
+use postprocess::source::Stage;
 use postprocess::span::check::Check;
 use postprocess::span::{self, stall, Span, Tally};
 
@@ -45,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    let input = kutrace_tools::open(args.named.or(&args.file), Kind::Events)?;
+    let input = kutrace_tools::open(args.named.or(&args.file), Stage::Events)?;
     let place = input.name.clone();
     let common = args.form.common.clone();
     let mut sink = spans::Sink::new(&args.form)?;
@@ -55,8 +54,8 @@ fn run(args: Args) -> Result<Exit> {
         spans.iter().filter(|_| args.check).for_each(|span| check.span(span));
         sink.take(spans, names.since(0))
     };
-    let source = Source::open(input.buffered()).with_context(|| place.clone())?;
-    let (mut spans, tally, meta) = span::build_from(source, most, away).map_err(|e| match e.chain().len() {
+    let events = input.events()?;
+    let (mut spans, tally, meta) = span::build_from(events, most, away).map_err(|e| match e.chain().len() {
         1 => e.context(place.clone()),
         _ => e,
     })?;

@@ -11,7 +11,7 @@ use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, Named};
 use postprocess::html;
-use postprocess::kind::Kind;
+use postprocess::source::Stage;
 
 /// Lifts the spans out of a page, of spantohtml or of the original's makeself, as JSON
 #[derive(Parser)]
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    let mut input = kutrace_tools::open(args.named.or(&args.file), Kind::Page)?;
+    let mut input = kutrace_tools::open(args.named.or(&args.file), Stage::Page)?;
     let page = input.page()?;
     let place = input.name;
     let spans = html::lift(&String::from_utf8_lossy(&page)).with_context(|| place.clone())?;

@@ -10,9 +10,8 @@ use anyhow::{anyhow, Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{Common, Named};
-use postprocess::kind::Kind;
 use postprocess::raw::damage::NotATrace;
-use postprocess::raw::{self, dump::dump};
+use postprocess::source::{self, Stage};
 
 /// Shows the words of a raw KUtrace file, damaged or not, ours or the original's
 ///
@@ -36,11 +35,11 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    let mut input = kutrace_tools::open(args.named.or(&args.file), Kind::Raw)?;
+    let mut input = kutrace_tools::open(args.named.or(&args.file), Stage::Raw)?;
     let bytes = input.raw()?;
-    let (mut out, whole) = (args.common.open()?, raw::meta(&bytes).map(|meta| meta.is_whole()));
+    let (mut out, whole) = (args.common.open()?, source::meta(&bytes).map(|meta| meta.is_whole()));
     let (place, refused) = (out.name(), |e: NotATrace| anyhow!("{}: {e}", input.name));
-    let written = dump(&bytes, &mut out).map_err(refused)?;
+    let written = source::dump(&bytes, &mut out).map_err(refused)?;
     written.and_then(|()| out.finish()).context(place)?;
     Ok(if whole.map_err(refused)? { Exit::Done } else { Exit::Lost })
 }

@@ -14,10 +14,10 @@ use kutrace_cli::{say, Exit};
 use kutrace_format::abi::block::BYTES;
 use kutrace_tools::{say_damage, say_lost};
 use postprocess::ctf;
-use postprocess::kind::Kind;
 use postprocess::line::count;
 use postprocess::raw::block::Block;
 use postprocess::raw::{self, Raw};
+use postprocess::source::Stage;
 
 /// Makes a raw KUtrace file a folder that babeltrace2 and Trace Compass open: the blocks, one file per CPU, and metadata
 #[derive(Parser)]
@@ -45,7 +45,7 @@ fn run(args: Args) -> Result<Exit> {
         kutrace_tools::usage::<Args>("--input names FILE already; only DIR follows");
     }
     let (dir, file) = args.paths.split_last().context("no folder")?;
-    let mut input = kutrace_tools::open(args.input.as_ref().or(file.first()), Kind::Raw)?;
+    let mut input = kutrace_tools::open(args.input.as_ref().or(file.first()), Stage::Raw)?;
     let bytes = input.raw()?;
     let raw = raw::parse(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
     ensure!(raw.cpus().next().is_some(), "{}: no block can be used", input.name);

@@ -14,11 +14,9 @@ use kutrace_tools::{say_damage, Common, Named, Output, Reader};
 use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
 use postprocess::frame;
-use postprocess::kind::Kind;
 use postprocess::line::count;
-use postprocess::raw::damage::NotATrace;
 use postprocess::raw::decode::Counts;
-use postprocess::raw::{self, original, Trace};
+use postprocess::source::{self, Decode, Head, Stage};
 
 /// Turns a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
 #[derive(Parser)]
@@ -43,26 +41,21 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    let mut input = kutrace_tools::open(args.named.or(&args.file), Kind::Raw)?;
+    let mut input = kutrace_tools::open(args.named.or(&args.file), Stage::Raw)?;
     let bytes = input.raw()?;
-    let refused = |e: NotATrace| anyhow!("{}: {e}", input.name);
-    match raw::parse(&bytes) {
-        Err(NotATrace::Original) => write(&original::parse(&bytes).map_err(refused)?, &input.name, &args),
-        raw => write(&raw.map_err(refused)?, &input.name, &args),
-    }
-}
-
-/// Writes the events of a trace from `input`.
-fn write<T: Trace>(trace: &T, input: &str, args: &Args) -> Result<Exit> {
+    let trace = source::trace(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
     let out = args.common.open()?;
     let place = out.name();
-    let write = if args.binary { frames } else { text };
-    let reader = write(trace, &mut decoder, &mut names, out).context(place)?;
-    let meta = trace.finish(&decoder);
-    say_damage(input, &meta.quality);
-    let Counts { events, unknown_returns: unknown, .. } = T::counts(&decoder);
+    let written = match args.binary {
+        true => frames(&mut *decoder, &mut names, out),
+        false => text(&trace.head(), &mut *decoder, &mut names, out),
+    };
+    let reader = written.context(place)?;
+    let meta = decoder.meta();
+    say_damage(&input.name, &meta.quality);
+    let Counts { events, unknown_returns: unknown, .. } = decoder.counts();
     let (cpus, lost) = (meta.intervals.len(), meta.lost);
     if reader == Reader::Stayed {
         let (events, cpus) = (count(events, "event", "events"), count(cpus as u64, "CPU", "CPUs"));
@@ -73,30 +66,29 @@ fn write<T: Trace>(trace: &T, input: &str, args: &Args) -> Result<Exit> {
 }
 
 /// Writes lines of text.
-fn text<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names, mut to: Output) -> io::Result<Reader> {
+fn text(head: &Head, decoder: &mut dyn Decode, names: &mut Names, mut to: Output) -> io::Result<Reader> {
     let mut out = Writer::new(&mut to);
-    let head = trace.head();
     out.head(head.format, head.flags, head.base, &head.blocks)?;
-    out.cpus(&trace.finish(decoder).intervals)?;
-    while let Some(event) = T::next(decoder, names) {
+    out.cpus(&decoder.meta().intervals)?;
+    while let Some(event) = decoder.next(names) {
         out.event(&event, names)?;
         if out.get().is_gone() {
             return Ok(Reader::Gone);
         }
     }
-    out.finish(&trace.finish(decoder))?;
+    out.finish(&decoder.meta())?;
     to.finish()
 }
 
 /// Writes frames.
-fn frames<T: Trace>(trace: &T, decoder: &mut T::Decoder, names: &mut Names, to: Output) -> io::Result<Reader> {
+fn frames(decoder: &mut dyn Decode, names: &mut Names, to: Output) -> io::Result<Reader> {
     let mut out = frame::Writer::new(to)?;
-    out.about(&trace.finish(decoder))?;
-    while let Some(event) = T::next(decoder, names) {
+    out.about(&decoder.meta())?;
+    while let Some(event) = decoder.next(names) {
         out.row(&event, names.since(0))?;
         if out.get().is_gone() {
             return Ok(Reader::Gone);
         }
     }
-    out.finish(&trace.finish(decoder), names.since(0))?.finish()
+    out.finish(&decoder.meta(), names.since(0))?.finish()
 }

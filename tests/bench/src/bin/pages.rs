@@ -14,7 +14,7 @@ use std::path::Path;
 use anyhow::{bail, Context, Result};
 use kutrace_tests::chromium;
 use postprocess::span::{json, Span, Spans};
-use postprocess::{html, raw, span};
+use postprocess::{html, source, span};
 
 /// Thread numbers of one round; those of a recorded guest lie below.
 const PIDS: i32 = 100_000;
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [from, dir, sizes @ ..] = args.as_slice() else { bail!("pages FROM DIR SPANS...") };
     let bytes = fs::read(from).with_context(|| from.clone())?;
-    let (recorded, _) = span::build(raw::decode(&bytes).with_context(|| from.clone())?);
+    let (recorded, _) = span::build(source::decode(&bytes).with_context(|| from.clone())?);
     let empty = Path::new(dir).join("empty.html");
     html::render(&Spans::default(), &mut File::create(&empty).with_context(|| empty.display().to_string())?)?;
     let bare = &chromium::run("bare", &empty, &serde_json::json!({}))["bytes"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Kind: what a file is, by how it begins; and by which tools it becomes something else.
+//! Kind: what a file is, by its first bytes; and which tools make something else of it.
 
 use std::fmt;
 
@@ -7,6 +7,8 @@ use crate::batch::Row;
 use crate::event::Event;
 use crate::raw::original;
 use crate::span::Span;
+
+use super::Stage;
 
 /// Bytes from the beginning by which a kind is recognized.
 pub const LOOK: usize = 4096;
@@ -30,6 +32,19 @@ pub enum Kind {
     Binary,
     /// Text of no kind known; it may have been cut out of one.
     Text,
+}
+
+impl Kind {
+    /// Where files of this kind are on their way to a page; `None` if they are nothing that KUtrace writes.
+    pub fn stage(self) -> Option<Stage> {
+        match self {
+            Kind::Raw | Kind::Original => Some(Stage::Raw),
+            Kind::Events => Some(Stage::Events),
+            Kind::Spans => Some(Stage::Spans),
+            Kind::Page => Some(Stage::Page),
+            Kind::Empty | Kind::Binary | Kind::Text => None,
+        }
+    }
 }
 
 /// What a file that begins so is.
@@ -73,7 +88,7 @@ impl fmt::Display for Kind {
 }
 
 /// The command line by which `tool`, which reads `wanted`, gets that out of `file`, which is of another kind.
-pub fn way(kind: Kind, wanted: Kind, tool: &str, file: &str) -> Option<String> {
+pub fn way(kind: Kind, wanted: Stage, tool: &str, file: &str) -> Option<String> {
     let to_spans = match kind {
         Kind::Raw | Kind::Original => format!("rawtoevent {file} | eventtospan"),
         Kind::Events => format!("eventtospan {file}"),
@@ -81,11 +96,13 @@ pub fn way(kind: Kind, wanted: Kind, tool: &str, file: &str) -> Option<String> {
         _ => String::new(),
     };
     match (kind, wanted) {
-        (Kind::Raw | Kind::Original | Kind::Events | Kind::Page, Kind::Spans) => Some(format!("{to_spans} | {tool}")),
-        (Kind::Spans, Kind::Events | Kind::Page) => Some(format!("spantohtml {file} > page.html")),
-        (Kind::Raw | Kind::Original | Kind::Page, Kind::Events) => Some(to_spans),
-        (Kind::Raw | Kind::Original | Kind::Events, Kind::Page) => Some(format!("{to_spans} | spantohtml > page.html")),
-        (Kind::Events | Kind::Spans | Kind::Page, Kind::Raw) => {
+        (Kind::Raw | Kind::Original | Kind::Events | Kind::Page, Stage::Spans) => Some(format!("{to_spans} | {tool}")),
+        (Kind::Spans, Stage::Events | Stage::Page) => Some(format!("spantohtml {file} > page.html")),
+        (Kind::Raw | Kind::Original | Kind::Page, Stage::Events) => Some(to_spans),
+        (Kind::Raw | Kind::Original | Kind::Events, Stage::Page) => {
+            Some(format!("{to_spans} | spantohtml > page.html"))
+        }
+        (Kind::Events | Kind::Spans | Kind::Page, Stage::Raw) => {
             Some(format!("{tool} needs the raw trace that this was made from"))
         }
         _ => None,
@@ -119,11 +136,11 @@ mod tests {
     #[test]
     fn a_wrong_file_is_answered_with_the_right_command_line() {
         let way = |kind, wanted, tool| way(kind, wanted, tool, "t").unwrap_or_default();
-        assert_eq!(way(Kind::Raw, Kind::Spans, "spantohtml"), "rawtoevent t | eventtospan | spantohtml");
-        assert_eq!(way(Kind::Raw, Kind::Events, "eventtospan"), "rawtoevent t | eventtospan");
-        assert_eq!(way(Kind::Page, Kind::Spans, "spantoprof"), "htmltospan t | spantoprof");
-        assert_eq!(way(Kind::Spans, Kind::Page, "htmltospan"), "spantohtml t > page.html");
-        assert!(way(Kind::Page, Kind::Raw, "rawtoevent").contains("needs the raw trace"));
-        assert_eq!(way(Kind::Text, Kind::Raw, "rawtoevent"), "");
+        assert_eq!(way(Kind::Raw, Stage::Spans, "spantohtml"), "rawtoevent t | eventtospan | spantohtml");
+        assert_eq!(way(Kind::Raw, Stage::Events, "eventtospan"), "rawtoevent t | eventtospan");
+        assert_eq!(way(Kind::Page, Stage::Spans, "spantoprof"), "htmltospan t | spantoprof");
+        assert_eq!(way(Kind::Spans, Stage::Page, "htmltospan"), "spantohtml t > page.html");
+        assert!(way(Kind::Page, Stage::Raw, "rawtoevent").contains("needs the raw trace"));
+        assert_eq!(way(Kind::Text, Stage::Raw, "rawtoevent"), "");
     }
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events from text or frames, whichever the input has, some at a time.
+//! Events from text or frames, whichever the input has, in batches.
 
 use std::io::{self, BufRead};
 
-use super::read::Text;
-use super::{Event, Meta};
 use crate::batch::Batch;
+use crate::event::read::Text;
+use crate::event::{Event, Meta};
 use crate::frame;
 use crate::line::count;
 
 /// Events, ordered by time: one that comes with an earlier time than one before gets that one's.
 #[derive(Debug)]
-pub struct Source<R> {
+pub struct Batches<R> {
     form: Form<R>,
     /// Time of the last event, and how many came with an earlier one.
     last: i64,
@@ -24,17 +24,17 @@ enum Form<R> {
     Frames(frame::Reader<R, Event>),
 }
 
-impl<R: BufRead> Source<R> {
+impl<R: BufRead> Batches<R> {
     /// Looks at what `input` has, and reads what is known before the events.
     ///
     /// # Errors
     /// Whatever `input` answers, here and below; or that the frames are of a version not known.
-    pub fn open(mut input: R) -> io::Result<Source<R>> {
+    pub(super) fn open(mut input: R) -> io::Result<Batches<R>> {
         let form = match frame::begins::<Event>(&mut input)? {
             true => Form::Frames(frame::Reader::new(input)?),
             false => Form::Text(Box::new(Text::new(input)?)),
         };
-        Ok(Source { form, last: i64::MIN, late: 0 })
+        Ok(Batches { form, last: i64::MIN, late: 0 })
     }
 
     /// What is known about the whole trace so far.
@@ -48,7 +48,7 @@ impl<R: BufRead> Source<R> {
     /// The next events; `None` at the end.
     ///
     /// # Errors
-    /// As [`Source::open`].
+    /// Whatever the input returns.
     pub fn batch(&mut self) -> io::Result<Option<Batch<Event>>> {
         let mut batch = match &mut self.form {
             Form::Text(text) => text.batch()?,

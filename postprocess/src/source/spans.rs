@@ -3,12 +3,12 @@
 
 use std::io::{self, BufRead};
 
-use super::held::Keep;
-use super::{json, order, Span, Spans};
 use crate::batch::Renumber;
 use crate::event::names::Names;
 use crate::frame;
 use crate::line::count;
+use crate::span::held::Keep;
+use crate::span::{json, order, Span, Spans};
 
 /// Reads all spans, and hands them to `keep`.
 ///

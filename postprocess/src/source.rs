@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Sources: whatever can be read, recognized by its first bytes and opened by one door.
+//!
+//! | what | opened by | gives |
+//! |---|---|---|
+//! | raw trace, ours or the original's | [`Source::raw`], then [`trace`] of its bytes | a [`Trace`], which is decoded |
+//! | events, as text or frames | [`Source::events`] | [`Batches`] |
+//! | spans, as JSON or frames | [`Source::spans`] | [`Spans`] |
+//! | page | [`Source::page`] | its bytes, for [`html::lift`](crate::html::lift()) |
+//!
+//! Nobody else asks which kind a file is: a caller says which [`Stage`] it needs, and a file of another is refused with
+//! the way from one to the other.
+//!
+//! Invariant: of a raw trace no more is read than its header says, and of a page no more than its end, so what never ends
+//! does not fill the memory. An input ends once, as a terminal's do.
+
+mod kind;
+mod trace;
+mod events;
+mod spans;
+
+use std::fmt;
+use std::io::{self, BufReader, Cursor, Read, Write};
+
+use memchr::memmem;
+
+use crate::event::names::Names;
+use crate::event::{Events, Meta};
+use crate::html::lift;
+use crate::progress;
+use crate::raw::damage::NotATrace;
+use crate::raw::{self, dump, file, original};
+use crate::span::held::Keep;
+use crate::span::Spans;
+use kind::{Kind, LOOK};
+
+pub use events::Batches;
+pub use spans::Backward;
+pub(crate) use trace::within;
+pub use trace::{Decode, Head, Trace};
+
+/// Bytes that are read of a raw trace before its size is looked for, and at a time while it is not known; of a page, too.
+const STEP: u64 = 1 << 22;
+/// A page without data in so many bytes, 16 MiB, is none.
+const BARE: usize = 1 << 24;
+/// Bytes that are read behind the end of a raw trace: by them another that follows is recognized.
+const BEHIND: usize = file::MAGIC_BYTES;
+
+/// What is needed of a file: the form that a trace has between two tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A raw trace of any format.
+    Raw,
+    /// Events.
+    Events,
+    /// Spans.
+    Spans,
+    /// A page.
+    Page,
+}
+
+/// An input that is open, and known by its first bytes.
+#[derive(Debug)]
+pub struct Source<R> {
+    kind: Kind,
+    start: Cursor<Vec<u8>>,
+    rest: R,
+    ended: bool,
+    counted: bool,
+}
+
+/// An input of another stage than is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    kind: Kind,
+    wanted: Stage,
+    /// A command line that does it.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.wanted {
+            Stage::Raw => f.write_str("byte 0: not a KUtrace trace"),
+            Stage::Events => f.write_str("byte 0: not events"),
+            Stage::Spans => f.write_str("byte 0: not spans"),
+            Stage::Page => f.write_str("byte 0: not a page"),
+        }?;
+        match self.kind {
+            Kind::Binary | Kind::Text => Ok(()),
+            Kind::Empty => f.write_str(": it is empty"),
+            kind => write!(f, ": it is {kind}"),
+        }
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// Opens an input: looks at its first bytes.
+///
+/// # Errors
+/// Whatever `input` returns.
+pub fn open<R: Read>(mut input: R) -> io::Result<Source<R>> {
+    let mut start = Vec::new();
+    let read = input.by_ref().take(LOOK as u64).read_to_end(&mut start)?;
+    Ok(Source { kind: kind::of(&start), start: Cursor::new(start), rest: input, ended: read < LOOK, counted: false })
+}
+
+/// Opens the bytes of a raw trace of any format.
+///
+/// # Errors
+/// If this is no raw trace.
+pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
+    match kind::of(bytes) {
+        Kind::Original => Ok(Box::new(original::parse(bytes)?)),
+        _ => Ok(Box::new(raw::parse(bytes)?)),
+    }
+}
+
+/// Writes the words of a raw trace of any format, damaged or not.
+///
+/// # Errors
+/// If `bytes` are no raw trace; inside, whatever `out` returns.
+pub fn dump(bytes: &[u8], out: &mut impl Write) -> Result<io::Result<()>, NotATrace> {
+    match kind::of(bytes) {
+        Kind::Original => Ok(dump::original(bytes, out)),
+        _ => Ok(dump::format_5(&file::split(bytes)?, out)),
+    }
+}
+
+/// What is known about a raw trace of any format before its events are decoded.
+///
+/// # Errors
+/// If this is no raw trace.
+pub fn meta(bytes: &[u8]) -> Result<Meta, NotATrace> {
+    Ok(trace(bytes)?.decoder(&mut Names::default()).meta())
+}
+
+/// Decodes all of a raw trace of any format at once.
+///
+/// # Errors
+/// If this is no raw trace.
+pub fn decode(bytes: &[u8]) -> Result<Events, NotATrace> {
+    let (trace, mut names) = (trace(bytes)?, Names::default());
+    let mut decoder = trace.decoder(&mut names);
+    let events = decoder.batch(&mut names, usize::MAX);
+    Ok(Events { meta: decoder.meta(), names, events })
+}
+
+impl<R: Read> Source<R> {
+    /// Counts the bytes that are read as progress, of as many as there are.
+    pub fn count(&mut self, bytes: u64) {
+        self.counted = true;
+        progress::begin(bytes);
+    }
+
+    /// Refuses what is known to be of another stage than `tool` needs of `file`; text of no known kind may have been cut
+    /// out of what is needed.
+    ///
+    /// # Errors
+    /// If it is of another stage.
+    pub fn expect(&self, wanted: Stage, tool: &str, file: &str) -> Result<(), Wrong> {
+        let unknown = matches!((self.kind, wanted), (Kind::Text, Stage::Events | Stage::Spans));
+        let empty = self.kind == Kind::Empty && wanted != Stage::Raw;
+        match unknown || empty || self.kind.stage() == Some(wanted) {
+            true => Ok(()),
+            false => Err(Wrong { kind: self.kind, wanted, hint: kind::way(self.kind, wanted, tool, file) }),
+        }
+    }
+
+    /// How to come to a page of `file`, where that is not a raw trace.
+    pub fn way_to_page(&self, file: &str) -> Option<String> {
+        match self.kind.stage()? {
+            Stage::Raw => None,
+            Stage::Page => Some("open it in a browser".to_string()),
+            Stage::Events | Stage::Spans => kind::way(self.kind, Stage::Page, "", file),
+        }
+    }
+
+    /// The events of text or frames.
+    ///
+    /// # Errors
+    /// Whatever the input returns, or that the frames are of a version not known.
+    pub fn events(self) -> io::Result<Batches<BufReader<Source<R>>>> {
+        Batches::open(self.buffered())
+    }
+
+    /// All spans of JSON or frames, handed to `keep`.
+    ///
+    /// # Errors
+    /// As [`Source::events`].
+    pub fn spans(self, keep: impl Keep) -> io::Result<Spans> {
+        spans::read(self.buffered(), keep)
+    }
+
+    fn buffered(self) -> BufReader<Source<R>> {
+        BufReader::with_capacity(1 << 16, self)
+    }
+
+    /// All bytes of a raw trace, and some behind it if there are any; `size` bytes are expected.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn raw(&mut self, size: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        // Where there is no room for all, it may still be less than was said.
+        let reserve = |bytes: &mut Vec<u8>, all: u64| {
+            let more = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(bytes.len());
+            let _ = bytes.try_reserve_exact(more);
+        };
+        reserve(&mut bytes, size);
+        loop {
+            let wanted = match file::size(&bytes) {
+                Some(size) => {
+                    reserve(&mut bytes, (size + BEHIND) as u64);
+                    (size + BEHIND).saturating_sub(bytes.len()) as u64
+                }
+                None => STEP,
+            };
+            let read = self.by_ref().take(wanted).read_to_end(&mut bytes)?;
+            if (read as u64) < wanted || wanted == 0 {
+                return Ok(bytes);
+            }
+        }
+    }
+
+    /// All bytes of a page, and some behind it if there are any.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn page(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let has = |bytes: &[u8], mark: &str| memmem::find(bytes, mark.as_bytes()).is_some();
+        let mut ended = false;
+        loop {
+            let known = bytes.len().saturating_sub(lift::END.len());
+            let read = self.by_ref().take(STEP).read_to_end(&mut bytes)?;
+            if (read as u64) < STEP || std::mem::replace(&mut ended, has(&bytes[known..], lift::END)) {
+                return Ok(bytes);
+            }
+            if bytes.len() == BARE && !lift::DATA.iter().any(|mark| has(&bytes, mark)) {
+                return Ok(bytes);
+            }
+        }
+    }
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.start.read(buffer)?;
+        if self.counted {
+            progress::advance(read as u64);
+        }
+        if read > 0 || self.ended || buffer.is_empty() {
+            return Ok(read);
+        }
+        let read = self.rest.read(buffer)?;
+        self.ended = read == 0;
+        if self.counted {
+            progress::advance(read as u64);
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::repeat;
+
+    /// Answers one byte at a time, and more after its end.
+    struct Terminal(Vec<u8>, u32);
+
+    impl Read for Terminal {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.pop() {
+                Some(byte) => buffer[0] = byte,
+                None => {
+                    self.1 += 1;
+                    assert_eq!(self.1, 1, "read again behind the end");
+                    return Ok(0);
+                }
+            }
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn an_input_ends_once() {
+        let mut input = open(Terminal(b"olleh".to_vec(), 0)).unwrap();
+        let mut text = String::new();
+        input.read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), input.read(&mut [0; 9]).unwrap(), input.kind), ("hello", 0, Kind::Text));
+    }
+
+    #[test]
+    fn what_never_ends_is_refused_by_its_beginning() {
+        let input = open(repeat(0)).unwrap();
+        let wrong = input.expect(Stage::Raw, "rawtoevent", "stdin").unwrap_err();
+        assert_eq!((wrong.to_string().as_str(), wrong.hint), ("byte 0: not a KUtrace trace", None));
+    }
+
+    #[test]
+    fn of_a_page_no_more_is_read_than_its_end() {
+        let long = "x".repeat(9 << 20);
+        for (start, most) in [(format!("<html>{}{long}</html>", lift::DATA[0]), 20 << 20), ("<html>".into(), BARE)] {
+            let mut input = open(start.as_bytes().chain(repeat(0))).unwrap();
+            let read = input.page().unwrap();
+            assert!(read.starts_with(start.as_bytes()) && read.len() <= most, "{}", read.len());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the raw formats have in common: a trace that is opened, then decoded event by event.
+
+use std::ops::Range;
+
+use crate::event::names::Names;
+use crate::event::{BlockLine, Event, Meta};
+use crate::raw::decode::Counts;
+
+/// A raw trace of any format, checked and not decoded.
+pub trait Trace: Sync {
+    /// What the text says before all events.
+    fn head(&self) -> Head;
+
+    /// A decoder of all events; names are kept in `names`.
+    fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't>;
+
+    /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
+    fn part<'t>(&'t self, cpu: u32, range: (i64, i64)) -> Box<dyn Trace + 't>;
+
+    /// The sentences of [`Meta::quality`] that speak of no damage: what the recorder itself says is not as asked for.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// What turns a [`Trace`] into events.
+pub trait Decode: Send {
+    /// The next event, ordered by time; `None` at the end.
+    fn next(&mut self, names: &mut Names) -> Option<Event>;
+
+    /// The next events, `most` of them or all that are left.
+    fn batch(&mut self, names: &mut Names, most: usize) -> Vec<Event> {
+        std::iter::from_fn(|| self.next(names)).take(most).collect()
+    }
+
+    /// What was counted up to now.
+    fn counts(&self) -> Counts;
+
+    /// What is known about the whole trace: all, once [`Decode::next`] has come to the end.
+    fn meta(&self) -> Meta;
+}
+
+/// The numbers of the blocks that reach into a range of time, from when each begins, and of the one before them.
+pub(crate) fn within(begins: impl Iterator<Item = i64>, (from, to): (i64, i64)) -> Range<usize> {
+    let (mut first, mut end) = (0usize, 0);
+    for (n, begin) in begins.take_while(|&begin| begin < to).enumerate() {
+        (first, end) = (if begin <= from { n } else { first }, n + 1);
+    }
+    first.saturating_sub(1)..end
+}
+
+/// What is known of a trace before it is decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// See [`Meta::format`].
+    pub format: u32,
+    /// See [`Meta::flags`].
+    pub flags: u32,
+    /// The minute that times count from, in Unix seconds.
+    pub base: i64,
+    /// The blocks in use, by begin.
+    pub blocks: Vec<BlockLine>,
+}
