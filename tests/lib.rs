@@ -26,6 +26,7 @@ use kutrace_format::abi::block::{self, COUNTERS_AT, FLAG_BACK, FLAG_LOST, HEADER
 use kutrace_format::abi::command::Moment;
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word::{self, Call};
+use kutrace_format::capability::Unseen;
 use kutrace_format::file::{self, Header, Name, NameKind, Section};
 
 /// Shift of the default clock.
@@ -71,6 +72,7 @@ impl Trace {
             boot_id: [0; 16],
             refused_names: 0,
             refused_marks: 0,
+            unseen: Unseen::default(),
         };
         Trace { header, names: Vec::new(), cpus: BTreeMap::new() }.named()
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU32;
 use anyhow::{ensure, Result};
 use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, COUNTERS_AT, CRC_AT, HEADER_WORDS, UUID_AT, WORDS};
 use kutrace_format::abi::command::{Info, IPC, LLC};
+use kutrace_format::capability::Unseen;
 use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, FLAG_WRAP, FLAG_WRAPPED, NAMES};
 
 use crate::names::Names;
@@ -52,6 +53,8 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
         boot_id,
         refused_names: info.refused_names,
         refused_marks: info.refused_marks,
+        // The hooks see everything.
+        unseen: Unseen::default(),
     }
 }
 

@@ -11,6 +11,7 @@ pub mod digits;
 pub mod write;
 pub mod read;
 
+use kutrace_format::capability::Unseen;
 use serde::{Deserialize, Serialize};
 
 /// CPU numbers are below this, whatever a damaged file says.
@@ -67,22 +68,25 @@ pub struct Meta {
     pub quality: Vec<String>,
     /// From when to when each CPU was traced, each once; a CPU that is not listed, from its first event to the last of all.
     pub intervals: Vec<Interval>,
+    /// What the source says that it cannot tell, the bits of an [`Unseen`]; see [`Meta::unseen`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unseen: u64,
 }
 
 impl Meta {
-    /// Bits of a return value that the events have.
-    pub fn value_bits(&self) -> u8 {
-        if self.format >= 5 {
-            32
-        } else {
-            16
-        }
+    /// What the source of the events cannot tell: what its format never does, and what it says itself.
+    pub fn unseen(&self) -> Unseen {
+        Unseen::of_format(self.format).and(Unseen(self.unseen))
     }
 
     /// Whether nothing was lost or damaged.
     pub fn is_whole(&self) -> bool {
         self.lost == 0 && self.quality.is_empty()
     }
+}
+
+fn is_zero(bits: &u64) -> bool {
+    *bits == 0
 }
 
 /// The time for which a CPU was traced, units of 10 ns.

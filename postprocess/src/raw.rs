@@ -23,6 +23,7 @@ pub mod dump;
 use std::collections::BTreeMap;
 
 use kutrace_format::abi::event::ENTRY_WORDS_MAX;
+use kutrace_format::capability::Unseen;
 use kutrace_format::file::{
     Header, Name, NameKind, CPU_OFFLINE, FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE, FLAG_WRAP, FLAG_WRAPPED,
 };
@@ -172,7 +173,20 @@ impl<'a> Raw<'a> {
         let silent = self.offline().filter(|cpu| !intervals.iter().any(|i| i.cpu == *cpu)).collect::<Vec<_>>();
         intervals.extend(silent.into_iter().map(|cpu| Interval { cpu, from, to: end }));
         intervals.sort_by_key(|i| i.cpu);
-        Meta { format: 5, base: date::utc(self.clock.base), flags: self.flags(), lost, quality, intervals }
+        Meta {
+            format: 5,
+            base: date::utc(self.clock.base),
+            flags: self.flags(),
+            lost,
+            quality,
+            intervals,
+            unseen: self.unseen().0,
+        }
+    }
+
+    /// What the source of the events says that it cannot tell.
+    fn unseen(&self) -> Unseen {
+        Unseen(if self.header_sound { self.header.unseen.0 } else { 0 })
     }
 
     /// CPUs that were offline when the recording began.
@@ -184,7 +198,10 @@ impl<'a> Raw<'a> {
     /// What the recorder noted of the whole trace.
     pub fn notes(&self) -> Vec<String> {
         match self.header_sound {
-            true => notes(self.header.flags, self.header.refused_names, self.header.refused_marks),
+            true => {
+                let noted = notes(self.header.flags, self.header.refused_names, self.header.refused_marks);
+                noted.into_iter().chain(unknown(self.header.unseen)).collect()
+            }
             false => Vec::new(),
         }
     }
@@ -268,7 +285,13 @@ impl<'a> Raw<'a> {
 
 impl Trace for Raw<'_> {
     fn head(&self) -> Head {
-        Head { format: 5, flags: self.flags(), base: self.clock.base, blocks: self.block_lines() }
+        Head {
+            format: 5,
+            flags: self.flags(),
+            unseen: self.unseen(),
+            base: self.clock.base,
+            blocks: self.block_lines(),
+        }
     }
 
     fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't> {
@@ -318,6 +341,12 @@ pub fn notes(flags: u32, refused_names: u64, refused_marks: u64) -> Vec<String> 
     let refused = refused
         .map(|(n, what)| format!("{n} {what} of programs were refused: they came faster than the recorder takes them"));
     noted.chain(refused).collect()
+}
+
+/// That the recorder lacks what only younger programs know of.
+fn unknown(unseen: Unseen) -> Option<String> {
+    let bits = Some(unseen.unknown()).filter(|bits| *bits != 0)?;
+    Some(format!("the recorder could not see things that this program does not know (0x{bits:x})"))
 }
 
 /// Puts a CPU's blocks in sequence; of two with the same number the first stays.

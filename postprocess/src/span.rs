@@ -139,6 +139,10 @@ pub struct Meta {
     pub lost: u64,
     /// What was damaged, cut or repaired, a sentence each; shown as a banner.
     pub quality: Vec<String>,
+    /// What the trace cannot show, since its source cannot tell: the texts of
+    /// [`Capability::unseen`](kutrace_format::capability::Capability::unseen).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by name:
     /// of all events, whatever spans there still are. Empty if not known.
     #[serde(default)]

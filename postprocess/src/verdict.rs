@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use kutrace_format::capability::Capability;
+
 use crate::event::names::Names;
 use crate::event::number::{class, is_event, Class, Level};
 use crate::event::{Event, Meta};
@@ -85,8 +87,8 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
         let verdict = if notes.contains(&text) { Verdict::Incomplete } else { Verdict::Fail };
         Finding { verdict, text }
     }));
-    // The original does not record every return.
-    let of_repairs = if meta.format >= 5 { Verdict::Incomplete } else { Verdict::Pass };
+    let seen = !meta.unseen().has(Capability::Returns);
+    let of_repairs = if seen { Verdict::Incomplete } else { Verdict::Pass };
     let first = tally.first.map_or_else(String::new, |first| first.text(&spans.names));
     let repair = |what| format!("{what} missing and supplied; the first: {first}");
     let repairs = [repair("call, return or switch was"), repair("calls, returns or switches were")];

@@ -57,6 +57,7 @@ fn what_is_known_of_the_whole_trace_travels_with_the_events() {
         lost: 7,
         quality: vec!["block 3 is damaged".to_string()],
         intervals: vec![Interval { cpu: 3, from: -5, to: 1 << 50 }],
+        unseen: 0,
     };
     let text = write(&[], &Names::default(), &meta);
     assert_eq!(read(&mut &text[..]).unwrap().meta, meta);

@@ -15,6 +15,7 @@
 //! the text, UTF-8, not terminated.
 
 use crate::abi::command::{Moment, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE};
+use crate::capability::Unseen;
 
 /// First eight bytes of a raw file of format 5.
 pub const MAGIC: [u8; 8] = *b"KUtrace5";
@@ -53,7 +54,7 @@ pub const FLAG_MUTE: u32 = NOTE_MUTE;
 ///      32 cpus u32   36 block bytes u32   40 blocks u64   48 lost u64
 ///      56 start: tsc, realtime ns, monotonic ns   80 stop: the same
 ///     104 uuid [16] 120 boot id [16]  136 refused names u64  144 refused marks u64
-///     152 zero to 256
+///     152 unseen u64  160 zero to 256
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -83,6 +84,8 @@ pub struct Header {
     pub refused_names: u64,
     /// The same of their marks and other events.
     pub refused_marks: u64,
+    /// What the source of the events cannot tell.
+    pub unseen: Unseen,
 }
 
 /// The header of a section, decoded.
@@ -191,6 +194,7 @@ impl Header {
         out.put(&self.boot_id);
         out.put(&self.refused_names.to_le_bytes());
         out.put(&self.refused_marks.to_le_bytes());
+        out.put(&self.unseen.0.to_le_bytes());
         bytes
     }
 
@@ -218,6 +222,7 @@ impl Header {
             boot_id: array_at(bytes, 120),
             refused_names: u64_at(bytes, 136),
             refused_marks: u64_at(bytes, 144),
+            unseen: Unseen(u64_at(bytes, 152)),
         })
     }
 }

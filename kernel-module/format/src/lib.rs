@@ -12,4 +12,5 @@ pub mod abi;
 pub mod event;
 pub mod base40;
 pub mod flag;
+pub mod capability;
 pub mod file;

@@ -6,6 +6,7 @@
 use std::io::{self, BufRead};
 
 use kutrace_format::abi::event::NAME_LENGTH;
+use kutrace_format::capability::Unseen;
 
 use super::names::Names;
 use super::{digits, number, Event, Events, Interval, Meta, CPUS_MAX};
@@ -212,6 +213,10 @@ impl Read {
             "FORMAT" => meta.format = value.parse().unwrap_or(meta.format),
             "FLAGS" => meta.flags |= value.parse().unwrap_or(0),
             "LOST" => meta.lost = meta.lost.saturating_add(value.parse().unwrap_or(0)),
+            "UNSEEN" => match Unseen::from_text(value) {
+                Some(Unseen(bit)) => meta.unseen |= bit,
+                None => meta.quality.push(format!("the trace cannot show {value}, which this program does not know")),
+            },
             "QUALITY" => meta.quality.push(value.to_string()),
             "EVENTS" => self.all = Some(value.parse().ok()),
             "CPU" => match interval(value) {

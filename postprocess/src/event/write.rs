@@ -9,6 +9,7 @@
 //! # TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)
 //! -1 1 34 70 sleep                                 names: ts 1 event argument name
 //! 2488582818 0 512 2  70 0  70 0 0 sleep.70 (200)  events: ts dur event cpu  pid rpc  arg ret ipc name (hex)
+//! # ## UNSEEN: wakeups                             what the source cannot tell, if it says so; before the events
 //! # ## CPU: 2 2488582818 2593916933                the traced interval
 //! # ## LOST: 0
 //! # ## QUALITY: a sentence
@@ -18,6 +19,8 @@
 //! A return value has the low 32 bits of what was returned, with their sign; the original's has the low 16, without.
 
 use std::io::{self, Write};
+
+use kutrace_format::capability::Unseen;
 
 use super::digits::Line;
 use super::names::Names;
@@ -60,6 +63,14 @@ impl<W: Write> Writer<W> {
             self.flush_full()?;
         }
         writeln!(self.line, "# TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)")
+    }
+
+    /// Writes what the source says that it cannot tell; behind the head.
+    ///
+    /// # Errors
+    /// As [`Writer::head`].
+    pub fn unseen(&mut self, unseen: Unseen) -> io::Result<()> {
+        unseen.texts().try_for_each(|text| writeln!(self.line, "# ## UNSEEN: {text}"))
     }
 
     /// Writes from when to when each CPU was traced; behind the head, from when.

@@ -40,6 +40,8 @@ pub struct About<'a> {
     lost: u64,
     quality: Cow<'a, [String]>,
     #[serde(default)]
+    unseen: Cow<'a, [String]>,
+    #[serde(default)]
     value_bits: u8,
     #[serde(default)]
     errors: Cow<'a, BTreeMap<u32, String>>,
@@ -72,6 +74,7 @@ impl<'a> About<'a> {
             randomid: meta.randomid,
             lost: meta.lost,
             quality: meta.quality.as_slice().into(),
+            unseen: meta.unseen.as_slice().into(),
             value_bits: meta.value_bits,
             errors: Cow::Borrowed(&meta.errors),
             counts: Cow::Borrowed(&meta.counts),
@@ -96,6 +99,7 @@ impl<'a> About<'a> {
             randomid: self.randomid,
             lost: self.lost,
             quality: self.quality.to_vec(),
+            unseen: self.unseen.to_vec(),
             value_bits: self.value_bits,
             errors: self.errors.clone().into_owned(),
             counts: self.counts.clone().into_owned(),

@@ -132,6 +132,7 @@ fn measured(header: &Header) -> Option<i128> {
 mod tests {
     use super::*;
     use kutrace_format::abi::command::Moment;
+    use kutrace_format::capability::Unseen;
 
     fn header(shift: u32, tsc_hz: u64, start: Moment, stop: Moment) -> Header {
         let (flags, cpus, block_bytes, blocks, lost) = (0, 1, 65536, 0, 0);
@@ -149,6 +150,7 @@ mod tests {
             boot_id: [0; 16],
             refused_names: 0,
             refused_marks: 0,
+            unseen: Unseen::default(),
         }
     }
 

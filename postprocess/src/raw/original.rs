@@ -14,6 +14,7 @@ pub mod decode;
 use std::collections::BTreeMap;
 
 use byteorder::{ByteOrder, LittleEndian};
+use kutrace_format::capability::Unseen;
 use kutrace_format::file::{Name, NameKind};
 use kutrace_format::flag;
 
@@ -184,7 +185,7 @@ impl Trace for Original<'_> {
         let line = |b: &Block| BlockLine { ts: self.clock.units(b.begin), cpu: b.cpu, index: b.index };
         let mut blocks: Vec<_> = self.cpus.values().flatten().map(line).collect();
         blocks.sort_by_key(|l| (l.ts, l.index));
-        Head { format: 3, flags: self.flags, base: self.clock.base, blocks }
+        Head { format: 3, flags: self.flags, unseen: Unseen(0), base: self.clock.base, blocks }
     }
 
     fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't> {
@@ -227,6 +228,7 @@ impl Decode for Decoding<'_, '_> {
             lost: 0,
             quality: damage.map(Damage::to_string).collect(),
             intervals,
+            unseen: 0,
         }
     }
 }

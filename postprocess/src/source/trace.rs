@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use kutrace_format::capability::Unseen;
+
 use crate::event::names::Names;
 use crate::event::{BlockLine, Event, Meta};
 use crate::raw::decode::Counts;
@@ -57,6 +59,8 @@ pub struct Head {
     pub format: u32,
     /// See [`Meta::flags`].
     pub flags: u32,
+    /// See [`Meta::unseen`].
+    pub unseen: Unseen,
     /// The minute that times count from, in Unix seconds.
     pub base: i64,
     /// The blocks in use, by begin.

@@ -8,8 +8,10 @@
 //!
 //! Invariant: what is held back is bounded, and a CPU's spans are written in order.
 
+use kutrace_format::capability::Capability;
+
 use super::build::Builder;
-use super::stack::{may_nest, no_value, Frame, Hooks};
+use super::stack::{may_nest, no_value, Frame};
 use super::Span;
 use crate::event::number::{self, Level};
 
@@ -34,7 +36,7 @@ pub struct Begin {
 impl Begin {
     /// Whether there may be an interrupt above these many frames that nobody saw begin.
     pub fn may_be_interrupted(&self, depth: usize) -> bool {
-        self.anywhere && depth <= self.known && self.allows(Frame::call(number::SOFTIRQ, 0, 0), Hooks::Complete)
+        self.anywhere && depth <= self.known && self.allows(Frame::call(number::SOFTIRQ, 0, 0), true)
     }
 
     /// Something runs above `depth` frames.
@@ -78,8 +80,8 @@ impl Begin {
     }
 
     /// Whether a call could have begun before: nothing has run that cannot be above it.
-    fn allows(&self, call: Frame, hooks: Hooks) -> bool {
-        self.above.iter().all(|&inner| may_nest(call, inner, hooks))
+    fn allows(&self, call: Frame, returns: bool) -> bool {
+        self.above.iter().all(|&inner| may_nest(call, inner, returns))
     }
 }
 
@@ -89,7 +91,7 @@ impl Builder {
     pub(super) fn begin_cpu(&mut self, from: i64) {
         let first = *self.first.get_or_insert(from);
         self.first = Some(first.min(from));
-        if from <= first || self.hooks == Hooks::Original {
+        if from <= first || !self.sees(Capability::Losses) {
             return;
         }
         self.blind = self.blind.max(from);
@@ -127,11 +129,11 @@ impl Builder {
         if call.level() == Level::Syscall {
             self.left_before(c);
         }
-        let (cpu, hooks) = (&self.cpus[c], self.hooks);
-        let Some(begin) = cpu.begin.as_ref().filter(|b| b.allows(call, hooks)) else { return false };
+        let (cpu, returns) = (&self.cpus[c], self.sees(Capability::Returns));
+        let Some(begin) = cpu.begin.as_ref().filter(|b| b.allows(call, returns)) else { return false };
         let known = begin.known.min(cpu.stack.len());
         let (below, above) = cpu.stack.split_at(known);
-        let fits = |f: &Frame| may_nest(*f, call.event, hooks);
+        let fits = |f: &Frame| may_nest(*f, call.event, returns);
         if !below.last().is_some_and(fits) || above.iter().any(fits) {
             return false;
         }

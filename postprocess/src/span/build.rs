@@ -22,12 +22,13 @@ use std::collections::BTreeSet;
 use std::io::{self, BufRead};
 
 use foldhash::HashMap;
+use kutrace_format::capability::{Capability, Unseen};
 
 use super::cpu::{Close, Cpu};
 use super::machine::Machine;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
-use super::stack::{no_value, Frame, Hooks};
+use super::stack::{no_value, Frame};
 use super::stall::Period;
 use super::thread::Threads;
 use super::wake::PerhapsEnds;
@@ -45,7 +46,7 @@ pub struct Builder {
     pub names: Names,
     /// What was counted on the way.
     pub tally: Tally,
-    pub(super) hooks: Hooks,
+    unseen: Unseen,
     pub(super) machine: Machine,
     pub(super) cpus: Vec<Cpu>,
     pub(super) threads: Threads,
@@ -113,12 +114,17 @@ pub fn build_from<E: From<io::Error>>(
 }
 
 impl Builder {
-    /// A builder for events of the format that `meta` says; the intervals in it are where CPUs begin.
+    /// A builder for events of which `meta` says what it does not show; the intervals in it are where CPUs begin.
     pub fn new(meta: &event::Meta, names: Names) -> Builder {
-        let hooks = if meta.format >= 5 { Hooks::Complete } else { Hooks::Original };
-        let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| hooks == Hooks::Complete);
+        let unseen = meta.unseen();
+        let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| !unseen.has(Capability::Losses));
         let blind = last.unwrap_or(i64::MIN);
-        Builder { names, hooks, intervals: meta.intervals.clone(), blind, ..Builder::default() }
+        Builder { names, unseen, intervals: meta.intervals.clone(), blind, ..Builder::default() }
+    }
+
+    /// Whether the source of the events can tell this.
+    pub(super) fn sees(&self, capability: Capability) -> bool {
+        !self.unseen.has(capability)
     }
 
     /// The spans written so far; those of the last event are at the end.
@@ -403,11 +409,12 @@ impl Builder {
     fn describe(&mut self, meta: event::Meta) {
         let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.taken.to_le_bytes()].concat();
         self.meta.randomid = crc32fast::hash(&mark) >> 1;
-        self.meta.value_bits = meta.value_bits();
+        self.meta.value_bits = if self.sees(Capability::Values) { 32 } else { 16 };
         self.meta.tracebase = meta.base;
         self.meta.flags = meta.flags;
         self.meta.mbit_sec = LINK_RATE;
         self.meta.lost = meta.lost;
+        self.meta.unseen = self.unseen.texts().map(String::from).collect();
         self.meta.quality = meta.quality;
         let counts = std::mem::take(&mut self.counts);
         self.meta.counts = counts.into_iter().map(|(name, n)| (self.names.text(name).to_string(), n)).collect();

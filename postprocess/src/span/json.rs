@@ -160,8 +160,7 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     }
     key("lost", meta.lost.into())?;
     key("mbit_sec", meta.mbit_sec.into())?;
-    let length = meta.quality.iter().map(|sentence| sentence.len() + 3).sum::<usize>();
-    for (n, some) in meta.quality.chunks(if length < LINE - 32 { usize::MAX } else { 1 }).enumerate() {
+    for (n, some) in chunks(&meta.quality).enumerate() {
         key(&numbered("quality", n), some.into())?;
     }
     if meta.quality.is_empty() {
@@ -173,6 +172,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     key("thousandsX", 1000.into())?;
     key("title", meta.title.as_str().into())?;
     key("tracebase", meta.tracebase.as_str().into())?;
+    for (n, some) in chunks(&meta.unseen).enumerate() {
+        key(&numbered("unseen", n), some.into())?;
+    }
     if meta.value_bits == 32 {
         key("valueBits", 32.into())?;
     }
@@ -182,6 +184,12 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
 
 /// Bytes of a line that the tools of the original read, at most: they take the rest for another line.
 const LINE: usize = 255;
+
+/// Sentences as one list if that is short enough for a line, else each in one of its own.
+fn chunks(sentences: &[String]) -> std::slice::Chunks<'_, String> {
+    let length = sentences.iter().map(|sentence| sentence.len() + 3).sum::<usize>();
+    sentences.chunks(if length < LINE - 32 { usize::MAX } else { 1 })
+}
 
 /// The entries of a map as several, each short enough for a line, with their numbers.
 fn parts(entries: impl Iterator<Item = (String, Value)>) -> impl Iterator<Item = (usize, Value)> {
@@ -489,6 +497,7 @@ pub fn order(spans: &mut [Span]) {
 fn set(meta: &mut Meta, key: &str, value: &Value) {
     let string = || value.as_str().unwrap_or_default().to_string();
     let number = || value.as_u64().unwrap_or_default();
+    let strings = || value.as_array().into_iter().flatten().filter_map(|v| v.as_str().map(str::to_string));
     match key.trim_end_matches(|c: char| c.is_ascii_digit()) {
         "added" => meta.added = value.clone(),
         "title" => meta.title = string(),
@@ -503,10 +512,8 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
         "randomid" => meta.randomid = number() as u32,
         "lost" => meta.lost = number(),
         "valueBits" => meta.value_bits = number() as u8,
-        "quality" => {
-            let list = value.as_array().into_iter().flatten();
-            meta.quality.extend(list.filter_map(|v| v.as_str().map(str::to_string)));
-        }
+        "quality" => meta.quality.extend(strings()),
+        "unseen" => meta.unseen.extend(strings()),
         _ => {}
     }
 }

@@ -7,9 +7,11 @@
 //!
 //! Invariant: after a sample no span of its thread since [`Cpu::entered`](super::cpu::Cpu::entered) contradicts it.
 
+use kutrace_format::capability::Capability;
+
 use super::build::Builder;
 use super::cpu::Close;
-use super::stack::{Frame, Hooks};
+use super::stack::Frame;
 use super::Span;
 use crate::event::number::{self, is_execution, Level};
 
@@ -56,7 +58,7 @@ impl Builder {
     /// the kernel, unless they may be among what is missing, or say of the kernel's threads that they are.
     pub(super) fn presume_kernel(&mut self, thread: usize) {
         let sleeper = &self.threads.list[thread];
-        let missing = self.hooks == Hooks::Original || self.tally.gaps > 0 || self.late || self.kernel_told;
+        let missing = !self.sees(Capability::Tasks) || self.tally.gaps > 0 || self.late || self.kernel_told;
         if sleeper.unsure && !missing && sleeper.stack.iter().all(|f| matches!(f.level(), Level::User | Level::Sched)) {
             self.set_kernel(thread, true);
         }
@@ -71,7 +73,7 @@ impl Builder {
 
     /// A tick interrupted a program.
     pub(super) fn sampled_in_program(&mut self, c: usize, t: i64) {
-        if self.hooks == Hooks::Original || self.running(c) == 0 || self.cpus[c].is_lost() {
+        if !self.sees(Capability::Returns) || self.running(c) == 0 || self.cpus[c].is_lost() {
             return;
         }
         self.in_no_call(c);
@@ -100,7 +102,7 @@ impl Builder {
         let &[user, ref above @ ..] = &cpu.stack[..] else { return };
         let of_program = number::share(user.event as i32) == number::Share::User;
         let told = above.iter().any(|f| f.level() != Level::Irq);
-        if self.hooks == Hooks::Original || !of_program || told {
+        if !self.sees(Capability::Returns) || !of_program || told {
             return;
         }
         if above.is_empty() {

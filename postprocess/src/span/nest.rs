@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Calls and returns: what is inside of what, and the repair of what is missing.
 
+use kutrace_format::capability::Capability;
+
 use super::build::Builder;
 use super::cpu::{Close, Cpu};
-use super::stack::{may_nest, Frame, Hooks, DEPTH_MAX};
+use super::stack::{may_nest, Frame, DEPTH_MAX};
 use super::{Repair, Span, NONE};
 use crate::event::number::{self, Class, Level};
 use crate::event::Event;
@@ -63,7 +65,7 @@ impl Builder {
     /// Ends now whatever cannot be running when `inner` starts: its return is missing.
     pub(super) fn unwind(&mut self, c: usize, t: i64, inner: u32, ipc: u8) {
         while self.cpus[c].stack.len() > 1 {
-            let fits = may_nest(self.cpus[c].top(), inner, self.hooks);
+            let fits = may_nest(self.cpus[c].top(), inner, self.sees(Capability::Returns));
             if fits && self.cpus[c].stack.len() < DEPTH_MAX {
                 break;
             }
@@ -102,7 +104,8 @@ impl Builder {
         }
         self.repair(c, call, frame.name);
         let since = self.cpus[c].since;
-        while self.cpus[c].stack.len() > 1 && !may_nest(self.cpus[c].top(), call, self.hooks) {
+        let returns = self.sees(Capability::Returns);
+        while self.cpus[c].stack.len() > 1 && !may_nest(self.cpus[c].top(), call, returns) {
             let gone = self.cpus[c].stack.pop();
             if gone.is_some_and(|f| f.level() == Level::Sched) {
                 self.sched_left(c, since);
@@ -114,7 +117,7 @@ impl Builder {
     /// Who switches is inside the scheduler.
     pub(super) fn imply_sched_call(&mut self, c: usize, t: i64, ipc: u8) {
         let frame = Frame::call(number::SCHED, NONE, self.names.id("-sched-"));
-        if self.hooks == Hooks::Complete && self.began_before(c, t, frame, ipc) {
+        if self.sees(Capability::Returns) && self.began_before(c, t, frame, ipc) {
             return;
         }
         self.repair(c, frame.event, frame.name);
@@ -124,12 +127,12 @@ impl Builder {
     }
 
     /// After a switch the scheduler must return before a system call or the scheduler can be called; if that return
-    /// was not seen it was at the switch. The original has none in the first run of a thread, so there anything proves
-    /// it.
+    /// was not seen it was at the switch. Where not all returns are seen, there is none in the first run of a thread,
+    /// and anything proves it.
     fn imply_sched_return(&mut self, c: usize, level: Level) {
         let cpu = &self.cpus[c];
         let Some((at, _)) = cpu.switched else { return };
-        let first_run = self.hooks == Hooks::Original && cpu.stack.len() == 2;
+        let first_run = !self.sees(Capability::Returns) && cpu.stack.len() == 2;
         if cpu.top().level() == Level::Sched && (first_run || matches!(level, Level::Syscall | Level::Sched)) {
             let at = at.max(cpu.since);
             self.end_top(c, at, 0);

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 
 use kutrace_format::abi::event::IDLE_POLL;
+use kutrace_format::capability::Capability;
 
 use super::build::Builder;
 use super::cpu::Close;
-use super::stack::Hooks;
 use super::wait::Reason;
 use super::Span;
 use crate::event::number;
@@ -105,7 +105,7 @@ impl Builder {
         let before = self.overlays.samples.insert((c, kind), Event { ts: t, ..*e });
         let Some(before) = before else { return };
         let shown = if kind == number::FREQUENCY_SET { before } else { *e };
-        let counter = kind == number::PC_USER && self.hooks == Hooks::Complete;
+        let counter = kind == number::PC_USER && self.sees(Capability::Interrupts);
         let start = if counter { before.ts.max(self.cpus[c].idle_edge) } else { before.ts };
         self.overlay(c, &shown, start, t);
     }

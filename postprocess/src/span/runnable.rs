@@ -5,9 +5,10 @@
 //! A CPU is never idle while a thread waits in its queue, unless the thread's group is throttled, or the CPU has not come
 //! to look.
 
+use kutrace_format::capability::Capability;
+
 use super::build::Builder;
 use super::cpu::Throttled;
-use super::stack::Hooks;
 use super::wait::Reason;
 use crate::event::number;
 use crate::event::Event;
@@ -65,7 +66,7 @@ impl Builder {
 
     /// The part of such a wait in which the thread did not compete with others, and what it waited for then.
     fn no_competition(&self, c: usize, start: i64, end: i64, woken: Woken) -> Option<(i64, i64, Reason)> {
-        if self.hooks == Hooks::Original {
+        if !self.sees(Capability::Quotas) || !self.sees(Capability::Idle) {
             return None;
         }
         let cpu = &self.cpus[c];

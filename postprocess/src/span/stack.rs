@@ -50,18 +50,9 @@ pub fn no_value(event: u32) -> i64 {
     }
 }
 
-/// How far calls may be trusted to have returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hooks {
-    /// The original's: some interrupts and first runs of threads have no return.
-    #[default]
-    Original,
-    /// Ours: every call has one, unless events were lost.
-    Complete,
-}
-
-/// Whether `inner` can start while `outer` is running. If not, the end of `outer` is missing.
-pub fn may_nest(outer: Frame, inner: u32, hooks: Hooks) -> bool {
+/// Whether `inner` can start while `outer` is running. If not, the end of `outer` is missing. `returns` is whether every
+/// call has one ([`Capability::Returns`](kutrace_format::capability::Capability::Returns)), unless events were lost.
+pub fn may_nest(outer: Frame, inner: u32, returns: bool) -> bool {
     if outer.event == number::LOST {
         return false;
     }
@@ -69,7 +60,7 @@ pub fn may_nest(outer: Frame, inner: u32, hooks: Hooks) -> bool {
         (_, Level::User) => false,
         (Level::User, _) => true,
         (_, Level::Syscall) => false,
-        (_, Level::Trap) if hooks == Hooks::Complete => outer.event != inner,
+        (_, Level::Trap) if returns => outer.event != inner,
         (outer, Level::Trap) => outer == Level::Syscall,
         (outer, Level::Softirq) => !matches!(outer, Level::Softirq | Level::Irq),
         (outer, Level::Irq) => outer != Level::Irq || UNMASKABLE.contains(&inner),

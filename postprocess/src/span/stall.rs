@@ -18,9 +18,10 @@
 
 use std::collections::VecDeque;
 
+use kutrace_format::capability::Capability;
+
 use super::build::Builder;
 use super::cpu::Close;
-use super::stack::Hooks;
 use super::wait::Reason;
 use crate::event::number;
 use crate::event::Event;
@@ -96,7 +97,7 @@ impl Builder {
     /// An event comes, the first on its CPU since `before`.
     pub(super) fn silent(&mut self, c: usize, before: i64, e: &Event, t: i64) {
         let cpu = &self.cpus[c];
-        if self.hooks == Hooks::Original || cpu.is_lost() || cpu.leaving {
+        if !self.tells_silence() || cpu.is_lost() || cpu.leaving {
             return self.cpus[c].ticks.forget();
         }
         let before = before.max(cpu.since);
@@ -130,10 +131,15 @@ impl Builder {
         true
     }
 
+    /// Whether silence of a CPU tells anything: it does where every interrupt is seen, and when the CPU needs none.
+    fn tells_silence(&self) -> bool {
+        self.sees(Capability::Interrupts) && self.sees(Capability::Idle)
+    }
+
     /// The trace ends: a CPU that should have taken an interrupt by then stood still up to there.
     pub(super) fn silent_at_the_end(&mut self, c: usize, t: i64) {
         let cpu = &self.cpus[c];
-        if self.hooks == Hooks::Complete && !cpu.is_lost() && !cpu.leaving {
+        if self.tells_silence() && !cpu.is_lost() && !cpu.leaving {
             self.took_no_interrupt(c, cpu.last.max(cpu.since), t);
         }
     }

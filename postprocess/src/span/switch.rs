@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Threads come and go: context switches, statements of who runs, and time of which nothing is known.
 
+use kutrace_format::capability::Capability;
+
 use super::build::Builder;
 use super::cpu::{Close, Cpu};
 use super::runnable::Woken;
-use super::stack::{Frame, Hooks};
+use super::stack::Frame;
 use super::thread::Thread;
 use super::NONE;
 use crate::event::number::{self, Level};
@@ -52,9 +54,10 @@ impl Builder {
     /// has not, in what it sleeps, and whether a wakeup of then has led to a run is not known.
     pub(super) fn may_have_run(&mut self, thread: usize, t: i64) {
         let is_lost = |cpu: &Cpu| cpu.seen && cpu.is_lost();
+        let losses = self.sees(Capability::Losses);
         let blind = if self.tally.gaps > 0 && self.cpus.iter().any(is_lost) { t } else { self.blind };
         let thread = &mut self.threads.list[thread];
-        if self.hooks == Hooks::Original || thread.pid == 0 || thread.running {
+        if thread.pid == 0 || thread.running || !losses {
             return;
         }
         if thread.last_end.is_some_and(|since| since >= blind) {
@@ -74,7 +77,7 @@ impl Builder {
     /// more.
     fn runs_elsewhere(&mut self, thread: usize, c: usize, t: i64) {
         let Thread { pid, last_cpu, .. } = self.threads.list[thread];
-        let Some(before) = last_cpu.filter(|&before| before != c && pid != 0 && self.hooks == Hooks::Complete) else {
+        let Some(before) = last_cpu.filter(|&before| before != c && pid != 0 && self.sees(Capability::Returns)) else {
             return;
         };
         let switched = &mut self.cpus[before].switched;
@@ -152,10 +155,10 @@ impl Builder {
 
     /// A thread runs no more.
     fn left(&mut self, thread: usize, t: i64) {
+        let exits = self.sees(Capability::Exits);
         let old = &mut self.threads.list[thread];
         old.running = false;
-        let ended =
-            old.exited || self.hooks == Hooks::Original && old.stack.iter().any(|f| self.machine.is_exit(f.event));
+        let ended = old.exited || !exits && old.stack.iter().any(|f| self.machine.is_exit(f.event));
         old.last_end = Some(t).filter(|_| !ended);
     }
 
@@ -167,10 +170,10 @@ impl Builder {
         self.forget(c, t);
         let thread = self.threads.find(pid, &mut self.names);
         self.runs_elsewhere(thread, c, t);
-        let bottom = self.bottom(thread);
+        let (bottom, losses) = (self.bottom(thread), self.sees(Capability::Losses));
         let new = &mut self.threads.list[thread];
         // What it was woken for has run, where nobody saw it.
-        if self.hooks == Hooks::Complete && new.wakeup.take().is_some() {
+        if losses && new.wakeup.take().is_some() {
             self.tally.pending += 1;
         }
         new.stack.clear();

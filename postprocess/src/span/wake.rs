@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Between CPUs: wakeups and the runs they lead to, interrupts and their arrival, and what a thread waited for.
 
+use kutrace_format::capability::Capability;
+
 use super::build::Builder;
 use super::call::Special;
 use super::cpu::{Close, Ipi};
 use super::idle::exit_latency;
 use super::mode::KEPT;
 use super::runnable::Woken;
-use super::stack::Hooks;
 use super::thread::Wakeup;
 use super::wait::{of_sleeper, of_waker, why, Asleep, By, Reason, Waker};
 use super::Span;
@@ -66,7 +67,7 @@ impl Builder {
     /// A program on its way out of the kernel woke a thread, which does not tell why that slept: if the program ends
     /// there, that was what it waited for.
     fn perhaps_at_its_end(&mut self, c: usize, sleeper: usize, why: Reason, ts: i64) {
-        if why != Reason::Unknown || self.hooks == Hooks::Original || self.by(c) != By::Program {
+        if why != Reason::Unknown || !self.sees(Capability::Returns) || self.by(c) != By::Program {
             return;
         }
         if let Some(asleep) = self.asleep(sleeper) {
@@ -158,7 +159,7 @@ impl Builder {
 
     /// What a thread that is woken was waiting for.
     fn why_asleep(&self, c: usize, sleeper: usize) -> Reason {
-        if self.hooks == Hooks::Complete {
+        if self.sees(Capability::Returns) {
             let why = |asleep| why(&self.machine, asleep, self.by(c));
             let told = self.threads.list[sleeper].waits_for;
             return told.or_else(|| self.asleep(sleeper).map(why)).unwrap_or(Reason::Unknown);
@@ -248,12 +249,12 @@ impl Builder {
         self.write(c, exit);
     }
 
-    /// A return from clone or fork in the original's traces stands for the wakeup of the new thread.
+    /// Where new threads have no wakeup, as in the original's traces, a return from clone or fork stands for it.
     pub(super) fn born(&mut self, c: usize, e: &Event) {
         let child = e.ret as u32;
         let ended = e.dur > 0 || e.event & number::RETURN_BIT != 0;
         let is_birth = ended && self.machine.is_birth(e.event & !number::RETURN_BIT) && child != 0 && child < 0xff80;
-        if self.hooks == Hooks::Original && is_birth && self.threads.known(child).is_none_or(|i| self.is_new(i)) {
+        if !self.sees(Capability::Births) && is_birth && self.threads.known(child).is_none_or(|i| self.is_new(i)) {
             let t = self.cpus[c].since;
             let name = self.names.id(&format!("runnable.{child}"));
             let event = number::RUNNABLE;

@@ -69,6 +69,7 @@ fn run(args: Args) -> Result<Exit> {
 fn text(head: &Head, decoder: &mut dyn Decode, names: &mut Names, mut to: Output) -> io::Result<Reader> {
     let mut out = Writer::new(&mut to);
     out.head(head.format, head.flags, head.base, &head.blocks)?;
+    out.unseen(head.unseen)?;
     out.cpus(&decoder.meta().intervals)?;
     while let Some(event) = decoder.next(names) {
         out.event(&event, names)?;

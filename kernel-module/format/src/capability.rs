@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! Capability: what a source of events can tell. Readers ask for one, and never for a version.
+//!
+//! A file says what its source lacks, as bits of [`crate::file::Header::unseen`]; of formats that cannot say it,
+//! [`Unseen::of_format`] does.
+
+/// Declares the capabilities: bit, name, and what a trace without it cannot show.
+macro_rules! capabilities {
+    ($($(#[doc = $doc:literal])* $bit:literal $name:ident $unseen:literal;)*) => {
+        /// What a source can tell; the number is the bit of [`Unseen`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Capability { $($(#[doc = $doc])* $name = $bit,)* }
+
+        impl Capability {
+            /// All, by bit.
+            pub const ALL: &[Capability] = &[$(Capability::$name),*];
+
+            /// What a trace whose source lacks this cannot show.
+            pub const fn unseen(self) -> &'static str {
+                match self { $(Capability::$name => $unseen,)* }
+            }
+        }
+    };
+}
+
+capabilities! {
+    /// Every call, interrupt and scheduling has its end: what runs inside of what is certain.
+    0 Returns "the ends of some calls and interrupts";
+    /// Return values have 32 bits, with their sign; else 16, without.
+    1 Values "return values of more than 16 bits";
+    /// Where events of a CPU are missing the trace says so, and since when each CPU was recorded.
+    2 Losses "where events are missing";
+    /// Of a thread that is first seen: whether it is one of the kernel, and which call it is in.
+    3 Tasks "which threads are the kernel's, and in which call one is when it is first seen";
+    /// A new thread is woken by an event of its own.
+    4 Births "the wakeups of new threads";
+    /// The end of a thread is an event of its own.
+    5 Exits "the ends of threads";
+    /// Every interrupt, by its vector: so silence tells something.
+    6 Interrupts "some interrupts, and so where a CPU stood still";
+    /// When a control group has used up its CPU quota.
+    7 Quotas "waits for a CPU quota";
+    /// Who wakes whom.
+    8 Wakeups "wakeups";
+    /// When a CPU is idle.
+    9 Idle "when CPUs are idle";
+    /// Page faults and other exceptions.
+    10 Faults "faults";
+}
+
+/// The capabilities that a source lacks. A bit that is not known is of a younger recorder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unseen(pub u64);
+
+impl Unseen {
+    /// What the original's recorder, of formats 3 and 4, lacks.
+    pub const ORIGINAL: Unseen = Unseen(0xff);
+
+    /// What sources lack whose files cannot say it themselves.
+    pub const fn of_format(format: u32) -> Unseen {
+        match format {
+            5.. => Unseen(0),
+            _ => Unseen::ORIGINAL,
+        }
+    }
+
+    /// These, and others.
+    pub const fn and(self, others: Unseen) -> Unseen {
+        Unseen(self.0 | others.0)
+    }
+
+    /// The one that [`Capability::unseen`] describes so.
+    pub fn from_text(text: &str) -> Option<Unseen> {
+        let found = Capability::ALL.iter().find(|capability| capability.unseen() == text);
+        found.map(|&capability| Unseen(1 << capability as u64))
+    }
+
+    /// Whether this is among them.
+    pub const fn has(self, capability: Capability) -> bool {
+        self.0 >> capability as u64 & 1 != 0
+    }
+
+    /// What the trace cannot show for lack of them, in order of their bits.
+    pub fn texts(self) -> impl Iterator<Item = &'static str> {
+        Capability::ALL.iter().filter(move |&&one| self.has(one)).map(|one| one.unseen())
+    }
+
+    /// Bits of capabilities that are not known.
+    pub const fn unknown(self) -> u64 {
+        self.0 >> Capability::ALL.len() << Capability::ALL.len()
+    }
+}
