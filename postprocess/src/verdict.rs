@@ -81,6 +81,7 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     let (spans, tally) = builder.finish(meta.clone());
     spans.spans.iter().for_each(|span| check.span(span));
     let mut found = vec![info(extent(&contents, &meta)), info(contents.to_string()), info(shares(&tally))];
+    found.extend(meta.unseen().texts().map(|text| info(format!("cannot show {text}"))));
     found.extend(stall::sentence(tally.stalls, tally.stalled).map(info));
     let notes = trace.notes();
     found.extend(meta.quality.iter().cloned().map(|text| {

@@ -38,3 +38,4 @@ mod samples;
 mod check;
 mod cut;
 mod values;
+mod capability;

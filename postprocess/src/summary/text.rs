@@ -62,6 +62,9 @@ impl Summary {
         if meta.flags & flag::WRAPPED != 0 {
             line(out, format_args!("recorded in wrap mode: what came before was overwritten, CPUs begin one by one"));
         }
+        for text in &meta.unseen {
+            line(out, format_args!("cannot show {text}"));
+        }
         if !meta.quality.is_empty() {
             let things = count(meta.quality.len() as u64, "thing is", "things are");
             line(out, format_args!("{things} damaged or missing"));

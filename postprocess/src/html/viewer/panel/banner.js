@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The banner: what is missing from the trace, and what delayed all that is in it.
+// The banner: what is missing from the trace, what it cannot show, and what delayed all that is in it.
 
 import { durationText, shownName } from "../data/format.js";
 import { WAIT_QUOTA } from "../data/kind.js";
@@ -35,13 +35,14 @@ function sumOfKind({ kind, dur, event, events, cpus, cpu }, wanted, number) {
 /** @param {number} count */
 const timesWord = (count) => (count === 1 ? "once" : `${count.toLocaleString("en")} times`);
 
-/** Says above the picture what is missing from it, and what delayed all that is in it. @param {App} app @param {HTMLElement} banner */
+/** Says above the picture what is missing from it, what it cannot show, and what delayed all that is in it. @param {App} app @param {HTMLElement} banner */
 export function showBanner(app, banner) {
   const { meta } = app.store;
   const missing = meta.quality.map(shownName);
   if (meta.lost > 0) missing.unshift(`${meta.lost.toLocaleString("en")} events were lost while recording`);
   const sentences = missing.length > 0 ? [`This trace is not complete: ${missing.join("; ")}.`] : [];
   if ((meta.flags & FLAG.WRAPPED) !== 0) sentences.push("This is the end of a longer recording: what came before was overwritten.");
+  if (meta.unseen?.length) sentences.push(`This trace cannot show ${meta.unseen.map(shownName).join("; ")}.`);
   const parts = sentences.map((text) => textElement("span", text));
   for (const [what, kind, event] of DELAYS) {
     const { count, time, longest } = sumOfKind(app.store, kind, event);

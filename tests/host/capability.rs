@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What a source cannot tell is said by the file, and by every stage and tool behind it. What rules make of it is in
+//! `tests/golden/rules/unseen_*.txt`.
+
+use kutrace_format::capability::{Capability, Unseen};
+use kutrace_tests::original::rich;
+use kutrace_tests::{busy, Trace};
+use postprocess::direct::{spans_of_raw, summary_of_raw};
+use postprocess::event::read::read;
+use postprocess::event::write::Writer;
+use postprocess::event::Events;
+use postprocess::frame;
+use postprocess::source;
+use postprocess::span::held::Held;
+use postprocess::span::{build, json, Spans};
+use postprocess::verdict::{judge, verdict, Verdict};
+use postprocess::{html, summary::Summary};
+
+/// A trace whose source lacks these.
+fn lacking(unseen: Unseen) -> Vec<u8> {
+    let mut trace = busy(2, 500, 4);
+    trace.header.unseen = unseen;
+    trace.bytes()
+}
+
+fn only(capability: Capability) -> Unseen {
+    Unseen(1 << capability as u64)
+}
+
+/// The trace's event lines.
+fn text(bytes: &[u8]) -> Vec<u8> {
+    let (head, Events { meta, names, events }) = (source::trace(bytes).unwrap().head(), source::decode(bytes).unwrap());
+    let mut text = Vec::new();
+    let mut out = Writer::new(&mut text);
+    out.head(head.format, head.flags, head.base, &head.blocks).unwrap();
+    out.unseen(head.unseen).unwrap();
+    events.iter().for_each(|event| out.event(event, &names).unwrap());
+    out.finish(&meta).unwrap();
+    text
+}
+
+/// The trace's events as frames.
+fn frames(bytes: &[u8]) -> Vec<u8> {
+    let Events { meta, names, events } = source::decode(bytes).unwrap();
+    let mut frames = Vec::new();
+    let mut out = frame::Writer::new(&mut frames).unwrap();
+    out.about(&meta).unwrap();
+    events.iter().for_each(|event| out.row(event, names.since(0)).unwrap());
+    out.finish(&meta, names.since(0)).unwrap();
+    frames
+}
+
+fn as_json(spans: &Spans) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut out = json::Writer::new(&spans.meta, &spans.names, &mut text).unwrap();
+    spans.spans.iter().for_each(|span| out.span(span).unwrap());
+    out.finish().unwrap();
+    text
+}
+
+fn summary(bytes: &[u8]) -> Summary {
+    summary_of_raw(bytes, 0).unwrap()
+}
+
+#[test]
+fn what_a_source_lacks_is_said_by_every_reader() {
+    for &capability in Capability::ALL {
+        let bytes = lacking(only(capability));
+        let said = capability.unseen();
+        let (spans, tally) = spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap();
+        assert_eq!(spans.meta.unseen, [said]);
+        for carried in [text(&bytes), frames(&bytes)] {
+            let events = read(&carried[..]).unwrap();
+            assert_eq!((events.meta.unseen(), &events.meta.quality[..]), (only(capability), &[][..]));
+            let (again, of_them) = build(events);
+            assert_eq!((&again.meta, of_them), (&spans.meta, tally), "{capability:?}");
+            assert_eq!(again.spans.len(), spans.spans.len());
+        }
+        assert_eq!(json::read(&mut &as_json(&spans)[..]).unwrap().meta.unseen, spans.meta.unseen);
+        let mut page = Vec::new();
+        html::render(&spans, &mut page).unwrap();
+        assert_eq!(html::lift(std::str::from_utf8(&page).unwrap()).unwrap().meta.unseen, [said]);
+        let found = judge(&bytes).unwrap();
+        let cannot = |line: &str| line == format!("info  cannot show {said}");
+        assert_eq!(found.iter().filter(|finding| cannot(&finding.to_string())).count(), 1, "{found:?}");
+        assert!(summary(&bytes).text(3).lines().any(|line| line == format!("cannot show {said}")));
+        assert!(summary(&bytes).json(3).unwrap().contains(&format!("\"unseen\": [\n    \"{said}\"\n  ]")));
+    }
+}
+
+#[test]
+fn what_sees_everything_says_nothing() {
+    let bytes = lacking(Unseen::default());
+    assert!(!String::from_utf8(text(&bytes)).unwrap().contains("UNSEEN"));
+    let spans = spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap().0;
+    assert!(spans.meta.unseen.is_empty() && !String::from_utf8(as_json(&spans)).unwrap().contains("unseen"));
+    assert!(!judge(&bytes).unwrap().iter().any(|finding| finding.text.contains("cannot show")));
+    assert!(!summary(&bytes).text(3).contains("cannot show"));
+}
+
+#[test]
+fn the_original_lacks_what_its_format_never_has() {
+    let bytes = rich(300).bytes();
+    let events = source::decode(&bytes).unwrap();
+    assert_eq!((events.meta.unseen, events.meta.unseen()), (0, Unseen::ORIGINAL));
+    let (spans, _) = build(events);
+    assert!(Unseen::ORIGINAL.texts().eq(spans.meta.unseen.iter().map(String::as_str)));
+    assert!(!Unseen::ORIGINAL.has(Capability::Wakeups) && Unseen::ORIGINAL.has(Capability::Returns));
+    assert_eq!(json::read(&mut &as_json(&spans)[..]).unwrap().meta.unseen, spans.meta.unseen);
+}
+
+#[test]
+fn values_are_as_wide_as_the_source_has_them() {
+    for (unseen, bits) in [(Unseen::default(), 32), (only(Capability::Values), 16)] {
+        assert_eq!(spans_of_raw(&lacking(unseen), Held::new(usize::MAX)).unwrap().0.meta.value_bits, bits);
+    }
+}
+
+#[test]
+fn repairs_are_no_loss_where_ends_are_not_seen() {
+    for (unseen, expected) in [(Unseen::default(), Verdict::Incomplete), (only(Capability::Returns), Verdict::Pass)] {
+        let mut trace = Trace::new(1, 1_000);
+        trace.header.unseen = unseen;
+        let cpu = trace.cpu(0).running(7, "prog", None).folded(20, 39, 0, 5, 7);
+        cpu.entry(80, kutrace_format::abi::event::IRQ_RETURN + 0xec, &[]);
+        assert_eq!(verdict(&judge(&trace.bytes()).unwrap()), expected);
+    }
+}
+
+#[test]
+fn what_is_not_known_to_be_missing_is_said_too() {
+    let young = Unseen(1 << 40 | only(Capability::Wakeups).0);
+    let found = judge(&lacking(young)).unwrap();
+    assert_eq!(verdict(&found), Verdict::Incomplete);
+    let said = "the recorder could not see things that this program does not know (0x10000000000)";
+    assert!(found.iter().any(|finding| finding.text == said), "{found:?}");
+    let line = "# ## VERSION: 3\n# ## FORMAT: 5\n# ## UNSEEN: dreams\n";
+    let events = read(line.as_bytes()).unwrap();
+    assert_eq!(events.meta.quality, ["the trace cannot show dreams, which this program does not know"]);
+}
+
+#[test]
+fn the_document_lists_every_capability() {
+    let document = include_str!("../../docs/format.md");
+    for &capability in Capability::ALL {
+        let row = format!("| {} | {capability:?} | {} |", capability as u8, capability.unseen());
+        assert!(document.lines().any(|line| line == row), "docs/format.md lacks: {row}");
+    }
+}
