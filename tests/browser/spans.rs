@@ -114,6 +114,7 @@ on_a_workload! {
     clicks_drags_and_labels_do_what_they_promise: "pointer",
     a_measured_range_is_summed_up_by_name_cpu_and_thread: "totals",
     the_address_of_the_page_holds_what_is_in_sight: "address",
+    extremes_of_the_trace_are_one_click_away: "start",
     a_group_shows_all_its_rows_those_highlighted_or_none: "highlight",
     names_stand_above_spans_that_have_no_room_for_them: "tags",
     columns_take_whatever_their_groups_hold: "columns",

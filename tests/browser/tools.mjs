@@ -439,6 +439,45 @@ export const tools = {
     return { broken: broken.length };
   },
 
+  async start(page) {
+    const menu = page.locator("#start");
+    const lines = menu.locator("button");
+    const open = () => page.locator("nav").getByText("Start here").click();
+    assert.ok(await menu.isHidden());
+    await open();
+    const texts = await lines.evaluateAll((all) => all.map((line) => [...line.childNodes].map((part) => part.textContent)));
+    assert.deepEqual(texts.map(([words]) => words), ["The busiest moment", "The longest call", "The longest wait for disk"]);
+    assert.match(texts[0][1], /^[\d.]+% of all CPUs for [\d.]+ \S+, [\d.]+% in the whole trace$/);
+    assert.match(texts[1][1], /^read of \S+\.\d+, 410 ns$/);
+    assert.match(texts[2][1], /^\S+\.\d+, 5\.09 \u00b5s$/);
+    const whole = await view(page);
+    for (const [k, found] of [null, { event: 0x800, dur: 41 }, { event: 0x303, dur: 509 }].entries()) {
+      if (k > 0) await open();
+      await lines.nth(k).click();
+      await settle(page);
+      assert.ok(await menu.isHidden(), "the menu stays open");
+      const { t0, t1, begin, end } = await view(page);
+      const seen = await ask(page, () => __ku.selected());
+      if (found === null) {
+        assert.equal(seen, null);
+        assert.ok(t1 - t0 < (end - begin) / 10, "the busiest moment is most of the trace");
+      } else {
+        const { event, dur, start } = seen;
+        assert.deepEqual({ event, dur }, found);
+        assert.ok(start > t0 && start + dur < t1 && t1 - t0 < 10 * dur, "what is gone to does not fill the picture");
+        const rows = await ask(page, () => __ku.rows());
+        assert.ok(rows.some(({ group, row }) => group === "PID" && row >= 0), "the threads are not open");
+      }
+      await rest(page);
+      await page.locator("#overlay").focus();
+      await page.keyboard.press("Backspace");
+      await settle(page);
+      const { t0: from, t1: to } = await view(page);
+      assert.ok(Math.abs(from - whole.t0) < 1 && Math.abs(to - whole.t1) < 1, "there is no way back");
+    }
+    return {};
+  },
+
   async list(page) {
     await wideSpan(page);
     await page.keyboard.press("v");

@@ -31,6 +31,7 @@ import { fillHelp } from "./panel/help.js";
 import { Listing, toggleList } from "./panel/list.js";
 import { listenToLook, lookChanged } from "./panel/look.js";
 import { listenToPanel } from "./panel/panel.js";
+import { listenToStart } from "./panel/start.js";
 import { Views } from "./panel/views.js";
 import { listenToPointer, listenToSearch, listenToTools, listenToWheel, showQuery } from "./input/input.js";
 import { listenToKeys } from "./input/keys.js";
@@ -139,6 +140,7 @@ export class App {
     listenToLook(this);
     listenToPanel(this, byId("panel-edge"));
     listenToTools(this);
+    listenToStart(this);
     listenToSearch(this);
     byId("next-match").addEventListener("click", () => this.stepMatch(1));
     byId("previous-match").addEventListener("click", () => this.stepMatch(-1));

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where somebody who knows nothing of a trace had better look first: extremes of it, found in one pass when they are asked for.
+
+import { EVENT, Kind } from "./tables.js";
+/** @import {Store} from "./decode.js" */
+
+/** Parts of the trace of which the busiest is looked for. */
+const MOMENTS = 40;
+/** Requests that are named. */
+const REQUESTS_MOST = 3;
+
+/** A stretch of time, and the span at its start. @typedef {{i: number, from: number, to: number}} Stretch */
+
+/**
+ * Extremes of a trace: of each reason the longest wait of a thread that runs user code, longest first; the longest
+ * system call, from the start of its first piece to the end of its last; the longest requests; the longest time in
+ * which a CPU stood still, and how often one did.
+ * @typedef {{waits: Stretch[], call: Stretch | null, requests: Stretch[], stall: Stretch | null, stalls: number}} Extremes
+ */
+
+/** @param {Stretch | null | undefined} best @param {number} from @param {number} to */
+const isLonger = (best, from, to) => !best || to - from > best.to - best.from;
+
+/** @param {Store} store @returns {Extremes} */
+export function extremesOf(store) {
+  const { n, start, dur, kind, pid, pids, event, events, arg, ret, rpc } = store;
+  const runs = new Uint8Array(pids.length);
+  for (let i = 0; i < n; i++) if (kind[i] === Kind.USER && pids[pid[i]] > 0) runs[pid[i]] = 1;
+  /** The first piece of the call that a thread is in, -1 for none. */
+  const inside = new Int32Array(pids.length).fill(-1);
+  /** The requests that are being served, by number. @type {Map<number, number>} */
+  const served = new Map();
+  /** By event. @type {Map<number, Stretch>} */
+  const waits = new Map();
+  /** @type {Extremes} */
+  const found = { waits: [], call: null, requests: [], stall: null, stalls: 0 };
+  for (let i = 0; i < n; i++) {
+    const from = start[i];
+    const to = from + dur[i];
+    const thread = pid[i];
+    switch (kind[i]) {
+      case Kind.USER:
+        inside[thread] = -1;
+        break;
+      case Kind.SYSCALL: {
+        const open = inside[thread];
+        const first = open >= 0 && event[open] === event[i] && arg[open] === arg[i] ? open : i;
+        if (isLonger(found.call, start[first], to)) found.call = { i: first, from: start[first], to };
+        inside[thread] = ret[i] === 0 ? first : -1;
+        break;
+      }
+      case Kind.WAIT:
+        if (runs[thread] && isLonger(waits.get(event[i]), from, to)) waits.set(event[i], { i, from, to });
+        break;
+      case Kind.STALLED:
+        found.stalls++;
+        if (isLonger(found.stall, from, to)) found.stall = { i, from, to };
+        break;
+      case Kind.RPC: {
+        const id = rpc[i] & 0xffff;
+        const begun = served.get(id);
+        if (events[event[i]] === EVENT.RPC_REQUEST) served.set(id, i);
+        else if (events[event[i]] === EVENT.RPC_RESPONSE && begun !== undefined) {
+          served.delete(id);
+          rankRequest(found.requests, { i: begun, from: start[begun], to: from });
+        }
+        break;
+      }
+    }
+  }
+  found.waits = [...waits.values()].sort((a, b) => b.to - b.from - (a.to - a.from));
+  return found;
+}
+
+/** Puts a request among the longest, if it is one. @param {Stretch[]} requests @param {Stretch} request */
+function rankRequest(requests, request) {
+  let at = requests.length;
+  while (at > 0 && isLonger(requests[at - 1], request.from, request.to)) at--;
+  requests.splice(at, 0, request);
+  requests.length = Math.min(requests.length, REQUESTS_MOST);
+}
+
+/**
+ * The busiest of all runs of columns that are a fortieth of the trace long.
+ * @param {Float64Array} user parts of all CPUs' time, by column of the trace
+ * @param {Float64Array} kernel
+ * @returns {{from: number, to: number, part: number} | null} the columns from and to, and the part of their time; null if nothing ran
+ */
+export function busiestOf(user, kernel) {
+  const width = Math.max(Math.round(user.length / MOMENTS), 1);
+  const sums = new Float64Array(user.length + 1);
+  for (let k = 0; k < user.length; k++) sums[k + 1] = sums[k] + user[k] + kernel[k];
+  let [at, most] = [-1, 0];
+  for (let k = 0; k + width <= user.length; k++) {
+    if (sums[k + width] - sums[k] <= most) continue;
+    at = k;
+    most = sums[k + width] - sums[k];
+  }
+  return at < 0 ? null : { from: at, to: at + width, part: most / width };
+}
