@@ -42,7 +42,9 @@ fn explore_and(bounds: Bounds, script: &[Record], mut look: impl FnMut(&Machine)
         look(&machine);
         choices = machine.into_choices();
         runs += 1;
-        if !choices.next_run() || runs == FEW && cases(1) == 1 {
+        // A planted fault is looked for until it is found.
+        let few = cases(1) == 1 && matches!(bounds.fault, Fault::None);
+        if !choices.next_run() || few && runs == FEW {
             return Ok(runs);
         }
     }
