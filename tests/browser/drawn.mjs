@@ -371,6 +371,33 @@ export const drawn = {
     return {};
   },
 
+  async asleep(page) {
+    await ask(page, () => __ku.toggle("PID"));
+    const shows = async (t0, t1) => {
+      await ask(page, ([from, to]) => __ku.show(from, to), [t0, t1]);
+      return (await rowsOf(page, "PID")).map((r) => r.label);
+    };
+    const all = [50, 51, 52, 53, 54].map((pid) => `worker.${pid}`);
+    assert.deepEqual(await shows(15_000, 25_000), all);
+    await page.locator("#layer-rows").click({ modifiers: ["Shift"] });
+    assert.equal(await page.locator("#layer-rows").textContent(), "Rows: that run");
+    await settle(page);
+    assert.deepEqual(await shows(15_000, 25_000), ["worker.51", "worker.52"]);
+    assert.ok((await page.locator("#labels .group").last().textContent()).includes("2 of 5"));
+    assert.deepEqual(await shows(20_000, 30_000), ["worker.52"], "what ends or begins at an edge runs in sight");
+    assert.equal((await rowsOf(page, "CPU")).length, 1);
+    await page.waitForFunction(() => location.hash.includes("draw=rows.2"));
+    // What the page goes to can be seen, until something else is selected; so can highlighted rows.
+    const wait = (await spansOf(page, 0x30d)).find((s) => s.pid === 54);
+    await ask(page, (i) => __ku.app.goTo(i), wait.i);
+    assert.deepEqual(await shows(15_000, 25_000), ["worker.51", "worker.52", "worker.54"]);
+    await page.keyboard.press("Escape");
+    assert.deepEqual(await shows(15_000, 25_000), ["worker.51", "worker.52"]);
+    await page.locator("#labels .row", { hasText: "worker.51" }).click();
+    assert.deepEqual(await shows(32_000, 38_000), ["worker.51", "worker.53"]);
+    return {};
+  },
+
   async relative(page) {
     for (const group of ["PID", "RPC", "RES"]) await ask(page, (name) => __ku.toggle(name), group);
     await settle(page);

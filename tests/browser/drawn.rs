@@ -226,6 +226,23 @@ fn rows_of_which_nothing_is_in_sight_hide() {
 }
 
 #[test]
+fn rows_on_which_nothing_runs_in_sight_hide_if_asked() {
+    let mut made = Made::default();
+    for k in 0..5i32 {
+        let (pid, start) = (50 + k, i64::from(k) * 10_000);
+        let runs = Span { pid, event: 0x10000 + pid, start, dur: 10_000, ..Span::default() };
+        made.add(runs, &format!("worker.{pid}"));
+        for (from, to) in [(0, start), (start + 10_000, 50_000)] {
+            let waits = Span { cpu: -1, pid, event: 0x30d, start: from, dur: to - from, ..Span::default() };
+            if from < to {
+                made.add(waits, "wait_net");
+            }
+        }
+    }
+    run_on("asleep", &made.done(), &json!({}));
+}
+
+#[test]
 fn a_wait_ends_in_the_letter_of_its_reason_in_morse_code() {
     let mut made = Made::default();
     made.add(Span { event: 0x10000, dur: 1_000_000, ..Span::default() }, "-idle-");

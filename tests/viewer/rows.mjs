@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { buildGroups } from "../../postprocess/src/html/viewer/data/groups.js";
 import { Durations, leastOfStep, Pivot, stepOf } from "../../postprocess/src/html/viewer/data/pivot.js";
 import { Reach } from "../../postprocess/src/html/viewer/data/reach.js";
-import { firstInLane, indexByKind, indexByRow, laneOf, seekStart } from "../../postprocess/src/html/viewer/data/rows.js";
+import { firstInLane, indexByKind, indexByRow, laneOf, runsIn, seekStart } from "../../postprocess/src/html/viewer/data/rows.js";
 import { EVENT, Kind } from "../../postprocess/src/html/viewer/data/tables.js";
 import { mostTime, Totals } from "../../postprocess/src/html/viewer/data/totals.js";
 import { Summary, SummaryTree } from "../../postprocess/src/html/viewer/data/tree.js";
@@ -64,6 +64,24 @@ test("seeking finds the first span that starts at a time, and the first that end
       assert.equal(firstInLane(lane, row, time), all.find((k) => ends(k) > time) ?? to);
       const least = number(150);
       assert.deepEqual(reach.find(from, to, time, least), all.filter((k) => ends(k) > time && store.dur[lane.ids[k]] >= least));
+    }
+  }
+});
+
+test("something runs on a row if any of its execution lies in a range, overlapping or not", () => {
+  const number = numbersFrom(6);
+  const spans = Array.from({ length: 60 }, (_, k) => ({ start: k * 20, dur: 1 + number(20), event: EVENT.SYSCALL, pid: number(3) }));
+  for (const longer of [1, 5]) {
+    const store = storeOf(spans.map((span) => ({ ...span, dur: span.dur * longer })));
+    const index = indexByRow(3, Int32Array.from(store.pid));
+    const exec = longer > 1 ? laneOf(store, index) : { ...index, maxEnd: null };
+    for (let from = -50; from < 1400; from += 13) {
+      for (const to of [from + 3, from + 50]) {
+        for (let row = 0; row < 3; row++) {
+          const runs = store.start.some((start, i) => store.pid[i] === row && start < to && start + store.dur[i] > from);
+          assert.equal(runsIn(store, exec, row, from, to), runs, `row ${row}, ${from}..${to}`);
+        }
+      }
     }
   }
 });

@@ -248,7 +248,7 @@ export class App {
 
   /** @param {number} i @param {Group} [group] the one whose row it lies on */
   select(i, group) {
-    this.selected = i;
+    this.selected = this.view.kept = i;
     this.home = group ?? this.home;
     this.notes.selected = null;
     this.chain = null;
@@ -264,7 +264,7 @@ export class App {
 
   /** A note is selected, or none any more. */
   noteSelected() {
-    this.selected = -1;
+    this.selected = this.view.kept = -1;
     this.chain = null;
     this.showDetails();
     this.overlayChanged();
@@ -378,6 +378,7 @@ export class App {
     const group = this.homeOf(i);
     if (!group) return;
     if (group.collapsed) this.toggleGroup(group);
+    this.view.kept = i;
     this.view.freshen(this.groups);
     const item = this.view.itemsOf.get(group)?.[group.rowOf(i)];
     if (item) this.view.reveal(item);

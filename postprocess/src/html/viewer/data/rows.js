@@ -141,6 +141,19 @@ export function firstInRow(store, index, row, time) {
 }
 
 /**
+ * Whether anything is executed on a row after `from` and before `to`.
+ * @param {Store} store
+ * @param {Exec} index
+ * @param {number} row
+ * @param {number} from
+ * @param {number} to
+ */
+export function runsIn(store, index, row, from, to) {
+  const k = firstInRow(store, index, row, from);
+  return k < index.first[row + 1] && store.start[index.ids[k]] < to;
+}
+
+/**
  * The first position of a row of a lane that can end after `time`.
  * @param {Lane} lane
  * @param {number} row

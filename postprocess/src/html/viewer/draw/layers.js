@@ -42,7 +42,7 @@ export class Layers {
       [kinds.has(Kind.FREQ), { id: "freq", name: "Freq", title: "Frequency below the rows of CPUs", states: ["on", "off"], state: slow ? 1 : 0 }],
       [kinds.has(Kind.SAMPLE), { id: "samples", name: "Samples", title: "Samples of the program counter above the rows of CPUs", states: ["busy", "idle", "off"], state: 0 }],
       [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],
-      [true, { id: "rows", name: "Rows", title: "Hide rows of which nothing is in sight, or keep all where they are", states: ["in sight", "all"], state: 0 }],
+      [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight", states: ["in sight", "all", "that run"], state: 0 }],
     ];
     this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
     /** The states in which the page opens. */
@@ -71,6 +71,7 @@ export class Layers {
   apply() {
     const { groups, view } = this;
     view.keepsRows = this.stateOf("rows") === "all";
+    view.onlyRunning = this.stateOf("rows") === "that run";
     const [cpus, threads] = groups;
     const sampled = this.stateOf("samples") === "off" ? 0 : SAMPLES_HEIGHT;
     cpus.roomAbove = () => sampled;

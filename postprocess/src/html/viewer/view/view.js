@@ -5,6 +5,7 @@
 // what it holds first lies where the trace begins. The view's own range is then that of the axis. Whoever draws, or
 // looks for something, on a row takes times from `on(item)`, and need not know.
 
+import { runsIn } from "../data/rows.js";
 import { TimeScale } from "./timescale.js";
 /**
  * @import {Store} from "../data/decode.js"
@@ -47,6 +48,7 @@ export class View extends TimeScale {
   constructor(store, exec) {
     const [begin, end] = extent(store, exec);
     super(begin, end, 1);
+    this.store = store;
     this.begin = begin;
     this.end = end;
     this.height = 1;
@@ -60,6 +62,10 @@ export class View extends TimeScale {
     this.rowsOf = new Map();
     /** Whether rows stay where nothing of them is in sight. */
     this.keepsRows = false;
+    /** Whether rows hide on which nothing runs in sight, too. */
+    this.onlyRunning = false;
+    /** A span whose rows stay all the same while something of them is in sight, -1 for none. */
+    this.kept = -1;
     /** Whether each row counts from its own start. */
     this.relative = false;
     /** The range to go back to then. @type {[number, number] | null} */
@@ -144,15 +150,19 @@ export class View extends TimeScale {
 
   /**
    * Rows of a group that are to be seen: none of a collapsed group, of a group with highlighted rows perhaps only
-   * those, and else those with something in sight.
+   * those, and else those with something in sight, or with something that runs there.
    * @param {Group} group
    */
   wantedRows(group) {
-    const { lit, from, to } = group;
+    const { lit, from, to, exec } = group;
     if (group.collapsed) return [];
+    // Locks and the network have rows on which nothing can run.
+    const running = this.onlyRunning && exec.ids.length > 0;
+    const kept = running && this.kept >= 0 ? group.rowOf(this.kept) : -1;
+    const runs = (/** @type {number} */ r) => !running || r === kept || runsIn(this.store, exec, r, this.t0, this.t1);
     const wanted = group.onlyLit ? (/** @type {number} */ r) => lit[r] === 1
       : this.keepsRows || this.relative || !group.hides ? () => true
-      : (/** @type {number} */ r) => lit[r] === 1 || (from[r] <= this.t1 && to[r] >= this.t0);
+      : (/** @type {number} */ r) => lit[r] === 1 || (from[r] <= this.t1 && to[r] >= this.t0 && runs(r));
     const rows = [];
     for (let r = 0; r < group.keys.length; r++) if (wanted(r)) rows.push(r);
     return rows;
