@@ -183,6 +183,59 @@ static void decide(pid_t child, int request) {
     check(waitpid(child, &status, 0) == child && status == 0, "traced");
 }
 
+static void untraced(void) {
+    filter(SYS_getppid, SECCOMP_RET_TRACE, 0);
+    for (int n = 0; n < CALLS; n++) {
+        check(syscall(SYS_getppid) == -1 && errno == ENOSYS, "untraced");
+    }
+}
+
+static void filtered(void) {
+    ptrace(PTRACE_TRACEME);
+    raise(SIGSTOP);
+    filter(SYS_getppid, SECCOMP_RET_TRACE, 0);
+    for (int n = 0; n < CALLS; n++) {
+        check(syscall(SYS_getppid) == MADE_UP, "filtered");
+    }
+}
+
+// Lets `child` go on to the next call that its filter leaves to its tracer.
+static void next_asked(pid_t child) {
+    int status;
+    ptrace(PTRACE_CONT, child, 0, 0);
+    check(waitpid(child, &status, 0) == child && status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8), "asked");
+}
+
+static pid_t asks(pid_t child) {
+    int status;
+    check(waitpid(child, &status, 0) == child && WIFSTOPPED(status), "stop");
+    ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_TRACESECCOMP);
+    return child;
+}
+
+// Refuses the calls of `child` that its filter leaves to its tracer.
+static void refuse(pid_t child) {
+    int status;
+    for (int n = 0; n < CALLS; n++) {
+        struct user_regs_struct regs;
+        next_asked(child);
+        ptrace(PTRACE_GETREGS, child, 0, &regs);
+        regs.orig_rax = -1;
+        regs.rax = MADE_UP;
+        ptrace(PTRACE_SETREGS, child, 0, &regs);
+    }
+    ptrace(PTRACE_DETACH, child, 0, 0);
+    check(waitpid(child, &status, 0) == child && status == 0, "refused");
+}
+
+// Kills `child` while it waits for its tracer's decision.
+static void kill_asking(pid_t child) {
+    int status;
+    next_asked(child);
+    kill(child, SIGKILL);
+    check(waitpid(child, &status, 0) == child && status == SIGKILL, "killed");
+}
+
 static pid_t start(const char *name, void (*act)(void)) {
     fflush(stdout);
     pid_t child = fork();
@@ -213,5 +266,8 @@ int main(void) {
     run("ask", ask, 0);
     decide(start("skip", traced), PTRACE_SYSCALL);
     decide(start("emulate", traced), PTRACE_SYSEMU);
+    run("untraced", untraced, 0);
+    refuse(asks(start("refuse", filtered)));
+    kill_asking(asks(start("kill_asking", filtered)));
     return 0;
 }

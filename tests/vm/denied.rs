@@ -78,13 +78,16 @@ fn calls_that_are_not_made_are_recorded_with_number_and_value() {
     assert_eq!(values(&trace, "divert", GETPPID), all(-38));
     assert_eq!(values(&trace, "skip", GETPPID), all(MADE_UP));
     assert_eq!(values(&trace, "emulate", GETPPID), all(MADE_UP));
+    assert_eq!(values(&trace, "untraced", GETPPID), all(-38));
+    assert_eq!(values(&trace, "refuse", GETPPID), all(MADE_UP));
     assert!(waits(&trace, "skip", "traced") >= CALLS && waits(&trace, "emulate", "traced") >= CALLS);
 
     // Who dies of it does not return, but where all of the process dies.
     assert_eq!(values(&trace, "kill_thread", GETPPID), [None]);
     assert_eq!(values(&trace, "kill_process", GETPPID), [Some(-38)]);
     assert_eq!(values(&trace, "strict", GETPPID), [None]);
-    for (program, signal) in [("kill_thread", 31), ("kill_process", 31), ("strict", 9)] {
+    assert_eq!(values(&trace, "kill_asking", GETPPID), [Some(-38)]);
+    for (program, signal) in [("kill_thread", 31), ("kill_process", 31), ("strict", 9), ("kill_asking", 9)] {
         let pids = trace.pids_of(program);
         let died = |e: &&Event| pids.contains(&(e.pid as i32)) && e.arg & 0x7f == signal;
         assert_eq!(trace.of(EXIT).filter(died).count(), 1, "{program}");

@@ -3,11 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use postprocess::event::number::{EXIT_WORK, EXIT_WORK_RETURN, GROUP, OPEN_CALL, THROTTLE, UNTHROTTLE, WAIT};
+use postprocess::event::number::{EXIT_WORK, EXIT_WORK_RETURN, GROUP, OPEN_CALL, SYSCALL, THROTTLE, UNTHROTTLE, WAIT};
 use postprocess::event::Event;
+use postprocess::span::Span;
 
 use crate::guest;
 use crate::trace::Trace;
+
+const WRITE: i32 = SYSCALL as i32 + 1;
 
 /// The pids of a program's threads, and how many events of a number and name they have.
 fn count(trace: &Trace, program: &str, number: u32, name: &str) -> usize {
@@ -30,7 +33,7 @@ fn throttled(trace: &Trace) -> BTreeMap<u32, (i64, usize)> {
         match e.event {
             THROTTLE => assert_eq!(since.insert((e.arg, e.ret), e.ts), None, "throttled twice at {}", e.ts),
             UNTHROTTLE => {
-                let Some(begin) = since.remove(&(e.arg, e.ret)) else { continue };
+                let begin = since.remove(&(e.arg, e.ret)).unwrap_or_else(|| panic!("never throttled at {}", e.ts));
                 let sum = sums.entry(e.arg).or_default();
                 *sum = (sum.0 + e.ts - begin, sum.1 + 1);
             }
@@ -56,7 +59,15 @@ fn a_quota_is_told_for_its_group_and_those_below() {
         mkdir outer/inner
         echo "20000 100000" >outer/cpu.max
         kutrace_control go
-        (echo $BASHPID >outer/inner/cgroup.procs && exec /tmp/held spin 2)
+        /tmp/held spin 2 &
+        sleep 0.2
+        echo $! >outer/inner/cgroup.procs
+        # Some while the outer group is held up.
+        for n in 1 2 3 4 5 6 7 8 9; do
+            mkdir outer/late$n
+            sleep 0.05
+        done
+        wait
         sleep 0.3
         kutrace_control stop $SHARE/t.raw
         grep throttled_usec outer/cpu.stat | sed 's/ /=/'
@@ -69,9 +80,15 @@ fn a_quota_is_told_for_its_group_and_those_below() {
     let inner = *own.first().unwrap();
     let sums = throttled(&trace);
     eprintln!("{sums:?}, in group {inner}");
-    assert_eq!(sums.len(), 2, "the outer and the inner group");
     let (time, times) = sums[&inner];
-    assert!(sums.values().all(|&(other, n)| n == times && (other - time).abs() < time / 100), "{sums:?}");
+    let alike = sums.values().filter(|&&(other, n)| n == times && (other - time).abs() < time / 100).count();
+    assert_eq!(alike, 2, "the outer and the inner group: {sums:?}");
+    assert!(sums.len() >= 2 + 3, "those made late: {sums:?}");
+    assert!(sums.values().all(|&(other, n)| n <= times && other <= time + time / 100), "{sums:?}");
+    // Who is moved into the group is said to be in it at once, in the call that moves it.
+    let moved = trace.of(GROUP).find(|e| trace.event_name(e).parse() == Ok(inner)).unwrap();
+    let in_write = |s: &Span| s.event == WRITE && (s.start..=s.start + s.dur).contains(&moved.ts);
+    assert!(trace.spans.spans.iter().any(in_write), "{moved:?}");
     let counted = run.number("throttled_usec") as i64 * 100;
     assert!((time - counted).abs() <= counted / 20, "the kernel counted {counted}, the trace {time}");
     assert!(times as u64 >= run.number("nr_throttled") && times >= 5, "{times}");
