@@ -27,7 +27,7 @@ pub struct MutantsArgs {
     /// Only show which mutants there are, and which tests claim them
     #[arg(long)]
     list: bool,
-    /// Only those whose number is this one, or whose line in the table or test has this text
+    /// Only the mutants of this number, or whose line in the table or whose test has this text
     #[arg(value_name = "FILTER")]
     filters: Vec<String>,
 }
@@ -79,7 +79,10 @@ pub fn run(args: &MutantsArgs) -> Result<u8> {
 impl MutantsArgs {
     fn takes(&self, mutant: &Entry) -> bool {
         let text = format!("{} {}", mutant.name(), mutant.claims);
-        let is_taken = |filter: &String| *filter == mutant.number.to_string() || text.contains(filter);
+        let is_taken = |filter: &String| match filter.parse() {
+            Ok(number) => mutant.number == number,
+            Err(_) => text.contains(filter),
+        };
         self.filters.is_empty() || self.filters.iter().any(is_taken)
     }
 }
