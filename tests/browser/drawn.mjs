@@ -250,8 +250,15 @@ export const drawn = {
     await page.keyboard.press("u");
     await settle(page);
     assert.deepEqual(await events(), [-7]);
-    const legend = await page.locator("#legend span").allTextContents();
+    const legend = await page.locator("#legend button").allTextContents();
     assert.deepEqual(legend, ["idle", "wakeup", "IPI"]);
+    await page.locator("#legend button", { hasText: "wakeup" }).click();
+    await settle(page);
+    assert.deepEqual(await ask(page, () => [__ku.search().pattern, __ku.search().count]), ["kind:wakeup", 1]);
+    assert.match(await page.locator("#legend button", { hasText: "wakeup" }).getAttribute("title"), /^from who woke/);
+    await page.locator("#legend button", { hasText: "wakeup" }).click();
+    await settle(page);
+    assert.equal((await ask(page, () => __ku.search())).active, false, "a second click does not end the search");
     await page.keyboard.press("l");
     assert.ok(await page.locator("#legend").isHidden(), "L does not hide the legend");
     return {};

@@ -146,9 +146,9 @@ mod tests {
     fn the_page_has_words_for_every_reason_to_wait() {
         let (_, waits) = include_str!("viewer/data/kind.js").split_once("const WAITS = Object.freeze([").unwrap();
         let waits = waits.split("]);").next().unwrap().split("[\"").skip(1);
-        let letters: String = waits.filter_map(|wait| wait.chars().next()).collect();
-        let reasons: String = Reason::ALL.iter().map(|&reason| char::from(reason as u8)).collect();
-        assert_eq!(letters, reasons);
+        let named: Vec<String> = waits.map(|wait| wait.split('"').step_by(2).take(2).collect()).collect();
+        let reasons = Reason::ALL.iter().map(|&reason| format!("{}{}", char::from(reason as u8), reason.name()));
+        assert_eq!(named, reasons.collect::<Vec<_>>());
     }
 
     #[test]

@@ -59,11 +59,25 @@ export const isAbsent = (kind) => kind >= Kind.LOST && kind <= Kind.STALLED;
 /** @param {number} kind */
 export const isKernel = (kind) => kind >= Kind.SYSCALL && kind <= Kind.SCHED;
 
-/** What a thread waits for, by the letter of its wait event: a letter, a word. */
+/** What a thread waits for: the letter of its wait event, the name, a word, and when it is that. */
 export const WAITS = Object.freeze([
-  ["c", "a CPU"], ["d", "disk"], ["f", "thaw"], ["h", "SIGCONT"], ["i", "a CPU, beside an idle one"], ["k", "a thread or work"], ["l", "a lock"],
-  ["m", "memory"], ["n", "network"], ["p", "a pipe"], ["q", "CPU quota"], ["r", "RCU"], ["s", "the scheduler"], ["t", "time"], ["v", "a CPU that stood still"],
-  ["x", "its tracer"], ["z", "something not in the trace"],
+  ["c", "wait_cpu", "a CPU", "it could run, and others did"],
+  ["d", "wait_disk", "disk", "pages of a file are read, or written"],
+  ["f", "wait_frozen", "thaw", "its control group is frozen"],
+  ["h", "wait_stopped", "SIGCONT", "a signal stopped it"],
+  ["i", "wait_idle", "a CPU, beside an idle one", "it could run, and an idle CPU took its time to come"],
+  ["k", "wait_task", "a thread or work", "another task is to end or to send a signal; a thread of the kernel has nothing to do"],
+  ["l", "wait_lock", "a lock", "another thread has it: of a program, a file, a directory"],
+  ["m", "wait_mem", "memory", "its group is above its limit, pages are reclaimed, or others have the address space"],
+  ["n", "wait_net", "network", "nothing has come from another machine or through the loopback device"],
+  ["p", "wait_pipe", "a pipe", "another thread is to write or read: a pipe, a socket of this machine, a terminal"],
+  ["q", "wait_quota", "CPU quota", "its control group has used up its share of the CPU"],
+  ["r", "wait_rcu", "RCU", "all CPUs have to leave what they read"],
+  ["s", "wait_sche", "the scheduler", "the scheduler balances the CPUs"],
+  ["t", "wait_time", "time", "it sleeps until a moment, or for a time"],
+  ["v", "wait_stall", "a CPU that stood still", "the host, or the firmware, did not let the CPU run"],
+  ["x", "wait_traced", "its tracer", "a debugger or the like holds it"],
+  ["z", "wait_unk", "something not in the trace", "the trace does not tell"],
 ]);
 
 /** The letters in Morse code, by which a wait can be told without its colour. */

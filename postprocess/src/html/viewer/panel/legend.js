@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The legend: a small drawing and a word for everything that this trace has.
+// The legend: a small drawing and a word for everything that this trace has; it says more where it is pointed at, and
+// searches what it is about where it is clicked.
 
 import { kindOfEvent, LOCK_HELD, MORSE, waitLetter, WAITS } from "../data/kind.js";
+import { NOTHING } from "../data/search.js";
 import { FLAG, Kind } from "../data/tables.js";
 import { MORSE_DOT, morseStrokes } from "../draw/compose.js";
 import { MIDDLE_COLOR, MISS_COLOR } from "../draw/glyphs.js";
 import { FREQ_COLORS, SAMPLE_COLORS } from "../draw/strips.js";
 import { RX_COLOR, TX_COLOR } from "../draw/wire.js";
+import { actionButton, textElement } from "../dom.js";
 /** @import {App} from "../main.js" */
 
 /** Size of a drawing in CSS pixels. */
@@ -31,41 +34,44 @@ export function showLegend(app, element) {
     ...band(color, 6), { d: "M1 3.5H13M1 10.5H13", color: one, line: 1 }, { d: "M13 3.5H25M13 10.5H25", color: other, line: 1 },
   ];
   const flat = (/** @type {number} */ y) => `M1 ${y}H25`;
-  /** @type {[boolean, Stroke[], string][]} */
+  /** What a trace may have, its drawing, a word, its `kind:`, and what it is. @type {[boolean, Stroke[], string, string, string][]} */
   const entries = [
-    [kinds.has(Kind.IDLE), [{ d: flat(7), color: css.idle, line: 1 }], "idle"],
-    [kinds.has(Kind.LOW_POWER), [{ d: flat(7), color: css.lowPower, line: 1, dashes: "3 2" }], "low power"],
-    [kinds.has(Kind.C_EXIT), [{ d: "M1 7q3-9 6 0t6 0t6 0t6 0", color: css.cexit, line: 1.5 }], "leaving low power"],
-    [kinds.has(Kind.USER), [{ d: box(1, 3, 12, 8), color: css.users[0] }, { d: box(13, 3, 12, 8), color: css.users[1] }], "user, by thread"],
-    [kinds.has(Kind.SYSCALL), striped(css.syscall[0]), "system call"],
-    [kinds.has(Kind.TRAP), striped(css.trap[0]), "fault"],
-    [kinds.has(Kind.IRQ), striped(css.irq[0]), "interrupt"],
-    [kinds.has(Kind.BH), striped(css.bh[0]), "bottom half"],
-    [kinds.has(Kind.KERNEL), band(css.syscall[0], 6), "kernel thread, exit work"],
-    [kinds.has(Kind.SCHED), band(css.sched[0], 6), "scheduler"],
-    [kinds.has(Kind.LOST), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], "nothing recorded"],
-    [kinds.has(Kind.OFFLINE), [{ d: box(2, 2, 22, 10), color: css.dim, line: 1, dashes: "3 3" }], "offline"],
-    [kinds.has(Kind.STALLED), [...band(css.stalled, 5), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], "stood still"],
-    [kinds.has(Kind.WAKEUP), [{ d: "M2 12Q20 12 22 3", color: css.wakeup, line: 1.5, dashes: "4 2" }, { d: "M22 1l3 5h-5z", color: css.wakeup }], "wakeup"],
-    [kinds.has(Kind.IPI), [{ d: "M2 12Q20 12 22 3", color: css.ipi, line: 1.5 }, { d: "M22 1l3 5h-5z", color: css.ipi }], "IPI"],
-    [kinds.has(Kind.MARK), [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark"],
-    [kinds.has(Kind.POINT), [{ d: "M13 3l5 8h-10z", color: css.dim }], "event"],
-    [kinds.has(Kind.LOCK), [{ d: "M2 7H24M2 4V10M24 4V10", color: css.users[1], line: 2 }], "lock held"],
-    [events.has(LOCK_HELD + 1), [{ d: flat(7), color: css.users[1], line: 2, dashes: "1.5 2.5" }], "lock tried"],
-    [kinds.has(Kind.QUEUE), [{ d: flat(7), color: css.users[2], line: 2, dashes: "7 4" }], "in a queue"],
-    [kinds.has(Kind.MESSAGE) || kinds.has(Kind.PACKET), [{ d: "M3 1L10 13", color: RX_COLOR, line: 2 }, { d: "M16 13L23 1", color: TX_COLOR, line: 2 }], "received, sent"],
-    [kinds.has(Kind.SAMPLE), [{ d: box(1, 2, 11, 10), color: SAMPLE_COLORS[0] }, { d: box(13, 2, 12, 10), color: SAMPLE_COLORS[1] }], "PC sample, by function"],
-    [kinds.has(Kind.FREQ), FREQ_COLORS.map(([, color], k) => ({ d: box(1 + 8 * k, 9 - 4 * k, 8, 4 + 4 * k), color: String(color) })), "frequency"],
-    [(counters & FLAG.IPC) !== 0, dialStrokes(MIDDLE_COLOR, "M13 12L10.5 10L17 3.5z"), "IPC: grey to 1/2, red from 2"],
-    [(counters & FLAG.LLC) !== 0, dialStrokes(MISS_COLOR, "M13 12L10.5 10L17 3.5z"), "last-level cache misses"],
+    [kinds.has(Kind.IDLE), [{ d: flat(7), color: css.idle, line: 1 }], "idle", "idle", "nothing to do; a thin line"],
+    [kinds.has(Kind.LOW_POWER), [{ d: flat(7), color: css.lowPower, line: 1, dashes: "3 2" }], "low power", "idle", "nothing to do, and the CPU sleeps"],
+    [kinds.has(Kind.C_EXIT), [{ d: "M1 7q3-9 6 0t6 0t6 0t6 0", color: css.cexit, line: 1.5 }], "leaving low power", "idle", "the CPU wakes up: so long it takes"],
+    [kinds.has(Kind.USER), [{ d: box(1, 3, 12, 8), color: css.users[0] }, { d: box(13, 3, 12, 8), color: css.users[1] }], "user, by thread", "user", "a program runs its own code; each thread has its colour"],
+    [kinds.has(Kind.SYSCALL), striped(css.syscall[0]), "system call", "syscall", "the kernel works for a program that called it"],
+    [kinds.has(Kind.TRAP), striped(css.trap[0]), "fault", "fault", "the kernel serves an exception, mostly a page that has to be mapped"],
+    [kinds.has(Kind.IRQ), striped(css.irq[0]), "interrupt", "irq", "a device, a timer or another CPU cut in"],
+    [kinds.has(Kind.BH), striped(css.bh[0]), "bottom half", "bh", "the rest of the work of an interrupt"],
+    [kinds.has(Kind.KERNEL), band(css.syscall[0], 6), "kernel thread, exit work", "kernel", "a thread of the kernel runs, or work on the way out of a call"],
+    [kinds.has(Kind.SCHED), band(css.sched[0], 6), "scheduler", "sched", "the kernel chooses who runs next"],
+    [kinds.has(Kind.LOST), [{ d: "M1 11l8-8M6 11l8-8M11 11l8-8M16 11l8-8", color: css.dim, line: 1 }], "nothing recorded", "lost", "events were lost here, or had not begun"],
+    [kinds.has(Kind.OFFLINE), [{ d: box(2, 2, 22, 10), color: css.dim, line: 1, dashes: "3 3" }], "offline", "offline", "the CPU was switched off"],
+    [kinds.has(Kind.STALLED), [...band(css.stalled, 5), { d: "M4 12l10-10M9 12l10-10M14 12l10-10", color: css.cexit, line: 1 }], "stood still", "stalled", "the host, or the firmware, did not let the CPU run"],
+    [kinds.has(Kind.WAKEUP), [{ d: "M2 12Q20 12 22 3", color: css.wakeup, line: 1.5, dashes: "4 2" }, { d: "M22 1l3 5h-5z", color: css.wakeup }], "wakeup", "wakeup", "from who woke a thread to where it runs"],
+    [kinds.has(Kind.IPI), [{ d: "M2 12Q20 12 22 3", color: css.ipi, line: 1.5 }, { d: "M22 1l3 5h-5z", color: css.ipi }], "IPI", "ipi", "one CPU interrupts another"],
+    [kinds.has(Kind.MARK), [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark", "mark", "a program says where it is"],
+    [kinds.has(Kind.POINT), [{ d: "M13 3l5 8h-10z", color: css.dim }], "event", "event", "something that takes no time"],
+    [kinds.has(Kind.LOCK), [{ d: "M2 7H24M2 4V10M24 4V10", color: css.users[1], line: 2 }], "lock held", "lock", "a program holds a lock of its own"],
+    [events.has(LOCK_HELD + 1), [{ d: flat(7), color: css.users[1], line: 2, dashes: "1.5 2.5" }], "lock tried", "lock", "a program tries to get a lock of its own"],
+    [kinds.has(Kind.QUEUE), [{ d: flat(7), color: css.users[2], line: 2, dashes: "7 4" }], "in a queue", "queue", "an RPC waits in a queue of a program"],
+    [kinds.has(Kind.MESSAGE) || kinds.has(Kind.PACKET), [{ d: "M3 1L10 13", color: RX_COLOR, line: 2 }, { d: "M16 13L23 1", color: TX_COLOR, line: 2 }], "received, sent", "message", "messages over the network"],
+    [kinds.has(Kind.SAMPLE), [{ d: box(1, 2, 11, 10), color: SAMPLE_COLORS[0] }, { d: box(13, 2, 12, 10), color: SAMPLE_COLORS[1] }], "PC sample, by function", "sample", "where the CPU was at a tick"],
+    [kinds.has(Kind.FREQ), FREQ_COLORS.map(([, color], k) => ({ d: box(1 + 8 * k, 9 - 4 * k, 8, 4 + 4 * k), color: String(color) })), "frequency", "freq", "how fast the CPU was"],
+    [(counters & FLAG.IPC) !== 0, dialStrokes(MIDDLE_COLOR, "M13 12L10.5 10L17 3.5z"), "IPC: grey to 1/2, red from 2", "", "instructions per cycle of each span"],
+    [(counters & FLAG.LLC) !== 0, dialStrokes(MISS_COLOR, "M13 12L10.5 10L17 3.5z"), "last-level cache misses", "", "how often memory had to be asked"],
   ];
   const used = new Set(store.events.filter((e) => kindOfEvent(e) === Kind.WAIT).map(waitLetter));
-  const waits = WAITS.filter(([letter]) => used.has(letter)).map(([letter, word]) => {
+  const find = (/** @type {string} */ pattern) => () => app.find({ ...NOTHING, pattern: app.search.query.pattern === pattern ? "" : pattern });
+  const waits = WAITS.filter(([letter]) => used.has(letter)).map(([letter, name, word, why]) => {
     const color = palette.wait(letter);
-    return legendEntry([{ d: flat(7), color, line: 1 }, { d: morsePath(letter), color, line: 3 }], `${letter} waits for ${word}`);
+    const strokes = [{ d: flat(7), color, line: 1 }, { d: morsePath(letter), color, line: 3 }];
+    return legendEntry(strokes, `${letter} waits for ${word}`, why, find(`^${name}$`));
   });
   element.replaceChildren(
-    ...entries.flatMap(([has, strokes, text]) => (has ? [legendEntry(strokes, text)] : [])), ...waits,
+    ...entries.flatMap(([has, strokes, text, kind, why]) => (has ? [legendEntry(strokes, text, why, kind ? find(`kind:${kind}`) : null)] : [])),
+    ...waits,
   );
 }
 
@@ -85,8 +91,13 @@ function morsePath(letter) {
   return strokes.map(({ begin, end }) => `M${from + begin * MORSE_DOT} 7h${(end - begin) * MORSE_DOT}`).join("");
 }
 
-/** @param {Stroke[]} strokes @param {string} text */
-function legendEntry(strokes, text) {
+/**
+ * @param {Stroke[]} strokes
+ * @param {string} text
+ * @param {string} why what it is, in a sentence
+ * @param {(() => void) | null} find searches it; nothing, if it cannot be searched
+ */
+function legendEntry(strokes, text, why, find) {
   const ratio = window.devicePixelRatio || 1;
   const drawing = document.createElement("canvas");
   drawing.width = SWATCH_W * ratio;
@@ -102,7 +113,8 @@ function legendEntry(strokes, text) {
     if (line) c.stroke(path);
     else c.fill(path);
   }
-  const entry = document.createElement("span");
+  const entry = find ? actionButton("", `${why}; click to search it, again to stop`, find) : textElement("span", "");
+  entry.title ||= why;
   entry.append(drawing, text);
   return entry;
 }

@@ -59,7 +59,7 @@ function startLines({ store, groups, overview }, { waits, call, requests, stall,
   if (call) lines.push(["The longest call", `${shownName(store.names[store.name[call.i]])} of ${thread(call.i)}, ${lengthOf(call)}`, call, threads]);
   for (const wait of waits) {
     const letter = waitLetter(store.events[store.event[wait.i]]);
-    const word = WAITS.find(([of]) => of === letter)?.[1] ?? callText(store, wait.i);
+    const word = WAITS.find(([of]) => of === letter)?.[2] ?? callText(store, wait.i);
     lines.push([`The longest wait for ${word}`, `${thread(wait.i)}, ${lengthOf(wait)}`, wait, threads]);
   }
   return lines;
