@@ -11,7 +11,7 @@
 use kutrace_format::capability::Capability;
 
 use super::build::Builder;
-use super::stack::{may_nest, no_value, Frame};
+use super::stack::{no_value, Frame, Nesting};
 use super::Span;
 use crate::event::number::{self, Level};
 
@@ -36,7 +36,9 @@ pub struct Begin {
 impl Begin {
     /// Whether there may be an interrupt above these many frames that nobody saw begin.
     pub fn may_be_interrupted(&self, depth: usize) -> bool {
-        self.anywhere && depth <= self.known && self.allows(Frame::call(number::SOFTIRQ, 0, 0), true)
+        self.anywhere
+            && depth <= self.known
+            && self.allows(Frame::call(number::SOFTIRQ, 0, 0), Nesting { returns: true, realtime: false })
     }
 
     /// Something runs above `depth` frames.
@@ -80,8 +82,8 @@ impl Begin {
     }
 
     /// Whether a call could have begun before: nothing has run that cannot be above it.
-    fn allows(&self, call: Frame, returns: bool) -> bool {
-        self.above.iter().all(|&inner| may_nest(call, inner, returns))
+    fn allows(&self, call: Frame, nesting: Nesting) -> bool {
+        self.above.iter().all(|&inner| nesting.allows(call, inner))
     }
 }
 
@@ -129,11 +131,11 @@ impl Builder {
         if call.level() == Level::Syscall {
             self.left_before(c);
         }
-        let (cpu, returns) = (&self.cpus[c], self.sees(Capability::Returns));
-        let Some(begin) = cpu.begin.as_ref().filter(|b| b.allows(call, returns)) else { return false };
+        let (cpu, nesting) = (&self.cpus[c], self.nesting);
+        let Some(begin) = cpu.begin.as_ref().filter(|b| b.allows(call, nesting)) else { return false };
         let known = begin.known.min(cpu.stack.len());
         let (below, above) = cpu.stack.split_at(known);
-        let fits = |f: &Frame| may_nest(*f, call.event, returns);
+        let fits = |f: &Frame| nesting.allows(*f, call.event);
         if !below.last().is_some_and(fits) || above.iter().any(fits) {
             return false;
         }

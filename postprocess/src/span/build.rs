@@ -28,7 +28,7 @@ use super::cpu::{Close, Cpu};
 use super::machine::Machine;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
-use super::stack::{no_value, Frame};
+use super::stack::{no_value, Frame, Nesting};
 use super::stall::Period;
 use super::thread::Threads;
 use super::wake::PerhapsEnds;
@@ -47,6 +47,8 @@ pub struct Builder {
     /// What was counted on the way.
     pub tally: Tally,
     unseen: Unseen,
+    /// What may begin while something else runs.
+    pub(super) nesting: Nesting,
     pub(super) machine: Machine,
     pub(super) cpus: Vec<Cpu>,
     pub(super) threads: Threads,
@@ -119,7 +121,8 @@ impl Builder {
         let unseen = meta.unseen();
         let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| !unseen.has(Capability::Losses));
         let blind = last.unwrap_or(i64::MIN);
-        Builder { names, unseen, intervals: meta.intervals.clone(), blind, ..Builder::default() }
+        let nesting = Nesting { returns: !unseen.has(Capability::Returns), realtime: false };
+        Builder { names, unseen, nesting, intervals: meta.intervals.clone(), blind, ..Builder::default() }
     }
 
     /// Whether the source of the events can tell this.
@@ -363,7 +366,10 @@ impl Builder {
                 let thread = self.threads.find(e.arg, &mut self.names);
                 self.threads.list[thread].group = self.names.text(e.name).parse().unwrap_or_default();
             }
-            number::KERNEL_NAME => self.meta.kernel = text.to_string(),
+            number::KERNEL_NAME => {
+                self.nesting.realtime = text.contains("PREEMPT_RT");
+                self.meta.kernel = text.to_string();
+            }
             number::MODEL_NAME => self.meta.cpu_model = text.to_string(),
             number::HOST_NAME => self.meta.host = text.to_string(),
             number::ERRNO_NAME => drop(self.meta.errors.insert(e.arg, text.to_string())),

@@ -5,7 +5,7 @@ use kutrace_format::capability::Capability;
 
 use super::build::Builder;
 use super::cpu::{Close, Cpu};
-use super::stack::{may_nest, Frame, DEPTH_MAX};
+use super::stack::{Frame, DEPTH_MAX};
 use super::{Repair, Span, NONE};
 use crate::event::number::{self, Class, Level};
 use crate::event::Event;
@@ -65,7 +65,7 @@ impl Builder {
     /// Ends now whatever cannot be running when `inner` starts: its return is missing.
     pub(super) fn unwind(&mut self, c: usize, t: i64, inner: u32, ipc: u8) {
         while self.cpus[c].stack.len() > 1 {
-            let fits = may_nest(self.cpus[c].top(), inner, self.sees(Capability::Returns));
+            let fits = self.nesting.allows(self.cpus[c].top(), inner);
             if fits && self.cpus[c].stack.len() < DEPTH_MAX {
                 break;
             }
@@ -104,8 +104,7 @@ impl Builder {
         }
         self.repair(c, call, frame.name);
         let since = self.cpus[c].since;
-        let returns = self.sees(Capability::Returns);
-        while self.cpus[c].stack.len() > 1 && !may_nest(self.cpus[c].top(), call, returns) {
+        while self.cpus[c].stack.len() > 1 && !self.nesting.allows(self.cpus[c].top(), call) {
             let gone = self.cpus[c].stack.pop();
             if gone.is_some_and(|f| f.level() == Level::Sched) {
                 self.sched_left(c, since);

@@ -50,20 +50,32 @@ pub fn no_value(event: u32) -> i64 {
     }
 }
 
-/// Whether `inner` can start while `outer` is running. If not, the end of `outer` is missing. `returns` is whether every
-/// call has one ([`Capability::Returns`](kutrace_format::capability::Capability::Returns)), unless events were lost.
-pub fn may_nest(outer: Frame, inner: u32, returns: bool) -> bool {
-    if outer.event == number::LOST {
-        return false;
-    }
-    match (outer.level(), number::level(inner)) {
-        (_, Level::User) => false,
-        (Level::User, _) => true,
-        (_, Level::Syscall) => false,
-        (_, Level::Trap) if returns => outer.event != inner,
-        (outer, Level::Trap) => outer == Level::Syscall,
-        (outer, Level::Softirq) => !matches!(outer, Level::Softirq | Level::Irq),
-        (outer, Level::Irq) => outer != Level::Irq || UNMASKABLE.contains(&inner),
-        (outer, Level::Sched) => matches!(outer, Level::Syscall | Level::Trap),
+/// How far what nests is known of the traced machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nesting {
+    /// Whether every call has a return ([`Capability::Returns`](kutrace_format::capability::Capability::Returns)), unless
+    /// events were lost.
+    pub returns: bool,
+    /// Whether threads are preempted in softirqs: with PREEMPT_RT.
+    pub realtime: bool,
+}
+
+impl Nesting {
+    /// Whether `inner` can start while `outer` is running. If not, the end of `outer` is missing.
+    pub fn allows(self, outer: Frame, inner: u32) -> bool {
+        if outer.event == number::LOST {
+            return false;
+        }
+        match (outer.level(), number::level(inner)) {
+            (_, Level::User) => false,
+            (Level::User, _) => true,
+            (_, Level::Syscall) => false,
+            (_, Level::Trap) if self.returns => outer.event != inner,
+            (outer, Level::Trap) => outer == Level::Syscall,
+            (outer, Level::Softirq) => !matches!(outer, Level::Softirq | Level::Irq),
+            (outer, Level::Irq) => outer != Level::Irq || UNMASKABLE.contains(&inner),
+            (Level::Softirq, Level::Sched) => self.realtime,
+            (outer, Level::Sched) => matches!(outer, Level::Syscall | Level::Trap),
+        }
     }
 }

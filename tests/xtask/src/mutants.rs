@@ -79,7 +79,7 @@ pub fn run(args: &MutantsArgs) -> Result<u8> {
 impl MutantsArgs {
     fn takes(&self, mutant: &Entry) -> bool {
         let text = format!("{} {}", mutant.name(), mutant.claims);
-        let is_taken = |filter: &String| match filter.parse() {
+        let is_taken = |filter: &String| match filter.parse::<usize>() {
             Ok(number) => mutant.number == number,
             Err(_) => text.contains(filter),
         };
