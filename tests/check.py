@@ -501,8 +501,9 @@ class Checker:
         for cpu, pieces in self.whole.pieces.items():
             spans, starts = self.by_cpu[cpu], self.starts.get(cpu, [])
             lost = [span for span in spans if span.number == LOST]
-            begins = [self.intervals.get(cpu, (0, 0))[0]] + [span.end for span in lost]
-            ends = [span.start for span in lost] + [FOREVER]
+            begin, last = self.intervals.get(cpu, (0, FOREVER))
+            begins = [begin] + [span.end for span in lost]
+            ends = [span.start for span in lost] + [last]
             for start, end, number, pid, frame in pieces:
                 # Of what began before and had no end, nothing tells.
                 since = bisect.bisect_right(begins, end) - 1
