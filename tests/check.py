@@ -667,8 +667,8 @@ class Checker:
             return NEVER_OF_KERNEL
         if blocked is None:
             return None
-        # Who opens a fifo waits for another to open its other end.
-        opened = OPENS & {blocked.name} and wakes and OPENS & {frame.name for frame in wakes[0].inside}
+        # Who opens a fifo waits for another to open its other end; who opens a file of FUSE, for its daemon to answer.
+        opened = OPENS & {blocked.name} and wakes and OPENED & {frame.name for frame in wakes[0].inside}
         for pattern, reasons in EXCLUDED:
             if re.fullmatch(pattern, blocked.name):
                 return reasons | ({"wait_pipe"} if opened else set())
@@ -811,6 +811,7 @@ EXCLUDED = [
     ("sched_yield|getpid|getppid", set()),
 ]
 OPENS = {"open", "openat", "openat2", "creat"}
+OPENED = OPENS | {"write", "writev", "splice", "io_uring_enter"}
 EXCLUDED = [(pattern, reasons | ALWAYS) for pattern, reasons in EXCLUDED]
 
 

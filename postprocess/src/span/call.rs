@@ -41,6 +41,8 @@ pub enum Special {
     Close,
     /// Opens files.
     Open,
+    /// Writes: of a file system that is a program (FUSE), the answer to who opens a file of it.
+    Write,
     /// Names a peer, that may be a file.
     Connect,
     /// Waits for what was given to the kernel to do.
@@ -134,6 +136,7 @@ const SPECIAL: &[(Special, &str)] = &[
     (Special::Wait, "pause rt_sigsuspend sigsuspend wait4 wait6 waitid waitpid"),
     (Special::Close, "close close_range dup2 dup3"),
     (Special::Open, "creat open openat openat2"),
+    (Special::Write, "splice write writev"),
     (Special::Connect, "bind connect"),
     (Special::Ring, "io_getevents io_pgetevents io_pgetevents_time64 io_uring_enter"),
     (Special::Exec, "execve execveat"),

@@ -249,8 +249,13 @@ fn in_call(machine: &Machine, call: u32, by: By) -> Reason {
         },
         Some(Special::Open) => match by {
             By::Device | By::DiskWorker | By::Worker => Reason::Disk,
-            // Both looked for the same name; else it is the other end of a pipe.
-            By::Lookup => Reason::Lock,
+            By::Call(call) => match machine.call(call).special {
+                // It opened the other end of a pipe, or is the file system.
+                Some(Special::Open | Special::Write | Special::Ring) => Reason::Pipe,
+                _ => Reason::Lock,
+            },
+            // Both looked for the same name, or a lock of the kernel was let go.
+            By::Lookup | By::Fault | By::Program => Reason::Lock,
             _ => Reason::Pipe,
         },
         Some(Special::Connect) if by == By::Device => Reason::Disk,
