@@ -9,7 +9,7 @@ use super::cpu::{Close, Ipi};
 use super::idle::exit_latency;
 use super::mode::KEPT;
 use super::runnable::Woken;
-use super::thread::Wakeup;
+use super::thread::{Thread, Wakeup};
 use super::wait::{of_sleeper, of_waker, why, Asleep, By, Reason, Waker};
 use super::Span;
 use crate::event::number::{self, Level};
@@ -17,6 +17,9 @@ use crate::event::Event;
 
 /// Waits and exits shorter than this many units are not drawn: 100 ns.
 pub const SHORT: i64 = 10;
+
+/// How the name of a thread begins that does an interrupt's work, as all do on PREEMPT_RT: it is the device that wakes.
+const INTERRUPT_THREAD: &str = "irq/";
 
 /// A wakeup of which it tells something whether the waker ends.
 #[derive(Clone, Copy, Debug)]
@@ -130,17 +133,23 @@ impl Builder {
                 _ => By::Call(top.event),
             },
             Level::User if !thread.kernel => By::Program,
+            Level::User if self.comm(thread).starts_with(INTERRUPT_THREAD) => By::Device,
             Level::User if thread.slept_for == Some(Reason::Disk) => By::DiskWorker,
             Level::User => By::Worker,
         }
+    }
+
+    /// The latest name of a thread, empty if it has none.
+    fn comm(&self, thread: &Thread) -> &str {
+        thread.comms.last().map_or("", |&comm| self.names.text(comm))
     }
 
     /// What a thread that is woken was inside of; nothing if that may be among what is missing.
     fn asleep(&self, sleeper: usize) -> Option<Asleep> {
         let sleeper = &self.threads.list[sleeper];
         if sleeper.kernel {
-            let name = sleeper.comms.last().map_or("", |&comm| self.names.text(comm));
-            let workers = ["kworker/", "ksoftirqd/", "migration/", "cpuhp/"];
+            let name = self.comm(sleeper);
+            let workers = ["kworker/", "ksoftirqd/", "migration/", "cpuhp/", INTERRUPT_THREAD];
             let worker = workers.iter().any(|kind| name.starts_with(kind));
             return Some(if worker { Asleep::Worker } else { Asleep::Kernel });
         }
