@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use postprocess::event::number::{
@@ -19,9 +20,10 @@ use crate::trace::Trace;
 
 const CLONE_RETURN: u32 = (SYSCALL + 56) | RETURN_BIT;
 const MACHINE_CHECK: u32 = TRAP + 18;
-/// What `mwait` says of polling, of hlt, and of the state of provoke.c that watches a word.
+/// What `mwait` says of polling, of hlt, of an I/O port, and of the state of provoke.c that watches a word.
 const POLLING: u32 = 253;
 const HLT: u32 = 254;
+const IO_PORT: u32 = 255;
 const WATCHING: u32 = 0x21;
 /// Interrupts that one CPU sends another to wake it.
 const FROM_A_CPU: std::ops::RangeInclusive<u32> = IRQ + 0xf6..=IRQ + 0xfd;
@@ -173,26 +175,63 @@ fn a_poll_ends_by_an_interrupt_or_a_store() {
 
 #[test]
 fn each_idle_state_of_a_driver_is_recorded_and_what_ends_it() {
-    let script = r#"
+    let run = guest::succeed(
+        &["--cpus", "2", "--beside"],
+        &[
+            SLOW_WAKEUPS,
+            "
         insmod $KUTRACE_BESIDE/provoke.ko watch=1
-        usage() {
-            for cpu in 0 1; do for state in 0 1 2; do
-                echo $1$cpu$state=$(cat /sys/devices/system/cpu/cpu$cpu/cpuidle/state$state/usage)
-            done; done
-        }
-        usage outer_begin
-        kutrace_control go
-        usage inner_begin
-        taskset -c 0 perl /tmp/wakeups
-        usage inner_end
-        kutrace_control stop $SHARE/t.raw
-        usage outer_end
-        "#;
-    let run = guest::succeed(&["--cpus", "2", "--beside"], &[SLOW_WAKEUPS, script].concat());
+        idle() { taskset -c 0 perl /tmp/wakeups; }
+            ",
+            IDLE,
+        ]
+        .concat(),
+    );
     let trace = Trace::read_whole(&run.file("t.raw"));
-    let mut all = 0;
+    let entered = idle_states_entered(&run, &trace, [POLLING, HLT, WATCHING]);
+    assert!(entered.iter().sum::<u64>() > 100, "{entered:?}");
+    let (sleeps, unexplained) = ends_of_sleep(&trace);
+    assert!(sleeps > 20 && unexplained.is_empty(), "{} of {sleeps}: {:?}", unexplained.len(), unexplained.first());
+}
+
+#[test]
+fn each_idle_state_of_acpi_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("cstates.aml");
+    let source = guest::folder().join("cstates.asl");
+    let iasl = Command::new("iasl").arg("-p").arg(&table).arg(source).output().unwrap();
+    assert!(iasl.status.success(), "{}", String::from_utf8_lossy(&iasl.stdout));
+    let run = guest::succeed(
+        &["--kernel", "distribution", "--cpus", "2", "--acpi-table", table.to_str().unwrap()],
+        &["grep acpi_idle /sys/devices/system/cpu/cpuidle/current_driver\nidle() { sleep 0.3; }", IDLE].concat(),
+    );
+    let trace = Trace::read_whole(&run.file("t.raw"));
+    let entered = idle_states_entered(&run, &trace, [POLLING, HLT, IO_PORT]);
+    // It polls only for a sleep that it expects to be shorter than any state is worth.
+    assert!(entered[1] > 10 && entered[2] > 1000, "{entered:?}");
+}
+
+/// Traces two CPUs while `idle` runs, and says what cpuidle counts.
+const IDLE: &str = r#"
+    usage() {
+        for cpu in 0 1; do for state in 0 1 2; do
+            echo $1$cpu$state=$(cat /sys/devices/system/cpu/cpu$cpu/cpuidle/state$state/usage)
+        done; done
+    }
+    usage outer_begin
+    kutrace_control go
+    usage inner_begin
+    idle
+    usage inner_end
+    kutrace_control stop $SHARE/t.raw
+    usage outer_end
+    "#;
+
+/// How often the two CPUs entered each idle state, by its hint; that must be as often as cpuidle counted.
+fn idle_states_entered(run: &Run, trace: &Trace, hints: [u32; 3]) -> [u64; 3] {
+    let mut entered = [0; 3];
     for cpu in 0..2 {
-        for (state, hint) in [POLLING, HLT, WATCHING].into_iter().enumerate() {
+        for (state, hint) in hints.into_iter().enumerate() {
             let grown = |edge: &str| {
                 let of = |when: &str| run.number(&format!("{edge}_{when}{cpu}{state}"));
                 of("end") - of("begin")
@@ -201,12 +240,10 @@ fn each_idle_state_of_a_driver_is_recorded_and_what_ends_it() {
             eprintln!("cpu {cpu}, state {state}: {} to {}, traced {traced}", grown("inner"), grown("outer"));
             // A sleep is counted at its end.
             assert!((grown("inner").saturating_sub(1)..=grown("outer") + 1).contains(&traced), "cpu {cpu}, {hint}");
-            all += traced;
+            entered[state] += traced;
         }
     }
-    assert!(all > 100, "{all}");
-    let (sleeps, unexplained) = ends_of_sleep(&trace);
-    assert!(sleeps > 20 && unexplained.is_empty(), "{} of {sleeps}: {:?}", unexplained.len(), unexplained.first());
+    entered
 }
 
 #[test]

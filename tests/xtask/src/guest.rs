@@ -31,6 +31,8 @@ pub struct Guest {
     pub memory: u32,
     /// Words for the kernel's command line, beside those that every guest has.
     pub append: String,
+    /// An ACPI table, besides the machine's own.
+    pub acpi_table: Option<PathBuf>,
     /// A socket for QEMU's monitor.
     pub monitor: Option<PathBuf>,
     /// The host's folder at /mnt/share.

@@ -45,6 +45,7 @@ const GUEST: &[&str] = &[
     "perl",
     "procps",
     "libcap2-bin",
+    "acpica-tools",
     "ca-certificates",
 ];
 /// To read traces as others do.

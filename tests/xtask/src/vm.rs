@@ -34,6 +34,9 @@ pub struct VmArgs {
     /// More words for the kernel's command line
     #[arg(long, value_name = "WORDS", default_value = "")]
     pub append: String,
+    /// An ACPI table, besides the machine's own
+    #[arg(long, value_name = "FILE")]
+    pub acpi_table: Option<PathBuf>,
     /// A socket for QEMU's monitor, by which machine checks and the like can be raised
     #[arg(long, value_name = "SOCKET")]
     pub monitor: Option<PathBuf>,
@@ -64,6 +67,7 @@ impl VmArgs {
             share: None,
             kernel: Variant::USUAL,
             append: String::new(),
+            acpi_table: None,
             monitor: None,
             count: false,
             no_load: false,
@@ -112,6 +116,7 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         cpus: if args.icount { 1 } else { args.cpus },
         memory: args.mem,
         append: args.append.clone(),
+        acpi_table: args.acpi_table.clone(),
         monitor: args.monitor.clone(),
         share,
         load: module.clone().filter(|_| !args.no_load),

@@ -115,6 +115,9 @@ fn command_line(guest: &Guest) -> Command {
     qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
     let share = option_value(&guest.share);
     qemu.arg("-virtfs").arg(format!("local,path={share},mount_tag=share,security_model=none,multidevs=remap"));
+    if let Some(table) = &guest.acpi_table {
+        qemu.arg("-acpitable").arg(format!("file={}", option_value(table)));
+    }
     if let Some(socket) = &guest.monitor {
         qemu.arg("-monitor").arg(format!("unix:{},server=on,wait=off", option_value(socket)));
     }
