@@ -4,16 +4,18 @@
 //! A CPU's recording begins, and goes on after a gap, inside of anything; and a thread that is met for the first time
 //! comes out of what it went to sleep in before. What that was only its return tells, which then is no repair: the call
 //! began before, and has all time since. So a CPU's execution spans are held back until something shows that its
-//! thread is, or was, in user code.
+//! thread is, or was, in user code. A thread that goes to sleep before that is still in doubt when it runs again: the
+//! return then tells what its earlier runs were, too, as far back as spans are kept.
 //!
 //! Invariant: what is held back is bounded, and a CPU's spans are written in order.
 
 use kutrace_format::capability::Capability;
 
 use super::build::Builder;
+use super::mode::KEPT;
 use super::stack::{no_value, Frame, Nesting};
 use super::Span;
-use crate::event::number::{self, Level};
+use crate::event::number::{self, is_execution, Level};
 
 /// Execution spans held back on a CPU at most; a call reaches back no further.
 const HELD_MAX: usize = 256;
@@ -31,6 +33,22 @@ pub struct Begin {
     anywhere: bool,
     /// When a sample said last that the thread was in the kernel.
     pub kernel_until: i64,
+    /// Since when that is so, in earlier runs of the thread, too.
+    since: i64,
+}
+
+/// What a thread that is on no CPU has done since before it was known: see [`Begin`].
+#[derive(Clone, Debug)]
+pub struct Doubt {
+    since: i64,
+    above: Vec<u32>,
+}
+
+impl Doubt {
+    /// Whether a span of the thread is of that time.
+    pub fn covers(&self, span: &Span) -> bool {
+        span.start >= self.since
+    }
 }
 
 impl Begin {
@@ -61,19 +79,8 @@ impl Begin {
     }
 
     fn give_up_to(&mut self, end: i64, from: Frame, to: Frame) -> bool {
-        let mut any = false;
-        for span in self.spans.iter_mut().take_while(|span| span.start < end) {
-            if span.event == number::STALLED as i32 && span.arg == i64::from(from.event) {
-                span.arg = to.event.into();
-            }
-            if span.event != from.event as i32 {
-                continue;
-            }
-            (span.event, span.arg, span.name) = (to.event as i32, to.arg, to.name);
-            span.ret = no_value(to.event);
-            any = true;
-        }
-        any
+        let until = self.spans.partition_point(|span| span.start < end);
+        self.spans[..until].iter_mut().fold(false, |any, span| give(span, from, to) | any)
     }
 
     /// What is held back.
@@ -85,6 +92,19 @@ impl Begin {
     fn allows(&self, call: Frame, nesting: Nesting) -> bool {
         self.above.iter().all(|&inner| nesting.allows(call, inner))
     }
+}
+
+/// Gives a span to one activity if it is another's; answers whether it was.
+fn give(span: &mut Span, from: Frame, to: Frame) -> bool {
+    if span.event == number::STALLED as i32 && span.arg == i64::from(from.event) {
+        span.arg = to.event.into();
+    }
+    if span.event != from.event as i32 {
+        return false;
+    }
+    (span.event, span.arg, span.name) = (to.event as i32, to.arg, to.name);
+    span.ret = no_value(to.event);
+    true
 }
 
 impl Builder {
@@ -106,14 +126,14 @@ impl Builder {
     pub(super) fn doubt(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
         let anywhere = cpu.top().level() != Level::Sched;
-        let above = if anywhere { Vec::new() } else { vec![number::SCHED] };
-        cpu.begin = Some(Begin {
-            known: cpu.stack.len() - above.len(),
-            above,
-            spans: Vec::new(),
-            anywhere,
-            kernel_until: i64::MIN,
-        });
+        let mut above = if anywhere { Vec::new() } else { vec![number::SCHED] };
+        let known = cpu.stack.len() - above.len();
+        let mut since = cpu.since;
+        if let Some(doubt) = self.doubts.get(&self.threads.list[cpu.thread].pid) {
+            above.extend(&doubt.above);
+            since = doubt.since;
+        }
+        cpu.begin = Some(Begin { known, above, spans: Vec::new(), anywhere, kernel_until: i64::MIN, since });
         cpu.folded = None;
     }
 
@@ -123,6 +143,17 @@ impl Builder {
         let Some(begin) = cpu.begin.take() else { return };
         cpu.folded = cpu.folded.map(|call| call + self.out.len());
         self.out.extend(begin.spans);
+        self.doubts.remove(&self.threads.list[cpu.thread].pid);
+    }
+
+    /// A program leaves its CPU, and nothing has shown yet what it was inside of at its begin.
+    pub(super) fn settle_later(&mut self, c: usize) {
+        let thread = &self.threads.list[self.cpus[c].thread];
+        let (pid, stays) = (thread.pid, thread.pid != 0 && !thread.kernel && !thread.exited);
+        let begin = self.cpus[c].begin.as_ref().filter(|_| stays);
+        let doubt = begin.map(|begin| Doubt { since: begin.since, above: begin.above.clone() });
+        self.settle(c);
+        doubt.into_iter().for_each(|doubt| drop(self.doubts.insert(pid, doubt)));
     }
 
     /// Puts a call on the stack of which only the end is seen, if it may have begun before the thread was known: then
@@ -143,9 +174,18 @@ impl Builder {
             self.end_top(c, t, ipc);
         }
         let work = self.exit_work();
+        let pid = self.running(c);
         let cpu = &mut self.cpus[c];
         let below = cpu.top();
         let Some(begin) = &mut cpu.begin else { return false };
+        if let Some(doubt) = self.doubts.get(&pid) {
+            // It may have been taken for a thread of the kernel since it sleeps in nothing known.
+            let program = Frame { event: number::user(pid), ..below };
+            let kept = self.out.iter_mut().rev().take(KEPT);
+            for span in kept.filter(|s| s.pid == pid as i32 && is_execution(s.event) && doubt.covers(s)) {
+                let _ = [below, program, work].into_iter().any(|from| give(span, from, call));
+            }
+        }
         // Samples in the kernel were of this.
         let shown = begin.give(below, call) | begin.give(work, call);
         begin.runs(call.event, known);

@@ -24,6 +24,7 @@ use std::io::{self, BufRead};
 use foldhash::HashMap;
 use kutrace_format::capability::{Capability, Unseen};
 
+use super::begin::Doubt;
 use super::cpu::{Close, Cpu};
 use super::machine::Machine;
 use super::point::Overlays;
@@ -57,6 +58,8 @@ pub struct Builder {
     pub(super) out: Vec<Span>,
     pub(super) period: Period,
     pub(super) perhaps_ends: Vec<PerhapsEnds>,
+    /// Programs on no CPU of which it is not known yet what they were inside of, by pid; on one, until it is.
+    pub(super) doubts: HashMap<u32, Doubt>,
     /// CPUs that were offline when the recording began.
     pub(super) offline: BTreeSet<u32>,
     /// Whether the trace tells of the kernel's work on the way out to a program.

@@ -194,6 +194,7 @@ impl Builder {
         let in_doubt = |s: &Span| {
             let cpu = self.cpus.get(s.cpu as usize).filter(|_| is_execution(s.event));
             self.perhaps_ends.iter().any(|woke| woke.made(s))
+                || self.doubts.get(&(s.pid as u32)).is_some_and(|doubt| doubt.covers(s))
                 || cpu.is_some_and(|c| c.leaving || c.ticks.may_be_stall(s.start) || s.pid > 0 && s.start >= c.entered)
         };
         self.out[from..].iter().position(in_doubt).map_or(self.out.len(), |at| from + at)

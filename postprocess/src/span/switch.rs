@@ -68,6 +68,7 @@ impl Builder {
             let call = thread.stack.iter().position(|f| f.level() == Level::Syscall);
             thread.stack.truncate(call.map_or(1, |call| call + 1));
             thread.ambiguous = call;
+            self.doubts.remove(&thread.pid);
             self.late = true;
         }
         self.tally.pending += u64::from(thread.wakeup.take_if(|wakeup| wakeup.ts < blind).is_some());
@@ -92,7 +93,7 @@ impl Builder {
     /// Keeps the stack of the thread on a CPU for its next run; idle has none.
     fn put_away(&mut self, c: usize) {
         let unsure = self.cpus[c].begin.is_some();
-        self.settle(c);
+        self.settle_later(c);
         let cpu = &mut self.cpus[c];
         let thread = &mut self.threads.list[cpu.thread];
         let stack = std::mem::take(&mut cpu.stack);
@@ -188,6 +189,8 @@ impl Builder {
         cpu.entered = t;
         cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
+        // Nobody saw what it did before.
+        self.doubts.remove(&pid);
         self.doubt(c);
     }
 
