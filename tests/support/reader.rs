@@ -3,7 +3,7 @@
 //! does.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use postprocess::event::names::Names;
@@ -32,7 +32,7 @@ pub fn compare(trace: &Path, lines: &[u8]) -> Result<(), String> {
 
 /// Runs a program of this folder with `input`; what it printed, if its status is not 0.
 pub fn python(program: &str, arguments: &[&Path], input: &[u8]) -> Result<(), String> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(program);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("support").join(program);
     let mut command = Command::new("python3");
     command.arg(path).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("python3: {e}"))?;
