@@ -152,6 +152,17 @@ mod tests {
     }
 
     #[test]
+    fn the_documents_have_a_line_for_every_reason_to_wait() {
+        let manual = include_str!("../../../docs/viewer.md");
+        let page = include_str!("../../../docs/man/kutrace.7");
+        for &reason in Reason::ALL {
+            let (letter, name) = (char::from(reason as u8), reason.name());
+            assert!(manual.contains(&format!("\n| `{letter}` | `{name}` | ")), "docs/viewer.md: {name}");
+            assert!(page.contains(&format!("\n{letter}  {name}\t")), "docs/man/kutrace.7: {name}");
+        }
+    }
+
+    #[test]
     fn every_module_is_in_the_page_and_the_guard_is_first() {
         let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src/html/viewer"))];
         let mut files = Vec::new();
