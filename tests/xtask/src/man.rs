@@ -65,13 +65,16 @@ mod tests {
     }
 
     #[test]
-    fn the_page_on_concepts_refers_to_every_tool() {
-        let page = fs::read_to_string(place::checkout().join("docs/man/kutrace.7")).unwrap();
+    fn the_page_on_concepts_and_the_readme_name_every_tool() {
+        let read = |path: &str| fs::read_to_string(place::checkout().join(path)).unwrap();
+        let (page, readme) = (read("docs/man/kutrace.7"), read("README.md"));
         let names = names().unwrap();
-        assert_eq!(names.len(), 14);
+        assert!(names.contains(&"rawtoevent".into()), "{names:?}");
         for name in names {
-            let reference = format!(".BR {} (1)", name.to_string_lossy());
-            assert!(page.lines().any(|line| line.trim_end_matches(',') == reference), "{reference}");
+            let name = name.to_string_lossy();
+            let reference = format!(".BR {name} (1)");
+            assert!(page.lines().any(|line| line.trim_end_matches(',') == reference), "docs/man/kutrace.7: {name}");
+            assert!(readme.contains(&format!("\n| `{name}` | ")) || name == "kutrace_control", "README.md: {name}");
         }
     }
 }
