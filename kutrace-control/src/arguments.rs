@@ -138,6 +138,9 @@ pub enum Command {
         /// Replace FILE if it is there
         #[arg(short, long)]
         force: bool,
+        /// Leave out the names of the kernel's functions
+        #[arg(long)]
+        no_symbols: bool,
         /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
         file: Option<PathBuf>,
     },
@@ -147,6 +150,9 @@ pub enum Command {
         /// Replace FILE if it is there
         #[arg(short, long)]
         force: bool,
+        /// Leave out the names of the kernel's functions
+        #[arg(long)]
+        no_symbols: bool,
         /// Where to [default: ku_DATE_TIME_host_pid.trace]
         file: Option<PathBuf>,
     },
@@ -263,6 +269,9 @@ pub struct Record {
     /// Replace FILE if it is there
     #[arg(short, long)]
     force: bool,
+    /// Leave out the names of the kernel's functions
+    #[arg(long)]
+    pub no_symbols: bool,
     /// What to run and record
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,

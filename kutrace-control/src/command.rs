@@ -35,10 +35,16 @@ pub fn run(arguments: Arguments) -> Result<Status> {
 fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
     let done = |()| Exit::Done;
     let exit = match command {
-        Command::Record(options) => return record(session, &options.plan()),
+        Command::Record(options) => {
+            return record(session.without_symbols(options.no_symbols), &options.plan());
+        }
         Command::Go(go) => session.go(go.mode()).map(done)?,
-        Command::Stop { force, file } => session.stop(&Target::new(file, Existing::of(force)))?,
-        Command::Snapshot { force, file } => session.snapshot(&Target::new(file, Existing::of(force)))?,
+        Command::Stop { force, no_symbols, file } => {
+            session.without_symbols(no_symbols).stop(&Target::new(file, Existing::of(force)))?
+        }
+        Command::Snapshot { force, no_symbols, file } => {
+            session.without_symbols(no_symbols).snapshot(&Target::new(file, Existing::of(force)))?
+        }
         Command::Status => standard::print(&session.status()?).map(done)?,
         Command::Reset { force: true } => session.force_reset().map(done)?,
         Command::Reset { force: false } => session.reset().map(done)?,

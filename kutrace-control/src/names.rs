@@ -4,6 +4,7 @@
 //! Invariant: gathering never fails; what this machine does not tell is left out.
 
 pub mod machine;
+pub mod symbols;
 pub mod tasks;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use postprocess::tables;
 
 use tasks::Task;
 
-/// Names by kind and number; of interrupts, also by CPU. A name given later replaces an earlier one.
+/// Names by kind and number; of interrupts, also by CPU, of functions, by the whole address. A name given later replaces an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     records: BTreeMap<(NameKind, u32, u32), Record>,
@@ -69,8 +70,8 @@ impl Names {
     pub fn add(&mut self, kind: NameKind, number: u32, second: u32, text: &[u8]) {
         if !text.is_empty() {
             let text = text[..text.len().min(u16::MAX.into())].to_vec();
-            let cpu = if kind == NameKind::Irq { second } else { 0 };
-            self.records.insert((kind, number, cpu), Record { second, text });
+            let part = if matches!(kind, NameKind::Irq | NameKind::Symbol) { second } else { 0 };
+            self.records.insert((kind, number, part), Record { second, text });
         }
     }
 

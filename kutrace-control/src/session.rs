@@ -9,6 +9,7 @@
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
 
 use anyhow::{bail, ensure, Context, Result};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
@@ -21,9 +22,9 @@ use rustix::time::{clock_gettime, ClockId};
 
 use crate::device::{held_by, Recorder, PATH};
 use crate::dump;
-use crate::names::machine;
 use crate::names::tasks::{self, Task};
 use crate::names::Names;
+use crate::names::{machine, symbols};
 use crate::selection::{Recycling, Selection};
 use crate::snapshot;
 use crate::status;
@@ -38,12 +39,19 @@ pub struct Mode(pub u32);
 pub struct Session<R> {
     recorder: Option<R>,
     at_start: Vec<Task>,
+    no_symbols: bool,
 }
 
 impl<R: Recorder> Session<R> {
     /// A session that has opened nothing yet.
     pub fn new() -> Session<R> {
-        Session { recorder: None, at_start: Vec::new() }
+        Session { recorder: None, at_start: Vec::new(), no_symbols: false }
+    }
+
+    /// From here on, traces are written without the names of the kernel's functions, if that is asked for.
+    pub fn without_symbols(&mut self, asked: bool) -> &mut Session<R> {
+        self.no_symbols = asked;
+        self
     }
 
     /// The recorder, opened.
@@ -130,7 +138,7 @@ impl<R: Recorder> Session<R> {
         let info = recorder.info()?;
         let pool = recorder.pool(info.blocks)?;
         let mut selection = Selection::of(&pool, Recycling::Oldest, stop.tsc >> info.shift);
-        let names = self.names(&info)?;
+        let names = self.names(&info, &pool, &selection)?;
         let recorder = self.recorder()?;
         let (uuid, boot_id) = (machine::random_uuid()?, machine::boot_id()?);
         let header = |selection: &Selection| -> Result<Header> {
@@ -167,24 +175,28 @@ impl<R: Recorder> Session<R> {
         }
     }
 
-    /// The names that go into the file of a trace.
-    fn names(&mut self, info: &Info) -> Result<Names> {
+    /// The names that go into the file of a trace of these blocks.
+    fn names(&mut self, info: &Info, pool: &[AtomicU32], selection: &Selection) -> Result<Names> {
         let recorder = self.recorder()?;
         let cpus = (0..info.cpus).map(|cpu| recorder.cpu(cpu)).collect::<Result<Vec<_>>>()?;
         let vectors = recorder.vectors()?;
         for Cpu { cpu, .. } in cpus.iter().filter(|cpu| cpu.flags & CPU_MUTE != 0) {
             say(format_args!("CPU {cpu} takes no interrupts: its last block ends where it was seen"));
         }
-        Ok(Names::gather(&self.at_start, &cpus, &vectors))
+        let mut names = Names::gather(&self.at_start, &cpus, &vectors);
+        if !self.no_symbols {
+            symbols::gather(&mut names, &symbols::sampled(pool, selection));
+        }
+        Ok(names)
     }
 
     fn dump(&mut self, target: &Target) -> Result<Exit> {
         let info = self.recorder()?.info()?;
-        let names = self.names(&info)?;
-        let recorder = self.recorder()?;
-        let pool = recorder.pool(info.blocks)?;
+        let pool = self.recorder()?.pool(info.blocks)?;
         let selection = Selection::of(&pool, dump::recycling(&info), u64::MAX);
         ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
+        let names = self.names(&info, &pool, &selection)?;
+        let recorder = self.recorder()?;
         let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
         target.write(|out: &mut dyn Write| {
             let mut written = progress(&selection)?;

@@ -182,6 +182,26 @@ fn a_sample_is_named_after_its_address() {
 }
 
 #[test]
+fn a_sample_of_the_kernel_is_named_after_the_function_that_starts_last_before_it() {
+    let mut trace = Trace::new(1, 1000);
+    trace.symbol(0xffff_ffff_8100_1000, "first");
+    trace.symbol(0xffff_ffff_8100_1040, "second");
+    let at = |cpu: &mut kutrace_tests::Recorder, t, event, low| drop(cpu.entry(t, event, &[low, 0xffff_ffff]));
+    let cpu = trace.cpu(0);
+    at(cpu, 10, event::PC_KERNEL, 0x8100_103f);
+    at(cpu, 20, event::PC_KERNEL, 0x8100_1040);
+    at(cpu, 30, event::PC_KERNEL, 0x8100_0fff);
+    at(cpu, 40, event::PC_USER, 0x8100_1040);
+    let expected = [
+        "10 0 281 20082 0 PC=first",
+        "20 0 281 58510 0 PC=second",
+        "30 0 281 63 0 PC=ffffffff81000fff",
+        "40 0 280 65 0 PC=ffffffff81001040",
+    ];
+    assert_eq!(briefs(&trace), expected);
+}
+
+#[test]
 fn a_return_without_a_known_call_says_so() {
     let mut trace = Trace::new(1, 1000);
     trace.cpu(0).running(7, "a", None).small_return(10, 0);

@@ -17,6 +17,7 @@ BLOCK = 65536
 NOP, FULL_TIME, TASK, NAME, SWITCH, EXIT = 0, 1, 2, 3, 0x200, 0x220
 IPI, THROTTLE, UNTHROTTLE = 0x207, 0x223, 0x224
 SCHED, SCHED_RETURN = 0xDFF, 0xFFF
+PC_KERNEL = 0x281
 GAP, UNKNOWN_CALL = 0x30000, 0x9FE
 # exit and exit_group, 64-bit and 32-bit.
 NEVER_RETURN = {60, 231, 0x400 + 1, 0x400 + 252}
@@ -207,6 +208,7 @@ class Names:
 
     def __init__(self, records):
         self.tasks, self.events, self.on_cpu, self.softirqs = {0: "-idle-"}, {}, {}, {}
+        self.functions = []
         bases = {4: 0x400, 5: 0x500, 8: 0x800, 12: 0xC00}
         for kind, number, second, text in records:
             text = text_of(text)
@@ -216,8 +218,15 @@ class Names:
                 self.softirqs[number] = text
             elif kind == 5 and second:
                 self.on_cpu[0x500 + number, second - 1] = text
+            elif kind == 0x106:
+                self.functions.append((second << 32 | number, text))
             elif kind in bases:
                 self.events[bases[kind] + number] = text
+
+    def function(self, number, pc):
+        """The name of a sample of the kernel, after the function that starts last before it."""
+        before = [(start, text) for start, text in self.functions if start <= pc and number == PC_KERNEL]
+        return before and "PC=" + max(before)[1] or None
 
     def task(self, pid, text):
         if text and pid:
@@ -251,7 +260,7 @@ def lines(trace):
     units = trace.units
     streams = [entries(trace, cpu, blocks) for cpu, blocks in sorted(trace.streams.items())]
     for at, cpu, number, words, own, inner in heapq.merge(*streams, key=lambda entry: entry[:2]):
-        ts, dur, event, argument, value = units(at), 0, number, 0, 0
+        ts, dur, event, argument, value, sample = units(at), 0, number, 0, 0, None
         if number == -1:
             names.task(words["pid"], text_of(words["comm"]))
             if running.get(cpu) == words["pid"]:
@@ -291,7 +300,9 @@ def lines(trace):
             elif number == EXIT:
                 calls.set(running[cpu], None, cpu)
         elif number < 0x300:
-            argument = (words[0] | words[1] << 32) >> 6 & 0xFFFF
+            pc = words[0] | words[1] << 32
+            sample = names.function(number, pc)
+            argument = (zlib.crc32(sample.encode()) if sample else pc >> 6) & 0xFFFF
         elif number < 0x320:
             event, argument = (0x5FF, 0x7FF)[number >= 0x310], number & 15
         elif number in (SCHED, SCHED_RETURN):
@@ -308,7 +319,7 @@ def lines(trace):
             value = signed(words[0], 32) if number < 0xC00 else number - 0xC80
             event = (UNKNOWN_CALL if call is None or call < 0 else 0x800 + call) + 0x200
             calls.set(running[cpu], -1, cpu)
-        name = names.line(event, cpu, argument)
+        name = sample or names.line(event, cpu, argument)
         if number == -2:
             yield ts, dur, event, cpu, running.get(cpu, 0), argument, value, 0, name
             running.pop(cpu, None)

@@ -105,6 +105,11 @@ impl Trace {
         self.names.push((kind, number, 0, text.to_string()));
     }
 
+    /// Names a function of the kernel by where it starts.
+    pub fn symbol(&mut self, start: u64, name: &str) {
+        self.names.push((NameKind::Symbol, start as u32, (start >> 32) as u32, name.to_string()));
+    }
+
     /// Adds a name that an interrupt vector has on one CPU.
     pub fn name_on(&mut self, cpu: u32, vector: u32, text: &str) {
         self.names.push((NameKind::Irq, vector, cpu + 1, text.to_string()));

@@ -2,6 +2,7 @@
 //! kutrace_control against the real module: every command; rights, two at once, and what is left after a bad end.
 
 mod rights;
+mod symbols;
 mod two;
 mod end;
 

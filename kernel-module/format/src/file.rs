@@ -132,6 +132,9 @@ pub enum NameKind {
     Host = 0x104,
     /// A CPU: second is [`CPU_OFFLINE`] and [`CPU_TICKLESS`].
     Cpu = 0x105,
+    /// A function of the kernel: number is the low half of the address where it starts, second the high one. Of those
+    /// that have none, every sample is of one before it.
+    Symbol = 0x106,
 }
 
 impl NameKind {
@@ -149,6 +152,7 @@ impl NameKind {
             0x103 => NameKind::CpuModel,
             0x104 => NameKind::Host,
             0x105 => NameKind::Cpu,
+            0x106 => NameKind::Symbol,
             _ => return None,
         })
     }

@@ -98,7 +98,7 @@ impl Recorder for Memory {
 }
 
 pub(crate) fn session(lost: u64) -> Session<Memory> {
-    Session { recorder: Some(Memory { lost, ..Memory::default() }), at_start: Vec::new() }
+    Session { recorder: Some(Memory { lost, ..Memory::default() }), ..Session::new() }
 }
 
 fn file(path: &Path) -> Target {

@@ -58,6 +58,13 @@ pub fn clean_sentence(text: &[u8]) -> String {
     String::from_utf8_lossy(text).trim().chars().map(|c| if bad(c) { '_' } else { c }).collect()
 }
 
+/// What a sample in a function is called, and its argument: a hash of that, 16 bits, which tells functions apart.
+pub fn in_function(function: &str) -> (String, u16) {
+    let text = format!("PC={function}");
+    let hash = crc32fast::hash(text.as_bytes()) as u16;
+    (text, hash)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

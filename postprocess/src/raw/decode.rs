@@ -23,7 +23,7 @@ use super::merge::Merge;
 use super::name::EventNames;
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
-use crate::event::names::{clean, Names};
+use crate::event::names::{clean, in_function, Names};
 use crate::event::{number, Event};
 
 /// The system calls that never return: exit and exit_group, 64-bit and 32-bit.
@@ -161,7 +161,11 @@ impl<'a> Decoder<'a> {
             }
             event::PC_USER | event::PC_KERNEL => {
                 let pc = LittleEndian::read_u64(words);
-                let (arg, name) = ((pc >> 6) as u32 & 0xffff, names.id(&format!("PC={pc:012x}")));
+                let (text, arg) = match self.event_names.function(number, pc) {
+                    Some(function) => in_function(function),
+                    None => (format!("PC={pc:012x}"), (pc >> 6) as u16),
+                };
+                let (arg, name) = (arg.into(), names.id(&text));
                 self.push(cpu, Event { ts, event: text_number, arg, name, ..Event::default() });
             }
             event::SOFTIRQ..=event::SOFTIRQ_RETURN_LAST => {

@@ -32,6 +32,8 @@ pub struct EventNames {
     told: BTreeMap<(u32, u32), String>,
     /// Names that an interrupt has on one CPU only at present, of its call and its return, by event number and CPU.
     on_cpu: BTreeMap<(u32, u32), u32>,
+    /// Functions of the kernel that samples lie in, by where they start.
+    functions: BTreeMap<u64, String>,
 }
 
 impl EventNames {
@@ -41,6 +43,7 @@ impl EventNames {
         let mut given_softirqs: BTreeMap<u32, String> =
             tables::of(NameKind::Softirq).map(|(n, name)| (n, name.into())).collect();
         let mut on_cpu = BTreeMap::new();
+        let mut functions = BTreeMap::new();
         let mut events = Vec::new();
         for record in records {
             let Some(kind) = NameKind::from_number(record.kind) else { continue };
@@ -51,6 +54,10 @@ impl EventNames {
             let sentence = matches!(kind, NameKind::Kernel | NameKind::CpuModel | NameKind::Host);
             let text = if sentence { clean_sentence(record.text) } else { clean(record.text) };
             if text.is_empty() || kind == NameKind::Task {
+                continue;
+            }
+            if kind == NameKind::Symbol {
+                functions.insert(u64::from(record.number) | u64::from(record.second) << 32, text);
                 continue;
             }
             if let (NameKind::Irq, 0..VECTORS, cpu @ 1..) = (kind, record.number, record.second) {
@@ -82,6 +89,7 @@ impl EventNames {
                 given_softirqs,
                 told: BTreeMap::new(),
                 on_cpu,
+                functions,
             },
             events,
         )
@@ -103,6 +111,12 @@ impl EventNames {
             Some(&name) => name,
             None => self.event(event, names),
         }
+    }
+
+    /// The function that a sample of the kernel lies in: the file has each that was sampled.
+    pub fn function(&self, event: u16, pc: u64) -> Option<&str> {
+        let (_, function) = self.functions.range(..=pc).next_back().filter(|_| event == abi::PC_KERNEL)?;
+        Some(function)
     }
 
     /// Takes what the kernel says that a vector of a CPU is called from here on; nothing, if the text is empty.

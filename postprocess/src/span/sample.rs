@@ -7,6 +7,7 @@ pub mod user;
 use std::collections::HashMap;
 
 use super::Spans;
+use crate::event::names::in_function;
 
 /// What became of the samples of one event number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,23 +18,26 @@ pub struct Count {
     pub unknown: u64,
 }
 
+/// The address that a sample is named by: `PC=` and 12 digits or more, which no function is called.
+fn address(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("PC=").filter(|digits| digits.len() >= 12)?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
 /// Calls each sample with this event number, of a thread at an address, what `find` says; nothing if it does not know.
-/// A sample named `PC=hex` becomes `PC=function`, and its argument a hash of that, 16 bits, which tells functions apart.
+/// What is named by a function already keeps its name.
 pub fn name(spans: &mut Spans, event: u32, mut find: impl FnMut(i32, u64) -> Option<String>) -> Count {
     let Spans { names, spans, .. } = spans;
     let mut count = Count::default();
     let mut found: HashMap<(i32, u64), Option<(u32, i64)>> = HashMap::new();
     for span in spans.iter_mut().filter(|s| s.event == event as i32) {
-        let address = names.get(span.name as usize).and_then(|n| u64::from_str_radix(n.strip_prefix("PC=")?, 16).ok());
-        let known = address.and_then(|pc| {
-            *found.entry((span.pid, pc)).or_insert_with(|| {
-                let text = format!("PC={}", find(span.pid, pc)?);
-                let hash = crc32fast::hash(text.as_bytes());
-                names.push(text);
-                Some((names.len() as u32 - 1, i64::from(hash & 0xffff)))
-            })
+        let Some(pc) = names.get(span.name as usize).and_then(|name| address(name)) else { continue };
+        let known = found.entry((span.pid, pc)).or_insert_with(|| {
+            let (text, hash) = in_function(&find(span.pid, pc)?);
+            names.push(text);
+            Some((names.len() as u32 - 1, i64::from(hash)))
         });
-        match known {
+        match *known {
             Some((name, hash)) => {
                 (span.name, span.arg) = (name, hash);
                 count.named += 1;

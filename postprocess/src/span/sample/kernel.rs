@@ -51,8 +51,13 @@ impl Symbols {
 
     /// The function that an address lies in: the last that starts at it or before.
     pub fn find(&self, address: u64) -> Option<&str> {
+        self.function(address).map(|(_, name)| name)
+    }
+
+    /// The function that an address lies in, with where it starts.
+    pub fn function(&self, address: u64) -> Option<(u64, &str)> {
         let after = self.list.partition_point(|(start, _)| *start <= address);
-        self.list.get(after.checked_sub(1)?).map(|(_, name)| name.as_str())
+        self.list.get(after.checked_sub(1)?).map(|(start, name)| (*start, name.as_str()))
     }
 }
 

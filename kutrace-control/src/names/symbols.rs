@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The kernel's functions that samples of the program counter lie in.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kutrace_format::abi::block::{HEADER_WORDS, WORDS};
+use kutrace_format::abi::{event, word};
+use kutrace_format::file::NameKind;
+use postprocess::span::sample::kernel::Symbols;
+
+use super::Names;
+use crate::selection::{Choice, Selection};
+
+/// The kernel's program counters in the blocks of a selection. Of a block that is recycled meanwhile they may be any
+/// numbers.
+pub fn sampled(pool: &[AtomicU32], selection: &Selection) -> BTreeSet<u64> {
+    let mut found = BTreeSet::new();
+    for Choice { index, content, .. } in &selection.blocks {
+        let block = &pool[index * WORDS..][..WORDS];
+        let at = |word: usize| block.get(word).filter(|_| word < content / 4).map(|word| word.load(Ordering::Relaxed));
+        let mut next = HEADER_WORDS;
+        while let Some(number) = at(next).map(word::event) {
+            if let (event::PC_KERNEL, Some(low), Some(high)) = (number, at(next + 1), at(next + 2)) {
+                found.insert(u64::from(low) | u64::from(high) << 32);
+            }
+            let Some(arguments) = event::argument_words(number) else { break };
+            next += 1 + arguments;
+        }
+    }
+    found
+}
+
+/// Names the functions of this kernel that these program counters lie in, as far as this process may see them.
+pub fn gather(names: &mut Names, sampled: &BTreeSet<u64>) {
+    if !sampled.is_empty() {
+        name(names, sampled, &fs::read_to_string("/proc/kallsyms").unwrap_or_default());
+    }
+}
+
+/// Names the functions that these program counters lie in, as `kallsyms` lists them; none if it hides them.
+fn name(names: &mut Names, sampled: &BTreeSet<u64>, kallsyms: &str) {
+    let Ok(symbols) = Symbols::parse(kallsyms) else { return };
+    for (start, function) in sampled.iter().filter_map(|&pc| symbols.function(pc)) {
+        names.add(NameKind::Symbol, start as u32, (start >> 32) as u32, function.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::selection::tests::block;
+    use crate::selection::Recycling;
+    use kutrace_format::file::Name;
+
+    const KALLSYMS: &str = "ffffffff81000000 T first\nffffffff81000100 t second\nffffffff81000200 T third\n";
+
+    #[test]
+    fn functions_that_were_sampled_are_named_once() {
+        let words = [
+            word::entry(event::SCHED, 1),
+            word::entry(event::PC_KERNEL, 2),
+            0x8100_0123,
+            0xffff_ffff,
+            word::entry(event::PC_USER, 3),
+            0x8100_0223,
+            0xffff_ffff,
+            word::entry(event::PC_KERNEL, 4),
+            0x8100_0100,
+            0xffff_ffff,
+            // Behind the content.
+            word::entry(event::PC_KERNEL, 5),
+            0x8100_0000,
+            0xffff_ffff,
+        ];
+        let pool = block(0, 0, 10, 4 * (HEADER_WORDS + 10));
+        words.iter().zip(&pool[HEADER_WORDS..]).for_each(|(&word, at)| at.store(word, Ordering::Relaxed));
+        let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
+        let sampled = sampled(&pool, &selection);
+        assert_eq!(Vec::from_iter(&sampled), [&0xffff_ffff_8100_0100, &0xffff_ffff_8100_0123]);
+
+        let mut names = Names::default();
+        name(&mut names, &sampled, KALLSYMS);
+        let payload = names.payload();
+        let (record, rest) = Name::split(&payload).unwrap();
+        assert_eq!((record.kind, record.number, record.second), (0x106, 0x8100_0100, 0xffff_ffff));
+        assert_eq!((record.text, rest.len()), (&b"second"[..], 0));
+
+        let mut none = Names::default();
+        name(&mut none, &sampled, "0000000000000000 T first\n");
+        assert!(none.is_empty());
+    }
+}
