@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kutrace_format::abi::event::{SYSCALL32, SYSCALL_RETURN};
+use kutrace_format::abi::event::{line, IRQ, SYSCALL, SYSCALL32, SYSCALL_RETURN};
 use kutrace_format::abi::word::Call as Word;
 use kutrace_format::file::NameKind;
 use kutrace_tests::calls::{contradictions, is_call, Call, Said};
@@ -31,7 +31,7 @@ fn shown(call: &Call, returned: bool) -> String {
     let end = match call.ret.filter(|_| returned) {
         None if name.starts_with("exit") => String::new(),
         None => "...".to_string(),
-        Some(value) => format!("={}", value_text(name, value, call.event >= 0xc00)),
+        Some(value) => format!("={}", value_text(name, value, call.event >= line::SYSCALL32)),
     };
     format!("{name}({arg}){end}")
 }
@@ -156,10 +156,10 @@ fn values_are_shown_as_far_as_they_are_known() {
 
 #[test]
 fn a_return_that_was_not_is_nowhere_in_panel_table_file_and_search() {
-    let call = Span { pid: 7, event: 0x801, arg: 16, ..Span::default() };
+    let call = Span { pid: 7, event: SYSCALL as i32 + 1, arg: 16, ..Span::default() };
     let spans = [
         Span { start: 0, dur: 400, ret: postprocess::span::NONE, ..call },
-        Span { start: 400, dur: 200, event: 0x5ec, ..Span { pid: 7, ..Span::default() } },
+        Span { start: 400, dur: 200, event: IRQ as i32 + 0xec, ..Span { pid: 7, ..Span::default() } },
         Span { start: 600, dur: 400, ret: 9, name: 0, ..call },
         Span { start: 1000, dur: 500, arg: postprocess::span::NONE, ret: 3, ..call },
     ];

@@ -2,6 +2,9 @@
 // Scenarios about what is drawn on the rows; `drive.mjs` runs them.
 import assert from "node:assert/strict";
 
+// A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
+import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 const rowsOf = async (page, group) => (await ask(page, () => __ku.rows())).filter((r) => r.group === group && r.row >= 0);
@@ -39,22 +42,22 @@ export const drawn = {
     };
     const whole = await drawnNow();
     assert.ok(whole.samples > 0, "no samples");
-    const [sample] = (await spansOf(page, 0x280)).filter((s) => s.pid > 0);
+    const [sample] = (await spansOf(page, EVENT.PC_USER)).filter((s) => s.pid > 0);
     const [row] = await rowsOf(page, "CPU");
-    assert.equal((await hitOn(page, sample, row, 0.08))?.event, 0x280, "no sample above the row");
-    const [freq] = (await spansOf(page, 0x209)).filter((s) => s.cpu === 0 && s.arg === 3600);
-    assert.equal((await hitOn(page, freq, row, 0.97))?.event, 0x209, "no frequency below the row");
+    assert.equal((await hitOn(page, sample, row, 0.08))?.event, EVENT.PC_USER, "no sample above the row");
+    const [freq] = (await spansOf(page, EVENT.FREQUENCY)).filter((s) => s.cpu === 0 && s.arg === 3600);
+    assert.equal((await hitOn(page, freq, row, 0.97))?.event, EVENT.FREQUENCY, "no frequency below the row");
     const colors = await column(page, "base", await xOf(page, freq.start + freq.dur / 2), row.y + row.h - 8, row.y + row.h - 1);
     assert.ok(colors.slice(1).every((color) => color === "#3da35d"), `the highest frequency looks like ${colors}`);
     assert.equal((await click("samples")).samples > 0, true, "samples of idle are not drawn");
     const idle = await ask(page, () => __ku.app.picture.strips.roomy.map(({ i }) => __ku.span(i).pid));
     assert.ok(idle.every((pid) => pid === 0), idle.join());
     assert.equal((await click("samples")).samples, 0);
-    assert.notEqual((await hitOn(page, sample, row, 0.08))?.event, 0x280);
+    assert.notEqual((await hitOn(page, sample, row, 0.08))?.event, EVENT.PC_USER);
     await click("samples", true);
     assert.equal((await ask(page, () => __ku.layers())).samples, "idle");
     await click("freq");
-    assert.notEqual((await hitOn(page, freq, row, 0.97))?.event, 0x209, "the frequency stays");
+    assert.notEqual((await hitOn(page, freq, row, 0.97))?.event, EVENT.FREQUENCY, "the frequency stays");
     const marks = (state) => state.spots.filter((s) => s.y0 === 0).length;
     const text = await click("marks");
     assert.ok(marks(text) > 0 && marks(text) < marks(whole), "numbers are not left out");
@@ -62,7 +65,7 @@ export const drawn = {
     assert.equal(marks(await click("marks")), 0, "marks stay");
     assert.equal(await page.locator("#layer-counters").count(), dials ? 1 : 0);
     if (!dials) return {};
-    const [call] = await spansOf(page, 0x800, "read");
+    const [call] = await spansOf(page, EVENT.SYSCALL, "read");
     await showSpan(page, call);
     const all = (await drawnNow()).dials;
     assert.ok(all > 0, "no dials");
@@ -95,19 +98,19 @@ export const drawn = {
       }
       assert.deepEqual(under.sort(), rows.sort(), span.name);
     };
-    const [held] = await spansOf(page, 0x282);
-    const [tried] = await spansOf(page, 0x283, "~table");
+    const [held] = await spansOf(page, EVENT.LOCK_HELD);
+    const [tried] = await spansOf(page, EVENT.LOCK_WAITED, "~table");
     assert.equal(held.name, "=table");
     await onRows(held, ["worker.51", "lock table"]);
-    await onRows((await spansOf(page, 0x283)).find((s) => s.pid === 50), ["server.50", "lock table"]);
+    await onRows((await spansOf(page, EVENT.LOCK_WAITED)).find((s) => s.pid === 50), ["server.50", "lock table"]);
     assert.ok(tried);
-    const [queued] = (await spansOf(page, 0x21a)).filter((s) => s.cpu < 0);
+    const [queued] = (await spansOf(page, EVENT.ENQUEUE)).filter((s) => s.cpu < 0);
     await onRows(queued, ["lookup.7", "queue work"]);
-    await onRows((await spansOf(page, 0x204))[0], ["lookup.7", "messages"]);
-    await onRows((await spansOf(page, 0x205))[0], ["lookup.7", "messages"]);
-    await onRows((await spansOf(page, 0x214))[0], ["messages"]);
+    await onRows((await spansOf(page, EVENT.RPC_RECEIVED))[0], ["lookup.7", "messages"]);
+    await onRows((await spansOf(page, EVENT.RPC_SENT))[0], ["lookup.7", "messages"]);
+    await onRows((await spansOf(page, EVENT.RX_PACKET))[0], ["messages"]);
     // What comes in slopes down, what goes out slopes up.
-    for (const [event, slopes] of [[0x204, 1], [0x205, -1]]) {
+    for (const [event, slopes] of [[EVENT.RPC_RECEIVED, 1], [EVENT.RPC_SENT, -1]]) {
       const [message] = await spansOf(page, event);
       await showSpan(page, message);
       await settle(page);
@@ -119,7 +122,7 @@ export const drawn = {
       };
       assert.equal(Math.sign((await lit(0.7)) - (await lit(0.2))), slopes, `slope of ${event}`);
     }
-    const [execution] = (await spansOf(page, 0x801, "write"));
+    const [execution] = (await spansOf(page, EVENT.SYSCALL + 1, "write"));
     await showSpan(page, execution);
     assert.equal((await hitOn(page, execution, await named("RPC", "lookup"), 0.5))?.name, "write");
     await ask(page, () => __ku.turn("locks"));
@@ -130,7 +133,7 @@ export const drawn = {
   },
 
   async curves(page) {
-    const [exit] = (await spansOf(page, 0x20000)).filter((s) => s.cpu === 0);
+    const [exit] = (await spansOf(page, EVENT.IDLE_EXIT)).filter((s) => s.cpu === 0);
     await showSpan(page, exit);
     await settle(page);
     const [row] = await rowsOf(page, "CPU");
@@ -144,11 +147,11 @@ export const drawn = {
       if (at.some((y) => y <= -4)) crests++;
     }
     assert.ok(crests > 10 && crests < (to - from) * 0.7, `${crests} of ${to - from} columns reach the crest of a wave`);
-    const lost = (await spansOf(page, 0x30000)).at(-1);
+    const lost = (await spansOf(page, EVENT.LOST)).at(-1);
     await showSpan(page, lost);
     assert.equal((await hitOn(page, lost, (await rowsOf(page, "CPU"))[1], 0.5))?.name, "-lost-");
     assert.equal((await ask(page, () => __ku.drawn())).overheads, 0, `recording is drawn from afar: ${JSON.stringify([lost, await ask(page, () => __ku.view())])}`);
-    const [call] = await spansOf(page, 0x827);
+    const [call] = await spansOf(page, EVENT.SYSCALL + 39);
     await ask(page, (t) => __ku.show(t - 20, t + 20), call.start);
     await settle(page);
     const near = await ask(page, () => __ku.drawn());
@@ -395,7 +398,7 @@ export const drawn = {
     assert.equal((await rowsOf(page, "CPU")).length, 1);
     await page.waitForFunction(() => location.hash.includes("draw=rows.2"));
     // What the page goes to can be seen, until something else is selected; so can highlighted rows.
-    const wait = (await spansOf(page, 0x30d)).find((s) => s.pid === 54);
+    const wait = (await spansOf(page, EVENT.WAIT_A + 13)).find((s) => s.pid === 54);
     await ask(page, (i) => __ku.app.goTo(i), wait.i);
     assert.deepEqual(await shows(15_000, 25_000), ["worker.51", "worker.52", "worker.54"]);
     await page.keyboard.press("Escape");
@@ -441,11 +444,11 @@ export const drawn = {
           }
         }
         const { y, h } = await rowOf("PID", `.${pid}`);
-        const wait = all.find((s) => s.pid === pid && s.event === 0x303);
+        const wait = all.find((s) => s.pid === pid && s.event === EVENT.WAIT_A + 3);
         const x = await placeOf(wait.start + wait.dur / 2, begin);
         assert.equal((await ask(page, (at) => __ku.hit(...at), [x, y + h / 2]))?.i, wait.i);
         const { spots } = await drawnNow();
-        for (const event of [0x282, 0x20a]) {
+        for (const event of [EVENT.LOCK_HELD, EVENT.MARK_A]) {
           const span = all.find((s) => s.pid === pid && s.event === event);
           const at = await placeOf(span.start + span.dur / 2, begin);
           if (!seen(at)) continue;
@@ -551,7 +554,7 @@ export const drawn = {
       const middle = Math.round(view.middle(item) * picture.ratio);
       const half = Math.floor((view.bodyHeight(item) / 2) * picture.ratio);
       return Array.from({ length: __ku.counts.spans }, (_, i) => {
-        const { start, dur, name, event } = __ku.span(i);
+        const { start, dur, name } = __ku.span(i);
         const x = Math.round(view.x(start + dur / 2) * picture.ratio);
         const at = (away) => picture.pixels[(middle + away) * picture.w + x];
         const [down, up] = [[], []];
@@ -560,7 +563,7 @@ export const drawn = {
           up.push(at(-1 - away));
         }
         const runs = down.filter((color, k) => k === 0 || color !== down[k - 1]);
-        return { name, wide: dur > 100, kernel: event & 0xf00, runs, even: down.join() === up.join() };
+        return { name, wide: dur > 100, runs, even: down.join() === up.join() };
       });
     });
     const contrasts = [];

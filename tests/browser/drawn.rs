@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What is drawn beside execution: from event text through the stages to a page, looked at in a browser.
 
+use postprocess::event::number::{
+    DEQUEUE, ENQUEUE, FREQUENCY, IDLE_EXIT, IPI_ARC, IRQ, LOCK_ACQUIRED, LOCK_HELD, LOCK_RELEASED, LOCK_TRY,
+    LOCK_WAITED, LOST, MARK_A, MARK_B, MARK_D, MWAIT, PC_USER, RESOURCE, RPC_RECEIVED, RPC_REQUEST, RPC_RESPONSE,
+    RPC_SENT, RUNNABLE, RX_PACKET, RX_USER, SCHED, SCHED_RETURN, SOFTIRQ, SPECIAL_LAST, SWITCH, SYSCALL, TRAP,
+    TX_PACKET, TX_USER, USER, WAIT_A, WAKEUP_ARC,
+};
 use postprocess::event::read::read;
 use postprocess::span::{build, json, Meta, Span, Spans};
 use serde_json::json;
@@ -26,7 +32,7 @@ impl Text {
     #[allow(clippy::too_many_arguments)]
     fn call(&mut self, us: i64, dur: i64, event: u32, cpu: u32, pid: u32, arg: u32, name: &str) {
         let ts = BEGIN + us * US;
-        let dur = if (0x201..=0x27f).contains(&event) { 1 } else { dur };
+        let dur = if (RPC_REQUEST..=SPECIAL_LAST).contains(&event) { 1 } else { dur };
         let ipc = us.unsigned_abs() % 16 * 17;
         self.0.push((ts, format!("{ts} {dur} {event} {cpu}  {pid} 0  {arg} 0 {ipc} {name} ({event:x})")));
     }
@@ -50,35 +56,35 @@ pub fn everything(flags: u32) -> Spans {
         t.0.push((-1, format!("-1 1 34 {pid} {name}")));
     }
     let message = 110 << 16 | 7;
-    t.call(0, 1, 0x200, 0, 50, 50, "server.50");
-    t.call(0, 1, 0x200, 1, 51, 51, "worker.51");
-    t.at(5, 0x20a, 0, 50, 1, "mark_a=start");
-    t.at(6, 0x20d, 0, 50, 42, "mark_d=42");
-    t.at(8, 0x210, 1, 51, 5, "try_table");
-    t.at(9, 0x211, 1, 51, 5, "acq_table");
-    t.call(12, 500, 0x800, 1, 51, 3, "read");
-    t.at(20, 0x219, 1, 51, 4, "disk");
-    t.at(30, 0x214, 0, 50, 0xabc, "rx.0ABC");
-    t.at(40, 0x216, 0, 50, 0xabc, "urx.0ABC");
-    t.at(41, 0x201, 0, 50, message, "lookup.7");
-    t.at(50, 0x210, 0, 50, 5, "try_table");
-    t.at(59, 0x212, 1, 51, 5, "rel_table");
-    t.at(60, 0x211, 0, 50, 5, "acq_table");
-    t.at(90, 0x212, 0, 50, 5, "rel_table");
-    t.at(95, 0x21a, 0, 50, 3, "enq_work");
-    t.at(96, 0x201, 0, 50, 0, "-rpc-");
-    t.at(120, 0x21b, 1, 51, 3, "deq_work");
-    t.at(121, 0x201, 1, 51, 7, "lookup.7");
-    t.at(150, 0x202, 1, 51, message, "lookup.7");
-    t.at(155, 0x217, 1, 51, 0xdef, "utx.0DEF");
-    t.call(158, 800, 0x801, 1, 51, 4, "write");
-    t.at(160, 0x215, 1, 51, 0xdef, "tx.0DEF");
-    t.at(180, 0x202, 1, 51, 0, "-rpc-");
+    t.call(0, 1, SWITCH, 0, 50, 50, "server.50");
+    t.call(0, 1, SWITCH, 1, 51, 51, "worker.51");
+    t.at(5, MARK_A, 0, 50, 1, "mark_a=start");
+    t.at(6, MARK_D, 0, 50, 42, "mark_d=42");
+    t.at(8, LOCK_TRY, 1, 51, 5, "try_table");
+    t.at(9, LOCK_ACQUIRED, 1, 51, 5, "acq_table");
+    t.call(12, 500, SYSCALL, 1, 51, 3, "read");
+    t.at(20, RESOURCE, 1, 51, 4, "disk");
+    t.at(30, RX_PACKET, 0, 50, 0x0abc, "rx.0ABC");
+    t.at(40, RX_USER, 0, 50, 0x0abc, "urx.0ABC");
+    t.at(41, RPC_REQUEST, 0, 50, message, "lookup.7");
+    t.at(50, LOCK_TRY, 0, 50, 5, "try_table");
+    t.at(59, LOCK_RELEASED, 1, 51, 5, "rel_table");
+    t.at(60, LOCK_ACQUIRED, 0, 50, 5, "acq_table");
+    t.at(90, LOCK_RELEASED, 0, 50, 5, "rel_table");
+    t.at(95, ENQUEUE, 0, 50, 3, "enq_work");
+    t.at(96, RPC_REQUEST, 0, 50, 0, "-rpc-");
+    t.at(120, DEQUEUE, 1, 51, 3, "deq_work");
+    t.at(121, RPC_REQUEST, 1, 51, 7, "lookup.7");
+    t.at(150, RPC_RESPONSE, 1, 51, message, "lookup.7");
+    t.at(155, TX_USER, 1, 51, 0x0def, "utx.0DEF");
+    t.call(158, 800, SYSCALL + 1, 1, 51, 4, "write");
+    t.at(160, TX_PACKET, 1, 51, 0x0def, "tx.0DEF");
+    t.at(180, RPC_RESPONSE, 1, 51, 0, "-rpc-");
     for (cpu, pid, sleeps) in [(0, 50, 210), (1, 51, 190)] {
-        t.at(sleeps, 0xdff, cpu, pid, 0, "-sched-");
-        t.at(sleeps + 2, 0x200, cpu, 0, 0, "-idle-");
-        t.at(sleeps + 3, 0xfff, cpu, 0, 0, "/-sched-");
-        t.at(sleeps + 5, 0x208, cpu, 0, 32, "mwait");
+        t.at(sleeps, SCHED, cpu, pid, 0, "-sched-");
+        t.at(sleeps + 2, SWITCH, cpu, 0, 0, "-idle-");
+        t.at(sleeps + 3, SCHED_RETURN, cpu, 0, 0, "/-sched-");
+        t.at(sleeps + 5, MWAIT, cpu, 0, 32, "mwait");
     }
     for k in 1..20 {
         for cpu in 0..2 {
@@ -87,31 +93,31 @@ pub fn everything(flags: u32) -> Spans {
                 continue;
             }
             let pid = if (200..=1800).contains(&us) { 0 } else { 50 + cpu };
-            t.at(us, 0x209, cpu, pid, [800, 1600, 3600][(k % 3) as usize], "-freq-");
-            t.at(us, 0x280 + cpu, cpu, pid, 77, ["hash_find", "copy_page"][(k % 2) as usize]);
-            t.call(us, 150, 0x5ec, cpu, pid, 0, "local_timer_vector");
+            t.at(us, FREQUENCY, cpu, pid, [800, 1600, 3600][(k % 3) as usize], "-freq-");
+            t.at(us, PC_USER + cpu, cpu, pid, 77, ["hash_find", "copy_page"][(k % 2) as usize]);
+            t.call(us, 150, IRQ + 0xec, cpu, pid, 0, "local_timer_vector");
             if pid == 0 {
-                t.at(us + 4, 0x208, cpu, 0, 32, "mwait");
+                t.at(us + 4, MWAIT, cpu, 0, 32, "mwait");
             }
         }
     }
-    t.call(1750, 100, 0x50b, 0, 0, 0, "eth0");
-    t.at(1752, 0x206, 0, 0, 50, "runnable.50");
-    t.at(1760, 0xdff, 0, 0, 0, "-sched-");
-    t.at(1762, 0x200, 0, 50, 50, "server.50");
-    t.at(1764, 0xfff, 0, 50, 0, "/-sched-");
-    t.at(1500, 0x30000, 1, 0, 9, "-lost-");
-    t.call(1760, 1, 0x200, 1, 51, 51, "worker.51");
-    t.at(1910, 0xdff, 0, 50, 0, "-sched-");
-    t.at(1912, 0x200, 0, 0, 0, "-idle-");
-    t.at(1914, 0xfff, 0, 0, 0, "/-sched-");
-    t.at(1930, 0x206, 1, 51, 50, "runnable.50");
-    t.at(1940, 0xdff, 0, 0, 0, "-sched-");
-    t.at(1942, 0x200, 0, 50, 50, "server.50");
-    t.at(1944, 0xfff, 0, 50, 0, "/-sched-");
-    t.at(1990, 0x20b, 0, 50, 2, "mark_b=end");
-    t.call(1995, 10, 0x827, 0, 50, 0, "getpid");
-    t.call(1995, 10, 0x827, 1, 51, 0, "getpid");
+    t.call(1750, 100, IRQ + 0x0b, 0, 0, 0, "eth0");
+    t.at(1752, RUNNABLE, 0, 0, 50, "runnable.50");
+    t.at(1760, SCHED, 0, 0, 0, "-sched-");
+    t.at(1762, SWITCH, 0, 50, 50, "server.50");
+    t.at(1764, SCHED_RETURN, 0, 50, 0, "/-sched-");
+    t.at(1500, LOST, 1, 0, 9, "-lost-");
+    t.call(1760, 1, SWITCH, 1, 51, 51, "worker.51");
+    t.at(1910, SCHED, 0, 50, 0, "-sched-");
+    t.at(1912, SWITCH, 0, 0, 0, "-idle-");
+    t.at(1914, SCHED_RETURN, 0, 0, 0, "/-sched-");
+    t.at(1930, RUNNABLE, 1, 51, 50, "runnable.50");
+    t.at(1940, SCHED, 0, 0, 0, "-sched-");
+    t.at(1942, SWITCH, 0, 50, 50, "server.50");
+    t.at(1944, SCHED_RETURN, 0, 50, 0, "/-sched-");
+    t.at(1990, MARK_B, 0, 50, 2, "mark_b=end");
+    t.call(1995, 10, SYSCALL + 39, 0, 50, 0, "getpid");
+    t.call(1995, 10, SYSCALL + 39, 1, 51, 0, "getpid");
     t.spans(flags)
 }
 
@@ -119,17 +125,17 @@ pub fn everything(flags: u32) -> Spans {
 fn the_stages_number_spans_as_the_page_expects() {
     let spans = everything(0x85).spans;
     for (event, cpu, dur) in [
-        (0x204, 0, 1638),     // message received
-        (0x205, 0, 1638),     // message sent
-        (0x209, 0, 10_000),   // frequency
-        (0x21a, -1, 2500),    // in a queue
-        (0x280, 0, 10_000),   // sample
-        (0x282, -1, 5000),    // lock held
-        (0x283, -1, 1000),    // lock tried
-        (0x20000, 0, 1330),   // leaving low power
-        (0x30000, 1, 26_000), // lost
+        (RPC_RECEIVED, 0, 1638), // message received
+        (RPC_SENT, 0, 1638),     // message sent
+        (FREQUENCY, 0, 10_000),  // frequency
+        (ENQUEUE, -1, 2500),     // in a queue
+        (PC_USER, 0, 10_000),    // sample
+        (LOCK_HELD, -1, 5000),   // lock held
+        (LOCK_WAITED, -1, 1000), // lock tried
+        (IDLE_EXIT, 0, 1330),    // leaving low power
+        (LOST, 1, 26_000),       // lost
     ] {
-        let mut of_event = spans.iter().filter(|s| s.event == event && s.cpu == cpu);
+        let mut of_event = spans.iter().filter(|s| s.event == event as i32 && s.cpu == cpu);
         assert!(of_event.any(|s| s.dur == dur), "no {event:#x} on CPU {cpu} that lasts {dur}: {spans:#?}");
     }
 }
@@ -156,11 +162,11 @@ fn a_wave_leaves_low_power_and_recording_itself_is_drawn_from_near() {
 fn arcs_lead_from_who_wakes_or_interrupts_to_whom_and_the_legend_tells_them_apart() {
     let mut made = Made::default();
     for cpu in 0..2 {
-        made.add(Span { cpu, event: 0x10000, dur: 100_000, ..Span::default() }, "-idle-");
+        made.add(Span { cpu, event: USER as i32, dur: 100_000, ..Span::default() }, "-idle-");
     }
     let arc = Span { start: 20_000, dur: 30_000, arg: 1, ..Span::default() };
-    made.add(Span { event: -3, ret: 7, ..arc }, "-wakeup-");
-    made.add(Span { event: -7, start: 60_000, ..arc }, "-ipi-");
+    made.add(Span { event: WAKEUP_ARC, ret: 7, ..arc }, "-wakeup-");
+    made.add(Span { event: IPI_ARC, start: 60_000, ..arc }, "-ipi-");
     run_on("arcs", &made.done(), &json!({}));
 }
 
@@ -170,25 +176,25 @@ fn alike() -> Spans {
     made.0.meta.flags = 0x80;
     for (cpu, begin) in [(0, 1000), (1, 5000)] {
         let (pid, rpc) = (50 + cpu, 3 + cpu);
-        made.add(Span { cpu, event: 0x10000, dur: begin, ..Span::default() }, "-idle-");
+        made.add(Span { cpu, event: USER as i32, dur: begin, ..Span::default() }, "-idle-");
         let on = Span { cpu, pid, rpc, ..Span::default() };
         let rows = [
-            (0x10000 + pid, 0, 300, format!("worker.{pid}")),
-            (0x801, 300, 200, "write".into()),
-            (0x40e, 500, 100, "page_fault".into()),
-            (0x10000 + pid, 1000, 400, format!("worker.{pid}")),
+            (USER as i32 + pid, 0, 300, format!("worker.{pid}")),
+            (SYSCALL as i32 + 1, 300, 200, "write".into()),
+            (TRAP as i32 + 0x0e, 500, 100, "page_fault".into()),
+            (USER as i32 + pid, 1000, 400, format!("worker.{pid}")),
         ];
         for (event, at, dur, name) in rows {
             made.add(Span { event, start: begin + at, dur, ipc: 5, ..on }, &name);
         }
         let aside = Span { cpu: -1, ..on };
-        made.add(Span { event: 0x303, start: begin + 600, dur: 400, ..aside }, "wait_disk");
-        made.add(Span { event: 0x282, start: begin + 100, dur: 150, arg: 9, ..aside }, "=table");
-        made.add(Span { event: 0x20a, start: begin + 50, dur: 1, ..on }, &format!("mark_a=go{cpu}"));
-        made.add(Span { cpu, event: 0x10000, start: begin + 600, dur: 400, ..Span::default() }, "-idle-");
-        made.add(Span { cpu, event: 0x10000, start: begin + 1400, dur: 5000 - begin, ..Span::default() }, "-idle-");
+        made.add(Span { event: WAIT_A as i32 + 3, start: begin + 600, dur: 400, ..aside }, "wait_disk");
+        made.add(Span { event: LOCK_HELD as i32, start: begin + 100, dur: 150, arg: 9, ..aside }, "=table");
+        made.add(Span { event: MARK_A as i32, start: begin + 50, dur: 1, ..on }, &format!("mark_a=go{cpu}"));
+        made.add(Span { cpu, event: USER as i32, start: begin + 600, dur: 400, ..Span::default() }, "-idle-");
+        made.add(Span { cpu, event: USER as i32, start: begin + 1400, dur: 5000 - begin, ..Span::default() }, "-idle-");
     }
-    let arc = Span { pid: 50, event: -3, start: 1350, dur: 3650, arg: 1, ret: 51, ..Span::default() };
+    let arc = Span { pid: 50, event: WAKEUP_ARC, start: 1350, dur: 3650, arg: 1, ret: 51, ..Span::default() };
     made.add(arc, "-wakeup-");
     made.done()
 }
@@ -201,11 +207,17 @@ fn rows_that_count_from_their_own_begins_are_drawn_and_hit_there() {
 #[test]
 fn stripes_tell_calls_of_one_colour_apart_in_every_theme() {
     let mut made = Made::default();
-    let calls = (0..24).map(|nr| (0x800 + nr, 0, 1000, format!("call{nr}")));
-    let others = [(0x40e, "page_fault"), (0x40d, "gp_fault"), (0x5ec, "timer"), (0x50b, "disk"), (0xdff, "-sched-")];
+    let calls = (0..24).map(|nr| (SYSCALL as i32 + nr, 0, 1000, format!("call{nr}")));
+    let others = [
+        (TRAP as i32 + 0x0e, "page_fault"),
+        (TRAP as i32 + 0x0d, "gp_fault"),
+        (IRQ as i32 + 0xec, "timer"),
+        (IRQ as i32 + 0x0b, "disk"),
+        (SCHED as i32, "-sched-"),
+    ];
     let others = others.map(|(event, name)| (event, 0, 1000, name.to_string()));
-    let halves = [1, 3].map(|nr| (0x5ff, nr, 1000, format!("BH:{nr}")));
-    let narrow = [(0x800, 0, 60, "call0".to_string()), (0x801, 0, 60, "call1".into())];
+    let halves = [1, 3].map(|nr| (SOFTIRQ as i32, nr, 1000, format!("BH:{nr}")));
+    let narrow = [(SYSCALL as i32, 0, 60, "call0".to_string()), (SYSCALL as i32 + 1, 0, 60, "call1".into())];
     let mut start = 0;
     for (event, arg, dur, name) in calls.chain(others).chain(halves).chain(narrow) {
         made.add(Span { event, arg, start, dur, pid: 9, ..Span::default() }, &name);
@@ -219,7 +231,7 @@ fn rows_of_which_nothing_is_in_sight_hide() {
     let mut made = Made::default();
     for k in 0..120i32 {
         let (pid, start) = (100 + k, i64::from(k) * 10_000);
-        let span = Span { pid, event: 0x10000 + pid, start, dur: 10_000, ..Span::default() };
+        let span = Span { pid, event: USER as i32 + pid, start, dur: 10_000, ..Span::default() };
         made.add(span, &format!("short{}.{pid}", if k % 2 == 0 { "-lived" } else { "" }));
     }
     run_on("hiding", &made.done(), &json!({}));
@@ -230,10 +242,11 @@ fn rows_on_which_nothing_runs_in_sight_hide_if_asked() {
     let mut made = Made::default();
     for k in 0..5i32 {
         let (pid, start) = (50 + k, i64::from(k) * 10_000);
-        let runs = Span { pid, event: 0x10000 + pid, start, dur: 10_000, ..Span::default() };
+        let runs = Span { pid, event: USER as i32 + pid, start, dur: 10_000, ..Span::default() };
         made.add(runs, &format!("worker.{pid}"));
         for (from, to) in [(0, start), (start + 10_000, 50_000)] {
-            let waits = Span { cpu: -1, pid, event: 0x30d, start: from, dur: to - from, ..Span::default() };
+            let waits =
+                Span { cpu: -1, pid, event: WAIT_A as i32 + 13, start: from, dur: to - from, ..Span::default() };
             if from < to {
                 made.add(waits, "wait_net");
             }
@@ -245,10 +258,10 @@ fn rows_on_which_nothing_runs_in_sight_hide_if_asked() {
 #[test]
 fn a_wait_ends_in_the_letter_of_its_reason_in_morse_code() {
     let mut made = Made::default();
-    made.add(Span { event: 0x10000, dur: 1_000_000, ..Span::default() }, "-idle-");
+    made.add(Span { event: USER as i32, dur: 1_000_000, ..Span::default() }, "-idle-");
     for (k, letter) in ('a'..='z').enumerate() {
         let pid = 100 + k as i32;
-        let span = Span { cpu: -1, pid, event: 0x300 + k as i32, start: 100, dur: 900_000, ..Span::default() };
+        let span = Span { cpu: -1, pid, event: WAIT_A as i32 + k as i32, start: 100, dur: 900_000, ..Span::default() };
         made.add(span, &format!("wait_{letter}"));
     }
     run_on("morse", &made.done(), &json!({}));
@@ -295,6 +308,9 @@ fn a_figure_has_all_that_is_drawn_beside_execution() {
 fn a_trace_of_nothing_but_resources_has_their_rows() {
     let mut made = Made::default();
     made.0.meta = Meta::default();
-    made.add(Span { cpu: -1, pid: 5, rpc: -1, event: 0x282, start: 10, dur: 500, arg: 9, ..Span::default() }, "=table");
+    made.add(
+        Span { cpu: -1, pid: 5, rpc: -1, event: LOCK_HELD as i32, start: 10, dur: 500, arg: 9, ..Span::default() },
+        "=table",
+    );
     run_on("open", &made.done(), &json!({ "spans": 1 }));
 }

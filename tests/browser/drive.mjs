@@ -6,6 +6,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
+// A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
+import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
 import { budget } from "./budget.mjs";
 import { search } from "./search.mjs";
 import { tools } from "./tools.mjs";
@@ -205,8 +207,8 @@ const scenarios = {
     const kinds = new Set();
     for (const { x, event, pid, zones, back } of seen) {
       const reached = zones.map((zone) => zone !== back);
-      if (event >= 0x30000 && event < 0x40000) continue;
-      const kind = event >= 0x10000 ? (pid > 0 ? "user" : "idle") : "kernel";
+      if (event >= EVENT.LOST && event < EVENT.KERNEL) continue;
+      const kind = event >= EVENT.USER ? (pid > 0 ? "user" : "idle") : "kernel";
       const wanted = { idle: [true, false, false], user: [true, true, false], kernel: [true, true, true] }[kind];
       assert.deepEqual(reached, wanted, `${kind} at ${x}: ${zones}, ground ${back}`);
       kinds.add(kind);
@@ -288,7 +290,7 @@ const scenarios = {
       let longest = 0;
       for (let i = 0; i < __ku.counts.spans; i++) {
         const { start, dur, name, event } = __ku.span(i);
-        if (event < 0x400 || start >= to || start + dur <= from || !new RegExp(source).test(name)) continue;
+        if (event < EVENT.TRAP || start >= to || start + dur <= from || !new RegExp(source).test(name)) continue;
         const sum = names.get(name) ?? { name, count: 0, time: 0 };
         sum.count++;
         const inside = Math.min(start + dur, to) - Math.max(start, from);

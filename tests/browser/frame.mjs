@@ -2,6 +2,9 @@
 // Scenarios about the frame that the picture stands in: windows of any size, the panel, fingers, steps back, contrast.
 import assert from "node:assert/strict";
 
+// A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
+import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const view = (page) => ask(page, () => __ku.view());
 const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -19,7 +22,7 @@ const spanBetween = (page, from, to) => ask(page, ([from, to]) => {
   const { width } = __ku.view();
   for (let x = Math.round(width * from); x < width * to; x++) {
     const hit = __ku.hit(x, row.y + row.h / 2);
-    if (hit && hit.event >= 0x400 && hit.event !== 0x10000) return { x, y: row.y + row.h / 2, i: hit.i };
+    if (hit && hit.event >= EVENT.TRAP && hit.event !== EVENT.USER) return { x, y: row.y + row.h / 2, i: hit.i };
   }
   return null;
 }, [from, to]);

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The search box: calls, times, and selectors, each compared with a count of the spans themselves.
 
+use postprocess::event::number::{
+    ENQUEUE, FREQUENCY, IDLE_EXIT, IRQ, KERNEL, LOCK_HELD, LOCK_WAITED, LOST, MARK_A, MARK_D, PC_KERNEL, PC_USER,
+    RPC_MIDDLE, RPC_RECEIVED, RPC_REQUEST, RPC_SENT, RX_PACKET, SCHED, SCHED_OLD, SCHED_RETURN, SOFTIRQ, SYSCALL, TRAP,
+    TX_USER, USER, WAIT_A, WAIT_Z, WAKEUP_ARC, WAY_OUT,
+};
 use postprocess::span::{Span, Spans};
 use serde_json::{json, Value};
 
@@ -12,7 +17,7 @@ use crate::spans::{workload, Made};
 fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
     let spans = workload(3000);
     let tame = spans.spans.iter().filter(|s| !spans.names[s.name as usize].starts_with('-')).count();
-    let reads = spans.spans.iter().filter(|s| s.event == 0x800);
+    let reads = spans.spans.iter().filter(|s| s.event == SYSCALL as i32);
     let failed = reads.clone().filter(|s| s.ret == 65_534).count();
     let calls = json!([
         ["=|.", tame],
@@ -22,9 +27,13 @@ fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
         [r"^page_fault\(3\)$", reads.clone().count()],
         [
             "ipc=5/8",
-            spans.spans.iter().filter(|s| s.event >= 0x400 && !spans.names[s.name as usize].starts_with('-')).count()
+            spans
+                .spans
+                .iter()
+                .filter(|s| s.event >= TRAP as i32 && !spans.names[s.name as usize].starts_with('-'))
+                .count()
         ],
-        ["^mark_a=hello$", spans.spans.iter().filter(|s| s.event == 0x20a).count()],
+        ["^mark_a=hello$", spans.spans.iter().filter(|s| s.event == MARK_A as i32).count()],
     ]);
     run_on("calls", &spans, &json!({ "calls": calls, "tracebase": spans.meta.tracebase }));
 }
@@ -78,7 +87,10 @@ fn thread(s: &Span, name: &str, pids: std::ops::RangeInclusive<i32>) -> bool {
 fn selectors_say_where_a_pattern_is_looked_for() {
     let mut made = Made(workload(300));
     for name in ["cpu:1", "disk io:7 done"] {
-        made.add(Span { cpu: 2, pid: 1002, event: 0x801, start: 6_000_000_100, dur: 5, ..Span::default() }, name);
+        made.add(
+            Span { cpu: 2, pid: 1002, event: SYSCALL as i32 + 1, start: 6_000_000_100, dur: 5, ..Span::default() },
+            name,
+        );
     }
     let spans = made.done();
     let searches = [
@@ -87,20 +99,23 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         Search::of("  ^read$   cpu:2-", |s, name| s.cpu >= 2 && name == "read"),
         Search::of("cpu:1-2 cpu:2-3", |s, name| s.cpu == 2 && tame(name)),
         Search::of("pid:1001", |s, name| thread(s, name, 1001..=1001)),
-        Search::of("pid:1001 kind:syscall", |s, _| s.pid == 1001 && s.event == 0x800),
+        Search::of("pid:1001 kind:syscall", |s, _| s.pid == 1001 && s.event == SYSCALL as i32),
         Search::of("pid:.1003,1000", |s, name| thread(s, name, 1000..=1000) || thread(s, name, 1003..=1003)),
         Search::of("pid:worker wait", |s, name| s.pid > 0 && name == "wait_disk"),
-        Search::of("kind:idle", |s, name| name == "-idle-" && s.event == 0x10000),
-        Search::of("pid:0- kind:idle,sched", |s, _| s.event == 0x9ff || (s.event == 0x10000 && s.pid == 0)),
-        Search::of("kind:sched -sched-", |s, _| s.event == 0x9ff),
+        Search::of("kind:idle", |s, name| name == "-idle-" && s.event == USER as i32),
+        Search::of("pid:0- kind:idle,sched", |s, _| {
+            s.event == SCHED_OLD as i32 || (s.event == USER as i32 && s.pid == 0)
+        }),
+        Search::of("kind:sched -sched-", |s, _| s.event == SCHED_OLD as i32),
         Search::of("rpc:0 read", |_, name| name == "read"),
         Search::of("cpu:2 read", |s, name| s.cpu == 2 && tame(name) && !name.contains("read")).inverted(),
         Search::of("cpu:2", |s, name| s.cpu == 2 && tame(name) && s.dur >= 30).least("0.3"),
-        Search::of("page kind:fault cpu:0", |s, _| s.cpu == 0 && s.event == 0x40e).least("0.05"),
-        Search::of("cpu:1 =ENOENT", |s, _| s.cpu == 1 && s.event == 0x800 && s.ret == 65_534),
-        Search::of(r"read\(3\)=5 pid:1002-", |s, _| s.pid >= 1002 && s.event == 0x800 && s.ret == 5),
-        Search::of("cpu:0 ipc=5/8", |s, name| s.cpu == 0 && s.event >= 0x400 && s.ipc == 5 && tame(name)),
-        Search::of("cpu:1 =5", |s, name| s.cpu == 1 && tame(name) && !(s.event == 0x800 && s.ret == 5)).inverted(),
+        Search::of("page kind:fault cpu:0", |s, _| s.cpu == 0 && s.event == TRAP as i32 + 0x0e).least("0.05"),
+        Search::of("cpu:1 =ENOENT", |s, _| s.cpu == 1 && s.event == SYSCALL as i32 && s.ret == 65_534),
+        Search::of(r"read\(3\)=5 pid:1002-", |s, _| s.pid >= 1002 && s.event == SYSCALL as i32 && s.ret == 5),
+        Search::of("cpu:0 ipc=5/8", |s, name| s.cpu == 0 && s.event >= TRAP as i32 && s.ipc == 5 && tame(name)),
+        Search::of("cpu:1 =5", |s, name| s.cpu == 1 && tame(name) && !(s.event == SYSCALL as i32 && s.ret == 5))
+            .inverted(),
         // A colon after a backslash, in brackets or behind a capital letter is the pattern's own.
         Search::of(r"^cpu\:1", |_, name| name == "cpu:1"),
         Search::of("(cpu:1)", |_, name| name == "cpu:1"),
@@ -132,29 +147,30 @@ fn each_kind_has_its_word() {
     let rpc = |s: &Span| if s.rpc > 0 { s.rpc & 0xffff } else { 0 };
     assert!(spans.spans.iter().any(|s| rpc(s) == 7));
     let searches = [
-        Search::of("kind:idle", |s, _| s.pid <= 0 && matches!(s.event, 0x10000 | 0x20000)),
-        Search::of("kind:user", |s, _| s.pid > 0 && (0x10000..0x20000).contains(&s.event)),
-        Search::of("kind:kernel", |s, _| (0x400..=0xfff).contains(&s.event) || s.event >= 0x40000),
+        Search::of("kind:idle", |s, _| s.pid <= 0 && matches!(s.event as u32, USER | IDLE_EXIT)),
+        Search::of("kind:user", |s, _| s.pid > 0 && (USER..IDLE_EXIT).contains(&(s.event as u32))),
+        Search::of("kind:kernel", |s, _| (TRAP..=SCHED_RETURN).contains(&(s.event as u32)) || s.event >= KERNEL as i32),
         Search::of("kind:syscall", |s, _| {
-            (0x800..=0xfff).contains(&s.event) && !matches!(s.event, 0x9fd | 0x9ff | 0xdff)
+            (SYSCALL..=SCHED_RETURN).contains(&(s.event as u32))
+                && !matches!(s.event as u32, WAY_OUT | SCHED_OLD | SCHED)
         }),
-        Search::of("kind:irq", |s, _| (0x500..0x5ff).contains(&s.event)),
-        Search::of("kind:sched", |s, _| matches!(s.event, 0x9ff | 0xdff)),
-        Search::of("kind:wait", |s, _| (0x300..=0x319).contains(&s.event)),
-        Search::of("kind:wakeup", |s, _| s.event == -3),
-        Search::of("kind:mark", |s, _| (0x20a..=0x20d).contains(&s.event)),
-        Search::of("kind:sample", |s, _| matches!(s.event, 0x280 | 0x281)),
-        Search::of("kind:freq", |s, _| s.event == 0x209),
-        Search::of("kind:lock", |s, _| matches!(s.event, 0x282 | 0x283)),
-        Search::of("kind:queue", |s, _| s.event == 0x21a && s.cpu < 0),
-        Search::of("kind:rpc", |s, _| (0x201..=0x203).contains(&s.event)),
-        Search::of("kind:message", |s, _| matches!(s.event, 0x204 | 0x205)),
-        Search::of("kind:packet", |s, _| (0x214..=0x217).contains(&s.event)),
-        Search::of("kind:lost", |s, _| s.event == 0x30000),
+        Search::of("kind:irq", |s, _| (IRQ..SOFTIRQ).contains(&(s.event as u32))),
+        Search::of("kind:sched", |s, _| matches!(s.event as u32, SCHED_OLD | SCHED)),
+        Search::of("kind:wait", |s, _| (WAIT_A..=WAIT_Z).contains(&(s.event as u32))),
+        Search::of("kind:wakeup", |s, _| s.event == WAKEUP_ARC),
+        Search::of("kind:mark", |s, _| (MARK_A..=MARK_D).contains(&(s.event as u32))),
+        Search::of("kind:sample", |s, _| matches!(s.event as u32, PC_USER | PC_KERNEL)),
+        Search::of("kind:freq", |s, _| s.event == FREQUENCY as i32),
+        Search::of("kind:lock", |s, _| matches!(s.event as u32, LOCK_HELD | LOCK_WAITED)),
+        Search::of("kind:queue", |s, _| s.event == ENQUEUE as i32 && s.cpu < 0),
+        Search::of("kind:rpc", |s, _| (RPC_REQUEST..=RPC_MIDDLE).contains(&(s.event as u32))),
+        Search::of("kind:message", |s, _| matches!(s.event as u32, RPC_RECEIVED | RPC_SENT)),
+        Search::of("kind:packet", |s, _| (RX_PACKET..=TX_USER).contains(&(s.event as u32))),
+        Search::of("kind:lost", |s, _| s.event == LOST as i32),
         Search::of("rpc:7", |s, name| s.rpc > 0 && s.rpc & 0xffff == 7 && tame(name)),
-        Search::of("rpc:1- kind:kernel", |s, _| s.rpc > 0 && (0x400..=0xfff).contains(&s.event)),
-        Search::of("rpc:0 kind:user", |s, _| s.rpc <= 0 && s.pid > 0 && s.event >= 0x10000),
-        Search::of("pid:server kind:lock", |s, _| s.pid == 50 && matches!(s.event, 0x282 | 0x283)),
+        Search::of("rpc:1- kind:kernel", |s, _| s.rpc > 0 && (TRAP..=SCHED_RETURN).contains(&(s.event as u32))),
+        Search::of("rpc:0 kind:user", |s, _| s.rpc <= 0 && s.pid > 0 && s.event >= USER as i32),
+        Search::of("pid:server kind:lock", |s, _| s.pid == 50 && matches!(s.event as u32, LOCK_HELD | LOCK_WAITED)),
         Search::of("rpc:8-", |s, _| s.rpc & 0xffff > 8 && s.rpc > 0),
     ];
     run_searches(&spans, &searches, &json!([]));
@@ -164,12 +180,12 @@ fn each_kind_has_its_word() {
 fn calls_are_told_apart_however_many_there_are_and_large_their_numbers() {
     let mut made = Made::default();
     for k in 0..70_000 {
-        let call = Span { pid: 7, event: 0x800, start: k * 10, dur: 5, arg: k, ret: k % 7, ..Span::default() };
+        let call = Span { pid: 7, event: SYSCALL as i32, start: k * 10, dur: 5, arg: k, ret: k % 7, ..Span::default() };
         made.add(call, "read");
     }
     // 5 billion and 705 million have the same low 32 bits, and so have the two results.
     for (arg, ret) in [(5_000_000_000, -2), (5_000_000_000, 4_294_967_294), (705_032_704, -2), (4, 65_534)] {
-        let call = Span { pid: 7, event: 0x800, start: 800_000 + ret, dur: 5, arg, ret, ..Span::default() };
+        let call = Span { pid: 7, event: SYSCALL as i32, start: 800_000 + ret, dur: 5, arg, ret, ..Span::default() };
         made.add(call, "read");
     }
     let searches = [

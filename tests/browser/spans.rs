@@ -2,6 +2,9 @@
 //! Spans for pages: a builder, a workload of four CPUs, what a page of spans must answer; and the tests that need no more
 //! than a scenario on that workload.
 
+use postprocess::event::number::{
+    user, IRQ, MARK_A, ROW_LABEL, ROW_LABEL_LAST, SCHED_OLD, SCHED_RETURN, SYSCALL, TRAP, USER, WAIT_A, WAKEUP_ARC,
+};
 use postprocess::span::{json, Meta, Span, Spans, NONE};
 use serde_json::json;
 
@@ -36,27 +39,34 @@ pub fn workload(rounds: i64) -> Spans {
         let pid = 1000 + cpu;
         let mut at = 6_000_000_000 + i64::from(cpu) * 7;
         for round in 0..rounds {
-            let execution: [(i32, i32, i64, &str); 7] = [
-                (0x10000 + pid, pid, 300, "worker"),
-                (0x800, pid, 41, "read"),
-                (0x10000 + pid, pid, 23, "worker"),
-                (0x40e, pid, 87, "page_fault"),
-                (0x9ff, pid, 12, "-sched-"),
-                (0x10000, 0, 500 + round % 40, "-idle-"),
-                (0x5ec, 0, 9, "local_timer_vector"),
+            let execution: [(u32, i32, i64, &str); 7] = [
+                (user(pid as u32), pid, 300, "worker"),
+                (SYSCALL, pid, 41, "read"),
+                (user(pid as u32), pid, 23, "worker"),
+                (TRAP + 0x0e, pid, 87, "page_fault"),
+                (SCHED_OLD, pid, 12, "-sched-"),
+                (USER, 0, 500 + round % 40, "-idle-"),
+                (IRQ + 0xec, 0, 9, "local_timer_vector"),
             ];
-            let wait = Span { cpu: -1, pid, event: 0x303, start: at + 463, dur: 509, ..Span::default() };
+            let wait = Span { cpu: -1, pid, event: WAIT_A as i32 + 3, start: at + 463, dur: 509, ..Span::default() };
             made.add(wait, "wait_disk");
             let other = (cpu + 1) % 4;
-            let arc = Span { cpu, pid, event: -3, start: at + 310, dur: 400, arg: other.into(), ..Span::default() };
+            let arc =
+                Span { cpu, pid, event: WAKEUP_ARC, start: at + 310, dur: 400, arg: other.into(), ..Span::default() };
             made.add(Span { ret: i64::from(1000 + other), ..arc }, "-wakeup-");
             if round % 50 == 0 {
-                made.add(Span { cpu, pid, event: 0x20a, start: at + 5, dur: 1, ..Span::default() }, "mark_a=hello");
+                made.add(
+                    Span { cpu, pid, event: MARK_A as i32, start: at + 5, dur: 1, ..Span::default() },
+                    "mark_a=hello",
+                );
             }
             for (event, pid, dur, name) in execution {
                 let ret = if round % 3 == 0 { 65_534 } else { 5 };
                 let name = if name == "worker" { format!("worker.{pid}") } else { name.to_string() };
-                made.add(Span { cpu, pid, event, start: at, dur, arg: 3, ret, ipc: 5, ..Span::default() }, &name);
+                made.add(
+                    Span { cpu, pid, event: event as i32, start: at, dur, arg: 3, ret, ipc: 5, ..Span::default() },
+                    &name,
+                );
                 at += dur;
             }
         }
@@ -66,7 +76,7 @@ pub fn workload(rounds: i64) -> Spans {
 
 /// What `drive.mjs` compares a page with: searches and hits.
 pub fn expectations(spans: &Spans) -> serde_json::Value {
-    let searched = |s: &&Span| !matches!(s.event, 0x20e | 0x20f);
+    let searched = |s: &&Span| !matches!(s.event as u32, ROW_LABEL | ROW_LABEL_LAST);
     let count = |matches: &dyn Fn(&str, i64) -> bool| {
         let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name as usize], s.dur));
         found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur))
@@ -84,7 +94,7 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
         search("a", ["", "0.0009ms"], false, count(&|name, dur| tame(name) && name.contains('a') && dur <= 90)),
     ];
     let known = |value: i64| Some(value).filter(|&value| value != NONE);
-    let executed = |s: &&Span| s.cpu >= 0 && s.dur > 0 && (0x400..=0xfff).contains(&s.event);
+    let executed = |s: &&Span| s.cpu >= 0 && s.dur > 0 && (TRAP..=SCHED_RETURN).contains(&(s.event as u32));
     let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
     let hits = spans.spans.iter().filter(executed).step_by(step).map(|s| {
         json!({ "start": s.start, "dur": s.dur, "cpu": s.cpu, "pid": s.pid, "event": s.event, "arg": known(s.arg),

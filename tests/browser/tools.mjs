@@ -5,6 +5,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
+// A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
+import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+
 /** Colours may differ by so much, of 255, and so many of a thousand pixels by more than that: fonts are not the same everywhere. */
 const COLOR_SLACK = 40;
 const PIXEL_SLACK = 12;
@@ -35,7 +38,7 @@ async function wideSpan(page, row = 0) {
     const place = __ku.rows().filter((r) => r.row >= 0)[row];
     for (let x = 50; x < width - 400; x += 3) {
       const hit = __ku.hit(x, place.y + place.h / 2);
-      if (hit && hit.event >= 0x400 && hit.dur * (width / (t1 - t0)) > 30 && hit.start > t0) {
+      if (hit && hit.event >= EVENT.TRAP && hit.dur * (width / (t1 - t0)) > 30 && hit.start > t0) {
         const middle = ((hit.start + hit.dur / 2 - t0) / (t1 - t0)) * width;
         return { x: middle, y: place.y + place.h / 2, hit: __ku.hit(middle, place.y + place.h / 2) };
       }
@@ -336,7 +339,7 @@ export const tools = {
       let busy = 0;
       for (let i = 0; i < __ku.counts.spans; i++) {
         const { event, pid, dur } = __ku.span(i);
-        if (event >= 0x400 && !(event >= 0x10000 && pid === 0) && !(event >= 0x30000 && event < 0x40000)) busy += dur;
+        if (event >= EVENT.TRAP && !(event >= EVENT.USER && pid === 0) && !(event >= EVENT.LOST && event < EVENT.KERNEL)) busy += dur;
       }
       return [__ku.app.overview.busy, busy / ((end - begin) * __ku.counts.cpus)];
     });
@@ -451,7 +454,7 @@ export const tools = {
     assert.match(texts[1][1], /^read of \S+\.\d+, 410 ns$/);
     assert.match(texts[2][1], /^\S+\.\d+, 5\.09 \u00b5s$/);
     const whole = await view(page);
-    for (const [k, found] of [null, { event: 0x800, dur: 41 }, { event: 0x303, dur: 509 }].entries()) {
+    for (const [k, found] of [null, { event: EVENT.SYSCALL, dur: 41 }, { event: EVENT.WAIT_A + 3, dur: 509 }].entries()) {
       if (k > 0) await open();
       await lines.nth(k).click();
       await settle(page);
@@ -486,8 +489,8 @@ export const tools = {
       let count = 0;
       for (let i = 0; i < __ku.counts.spans; i++) {
         const { start, dur, event, cpu } = __ku.span(i);
-        const wait = event >= 0x300 && event <= 0x319;
-        if ((wait || (cpu >= 0 && event >= 0x400 && event !== 0x10000)) && start < t1 && start + dur > t0) count++;
+        const wait = event >= EVENT.WAIT_A && event <= EVENT.WAIT_Z;
+        if ((wait || (cpu >= 0 && event >= EVENT.TRAP && event !== EVENT.USER)) && start < t1 && start + dur > t0) count++;
       }
       return count;
     });
@@ -663,7 +666,7 @@ export const tools = {
       const row = __ku.rows().find((r) => r.row === 0);
       for (let x = 5; x < width; x += 2) {
         const hit = __ku.hit(x, row.y + row.h / 2);
-        if (hit && hit.name !== name && hit.event >= 0x400 && hit.event < 0x800) return { x, y: row.y + row.h / 2, t0, t1 };
+        if (hit && hit.name !== name && hit.event >= EVENT.TRAP && hit.event < EVENT.SYSCALL) return { x, y: row.y + row.h / 2, t0, t1 };
       }
       return null;
     }, span.hit.name);

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, RUNNABLE};
 use kutrace_tests::{busy, Trace};
-use postprocess::event::number::is_execution;
+use postprocess::event::number::{is_execution, user, SYSCALL, WAIT_A, WAIT_Z};
 use postprocess::event::read::read;
 use postprocess::span::profile::{profile, Rows};
 use postprocess::span::trim::{labelled, trim, Range};
@@ -72,7 +72,7 @@ fn a_label_stands_for_the_time_from_its_mark_to_the_mark_that_ends_it() {
     assert_eq!(labelled(&whole, "hell"), None);
     let mut part = whole.clone();
     trim(&mut part, labelled(&whole, "hello").unwrap());
-    let marks = part.spans.iter().filter(|s| s.event == 0x20a).count();
+    let marks = part.spans.iter().filter(|s| s.event == i32::from(MARK_A)).count();
     assert_eq!((marks, cover(&part)), (2, [(0, (150, 2_501)), (1, (150, 2_501))].into()));
 }
 
@@ -85,8 +85,8 @@ fn within_a_step_there_is_one_span_for_each_thing_done() {
 
 #[test]
 fn merged_spans_keep_a_value_only_if_all_had_it() {
-    let call = Span { dur: 10, event: 0x800, arg: 3, ret: 5, ipc: 8, ..Span::default() };
-    let user = Span { dur: 10, event: 0x10007, ..Span::default() };
+    let call = Span { dur: 10, event: SYSCALL as i32, arg: 3, ret: 5, ipc: 8, ..Span::default() };
+    let user = Span { dur: 10, event: user(7) as i32, ..Span::default() };
     let list = [call, user, Span { ret: 6, ipc: 2, ..call }, user];
     let list = list.into_iter().zip(0..).map(|(s, i)| Span { start: i * 10, ..s }).collect();
     let mut spans = Spans { names: vec!["x".into()], spans: list, ..Spans::default() };
@@ -168,7 +168,7 @@ fn a_profile_of_rows_has_the_time_of_the_trace() {
     };
     assert_eq!(of_cpus(&rows), of_cpus(&whole));
     let of_threads = |spans: &Spans| {
-        let time = |s: &&Span| s.pid > 0 && (is_execution(s.event) || (0x300..0x320).contains(&s.event));
+        let time = |s: &&Span| s.pid > 0 && (is_execution(s.event) || (WAIT_A..=WAIT_Z).contains(&(s.event as u32)));
         spans.spans.iter().filter(time).map(|s| s.dur).sum::<i64>()
     };
     assert_eq!(of_threads(&rows), of_threads(&whole));

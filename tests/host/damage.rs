@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use kutrace_format::abi::block::{self, COUNTED_WORDS, HEADER_WORDS};
-use kutrace_format::abi::event::RUNNABLE;
+use kutrace_format::abi::event::{RUNNABLE, SMALL_RETURN_LAST};
 use kutrace_format::abi::word;
 use kutrace_format::file::{self, FLAG_IPC, FLAG_LLC, HEADER_BYTES, SECTION_BYTES};
 use kutrace_tests::{busy, sign, Random, Trace};
@@ -63,8 +63,13 @@ fn where_the_clock_stepped_back_times_go_on_and_it_is_said() {
     trace.cpu(0).entry(300_000, RUNNABLE, &[1]).step_back(200_000).entry(100_160, RUNNABLE, &[2]);
     trace.cpu(0).entry(100_480, RUNNABLE, &[3]);
     let bytes = trace.bytes();
-    let times: Vec<i64> =
-        source::decode(&bytes).unwrap().events.iter().filter(|e| e.event == 0x206).map(|e| e.ts).collect();
+    let times: Vec<i64> = source::decode(&bytes)
+        .unwrap()
+        .events
+        .iter()
+        .filter(|e| e.event == u32::from(RUNNABLE))
+        .map(|e| e.ts)
+        .collect();
     let (step, after) = (times[1] - times[0], times[2] - times[1]);
     // 160 and 320 counts, at the rate of the file.
     assert!(step > 0 && (after - 2 * step).abs() <= 2, "{times:?}");
@@ -210,11 +215,12 @@ fn a_cpu_without_a_sound_block_is_lost_for_the_whole_trace() {
 fn an_unknown_event_ends_its_block_only() {
     let mut bytes = trace().bytes();
     let second = block(&mut bytes, 2);
-    second[160..164].copy_from_slice(&word::entry(0xd00, 0).to_le_bytes());
+    let unknown = SMALL_RETURN_LAST + 1;
+    second[160..164].copy_from_slice(&word::entry(unknown, 0).to_le_bytes());
     sign(second);
     let (events, meta) = run(&bytes).unwrap();
     assert!((250..302).contains(&events), "{events}");
-    assert!(meta.quality[0].contains("0xd00"), "{:?}", meta.quality);
+    assert!(meta.quality[0].contains(&format!("{unknown:#x}")), "{:?}", meta.quality);
 }
 
 #[test]

@@ -298,10 +298,18 @@ fn a_thread_that_loads_a_program_becomes_the_first_of_its_threads() {
 fn what_a_program_named_has_its_name_from_then_on() {
     let mut trace = Trace::new(1, 1000);
     let cpu = trace.cpu(0);
-    cpu.entry(10, 0x210, &[70_000]).name(20, 0x007, 70_000, "big lock").entry(30, 0x212, &[70_000]);
-    cpu.name(40, 0x003, 5 << 16, "get").entry(50, 0x201, &[99 << 16 | 5]);
-    cpu.entry(60, 0x21a, &[3]).name(70, 0x105, 3, "in").entry(80, 0x21a, &[3]).entry(90, 0x21b, &[4]);
-    cpu.name(100, 0x106, 1, &"x".repeat(56)).entry(110, 0x219, &[1]);
+    cpu.entry(10, event::LOCK_TRY, &[70_000]).name(20, number::LOCK_NAME, 70_000, "big lock").entry(
+        30,
+        event::LOCK_RELEASED,
+        &[70_000],
+    );
+    cpu.name(40, number::METHOD_NAME, 5 << 16, "get").entry(50, event::RPC_REQUEST, &[99 << 16 | 5]);
+    cpu.entry(60, event::ENQUEUE, &[3]).name(70, number::QUEUE_NAME, 3, "in").entry(80, event::ENQUEUE, &[3]).entry(
+        90,
+        event::DEQUEUE,
+        &[4],
+    );
+    cpu.name(100, number::RESOURCE_NAME, 1, &"x".repeat(56)).entry(110, event::RESOURCE, &[1]);
     let said = briefs(&trace);
     assert_eq!(said[..3], ["10 1 210 70000 0 try_70000", "20 1 7 70000 0 big_lock", "30 1 212 70000 0 rel_big_lock"]);
     assert_eq!(said[3..5], ["40 1 3 327680 0 get", "50 1 201 6488069 0 get.5"]);
@@ -312,7 +320,12 @@ fn what_a_program_named_has_its_name_from_then_on() {
 #[test]
 fn a_program_names_nothing_of_the_kernel() {
     let mut trace = Trace::new(1, 1000);
-    trace.cpu(0).running(7, "a", None).name(10, 0x002, 7, "b").name(20, 0x008, 39, "b").folded(30, 39, 0, 5, 1);
+    trace
+        .cpu(0)
+        .running(7, "a", None)
+        .name(10, number::PID_NAME, 7, "b")
+        .name(20, number::SYSCALL_NAME, 39, "b")
+        .folded(30, 39, 0, 5, 1);
     assert_eq!(briefs(&trace), ["30 5 827 0 1 getpid"]);
 }
 
@@ -431,7 +444,7 @@ proptest! {
 
 /// The argument word of an event made by [`plain`].
 fn value(e: &Event) -> u32 {
-    let returned = e.event & 0xe00 == 0xa00;
+    let returned = matches!(e.event, number::SYSCALL_RETURN..=number::SYSCALL_RETURN_LAST);
     match e.ret as u32 {
         vector if e.event == number::IPI => e.arg | vector << 16,
         cpu if e.event == number::THROTTLE || e.event == number::UNTHROTTLE => e.arg | cpu << 20,

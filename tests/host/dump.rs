@@ -2,7 +2,7 @@
 //! The words of a raw file as text, and that no content is too bad for it.
 
 use kutrace_format::abi::block;
-use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A};
+use kutrace_format::abi::event::{line, IRQ, IRQ_RETURN, MARK_A};
 use kutrace_tests::{busy, Random, Trace};
 use postprocess::raw::damage::NotATrace;
 use postprocess::source::dump;
@@ -45,8 +45,9 @@ fn a_file_of_the_original_is_shown_in_words_of_eight_bytes() {
     (words[2], words[3], words[4], words[5]) = (5_000, usec, 9_000, usec + 80);
     words[8] = 66;
     // A name of two words, then an interrupt.
-    (words[12], words[13], words[14]) = (0x12345 << 44 | 0x022 << 32 | 66, u64::from_le_bytes(*b"bash\0\0\0\0"), 0);
-    words[14] = 0x12346 << 44 | 0x5ec << 32;
+    (words[12], words[13], words[14]) =
+        (0x12345 << 44 | u64::from(line::PID_NAME | 2 << 4) << 32 | 66, u64::from_le_bytes(*b"bash\0\0\0\0"), 0);
+    words[14] = 0x12346 << 44 | u64::from(IRQ + 0xec) << 32;
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
     assert_eq!(
         text(&bytes),

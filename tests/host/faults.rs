@@ -3,6 +3,10 @@
 //! are as in `span.rs`; each test's name says what is right.
 
 use kutrace_tests::original::File;
+use postprocess::event::number::{
+    IRQ, IRQ_RETURN, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_D, MODEL_NAME, RUNNABLE, SCHED, SCHED_RETURN,
+    SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL, SYSCALL_NAME, SYSCALL_RETURN, TSDELTA,
+};
 use postprocess::event::read::read;
 use postprocess::html;
 use postprocess::source;
@@ -10,8 +14,6 @@ use postprocess::span::build;
 
 use crate::golden::assert_golden;
 use crate::span::told;
-
-const TSDELTA: u32 = 0x21d;
 
 fn assert_case(name: &str, file: &File) {
     let events = source::decode(&file.bytes()).unwrap();
@@ -22,31 +24,45 @@ fn assert_case(name: &str, file: &File) {
 #[test]
 fn a_folded_call_of_one_count_lasts_one_count_though_the_model_is_known() {
     let mut file = File::new(3);
-    file.block(0, 0, 7, "a").name(1, 0x103, 0, "a CPU").name(2, 0x008, 39, "getpid").folded(100, 0x827, 0, 1, 7);
+    file.block(0, 0, 7, "a").name(1, MODEL_NAME, 0, "a CPU").name(2, SYSCALL_NAME, 39, "getpid").folded(
+        100,
+        SYSCALL + 39,
+        0,
+        1,
+        7,
+    );
     assert_case("one_count", &file);
 }
 
 #[test]
 fn a_late_entry_across_the_period_of_20_bits_moves_nothing() {
     let mut file = File::new(3);
-    let block = file.block(0, 0, 7, "a").entry(0x80000, 0x827, 0).entry(0x80100, 0xa27, 7);
-    block.entry(0x10_0005, 0x5ec, 0).entry(0x10_0010, 0x7ec, 0).entry(0xf_fffb, 0x800, 3).entry(0x10_0100, 0xa00, 9);
+    let block = file.block(0, 0, 7, "a").entry(0x80000, SYSCALL + 39, 0).entry(0x80100, SYSCALL_RETURN + 39, 7);
+    block.entry(0x10_0005, IRQ + 0xec, 0).entry(0x10_0010, IRQ_RETURN + 0xec, 0).entry(0xf_fffb, SYSCALL, 3).entry(
+        0x10_0100,
+        SYSCALL_RETURN,
+        9,
+    );
     assert_case("late_across_period", &file);
 }
 
 #[test]
 fn a_tsdelta_that_opens_a_block_moves_nothing() {
     let mut file = File::new(3);
-    file.block(0, 0, 7, "a").entry(100, 0x800, 3);
-    file.block(0, 500_000_003, 7, "a").entry(500_000_000, TSDELTA, 499_999_900).entry(500_000_000, 0xa00, 9);
+    file.block(0, 0, 7, "a").entry(100, SYSCALL, 3);
+    file.block(0, 500_000_003, 7, "a").entry(500_000_000, TSDELTA, 499_999_900).entry(500_000_000, SYSCALL_RETURN, 9);
     assert_case("tsdelta_opens_block", &file);
 }
 
 #[test]
 fn a_softirq_return_is_that_of_the_softirq_that_runs() {
     let mut file = File::new(3);
-    let block = file.block(0, 0, 7, "a").entry(100, 0x5ff, 3).entry(120, 0x7ff, 0);
-    block.entry(130, 0x5ff, 1).entry(140, 0x5ec, 0).entry(150, 0x7ec, 0).entry(160, 0x7ff, 0);
+    let block = file.block(0, 0, 7, "a").entry(100, SOFTIRQ, 3).entry(120, SOFTIRQ_RETURN, 0);
+    block.entry(130, SOFTIRQ, 1).entry(140, IRQ + 0xec, 0).entry(150, IRQ_RETURN + 0xec, 0).entry(
+        160,
+        SOFTIRQ_RETURN,
+        0,
+    );
     assert_case("softirq_returns", &file);
 }
 
@@ -65,8 +81,12 @@ fn model_host_and_kernel_are_known_wherever_their_names_stand() {
 #[test]
 fn events_more_than_999_seconds_after_the_minute_are_there() {
     let mut file = File::new(3);
-    file.block(0, 0, 7, "a").entry(100, 0x800, 3);
-    file.block(0, 120_000_000_000, 7, "a").entry(120_000_000_100, 0xa00, 9).entry(120_000_000_200, 0x801, 1);
+    file.block(0, 0, 7, "a").entry(100, SYSCALL, 3);
+    file.block(0, 120_000_000_000, 7, "a").entry(120_000_000_100, SYSCALL_RETURN, 9).entry(
+        120_000_000_200,
+        SYSCALL + 1,
+        1,
+    );
     file.stop = file.start + 130_000_000_000;
     file.lasts = 130_000_000_000;
     assert_case("after_999_s", &file);
@@ -75,25 +95,25 @@ fn events_more_than_999_seconds_after_the_minute_are_there() {
 #[test]
 fn pids_marks_and_locks_keep_all_their_bits() {
     let mut file = File::new(3);
-    let block = file.block(0, 0, 123_456, "a").entry(100, 0x206, 99_999).entry(110, 0x20d, 70_000);
-    block.entry(120, 0x210, 0x12345).entry(200, 0x211, 0x12345).entry(300, 0x212, 0x12345);
-    block.entry(400, 0xdff, 0).entry(410, 0x200, 99_999).entry(420, 0xfff, 0);
-    block.entry(500, 0xdff, 0).entry(510, 0x200, 123_456).entry(520, 0xfff, 0);
+    let block = file.block(0, 0, 123_456, "a").entry(100, RUNNABLE, 99_999).entry(110, MARK_D, 70_000);
+    block.entry(120, LOCK_TRY, 0x12345).entry(200, LOCK_ACQUIRED, 0x12345).entry(300, LOCK_RELEASED, 0x12345);
+    block.entry(400, SCHED, 0).entry(410, SWITCH, 99_999).entry(420, SCHED_RETURN, 0);
+    block.entry(500, SCHED, 0).entry(510, SWITCH, 123_456).entry(520, SCHED_RETURN, 0);
     assert_case("all_bits", &file);
 }
 
 #[test]
 fn a_call_of_ten_seconds_is_one_span_of_ten_seconds() {
     let mut file = File::new(3);
-    let block = file.block(0, 0, 7, "a").entry(100, 0x823, 0).entry(1_000_000_100, TSDELTA, 1_000_000_000);
-    block.entry(1_000_000_100, 0xa23, 0).entry(1_000_000_200, 0x827, 0);
+    let block = file.block(0, 0, 7, "a").entry(100, SYSCALL + 35, 0).entry(1_000_000_100, TSDELTA, 1_000_000_000);
+    block.entry(1_000_000_100, SYSCALL_RETURN + 35, 0).entry(1_000_000_200, SYSCALL + 39, 0);
     assert_case("ten_seconds", &file);
 }
 
 #[test]
 fn a_name_stays_text_in_json_and_page() {
     let mut file = File::new(3);
-    file.block(0, 0, 7, "x';alert(1)//").entry(100, 0x827, 0).entry(110, 0xa27, 7);
+    file.block(0, 0, 7, "x';alert(1)//").entry(100, SYSCALL + 39, 0).entry(110, SYSCALL_RETURN + 39, 7);
     assert_case("hostile_name", &file);
     let (spans, _) = build(source::decode(&file.bytes()).unwrap());
     let mut page = Vec::new();

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, SYSCALL_RETURN};
 use kutrace_format::file::{FLAG_WRAP, FLAG_WRAPPED};
 use kutrace_tests::Trace;
+use postprocess::event::number::TRAP;
 use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Events, Interval};
@@ -106,7 +107,8 @@ fn json_and_page_give_the_spans_of_hours_back() {
 fn coarse_spans_of_hours_cover_the_same_time() {
     let mut spans = spans(&text(&hours().bytes()));
     coarsen(&mut spans, NonZeroU32::MAX);
-    let of = |cpu| spans.spans.iter().filter(move |s| s.cpu == cpu && s.event >= 0x400).map(|s| s.dur as u64).sum();
+    let of =
+        |cpu| spans.spans.iter().filter(move |s| s.cpu == cpu && s.event >= TRAP as i32).map(|s| s.dur as u64).sum();
     let times: [u64; 2] = [0, 1].map(of);
     assert_eq!(times, [30 * HOUR; 2]);
 }

@@ -35,6 +35,7 @@ mod diff;
 mod schema;
 mod companion;
 mod samples;
+mod numbers;
 mod check;
 mod cut;
 mod values;

@@ -2,6 +2,7 @@
 //! The page as text: names from a trace stay text, and nothing in it points outside.
 
 use kutrace_tests::{busy, Random};
+use postprocess::event::number::user;
 use postprocess::html::{self, NotLifted};
 use postprocess::source;
 use postprocess::span::{build, json, Meta, Span, Spans};
@@ -27,7 +28,7 @@ fn hostile() -> Spans {
         quality: vec![HOSTILE.into()],
         ..Meta::default()
     };
-    let span = Span { dur: 10, pid: 1, event: 0x10001, ..Span::default() };
+    let span = Span { dur: 10, pid: 1, event: user(1) as i32, ..Span::default() };
     Spans { meta, names: vec![HOSTILE.into()], spans: vec![span] }
 }
 

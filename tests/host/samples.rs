@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_tests::repeat::Recorded;
-use postprocess::event::number::{is_execution, RUNNABLE, SYSCALL, TRAP, WAKEUP_ARC};
+use postprocess::event::number::{
+    is_execution, RUNNABLE, SPECIAL, SPECIAL_LAST, SYSCALL, SYSCALL_RETURN, TRAP, WAIT_A, WAIT_Z, WAKEUP_ARC,
+};
 use postprocess::event::{Event, Events};
 use postprocess::source;
 use postprocess::span::{build, check, Span, Spans};
@@ -53,9 +55,11 @@ impl Kind {
         match s.event {
             ..0 => Kind::Arc,
             event if is_execution(event) => Kind::Execution,
-            0x200..=0x27f => Kind::Point,
-            0x300..=0x319 => Kind::Wait,
-            _ => Kind::Other,
+            event => match event as u32 {
+                SPECIAL..=SPECIAL_LAST => Kind::Point,
+                WAIT_A..=WAIT_Z => Kind::Wait,
+                _ => Kind::Other,
+            },
         }
     }
 }
@@ -151,7 +155,7 @@ fn each_write_of_dd_waits_for_the_disk() {
     let mut found = 0;
     for begin in begins {
         let mut after = events.events.iter().filter(|e| e.ts > begin.ts && e.pid == begin.pid);
-        let Some(end) = after.find(|e| e.event == SYSCALL + 0x201 && e.ret == 4096) else { continue };
+        let Some(end) = after.find(|e| e.event == SYSCALL_RETURN + 1 && e.ret == 4096) else { continue };
         let slept = |s: &&&Span| s.pid == begin.pid as i32 && s.dur > 250_000 && (begin.ts..end.ts).contains(&s.start);
         assert!(waits.iter().any(|s| slept(&s)), "the write at {}", begin.ts);
         found += 1;
@@ -182,7 +186,7 @@ fn a_sample_repeated_is_a_whole_trace_as_long() {
     assert_eq!(entries, recorded.entries() * 3);
     let (once, thrice) = (source::decode(&once).unwrap(), source::decode(&bytes).unwrap());
     assert!(thrice.meta.is_whole(), "{:?}", thrice.meta);
-    let transitions = |events: &Events| events.events.iter().filter(|e| e.event >= 0x400).count();
+    let transitions = |events: &Events| events.events.iter().filter(|e| e.event >= TRAP).count();
     let seams = 2 * 3 * once.meta.intervals.len();
     assert!((3 * transitions(&once)..=3 * transitions(&once) + seams).contains(&transitions(&thrice)));
     let (spans, tally) = build(thrice.clone());

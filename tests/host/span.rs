@@ -8,9 +8,11 @@
 
 use std::fmt::Write as _;
 
+use kutrace_format::abi::event::line;
 use kutrace_format::abi::event::{EXIT, IDLE_POLL, IPI, IRQ, IRQ_RETURN, MARK_A, MWAIT, PC_KERNEL, PC_USER};
 use kutrace_format::abi::event::{MONITOR_EXIT, MONITOR_STORE, RUNNABLE, SCHED, SCHED_RETURN};
 use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
+use kutrace_format::event::{class, Class, RETURN_BIT};
 use kutrace_tests::Trace;
 use postprocess::event::names::Names;
 use postprocess::event::read::read;
@@ -423,19 +425,48 @@ fn a_lock_is_waited_for_and_held() {
 /// Any event, most of them such that they collide: few CPUs, threads, numbers and times.
 fn any_event() -> impl Strategy<Value = Event> {
     const NUMBERS: [u32; 32] = [
-        0x002, 0x107, 0x200, 0x214, 0x216, 0x215, 0x217, 0x21a, 0x21b, 0x200, 0x201, 0x206, 0x207, 0x208, 0x209, 0x20a,
-        0x210, 0x211, 0x212, 0x21c, 0x21f, 0x281, 0x40e, 0x5ec, 0x5ff, 0x804, 0x838, 0x9ff, 0xdff, 0xdff, 0x30000,
-        0x99,
+        line::PID_NAME,
+        line::OPEN_CALL,
+        line::SWITCH,
+        line::RX_PACKET,
+        line::RX_USER,
+        line::TX_PACKET,
+        line::TX_USER,
+        line::ENQUEUE,
+        line::DEQUEUE,
+        line::SWITCH,
+        line::RPC_REQUEST,
+        line::RUNNABLE,
+        line::IPI,
+        line::MWAIT,
+        line::FREQUENCY,
+        line::MARK_A,
+        line::LOCK_TRY,
+        line::LOCK_ACQUIRED,
+        line::LOCK_RELEASED,
+        line::FREQUENCY_SET,
+        line::MONITOR_EXIT,
+        line::PC_KERNEL,
+        line::TRAP + 0x0e,
+        line::IRQ + 0xec,
+        line::SOFTIRQ,
+        line::SYSCALL + 4,
+        line::SYSCALL + 56,
+        line::SCHED_OLD,
+        line::SCHED,
+        line::SCHED,
+        line::LOST,
+        line::NAMES + 0x98,
     ];
     let what = (0..NUMBERS.len(), any::<bool>(), 0u32..4, 0u32..5);
     let when = (prop_oneof![0i64..200, Just(1i64 << 58)], prop_oneof![Just(0i64), 0i64..50, Just(1i64 << 58)]);
     (what, when, 0u32..5, 0i32..3).prop_map(|((n, returns, cpu, pid), (ts, dur), arg, ret)| {
-        let call = NUMBERS[n] >= 0x400 && NUMBERS[n] <= 0xfff;
-        let event = NUMBERS[n] | if call && returns { 0x200 } else { 0 };
-        let name = if event == 0x107 { 2 } else { 1 };
+        let call = (line::TRAP..=line::SCHED_RETURN).contains(&NUMBERS[n]);
+        let event = NUMBERS[n] | if call && returns { RETURN_BIT } else { 0 };
+        let name = if event == line::OPEN_CALL { 2 } else { 1 };
         Event {
             ts,
-            dur: if event & 0xe00 == 0x200 { dur & 1 } else { dur },
+            dur: if matches!(class(event), Class::Point | Class::Switch) { dur & 1 } else { dur },
             event,
             cpu,
             pid,

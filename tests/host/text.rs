@@ -32,7 +32,8 @@ fn columns_are_those_of_the_original() {
     let mut names = Names::default();
     let (write_name, comm) = (names.id("write"), names.id("a_thread_name"));
     let name = Event { ts: -1, event: number::PID_NAME, arg: 70_000, name: comm, ..Event::default() };
-    let call = Event { ts: 5, dur: 20, event: 0x801, cpu: 2, pid: 70_000, arg: 1, ret: 65_534, ipc: 35, ..name };
+    let call =
+        Event { ts: 5, dur: 20, event: number::SYSCALL + 1, cpu: 2, pid: 70_000, arg: 1, ret: 65_534, ipc: 35, ..name };
     let text = write(&[name, Event { name: write_name, ..call }], &names, &Meta { flags: 5, ..Meta::default() });
     let expected = "# ## VERSION: 3
 # ## FORMAT: 5
@@ -106,7 +107,7 @@ fn lines_that_are_no_events_are_counted() {
 fn a_text_with_lines_missing_or_cut_is_said_to_be() {
     let mut names = Names::default();
     let name = names.id("timer");
-    let event = |ts| Event { ts, event: 0x5ec, cpu: 0, pid: 7, name, ..Event::default() };
+    let event = |ts| Event { ts, event: number::IRQ + 0xec, cpu: 0, pid: 7, name, ..Event::default() };
     let text = String::from_utf8(write(&[event(1), event(2), event(30)], &names, &Meta::default())).unwrap();
     let whole = parse(&text);
     assert_eq!((whole.events.len(), whole.meta.quality.len()), (3, 0));
@@ -164,7 +165,7 @@ fn an_interval_that_cannot_be_is_counted() {
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
-    let numbers = (0i64..1 << 50, 0i64..1 << 40, 0x200u32..0x1000, 0u32..100, any::<u32>());
+    let numbers = (0i64..1 << 50, 0i64..1 << 40, number::SWITCH..number::NUMBERS, 0u32..100, any::<u32>());
     (numbers, (any::<u32>(), any::<u32>(), any::<i32>(), any::<u8>(), 0u32..4)).prop_map(
         |((ts, dur, event, cpu, pid), (rpc, arg, ret, ipc, name))| Event {
             ts,

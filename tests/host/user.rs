@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! System call 1023: what programs may ask for, and what is made of it.
 
-use kutrace_format::abi::event::{argument_words, NAME};
+use kutrace_format::abi::event::{
+    argument_words, line, original, DEQUEUE, ENQUEUE, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_A, MARK_D, NAME,
+    RESOURCE, RPC_MIDDLE, RPC_REQUEST, RPC_RESPONSE, RX_USER, TX_USER,
+};
 use kutrace_format::abi::user::{request, Refused, Request, COMMAND_LAST, INSERT, INSERT_MANY, TEST, VERSION, WORDS};
 use proptest::prelude::*;
 
@@ -20,7 +23,21 @@ fn insert(word: u64) -> Result<Request, Refused> {
 
 #[test]
 fn marks_and_other_events_of_programs_are_accepted() {
-    for event in [0x201, 0x202, 0x203, 0x20a, 0x20d, 0x210, 0x211, 0x212, 0x216, 0x217, 0x219, 0x21a, 0x21b] {
+    for event in [
+        RPC_REQUEST,
+        RPC_RESPONSE,
+        RPC_MIDDLE,
+        MARK_A,
+        MARK_D,
+        LOCK_TRY,
+        LOCK_ACQUIRED,
+        LOCK_RELEASED,
+        RX_USER,
+        TX_USER,
+        RESOURCE,
+        ENQUEUE,
+        DEQUEUE,
+    ] {
         let accepted = Request::Event { event, value: 0x8000_0001 };
         assert_eq!(insert(u64::from(event) << 32 | 0x8000_0001), Ok(accepted));
         assert_eq!(argument_words(event), Some(1));
@@ -29,33 +46,63 @@ fn marks_and_other_events_of_programs_are_accepted() {
 
 #[test]
 fn what_the_kernel_records_is_refused() {
-    for event in [0x001, 0x002, 0x003, 0x200, 0x206, 0x207, 0x208, 0x21e, 0x27f, 0x40e, 0x5ec, 0x827, 0xdff, 0xfff] {
-        assert_eq!(insert(event << 32), Err(Refused::Invalid), "{event:#x}");
+    for event in [
+        line::NAMES,
+        line::PID_NAME,
+        line::METHOD_NAME,
+        line::SWITCH,
+        line::RUNNABLE,
+        line::IPI,
+        line::MWAIT,
+        line::MONITOR_STORE,
+        line::SPECIAL_LAST,
+        line::TRAP + 0x0e,
+        line::IRQ + 0xec,
+        line::SYSCALL + 39,
+        line::SCHED,
+        line::SCHED_RETURN,
+    ] {
+        assert_eq!(insert(u64::from(event) << 32), Err(Refused::Invalid), "{event:#x}");
     }
-    for kind in [0x000, 0x001, 0x002, 0x004, 0x005, 0x008, 0x00e, 0x100, 0x101, 0x104, 0x107, 0x200, 0x1003] {
-        assert_eq!(request(INSERT_MANY, &name(kind, 2, 0, [0; 7])), Err(Refused::Invalid), "{kind:#x}");
+    for kind in [
+        0,
+        line::NAMES,
+        line::PID_NAME,
+        4,
+        line::IRQ_NAME,
+        line::SYSCALL_NAME,
+        line::ERRNO_NAME,
+        original::PC_OLD,
+        line::HOST_NAME,
+        line::OPEN_CALL,
+        line::SWITCH,
+        1 << 12 | line::METHOD_NAME,
+    ] {
+        assert_eq!(request(INSERT_MANY, &name(kind.into(), 2, 0, [0; 7])), Err(Refused::Invalid), "{kind:#x}");
     }
 }
 
 #[test]
 fn an_event_cannot_bring_its_own_time() {
-    assert_eq!(insert(1 << 44 | 0x20d << 32), Err(Refused::Invalid));
+    assert_eq!(insert(1 << 44 | u64::from(MARK_D) << 32), Err(Refused::Invalid));
 }
 
 #[test]
 fn a_name_is_as_long_as_it_says() {
     let text = [0x6162_6364_6566_6768; 7];
     for len in 2..=8 {
-        let Ok(Request::Name { len: answer, words }) = request(INSERT_MANY, &name(0x105, len, 9, text)) else {
+        let Ok(Request::Name { len: answer, words }) =
+            request(INSERT_MANY, &name(line::QUEUE_NAME.into(), len, 9, text))
+        else {
             panic!("refused: {len}");
         };
-        assert_eq!((answer, &words[..2]), (len as i64, &[0x105, 9][..]));
+        assert_eq!((answer, &words[..2]), (len as i64, &[line::QUEUE_NAME, 9][..]));
         let (said, rest) = words[2..].split_at(2 * (len as usize - 1));
         assert!(said.chunks(2).all(|pair| pair == [0x6566_6768, 0x6162_6364]) && rest.iter().all(|&word| word == 0));
         assert_eq!(argument_words(NAME), Some(words.len()));
     }
     for len in [0, 1, 9, 15] {
-        assert_eq!(request(INSERT_MANY, &name(0x105, len, 9, text)), Err(Refused::Invalid), "{len}");
+        assert_eq!(request(INSERT_MANY, &name(line::QUEUE_NAME.into(), len, 9, text)), Err(Refused::Invalid), "{len}");
     }
 }
 
@@ -76,7 +123,7 @@ fn questions_are_answered_and_control_is_refused() {
 
 proptest! {
     #[test]
-    fn whatever_is_asked_an_accepted_event_has_one_word(command: u64, word: u64, hint in 0u64..0x300) {
+    fn whatever_is_asked_an_accepted_event_has_one_word(command: u64, word: u64, hint in 0u64..u64::from(line::WAIT_A)) {
         for (command, word) in [(command, word), (INSERT, word), (INSERT, hint << 32 | word & 0xffff_ffff)] {
             if let Ok(Request::Event { event, value }) = request(command, &[word; WORDS]) {
                 prop_assert_eq!((u64::from(event) << 32 | u64::from(value), argument_words(event)), (word, Some(1)));

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use postprocess::event::number::{class, Class, Level, RETURN_BIT, UNKNOWN_CALL, WAY_OUT};
+
 /// A system call of a thread, from its start to its return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -39,7 +41,7 @@ pub struct Said {
 
 /// Whether an event number is a system call's: not the scheduler's, nor that of work which is no call.
 pub fn is_call(event: u32) -> bool {
-    (0x800..0x1000).contains(&event) && event & 0x200 == 0 && !matches!(event, 0x9fd..=0x9ff | 0xdff)
+    class(event) == Class::Call(Level::Syscall) && !matches!(event, WAY_OUT | UNKNOWN_CALL)
 }
 
 /// The calls of each thread in event text, in the order of their ends.
@@ -52,13 +54,13 @@ pub fn calls(text: &str) -> HashMap<i64, Vec<Call>> {
         let number = |text: &str| text.parse::<i64>().unwrap();
         let (ts, dur, event, pid) = (number(ts), number(dur), number(event) as u32, number(pid));
         let (arg, ret) = (Some(number(arg)), Some(number(ret)));
-        if !is_call(event & !0x200) {
+        if !is_call(event & !RETURN_BIT) {
             continue;
         }
         let name = name.trim_start_matches('/').to_string();
         let begun = Call { event, name, from: Some(ts), to: None, arg, ret: None, folded: false };
-        if event & 0x200 != 0 {
-            let event = event & !0x200;
+        if event & RETURN_BIT != 0 {
+            let event = event & !RETURN_BIT;
             let before = open.remove(&pid).filter(|call| call.event == event);
             let call = before.unwrap_or(Call { event, from: None, arg: None, ..begun });
             done.entry(pid).or_default().push(Call { to: Some(ts), ret, ..call });

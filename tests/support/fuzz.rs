@@ -10,6 +10,7 @@
 use std::num::NonZeroU32;
 
 use kutrace_format::abi::block::{self, HEADER_WORDS};
+use kutrace_format::abi::event::{self, line};
 use kutrace_format::file::{self, Section};
 use postprocess::batch::{Row, COLUMNS};
 use postprocess::event::number::SWITCH;
@@ -214,14 +215,22 @@ fn raw_files() -> Vec<Vec<u8>> {
     let mut lossy = Trace::new(2, 5_000_000);
     lossy.name_on(1, 0x21, "eth0");
     let cpu = lossy.cpu(0).small_blocks(60).running(4_194_303, "a", Some(202)).small_return(5, 0).call(9, 1, 4);
-    cpu.task(20, 9, "b", Some(59)).switch(30, 9, "b").lose(3).skip(1, 9).entry(4_000_000, 0x5ec, &[]);
-    lossy.cpu(1).name(8, 7, 3, "mutex").entry(10, 0x210, &[3]).entry(20, 0x211, &[3]).entry(40, 0x212, &[3]);
+    cpu.task(20, 9, "b", Some(59)).switch(30, 9, "b").lose(3).skip(1, 9).entry(4_000_000, event::IRQ + 0xec, &[]);
+    lossy.cpu(1).name(8, 7, 3, "mutex").entry(10, event::LOCK_TRY, &[3]).entry(20, event::LOCK_ACQUIRED, &[3]).entry(
+        40,
+        event::LOCK_RELEASED,
+        &[3],
+    );
     vec![busy(2, 150, 3).bytes(), counted.bytes(), lossy.bytes()]
 }
 
 fn original_files() -> Vec<Vec<u8>> {
     let mut small = original::File::new(3);
-    small.block(0, 0, 7, "a").entry(5, 0x801, 0).entry(500_000, 0x21d, 499_995).entry(500_000, 0x802, 0);
+    small.block(0, 0, 7, "a").entry(5, line::SYSCALL + 1, 0).entry(500_000, line::TSDELTA, 499_995).entry(
+        500_000,
+        line::SYSCALL + 2,
+        0,
+    );
     [rich(300), small].iter().map(|f| packed_original(&f.bytes(), f.flags & 0xa0 != 0)).collect()
 }
 

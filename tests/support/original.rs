@@ -3,6 +3,11 @@
 //!
 //! Times are counts since the start, which is at a full minute; a count is 10 ns.
 
+use postprocess::event::number::{
+    IRQ, IRQ_RETURN, PC_USER, PID_NAME, RUNNABLE, SCHED, SCHED_RETURN, SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL,
+    SYSCALL_NAME,
+};
+
 use crate::Random;
 
 /// Counter at the start of a file.
@@ -105,7 +110,7 @@ impl Block {
 
     /// A sample of a program counter, with the frequency or 0.
     pub fn sample(&mut self, counts: u64, mhz: u32, pc: u64) -> &mut Block {
-        self.entry(counts, 0x280, mhz).words.push(pc);
+        self.entry(counts, PC_USER, mhz).words.push(pc);
         self
     }
 
@@ -119,19 +124,19 @@ impl Block {
 /// Two CPUs, counters, names, samples, folds, late entries: about `entries` times one and a half.
 pub fn rich(entries: u64) -> File {
     let mut file = File::new(0x83);
-    file.block(0, 0, 7, "a").name(1, 0x008, 1, "write").name(2, 0x002, 8, "thread");
+    file.block(0, 0, 7, "a").name(1, SYSCALL_NAME, 1, "write").name(2, PID_NAME, 8, "thread");
     file.block(1, 3, 0, "swapper/1");
     let mut random = Random(9);
     for n in 1..entries {
         let block = &mut file.blocks[random.below(2) as usize];
         let at = n * 1000;
         match random.below(6) {
-            0 => block.entry(at, 0x200, random.below(3) as u32 + 7),
-            1 => block.folded(at, 0x801, 3, 1 + random.below(90) as u8, 0),
-            2 => block.entry(at, 0x5ff, 1).entry(at + 9, 0x7ff, 0),
-            3 => block.entry(at, 0x5ec, 0).entry(at + 30, 0x5ec | 0x200, 0).sample(at + 40, 300, at),
-            4 => block.entry(at, 0xdff, 0).entry(at + 99, 0xfff, 0),
-            _ => block.entry(at + 50, 0x206, 8).entry(at - 50, 0x800, 1),
+            0 => block.entry(at, SWITCH, random.below(3) as u32 + 7),
+            1 => block.folded(at, SYSCALL + 1, 3, 1 + random.below(90) as u8, 0),
+            2 => block.entry(at, SOFTIRQ, 1).entry(at + 9, SOFTIRQ_RETURN, 0),
+            3 => block.entry(at, IRQ + 0xec, 0).entry(at + 30, IRQ_RETURN + 0xec, 0).sample(at + 40, 300, at),
+            4 => block.entry(at, SCHED, 0).entry(at + 99, SCHED_RETURN, 0),
+            _ => block.entry(at + 50, RUNNABLE, 8).entry(at - 50, SYSCALL, 1),
         };
     }
     file

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use postprocess::event::number::{is_execution, IRQ, RUNNABLE, SYSCALL, WAKEUP_ARC};
+use postprocess::event::number::{is_execution, IRQ, RUNNABLE, SYSCALL, USER_FIRST, USER_LAST, WAKEUP_ARC};
 
 use crate::trace::Trace;
 
@@ -27,7 +27,7 @@ fn the_demo_covers_every_cpu_and_names_every_thread() {
     for span in trace.spans.spans.iter().filter(|s| is_execution(s.event)) {
         let name = trace.span_name(span);
         let pid = format!(".{}", span.pid);
-        let user = span.event > 0x10000 && span.event < 0x20000;
+        let user = (USER_FIRST..=USER_LAST).contains(&(span.event as u32));
         assert!(!user || name.len() > pid.len() && name.ends_with(&pid), "pid {} is named {name:?}", span.pid);
     }
     for program in ["sort", "gcc", "cc1", "redis-server", "redis-benchmark"] {

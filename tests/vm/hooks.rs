@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use postprocess::event::number::{
-    IPI, IRQ, MONITOR_STORE, MWAIT, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
+    IPI, IRQ, IRQ_LAST, MONITOR_STORE, MWAIT, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
 };
 use postprocess::event::Event;
 
@@ -125,7 +125,7 @@ fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(u32, i64)>) {
             number if number == SCHED | RETURN_BIT => drop(idle.insert(e.cpu, e.ts)),
             RUNNABLE if asleep.remove(&e.cpu).is_none() => drop(idle.remove(&e.cpu)),
             number if FROM_A_CPU.contains(&number) => drop(asleep.remove(&e.cpu)),
-            number if (TRAP..IRQ + 0x100).contains(&number) && !polls => drop(asleep.remove(&e.cpu)),
+            number if (TRAP..=IRQ_LAST).contains(&number) && !polls => drop(asleep.remove(&e.cpu)),
             _ => {}
         }
     }

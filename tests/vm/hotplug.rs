@@ -134,6 +134,6 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
     assert_eq!(Blocks::read(&path).offline, [3].into());
     assert_eq!(marks(&path)[1], ("mark_a=back".to_string(), 3));
     let trace = Trace::read_and_ask(&path);
-    let first = trace.events.events.iter().find(|e| e.cpu == 3 && e.event >= 0x400 || e.event == number::ONLINE);
+    let first = trace.events.events.iter().find(|e| e.cpu == 3 && e.event >= number::TRAP || e.event == number::ONLINE);
     assert_eq!(first.map(|e| (e.event, e.cpu, e.arg)), Some((number::ONLINE, 3, 3)), "{first:?}");
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use postprocess::event::number::{
-    is_execution, ENQUEUE, LOCK_HELD, LOCK_WAITED, MARK_A, MARK_D, RPC_MIDDLE, RPC_REQUEST, RPC_RESPONSE,
+    is_execution, DEQUEUE, ENQUEUE, LOCK_HELD, LOCK_TRY, LOCK_WAITED, MARK_A, MARK_D, RPC_MIDDLE, RPC_REQUEST,
+    RPC_RESPONSE,
 };
 
 use crate::guest;
@@ -29,7 +30,7 @@ fn recorded(trace: &Trace, program: &str) -> Vec<String> {
     let pids = trace.pids_of(program);
     let inserted = trace.events.events.iter().filter(|e| pids.contains(&(e.pid as i32)));
     let of_programs =
-        inserted.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_MIDDLE | MARK_A..=MARK_D | 0x210..=0x21b));
+        inserted.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_MIDDLE | MARK_A..=MARK_D | LOCK_TRY..=DEQUEUE));
     of_programs.map(|e| format!("{} {}", trace.event_name(e), e.arg)).collect()
 }
 

@@ -18,8 +18,8 @@ use std::thread;
 use std::time::Duration;
 
 use postprocess::event::number::{
-    is_execution, EXIT, IDLE_EXIT, IPI, IRQ, MONITOR_EXIT, MWAIT, RUNNABLE, SCHED, SOFTIRQ, STALLED, SYSCALL,
-    SYSCALL32, TRAP, USER,
+    is_execution, EXIT, IDLE_EXIT, IPI, IRQ, IRQ_LAST, MONITOR_EXIT, MWAIT, RUNNABLE, SCHED, SOFTIRQ, STALLED, SYSCALL,
+    SYSCALL32, SYSCALL_LAST, TRAP, USER,
 };
 use postprocess::event::Event;
 use postprocess::span::Span;
@@ -260,7 +260,7 @@ fn calls(trace: &Trace, pids: &BTreeSet<u32>, base: u32) -> BTreeMap<u32, u64> {
     let begin = trace.of(MARK).find(|e| e.arg == FIRST_CALL).expect("the mark").ts;
     let mut counts = BTreeMap::new();
     for e in trace.events.events.iter().filter(|e| e.ts >= begin && pids.contains(&e.pid)) {
-        if (base..base + 0x1ff).contains(&e.event) {
+        if (base..base + SYSCALL_LAST - SYSCALL).contains(&e.event) {
             *counts.entry(e.event - base).or_default() += 1;
         }
     }
@@ -371,7 +371,7 @@ pub fn own(run: &Run, trace: &Trace) {
 pub fn every_ipi_was_sent(trace: &Trace, vectors: &[(u32, u64)]) {
     let vector_of = |number: u32| match number {
         NMI => 2,
-        number if (IRQ..IRQ + 0x100).contains(&number) => number - IRQ,
+        number if (IRQ..=IRQ_LAST).contains(&number) => number - IRQ,
         _ => 0,
     };
     let mut open: BTreeMap<(u32, u32), u64> = BTreeMap::new();

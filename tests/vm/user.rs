@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! System call 1023: what programs built against the original's library insert, and that it is all they can do.
 
-use postprocess::event::number::{LOCK_NAME, MARK_A, METHOD_NAME, QUEUE_NAME, RESOURCE_NAME};
+use postprocess::event::number::{
+    DEQUEUE, LOCK_NAME, LOCK_TRY, MARK_A, MARK_D, METHOD_NAME, QUEUE_NAME, RESOURCE_NAME, RPC_REQUEST, RPC_SENT,
+};
 
 use crate::guest;
 use crate::trace::Trace;
@@ -49,7 +51,8 @@ fn a_program_of_the_original_is_answered_with_and_without_tracing() {
     let trace = Trace::read_whole(&run.file("t.raw"));
     let program = trace.pids_of("user");
     let inserted = trace.events.events.iter().filter(|e| program.contains(&(e.pid as i32)));
-    let of_programs = inserted.filter(|e| matches!(e.event, 0x201..=0x205 | MARK_A..=0x20d | 0x210..=0x21b));
+    let of_programs =
+        inserted.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_SENT | MARK_A..=MARK_D | LOCK_TRY..=DEQUEUE));
     let texts: Vec<String> = of_programs.map(|e| format!("{} {}", trace.event_name(e), e.arg)).collect();
     let lock = "try_a_name_of_fifty-five_bytes,_as_long_as_the_library_can 99";
     let expected = [

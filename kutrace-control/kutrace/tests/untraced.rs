@@ -22,7 +22,7 @@ fn rust_functions_record_only_what_is_traced() {
     assert_eq!([kutrace::lock_try("l"), kutrace::lock_acquired("l"), kutrace::lock_released("l")], [on; 3]);
     assert_eq!(kutrace::addevent(kutrace::event::RESOURCE, 5).unwrap(), on);
     assert_eq!(kutrace::addname(Named::Resource, 5, "resource").unwrap(), on);
-    assert_eq!(kutrace::addevent(0x200, 1).is_err(), on);
+    assert_eq!(kutrace::addevent(kutrace_format::abi::event::SWITCH, 1).is_err(), on);
 }
 
 #[test]

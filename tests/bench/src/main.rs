@@ -42,7 +42,7 @@ const CALLS: u32 = 20_000;
 const BLOCKS: usize = 256;
 
 /// Event numbers and values that have nothing to do with what the recorder does.
-const EVENT: u32 = 0x5ec;
+const EVENT: u32 = abi::event::line::IRQ + 0xec;
 const CALL: u32 = 110;
 
 /// What is timed, and the name it is printed under.

@@ -16,7 +16,7 @@ use super::{reference, Differences, STEMS};
 
 const WAIT_CPU: i32 = number::WAIT_A as i32 + 2;
 const WAIT_UNKNOWN: i32 = number::WAIT_Z as i32;
-const RESCHEDULE: i32 = 0x5fd;
+const RESCHEDULE: i32 = number::IRQ as i32 + 0xfd;
 /// Waits shorter than this are not drawn.
 const SHORT: i64 = 10;
 /// Begin of the names of the kernel's threads whose wakeups the original takes for those of a pipe.
@@ -48,7 +48,7 @@ impl Line {
     }
 
     fn is_wait(&self) -> bool {
-        (number::WAIT_A as i32..0x31a).contains(&self.event)
+        (number::WAIT_A..=number::WAIT_Z).contains(&(self.event as u32))
     }
 
     fn end(&self) -> i64 {

@@ -2,10 +2,12 @@
 //! What is written reads back, in whatever form it comes, and what is missing or cannot be is said.
 
 use super::*;
+use crate::event::number::SYSCALL;
 
 #[test]
 fn what_is_written_reads_back_the_same() {
-    let span = Span { start: -1, dur: 123, cpu: 3, pid: 4_194_303, event: 0x804, arg: 65_535, ..Span::default() };
+    let span =
+        Span { start: -1, dur: 123, cpu: 3, pid: 4_194_303, event: SYSCALL as i32 + 4, arg: 65_535, ..Span::default() };
     let long = Span { start: 1_000 * PER_SECOND + 7, dur: 90_000_000_000, name: 1, ret: 65_500, ..span };
     let meta = Meta {
         title: "a \"b\" </script>".into(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! From a raw file to a page by way of text.
 
+use kutrace_format::abi::event;
 use kutrace_tests::{busy, Trace};
 
 use super::*;
@@ -20,7 +21,7 @@ fn a_file_and_standard_input_give_the_same() {
 fn original() -> Vec<u8> {
     const USEC: u64 = 1_795_187_640_000_000;
     let header = [2 << 56 | 1 << 40, 3 << 56 | USEC, 1 << 40, USEC, (1 << 40) + 50_000_000, USEC + 1_000_000, 0, 0];
-    let mut words = [&header[..], &[7, 0, 0x61, 0, 50 << 44 | 0x801 << 32]].concat();
+    let mut words = [&header[..], &[7, 0, 0x61, 0, 50 << 44 | u64::from(event::SYSCALL + 1) << 32]].concat();
     words.resize(8192, 0);
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
 }

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use kutrace_format::abi::block;
+use kutrace_format::abi::{block, event};
 use kutrace_tests::{busy, sign, Trace};
 
 use super::*;
@@ -224,7 +224,7 @@ fn blocks_that_are_not_there_are_missed() {
     last[32..40].copy_from_slice(&end.to_le_bytes());
     sign(last);
     let mut hole = Trace::new(1, 1_000);
-    hole.cpu(0).entry(10, 0x5ec, &[]).skip(1, 100).entry(300, 0x5ec, &[]);
+    hole.cpu(0).entry(10, event::IRQ + 0xec, &[]).skip(1, 100).entry(300, event::IRQ + 0xec, &[]);
     for (bytes, fact) in [
         (&none, "the file has no blocks: nothing was recorded"),
         (&early, "the last block of cpu 1 ends 500000 us before the stop: others are missing"),

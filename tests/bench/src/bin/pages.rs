@@ -13,13 +13,14 @@ use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 use kutrace_tests::chromium;
+use postprocess::event::number;
 use postprocess::span::{json, Span, Spans};
 use postprocess::{html, source, span};
 
 /// Thread numbers of one round; those of a recorded guest lie below.
 const PIDS: i32 = 100_000;
 /// Events from here on are user execution, of the thread in the low bits; idle is that of thread 0.
-const USER: i32 = 0x10000;
+const USER: i32 = number::USER as i32;
 const WAKEUP: i32 = -3;
 
 fn main() -> Result<()> {
@@ -53,8 +54,15 @@ fn main() -> Result<()> {
 
 /// The recorded spans again and again, until there are `most` of them.
 fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
-    let begin = recorded.spans.iter().filter(|s| s.event >= 0x400).map(|s| s.start).min().context("no spans")?;
-    let end = recorded.spans.iter().filter(|s| s.event >= 0x400).map(|s| s.start + s.dur).max().context("no spans")?;
+    let begin =
+        recorded.spans.iter().filter(|s| s.event >= number::TRAP as i32).map(|s| s.start).min().context("no spans")?;
+    let end = recorded
+        .spans
+        .iter()
+        .filter(|s| s.event >= number::TRAP as i32)
+        .map(|s| s.start + s.dur)
+        .max()
+        .context("no spans")?;
     let mut all = Spans { meta: recorded.meta.clone(), names: Vec::new(), spans: Vec::with_capacity(most) };
     for round in 0.. {
         let names = all.names.len() as u32;
