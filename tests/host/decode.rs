@@ -186,12 +186,13 @@ fn a_sample_of_the_kernel_is_named_after_the_function_that_starts_last_before_it
     let mut trace = Trace::new(1, 1000);
     trace.symbol(0xffff_ffff_8100_1000, "first");
     trace.symbol(0xffff_ffff_8100_1040, "second");
-    let at = |cpu: &mut kutrace_tests::Recorder, t, event, low| drop(cpu.entry(t, event, &[low, 0xffff_ffff]));
     let cpu = trace.cpu(0);
-    at(cpu, 10, event::PC_KERNEL, 0x8100_103f);
-    at(cpu, 20, event::PC_KERNEL, 0x8100_1040);
-    at(cpu, 30, event::PC_KERNEL, 0x8100_0fff);
-    at(cpu, 40, event::PC_USER, 0x8100_1040);
+    cpu.entry(10, event::PC_KERNEL, &[0x8100_103f, 0xffff_ffff]).entry(
+        20,
+        event::PC_KERNEL,
+        &[0x8100_1040, 0xffff_ffff],
+    );
+    cpu.entry(30, event::PC_KERNEL, &[0x8100_0fff, 0xffff_ffff]).entry(40, event::PC_USER, &[0x8100_1040, 0xffff_ffff]);
     let expected = [
         "10 0 281 20082 0 PC=first",
         "20 0 281 58510 0 PC=second",
