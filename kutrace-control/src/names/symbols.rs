@@ -85,7 +85,7 @@ mod tests {
         name(&mut names, &sampled, KALLSYMS);
         let payload = names.payload();
         let (record, rest) = Name::split(&payload).unwrap();
-        assert_eq!((record.kind, record.number, record.second), (0x106, 0x8100_0100, 0xffff_ffff));
+        assert_eq!((record.kind, record.number, record.second), (NameKind::Symbol as u16, 0x8100_0100, 0xffff_ffff));
         assert_eq!((record.text, rest.len()), (&b"second"[..], 0));
 
         let mut none = Names::default();
