@@ -280,6 +280,11 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
             events: 0,
             for_now: [0; 3],
         };
+        #[cfg(kutrace_count)]
+        // SAFETY: as the caller says.
+        unsafe {
+            pool().count_overwritten(block);
+        }
         // The magic number goes before anything else changes: who copies the block looks at it last.
         // SAFETY: as the caller says.
         unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, 0) };
