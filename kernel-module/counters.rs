@@ -33,8 +33,8 @@ impl Counters {
         Counters { tsc: AtomicU64::new(0), instructions: Counter::new(), misses: Counter::new() }
     }
 
-    /// Opens those that `flags` ask for, or none, of a CPU that is online: EOPNOTSUPP where the machine has none, ENOSPC
-    /// where others use them all.
+    /// Opens those that `flags` ask for, or none, of a CPU that is online: EOPNOTSUPP where the machine has none,
+    /// ENOSPC where others use them all.
     pub fn open(&mut self, cpu: u32, flags: u32) -> Result {
         if flags & IPC != 0 {
             self.instructions.open(cpu, INSTRUCTIONS)?;
@@ -54,7 +54,7 @@ impl Counters {
 
     /// The counter byte of the time since the CPU's last sample; 0 for the first.
     ///
-    /// An interrupt may sample between any two steps. What it leaves was counted before whatever is read behind
+    /// An interrupt may sample between any two steps. What it leaves was counted before whatever is read after
     /// it, so that no difference is negative: an interval is at worst counted twice.
     #[inline(always)]
     pub fn sample(&self) -> u8 {

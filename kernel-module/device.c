@@ -26,7 +26,7 @@ module_param(marks, charp, 0444);
 MODULE_PARM_DESC(marks, "Whose marks are taken: all, group (of /dev/kutrace), off (default all)");
 static int kutrace_marks;
 
-/* The group of /dev/kutrace, as it was when that was opened by who may. */
+/* The group of /dev/kutrace, as it was when a permitted user opened it. */
 static kgid_t kutrace_group = GLOBAL_ROOT_GID;
 
 bool kutrace_shim_may_mark(void)

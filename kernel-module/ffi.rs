@@ -210,7 +210,7 @@ extern "C" {
     /// # Safety
     /// `moment` can be written.
     pub fn kutrace_shim_moment(moment: *mut Moment);
-    /// Opens a counter of a CPU; one that is offline leaves it closed, which is no error.
+    /// Opens a counter of a CPU; one that is offline leaves it closed, which is not an error.
     ///
     /// # Safety
     /// `counter` can be written, is closed, and is closed by [`kutrace_shim_counter_close`]. The caller may sleep, and

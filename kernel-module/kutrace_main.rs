@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUtrace recorder: a loadable module that records every transition on every CPU in four-byte entries.
 //!
-//! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`this_cpu`] -> [`pool`]; `recorder/` has what is between
-//! hooks and CPU, whatever these are. What a program inserts comes through [`user`], a command through [`control`].
+//! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`this_cpu`] -> [`pool`]; `recorder/` has what is
+//! between hooks and CPU, whatever these are. What a program inserts comes through [`user`], a command through
+//! [`control`].
 
 // `pub` here means: for the other files of this module.
 #![allow(unreachable_pub)]
@@ -65,7 +66,7 @@ impl kernel::Module for Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // SAFETY: the device was added; no command runs behind this, so none can switch hooks on.
+        // SAFETY: the device was added; no command runs after this, so none can switch hooks on.
         unsafe { ffi::kutrace_shim_device_remove() };
         control::end();
         pool::free();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From one reset to the next: what is done to, and said of, the states of all CPUs.
 //!
-//! Invariant: one caller at a time, who holds the control lock.
+//! Invariant: one caller at a time, the one that holds the control lock.
 
 use kernel::prelude::*;
 
@@ -67,7 +67,7 @@ pub fn begin() {
     for_each_cpu(|cpu, state| unsafe { PerCpu::begin(state, is_online(cpu)) });
 }
 
-/// What is known of a CPU, to who holds the control lock.
+/// What the holder of the control lock knows of a CPU.
 pub fn cpu(cpu: u32) -> Result<Cpu> {
     let mut found = Cpu { cpu, flags: 0 };
     if cpu >= cpus() {

@@ -21,7 +21,7 @@ use crate::lane::Block;
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 
-/// What the recorder knows of a block besides its header.
+/// What the recorder knows about a block in addition to its header.
 struct BlockState {
     state: AtomicU32,
     /// Address of the block that follows on the same CPU.
@@ -87,7 +87,6 @@ impl Pool {
             let block = self.block(number.checked_rem(blocks)?);
             let state = &self.state(block).state;
             if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                self.count_overwritten(block);
                 return Some(block);
             }
         }
@@ -151,13 +150,13 @@ impl Pool {
         (0..self.blocks()).map(|index| self.block(index))
     }
 
-    #[cfg(not(kutrace_count))]
-    fn count_overwritten(&self, _block: Block) {}
-
+    /// Counts the events of a block that is about to be written anew.
+    ///
+    /// # Safety
+    /// It is one of the pool's, and the caller's context holds it.
     #[cfg(kutrace_count)]
-    fn count_overwritten(&self, block: Block) {
-        // SAFETY: the caller has just taken the block, so nobody writes into its header, which is as its last CPU left
-        // it.
+    pub unsafe fn count_overwritten(&self, block: Block) {
+        // SAFETY: nobody else writes into the header, which is as the last that prepared or filled the block left it.
         let events = unsafe { (*block.header()).events };
         self.overwritten.fetch_add(events.into(), Ordering::Relaxed);
     }

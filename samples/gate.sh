@@ -13,7 +13,7 @@ set -u
 kutrace_control diff --fail-above 10% --top 3 "$@"
 case $? in
 0) echo "gate: pass" ;;
-1) echo "gate: slower, by what stands above behind 1."; exit 1 ;;
+1) echo "gate: slower; see cause 1 above"; exit 1 ;;
 3) echo "gate: not known: a trace is not whole, record again with more memory (-b)"; exit 2 ;;
 *) echo "gate: not known: there is nothing to compare"; exit 2 ;;
 esac

@@ -10,7 +10,7 @@ use crate::abi::word::EVENT_BITS;
 use crate::ffi;
 use crate::per_cpu::PerCpu;
 
-/// A field of this CPU's state, `AT` bytes from its begin.
+/// A field of this CPU's state, `AT` bytes from its start.
 pub struct Field<T, const AT: usize>(pub PhantomData<T>);
 
 /// The field of this name, of which the compiler checks that it has this type.
@@ -98,7 +98,7 @@ impl<const AT: usize> Field<u64, AT> {
     }
 
     /// Makes the field `new` if it is `BY` less, and that is in the same 64 KiB. The lowest 16 bits of `new` are taken
-    /// back by themselves: where `new` is in the next block, what comes of that is no position.
+    /// back by themselves: where `new` is in the next block, the result is not a position.
     #[inline(always)]
     pub fn advance<const BY: u16>(self, new: u64) -> bool {
         // SAFETY: as in `load`.
@@ -170,7 +170,7 @@ impl<const AT: usize> Field<*mut PerCpu, AT> {
 #[inline(always)]
 pub fn entry<const BASE: u16>(number: u32, time: u32) -> u32 {
     let entry;
-    // Made by the compiler it would come behind the exchange, which takes the register that the time is in.
+    // Made by the compiler it would come after the exchange, which takes the register that the time is in.
     // SAFETY: arithmetic.
     unsafe {
         asm!("shl {time:e}, {up}", "and {time:e}, {mask}", "lea {entry:e}, [{time:r} + {number:r} + {base}]",

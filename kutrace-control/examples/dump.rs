@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How fast a trace gets from the pool into a file, and a copy of that file by reads and writes of a block, as `dd` makes it,
-//! each until it is on the disk. `cargo run --release -p kutrace-control --example dump -- FOLDER`
+//! How fast a trace gets from the pool into a file, and a copy of that file by reads and writes of a block, as `dd`
+//! makes it, each until it is on the disk. `cargo run --release -p kutrace-control --example dump -- FOLDER`
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -352,7 +352,7 @@ impl Record {
 }
 
 impl Page {
-    /// Where the page goes: beside the trace unless told otherwise.
+    /// Where the page goes: next to the trace by default.
     pub fn target(&self) -> Target {
         let file = self.trace.file();
         let beside = || if file == Path::new("-") { file.to_owned() } else { file.with_extension("html") };

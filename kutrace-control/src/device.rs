@@ -33,14 +33,14 @@ pub trait Recorder: Sized {
     fn start(&self) -> Result<()>;
     /// Stops tracing and closes every block.
     fn stop(&self) -> Result<()>;
-    /// Ends every block that is being filled, while tracing in wrap mode goes on; the moment up to which it did.
+    /// Ends every block that is being filled, while tracing in wrap mode continues; the moment up to which it did.
     fn snapshot(&self) -> Result<Moment>;
     /// Keeps the recorder for this process: nobody else empties, starts or stops it. If the process ends while tracing,
     /// so does the trace.
     fn hold(&self) -> Result<()>;
     /// Ends [`Recorder::hold`].
     fn release(&self) -> Result<()>;
-    /// What is known of a CPU; nothing of one that cannot be.
+    /// What is known of a CPU; nothing for an impossible one.
     fn cpu(&self, cpu: u32) -> Result<Cpu>;
     /// The vectors that are for devices now.
     fn vectors(&self) -> Result<Vec<Vector>>;
@@ -126,7 +126,7 @@ impl Recorder for Device {
 }
 
 impl Device {
-    /// As [`refusal`], and says who holds the recorder.
+    /// Like [`refusal`], and says who holds the recorder.
     fn refusal(&self, errno: Errno) -> Failure {
         match sys::info(self.file.as_fd()) {
             Ok(info) if errno == Errno::BUSY && info.holder != 0 => held_by(info.holder),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The file: header, names, blocks (docs/format.md).
 //!
-//! Invariant: what is written depends on the arguments only; nothing behind a block's content leaves the pool, but
+//! Invariant: what is written depends on the arguments only; nothing after a block's content leaves the pool, but
 //! the counter bytes of that content.
 
 use std::io::Write;
@@ -98,7 +98,7 @@ pub fn head(header: &Header, names: &Names) -> Vec<u8> {
     head
 }
 
-/// Copies a block, zero behind its content but for counter bytes, with the trace's identity and its checksum; false
+/// Copies a block, zero after its content but for counter bytes, with the trace's identity and its checksum; false
 /// if the recorder has put another in its place.
 pub fn copy_block(pool: &[AtomicU32], choice: &Choice, header: &Header, copy: &mut [u8]) -> bool {
     if !pool::copy(&pool[choice.index * WORDS..][..WORDS], choice.id, copy) {

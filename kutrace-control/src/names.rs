@@ -18,7 +18,8 @@ use postprocess::tables;
 
 use tasks::Task;
 
-/// Names by kind and number; of interrupts, also by CPU, of functions, by the whole address. A name given later replaces an earlier one.
+/// Names by kind and number; of interrupts, also by CPU, of functions, by the whole address. A name given later
+/// replaces an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     records: BTreeMap<(NameKind, u32, u32), Record>,
@@ -34,8 +35,9 @@ struct Record {
 const IDLE: &[u8] = b"-idle-";
 
 impl Names {
-    /// All the names of this machine now, and what the recorder says of its CPUs and vectors. `at_start` are the tasks that were alive when tracing started: they
-    /// name their ids, since a later name or a reused id is told by the trace itself.
+    /// All the names of this machine now, and what the recorder says of its CPUs and vectors. `at_start` are the tasks
+    /// that were alive when tracing started: they name their ids, since a later name or a reused id is told by the
+    /// trace itself.
     pub fn gather(at_start: &[Task], cpus: &[Cpu], vectors: &[Vector]) -> Names {
         let mut names = Names::default();
         for (kind, table) in tables::TABLES {

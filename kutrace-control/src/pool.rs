@@ -43,7 +43,7 @@ pub fn summary(block: &[AtomicU32]) -> Option<Summary> {
     is_still(block, id).then_some(Summary { id, content_bits, lost })
 }
 
-/// Copies the begin of block `id`, as many bytes as `into` has; false if it was recycled before that was done.
+/// Copies the start of block `id`, as many bytes as `into` has; false if it was recycled before that was done.
 pub fn copy(block: &[AtomicU32], id: Id, into: &mut [u8]) -> bool {
     for (word, bytes) in block.iter().zip(into.chunks_exact_mut(4)) {
         bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
@@ -51,8 +51,8 @@ pub fn copy(block: &[AtomicU32], id: Id, into: &mut [u8]) -> bool {
     is_still(block, id)
 }
 
-/// Makes of a copied header one for a file, of a block with so many bytes used. Where these are not what the CPU says,
-/// it had not ended the block when it was chosen: then it ends where another CPU saw it.
+/// Turns a copied header into one for a file, of a block with this many bytes used. Where these are not what the CPU
+/// says, it had not ended the block when it was chosen: then it ends where another CPU saw it.
 pub fn complete(header: &mut [u8], content: usize) {
     let [end, content_bits, for_now] =
         [offset_of!(Header, end), offset_of!(Header, content_bits), offset_of!(Header, for_now)];
@@ -70,8 +70,8 @@ fn is_still(block: &[AtomicU32], expected: Id) -> bool {
     id(block) == Some(expected)
 }
 
-/// Which block this is, if it is one. Found before the header was written, the magic number does not vouch for it; found
-/// behind, not for what was read before. So it is looked at on both sides.
+/// Which block this is, if it is one. Found before the header was written, the magic number does not vouch for it;
+/// found afterwards, not for what was read before. So it is looked at on both sides.
 fn id(block: &[AtomicU32]) -> Option<Id> {
     let is_block = || u32_at(block, offset_of!(Header, magic)) == MAGIC;
     let was_block = is_block();

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::BLOCKS_MAX;
 
-/// Bytes: a number and `K`, `M`, `G` or nothing behind it, each 1024 times the one before; or `64MB`, `64MiB`.
+/// Bytes: a number and `K`, `M`, `G` or nothing after it, each 1024 times the one before; or `64MB`, `64MiB`.
 ///
 /// # Errors
 /// A sentence.

@@ -55,7 +55,7 @@ pub enum Finding {
         /// The bits it claims.
         bits: u64,
     },
-    /// In the order of begin, this block of the CPU came where `expected` or a later one should.
+    /// In the order of their starts, this block of the CPU came where `expected` or a later one should.
     Order {
         /// The CPU.
         cpu: u32,
@@ -104,7 +104,7 @@ impl Selection {
         newest.values().sum()
     }
 
-    /// Per CPU, the order of begin is the order of sequence numbers, none is twice, and none is missing
+    /// Per CPU, the order of starts is the order of sequence numbers, none is twice, and none is missing
     /// unless the recorder recycles.
     fn check_order(&mut self, recycling: Recycling) {
         let mut expected = HashMap::<u32, u64>::new();
@@ -164,7 +164,7 @@ pub(crate) mod tests {
     use kutrace_format::abi::block::{Header, MAGIC};
     use std::mem::offset_of;
 
-    /// The words of a block whose bytes behind the header are all `0xee`, of which `content` count, header included.
+    /// The words of a block whose bytes after the header are all `0xee`, of which `content` count, header included.
     pub(crate) fn block(cpu: u32, sequence: u64, begin: u64, content: usize) -> Vec<AtomicU32> {
         let mut block = vec![0; HEADER_WORDS];
         block.resize(WORDS, 0xeeee_eeee);

@@ -2,7 +2,7 @@
 //! One use of the recorder: what each command does to it, in what order.
 //!
 //! Invariants: the recorder is opened by the first command that needs it and held to the end; names are
-//! gathered while it does not trace, or behind the end of a snapshot, so that gathering is not in the trace; a
+//! gathered while it does not trace, or after the end of a snapshot, so that gathering is not in the trace; a
 //! trace stays in the recorder until the next start, whatever becomes of the file; while one is written nobody else can
 //! start another.
 
@@ -131,7 +131,7 @@ impl<R: Recorder> Session<R> {
         target.check().and_then(|()| self.dump(target)).context(KEPT)
     }
 
-    /// Writes what the recorder holds while it goes on, in wrap mode.
+    /// Writes what the recorder holds while it continues, in wrap mode.
     pub fn snapshot(&mut self, target: &Target) -> Result<Exit> {
         let recorder = self.recorder()?;
         let stop = recorder.snapshot()?;

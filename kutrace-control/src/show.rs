@@ -9,13 +9,13 @@ use kutrace_cli::progress::Watch;
 use kutrace_cli::{exit, say, standard, Exit};
 use kutrace_tools::{outcome, Input};
 use postprocess::direct;
-use postprocess::html::{self, Error};
 use postprocess::line::count;
 use postprocess::progress::percent;
+use postprocess::sink::page::{self, Error};
+use postprocess::sink::summary::Summary;
 use postprocess::source::Stage;
 use postprocess::span::held::Held;
 use postprocess::span::{Meta, Spans};
-use postprocess::summary::Summary;
 
 use crate::arguments::{Diff, Why};
 use crate::target::Target;
@@ -33,13 +33,13 @@ pub fn page(file: &Path, title: Option<String>, target: &Target) -> Result<Exit>
     spans.meta.title = title.unwrap_or_else(|| stem.into_owned());
     let written = target.write(|out| {
         let mut out = BufWriter::with_capacity(1 << 20, out);
-        html::render(&spans, &mut out).and_then(|()| out.flush().map_err(Error::Write)).map_err(|error| match error {
+        page::render(&spans, &mut out).and_then(|()| out.flush().map_err(Error::Write)).map_err(|error| match error {
             Error::Write(error) => error.into(),
             error => anyhow::Error::from(error),
         })
     });
     drop(watch);
-    // A reader that goes away wants no more: that is no fault of the trace, and hides none.
+    // A reader that goes away wants no more: the trace is not to blame, and its faults still count.
     if let Err(error) = written {
         return if standard::is_broken_pipe(&error) { Ok(outcome(&name(file), &spans.meta)) } else { Err(error) };
     }
@@ -69,7 +69,7 @@ pub fn why(asked: &Why) -> Result<Exit> {
     Ok(outcome(&name(file), &spans.meta))
 }
 
-/// Prints how two raw files differ. What keeps it from an answer is no difference, and has a status of its own.
+/// Prints how two raw files differ. A failure to compare them is not a difference, and has a status of its own.
 pub fn diff(diff: &Diff) -> Exit {
     match differ(diff) {
         Ok(exit) => exit,

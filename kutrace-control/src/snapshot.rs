@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A trace written while the recorder goes on and recycles its oldest blocks.
+//! A trace written while the recorder continues and recycles its oldest blocks.
 //!
 //! Blocks are copied oldest first, at the pace of the disk, in a race with the recorder. One that it recycled first is
 //! not in the file, and none before it of the same CPU: so each CPU's blocks are without a gap up to its newest.
@@ -109,7 +109,7 @@ mod tests {
     }
 
     /// Recycles the blocks of `pool` in turn, as the module does, up to the block that is `allowed`; 0 ends it. Each
-    /// word behind the header is the block's begin.
+    /// word after the header is the block's begin.
     fn recycle(pool: &[AtomicU32], allowed: &AtomicU32) {
         for begin in 1.. {
             while (1..begin).contains(&allowed.load(Ordering::Relaxed)) {

@@ -29,7 +29,7 @@ pub fn lines(info: &Info, now_ns: u64) -> String {
     text
 }
 
-/// Seconds from start to stop, or till `now_ns` while tracing.
+/// Seconds from start to stop, or until `now_ns` while tracing.
 pub fn seconds(info: &Info, now_ns: u64) -> f64 {
     let end = if info.state == STATE_TRACING { now_ns } else { info.stop.monotonic_ns };
     end.saturating_sub(info.start.monotonic_ns) as f64 / 1e9

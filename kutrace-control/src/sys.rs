@@ -51,7 +51,7 @@ pub fn stop(device: BorrowedFd<'_>) -> Result<()> {
     unsafe { ioctl(device, command) }
 }
 
-/// Ends every block that is being filled, and goes on in others.
+/// Ends every block that is being filled, and continues in others.
 pub fn snapshot(device: BorrowedFd<'_>) -> Result<Moment> {
     // SAFETY: the number says that the kernel writes a `Moment`, for which every bit pattern is valid.
     let command = unsafe { Getter::<{ IOCTL_SNAPSHOT }, Moment>::new() };

@@ -31,7 +31,7 @@ pub enum Target {
     Stdout,
 }
 
-/// What is done with a file that is there already.
+/// What is done with a file that already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// It is kept, and the new one refused.

@@ -37,7 +37,7 @@ pub trait Row: Copy {
 /// Some rows, and the names that are new with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch<T> {
-    /// Names, the first numbered behind all those of the batches before.
+    /// Names, the first numbered after all those of the batches before.
     pub names: Vec<Box<str>>,
     /// Rows.
     pub rows: Vec<T>,

@@ -2,8 +2,8 @@
 //! From a raw trace straight to spans, to a page or to a summary: no text and no JSON between the stages, which work at
 //! once.
 //!
-//! Invariant: memory is bounded. Beside the raw bytes there are a few batches of events, and no more spans than asked
-//! for; what is done about more, [`Held`] tells. A summary keeps none.
+//! Invariant: memory is bounded. Apart from the raw bytes there are a few batches of events, and no more spans than
+//! asked for; what is done about more, [`Held`] tells. A summary keeps none.
 
 use std::fmt;
 use std::io::Write;
@@ -14,13 +14,13 @@ use crate::batch::{Batch, Renumber};
 use crate::event::names::Names;
 use crate::event::number::is_execution;
 use crate::event::{Event, Meta};
-use crate::html;
 use crate::raw::damage::NotATrace;
+use crate::sink::page;
+use crate::sink::summary::{Adder, Summary};
 use crate::source::{self, Decode, Trace};
 use crate::span::build::Builder;
 use crate::span::held::{Held, Keep};
 use crate::span::{Span, Spans, Tally};
-use crate::summary::{Adder, Summary};
 
 /// Events that are handed over at a time.
 const BATCH: usize = 1 << 13;
@@ -37,7 +37,7 @@ pub enum Error {
     /// Not a raw trace.
     NotATrace(NotATrace),
     /// The spans make no page.
-    Page(html::Error),
+    Page(page::Error),
 }
 
 impl fmt::Display for Error {
@@ -52,29 +52,30 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Page(html::Error::Write(e)) => Some(e),
+            Self::Page(page::Error::Write(e)) => Some(e),
             _ => None,
         }
     }
 }
 
-/// Writes the page of a raw trace of any format, with this title, or its own if that is empty; answers what is known
+/// Writes the page of a raw trace of any format, with this title, or its own if that is empty; returns what is known
 /// about the trace.
 ///
 /// # Errors
-/// If `bytes` are no raw trace, or whatever `out` answers.
+/// If `bytes` are no raw trace, or whatever error `out` returns.
 pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(crate::span::Meta, Tally), Error> {
     let (mut spans, tally) = spans_for_page(bytes).map_err(Error::NotATrace)?;
     if !title.is_empty() {
         spans.meta.title = title.to_string();
     }
-    html::render(&spans, out).map_err(Error::Page)?;
+    page::render(&spans, out).map_err(Error::Page)?;
     Ok((spans.meta, tally))
 }
 
 /// Decodes a raw trace of any format and builds its spans, as many as a page has room for.
 ///
-/// Memory: 2 GiB, the raw bytes and what the page takes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they are.
+/// Memory: 2 GiB, the raw bytes and what the page takes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they
+/// are.
 ///
 /// # Errors
 /// If `bytes` are no raw trace.
@@ -95,9 +96,10 @@ pub fn spans_of_raw(bytes: &[u8], mut held: Held) -> Result<(Spans, Tally), NotA
     Ok((held.finish(spans), tally))
 }
 
-/// Decodes a raw trace of any format, and adds up all its events and spans; the `worst` waits for a CPU are told in full.
+/// Decodes a raw trace of any format, and adds up all its events and spans; the `worst` waits for a CPU are told in
+/// full.
 ///
-/// Memory: the raw bytes, and what [`crate::summary`] says.
+/// Memory: the raw bytes, and what [`crate::sink::summary`] says.
 ///
 /// # Errors
 /// If `bytes` are no raw trace.
@@ -127,8 +129,8 @@ fn executed(trace: &dyn Trace, cpu: i32, window: (i64, i64), each: &mut dyn FnMu
     last.spans.iter().for_each(|span| those(span, name(span)));
 }
 
-/// Builds the spans of a trace; after some events at a time `each` is called with them and the builder. The spans that it
-/// did not take are returned.
+/// Builds the spans of a trace; after some events at a time `each` is called with them and the builder. The spans that
+/// it did not take are returned.
 fn built(trace: &dyn Trace, mut each: impl FnMut(&[Event], &mut Builder)) -> (Spans, Tally) {
     let mut names = Names::default();
     let decoder = trace.decoder(&mut names);
@@ -150,7 +152,7 @@ fn built(trace: &dyn Trace, mut each: impl FnMut(&[Event], &mut Builder)) -> (Sp
     })
 }
 
-/// Sends all events of a trace, and answers what is known about it at the end.
+/// Sends all events of a trace, and returns what is known about it at the end.
 fn send(mut decoder: Box<dyn Decode + '_>, mut names: Names, batches: &SyncSender<Batch<Event>>) -> Meta {
     let mut sent = 0;
     loop {

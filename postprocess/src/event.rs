@@ -66,7 +66,8 @@ pub struct Meta {
     pub lost: u64,
     /// What was damaged, cut or repaired, a sentence each.
     pub quality: Vec<String>,
-    /// From when to when each CPU was traced, each once; a CPU that is not listed, from its first event to the last of all.
+    /// From when to when each CPU was traced, each once; a CPU that is not listed, from its first event to the last of
+    /// all.
     pub intervals: Vec<Interval>,
     /// What the source says that it cannot tell, the bits of an [`Unseen`]; see [`Meta::unseen`].
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -103,7 +104,7 @@ pub struct Interval {
 /// A block of the raw file that was used; a comment line in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockLine {
-    /// Its begin, units of 10 ns.
+    /// Its start, units of 10 ns.
     pub ts: i64,
     /// Its CPU.
     pub cpu: u32,

@@ -55,7 +55,7 @@ impl<W: Write, T: Row> Writer<W, T> {
     /// A writer to `out`, which need not be buffered.
     ///
     /// # Errors
-    /// Whatever `out` answers, here and below.
+    /// Whatever error `out` returns, here and below.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&T::MAGIC)?;
         Ok(Writer { out, rows: Vec::with_capacity(FRAME + 128), before: 0, names: 0, count: 0, of: PhantomData })
@@ -93,7 +93,8 @@ impl<W: Write, T: Row> Writer<W, T> {
         }
     }
 
-    /// Writes the last rows, what is known about the whole trace, and the end; and flushes. Answers what was written to.
+    /// Writes the last rows, what is known about the whole trace, and the end; and flushes. Returns what was written
+    /// to.
     ///
     /// # Errors
     /// As [`Writer::new`].
@@ -138,7 +139,7 @@ impl<W: Write, T: Row> Writer<W, T> {
 /// Whether `input` begins with frames of these rows; nothing of it is used up.
 ///
 /// # Errors
-/// Whatever `input` answers, or that the frames are of another version.
+/// Whatever error `input` returns, or that the frames are of another version.
 pub fn begins<T: Row>(input: &mut impl BufRead) -> io::Result<bool> {
     let start = input.fill_buf()?;
     let (name, version) = T::MAGIC.split_at(7);
@@ -167,7 +168,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
     /// A reader of `input`, of which [`begins`] is true; reads what is known before the rows.
     ///
     /// # Errors
-    /// Whatever `input` answers, here and below.
+    /// Whatever error `input` returns, here and below.
     pub fn new(mut input: R) -> io::Result<Self> {
         input.consume(T::MAGIC.len());
         let at = T::MAGIC.len() as u64;
@@ -194,7 +195,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
             self.frame(&mut batch)?;
         }
         if batch.rows.is_empty() && self.damage.is_empty() && !self.input.fill_buf()?.is_empty() {
-            self.damaged(self.at, "more follows the end of the frames; left out: one trace at a time");
+            self.damaged(self.at, "more follows the end of the frames; skipped: one trace at a time");
         }
         Ok(Some(batch).filter(|b| !b.rows.is_empty()))
     }
@@ -216,7 +217,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
         head.copy_from_slice(&self.payload);
         let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
         if u64::from(length) > LONGEST {
-            self.end(place, "no frame begins here; the rest is left out");
+            self.end(place, "not a frame header; rest ignored");
             return Ok(());
         }
         if self.read(length.into())? < length as usize {
@@ -229,7 +230,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
         }
         let payload = std::mem::take(&mut self.payload);
         if self.take(head[0], &payload, batch).is_none() {
-            self.damaged(place, "the frame holds what cannot be; its rest is skipped");
+            self.damaged(place, "malformed frame; rest skipped");
         }
         self.payload = payload;
         Ok(())
@@ -279,7 +280,7 @@ impl<R: BufRead, T: Row> Reader<R, T> {
         Some(())
     }
 
-    /// Reads so many bytes into `payload`, or as many as there are.
+    /// Reads this many bytes into `payload`, or as many as there are.
     fn read(&mut self, bytes: u64) -> io::Result<usize> {
         self.payload.clear();
         let read = self.input.by_ref().take(bytes).read_to_end(&mut self.payload)?;

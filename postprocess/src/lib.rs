@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! From a raw trace to a page: a [`source`] is opened, [`raw`] bytes become [`event`] lines, events become [`span`]s,
-//! spans become [`html`]; between processes they travel as text, [`line`] by line, or as [`frame`]s, within one as
-//! [`batch`]es, and [`direct`] goes the whole way in one. Next to it, [`summary`] tells what a terminal can of the spans,
-//! [`why`] explains requests, [`verdict`] judges a raw trace, and [`ctf`] describes the raw blocks to other tools.
+//! From a raw trace to an answer: a [`source`] is opened, [`raw`] bytes become [`event`] lines, events become [`span`]s,
+//! and a [`sink`] makes a page, a summary or a file of them; [`why`] explains requests. Between processes they travel
+//! as text, [`line`] by line, or as [`frame`]s, within one as [`batch`]es, and [`direct`] goes the whole way in one.
 //! [`tables`] has the names that are the same on every x86 Linux. [`progress`] is for whoever waits.
 //!
-//! Invariants: no I/O on files, and no command line; no stage fails on content, what it repaired, skipped or lost stands in
-//! its report; raw counter values never appear after [`raw`].
+//! Invariants: no I/O on files, and no command line; no stage fails on content, what it repaired, skipped or lost
+//! stands in its report; raw counter values never appear after [`raw`].
 
 #![forbid(unsafe_code)]
 
@@ -15,13 +14,10 @@ pub mod source;
 pub mod raw;
 pub mod event;
 pub mod span;
-pub mod html;
+pub mod sink;
 pub mod line;
 pub mod batch;
 pub mod frame;
 pub mod direct;
-pub mod summary;
 pub mod why;
-pub mod verdict;
 pub mod progress;
-pub mod ctf;

@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// A number with what there are so many of: `1 gap`, `2 gaps`.
+/// A number and the thing that it counts: `1 gap`, `2 gaps`.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
@@ -32,7 +32,7 @@ impl<R: BufRead> Lines<R> {
     /// The next line, without its end; `None` at the end of the input.
     ///
     /// # Errors
-    /// Whatever the input answers, or that the line is too long.
+    /// Whatever error the input returns, or that the line is too long.
     #[inline]
     pub fn read(&mut self) -> io::Result<Option<&[u8]>> {
         Ok(self.read_to_end()?.map(|(line, _)| line))
@@ -81,10 +81,10 @@ pub struct Unread {
 const HOPELESS: u64 = 1 << 16;
 
 impl Unread {
-    /// Gives up a text in which only lines that made no sense have come, so many that there is no end of them.
+    /// Gives up a text of which every line so far made no sense, once there are too many of them.
     ///
     /// # Errors
-    /// If there are so many.
+    /// If there are too many.
     pub fn hope(self, what: &str) -> io::Result<()> {
         let fact = || io::Error::new(ErrorKind::InvalidData, format!("{HOPELESS} lines, and none is of {what}"));
         (self.count < HOPELESS).then_some(()).ok_or_else(fact)

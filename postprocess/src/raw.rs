@@ -18,7 +18,6 @@ pub mod name;
 pub mod task;
 pub mod decode;
 pub mod original;
-pub mod dump;
 
 use std::collections::BTreeMap;
 
@@ -65,7 +64,7 @@ pub struct Raw<'a> {
 /// Reads a raw file and checks its blocks.
 ///
 /// # Errors
-/// If this is no raw trace of format 5.
+/// If this is not a raw trace of format 5.
 pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
     let layout = file::split(bytes)?;
     let (clock, notes) = Clock::new(&layout.header);

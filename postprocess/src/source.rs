@@ -6,18 +6,19 @@
 //! | raw trace, ours or the original's | [`Source::raw`], then [`trace`] of its bytes | a [`Trace`], which is decoded |
 //! | events, as text or frames | [`Source::events`] | [`Batches`] |
 //! | spans, as JSON or frames | [`Source::spans`] | [`Spans`] |
-//! | page | [`Source::page`] | its bytes, for [`html::lift`](crate::html::lift()) |
+//! | page | [`Source::page`] | its bytes, for [`page::lift`](crate::sink::page::lift()) |
 //!
 //! Nobody else asks which kind a file is: a caller says which [`Stage`] it needs, and a file of another is refused with
 //! the way from one to the other.
 //!
-//! Invariant: of a raw trace no more is read than its header says, and of a page no more than its end, so what never ends
-//! does not fill the memory. An input ends once, as a terminal's do.
+//! Invariant: of a raw trace no more is read than its header says, and of a page no more than its end, so what never
+//! ends does not fill the memory. An input ends once, as a terminal's do.
 
 mod kind;
 mod trace;
 mod events;
 mod spans;
+pub mod json;
 
 use std::fmt;
 use std::io::{self, BufReader, Cursor, Read, Write};
@@ -26,10 +27,11 @@ use memchr::memmem;
 
 use crate::event::names::Names;
 use crate::event::{Events, Meta};
-use crate::html::lift;
 use crate::progress;
 use crate::raw::damage::NotATrace;
-use crate::raw::{self, dump, file, original};
+use crate::raw::{self, file, original};
+use crate::sink::dump;
+use crate::sink::page::lift;
 use crate::span::held::Keep;
 use crate::span::Spans;
 use kind::{Kind, LOOK};
@@ -39,11 +41,12 @@ pub use spans::Backward;
 pub(crate) use trace::within;
 pub use trace::{Decode, Head, Trace};
 
-/// Bytes that are read of a raw trace before its size is looked for, and at a time while it is not known; of a page, too.
+/// Bytes that are read of a raw trace before its size is looked for, and at a time while it is not known; of a page,
+/// too.
 const STEP: u64 = 1 << 22;
-/// A page without data in so many bytes, 16 MiB, is none.
+/// A file without a page's data in its first 16 MiB is not a page.
 const BARE: usize = 1 << 24;
-/// Bytes that are read behind the end of a raw trace: by them another that follows is recognized.
+/// Bytes that are read after the end of a raw trace: by them another that follows is recognized.
 const BEHIND: usize = file::MAGIC_BYTES;
 
 /// What is needed of a file: the form that a trace has between two tools.
@@ -109,7 +112,7 @@ pub fn open<R: Read>(mut input: R) -> io::Result<Source<R>> {
 /// Opens the bytes of a raw trace of any format.
 ///
 /// # Errors
-/// If this is no raw trace.
+/// If this is not a raw trace.
 pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
     match kind::of(bytes) {
         Kind::Original => Ok(Box::new(original::parse(bytes)?)),
@@ -131,7 +134,7 @@ pub fn dump(bytes: &[u8], out: &mut impl Write) -> Result<io::Result<()>, NotATr
 /// What is known about a raw trace of any format before its events are decoded.
 ///
 /// # Errors
-/// If this is no raw trace.
+/// If this is not a raw trace.
 pub fn meta(bytes: &[u8]) -> Result<Meta, NotATrace> {
     Ok(trace(bytes)?.decoder(&mut Names::default()).meta())
 }
@@ -139,7 +142,7 @@ pub fn meta(bytes: &[u8]) -> Result<Meta, NotATrace> {
 /// Decodes all of a raw trace of any format at once.
 ///
 /// # Errors
-/// If this is no raw trace.
+/// If this is not a raw trace.
 pub fn decode(bytes: &[u8]) -> Result<Events, NotATrace> {
     let (trace, mut names) = (trace(bytes)?, Names::default());
     let mut decoder = trace.decoder(&mut names);
@@ -154,8 +157,8 @@ impl<R: Read> Source<R> {
         progress::begin(bytes);
     }
 
-    /// Refuses what is known to be of another stage than `tool` needs of `file`; text of no known kind may have been cut
-    /// out of what is needed.
+    /// Refuses what is known to be of another stage than `tool` needs of `file`; text of no known kind may have been
+    /// cut out of what is needed.
     ///
     /// # Errors
     /// If it is of another stage.
@@ -197,7 +200,7 @@ impl<R: Read> Source<R> {
         BufReader::with_capacity(1 << 16, self)
     }
 
-    /// All bytes of a raw trace, and some behind it if there are any; `size` bytes are expected.
+    /// All bytes of a raw trace, and some after it if there are any; `size` bytes are expected.
     ///
     /// # Errors
     /// As [`open`].
@@ -224,7 +227,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// All bytes of a page, and some behind it if there are any.
+    /// All bytes of a page, and some after it if there are any.
     ///
     /// # Errors
     /// As [`open`].
@@ -268,7 +271,7 @@ mod tests {
     use super::*;
     use std::io::repeat;
 
-    /// Answers one byte at a time, and more after its end.
+    /// Returns one byte at a time, and more after its end.
     struct Terminal(Vec<u8>, u32);
 
     impl Read for Terminal {
@@ -277,7 +280,7 @@ mod tests {
                 Some(byte) => buffer[0] = byte,
                 None => {
                     self.1 += 1;
-                    assert_eq!(self.1, 1, "read again behind the end");
+                    assert_eq!(self.1, 1, "read again after the end");
                     return Ok(0);
                 }
             }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans: what each CPU did, from when to when; and the JSON that carries them to the page.
+//! Spans: what each CPU did, from when to when.
 //!
-//! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`] handles
-//! calls and returns, [`begin`] what began before the recording, [`mode`] whether it is the program or the kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs
-//! and waits, with the reasons of [`wait`], and of who could run [`runnable`], CPUs that stood still [`stall`], by the numbers of the [`machine`], and the latencies of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
+//! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`]
+//! handles calls and returns, [`begin`] what began before the recording, [`mode`] whether it is the program or the
+//! kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`], and of
+//! who could run [`runnable`], CPUs that stood still [`stall`], by the numbers of the [`machine`], and the latencies
+//! of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
-//! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, [`profile`] adds up where time went; both
-//! average the codes of [`ipc`]. [`held`] coarsens what is too much for memory or page. [`sample`] calls program counters
-//! by their functions. [`mod@order`] is the order of all, [`runs`] that of more than memory holds.
+//! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
+//! [`held`] coarsens what is too much for memory or page. [`sample`] calls program counters by their functions.
+//! [`mod@order`] is the order of all, [`runs`] that of more than memory holds.
 
 pub mod build;
 pub mod cpu;
@@ -29,13 +31,11 @@ pub mod idle;
 pub mod check;
 pub mod trim;
 pub mod coarsen;
-pub mod profile;
 pub mod ipc;
 pub mod sample;
 pub mod order;
 pub mod held;
 pub mod runs;
-pub mod json;
 
 use std::collections::BTreeMap;
 
@@ -45,6 +45,19 @@ use crate::event::number::{class, is_execution, share, Class, Share};
 
 pub use build::{build, build_from};
 pub use check::check;
+
+/// Units of [`Span::start`] in a second.
+pub const PER_SECOND: i64 = 100_000_000;
+
+/// Seconds as units of 10 ns.
+pub fn units(seconds: f64) -> i64 {
+    (seconds * PER_SECOND as f64).round() as i64
+}
+
+/// Units of 10 ns as seconds.
+pub fn seconds(units: i64) -> f64 {
+    units as f64 / PER_SECOND as f64
+}
 
 /// A trace as spans: what `eventtospan` makes and `spantohtml` draws.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,8 +156,8 @@ pub struct Meta {
     /// [`Capability::unseen`](kutrace_format::capability::Capability::unseen).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
-    /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by name:
-    /// of all events, whatever spans there still are. Empty if not known.
+    /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by
+    /// name: of all events, whatever spans there still are. Empty if not known.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
     /// Views that the original's viewer saved.
@@ -177,7 +190,7 @@ pub struct Tally {
     pub runs: u64,
     /// Wakeups of a thread that was woken and had not run.
     pub repeated: u64,
-    /// Wakeups that had not led to a run at the end, or to one of which the begin was not seen.
+    /// Wakeups that had not led to a run at the end, or to one of which the start was not seen.
     pub pending: u64,
     /// Units of 10 ns in user code, over all CPUs.
     pub user: i64,

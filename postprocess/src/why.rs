@@ -2,10 +2,10 @@
 //! Why: where the time of a request went, and what slow requests have that normal ones lack.
 //!
 //! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
-//! what clients and servers send to each other; [`timeline`] is what each thread and each CPU did, [`path`] divides a thread's
-//! time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request, [`compare`]
-//! sets slow requests against normal ones, [`detail`] looks once more at what is shown. [`change`] says whether
-//! one trace is slower than another, [`mod@diff`] through what. [`text`] prints it. [`mod@check`]
+//! what clients and servers send to each other; [`timeline`] is what each thread and each CPU did, [`path`] divides a
+//! thread's time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request,
+//! [`compare`] sets slow requests against normal ones, [`detail`] looks once more at what is shown. [`change`] says
+//! whether one trace is slower than another, [`mod@diff`] through what. [`text`] prints it. [`mod@check`]
 //! says what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
@@ -76,11 +76,11 @@ pub struct Why {
     pub left_out: usize,
     /// The slow ones against the normal ones; nothing if there are too few.
     pub compared: Option<Compared>,
-    /// The begin of the trace, from which the text counts.
+    /// The start of the trace, from which the text counts.
     pub base: i64,
 }
 
-/// Durations that so many of the requests do not exceed.
+/// Durations that this many of the requests do not exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Durations {
     /// Half of them.

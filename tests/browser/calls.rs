@@ -11,8 +11,9 @@ use kutrace_tests::calls::{contradictions, is_call, Call, Said};
 use kutrace_tests::chromium::run;
 use kutrace_tests::Trace;
 use postprocess::event::write::Writer;
+use postprocess::sink::page;
+use postprocess::source;
 use postprocess::span::{build, Span, Spans};
-use postprocess::{html, source};
 use serde_json::{json, Value};
 
 use crate::drive::run_on;
@@ -59,7 +60,7 @@ fn error(number: i64) -> String {
     }
 }
 
-/// The page of a raw trace says of its calls what the event text does; answers what it says.
+/// The page of a raw trace says of its calls what the event text does; returns what it says.
 fn assert_page_says_what_happened(bytes: &[u8], what: &str) -> Vec<String> {
     let events = source::decode(bytes).unwrap();
     let mut text = Vec::new();
@@ -180,7 +181,7 @@ fn what_led_to_a_wait_has_its_time_after_it_with_one_sign() {
 fn a_page_that_is_cut_or_damaged_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("t.html");
-    html::render(&workload(60), &mut fs::File::create(&page).unwrap()).unwrap();
+    page::render(&workload(60), &mut fs::File::create(&page).unwrap()).unwrap();
     let whole = fs::read_to_string(&page).unwrap();
     let at = |text: &str| whole.find(text).unwrap_or_else(|| panic!("no {text}"));
     let [meta, program, data, added] =

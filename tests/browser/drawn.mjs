@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 // A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
-import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+import { EVENT } from "../../postprocess/viewer/data/tables.js";
 
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -294,7 +294,7 @@ export const drawn = {
     return ask(page, async () => {
       let seed = 7;
       const random = (most) => (seed = (seed * 16807) % 2147483647) % most;
-      // As postprocess/src/html/pack.rs stores them.
+      // As postprocess/src/sink/page/pack.rs stores them.
       const packed = async (list, width, sums) => {
         const escape = 2 ** (8 * width) - 1;
         const wides = list.filter((v) => v < 0 || v >= escape);
@@ -408,6 +408,78 @@ export const drawn = {
     return {};
   },
 
+  async held(page) {
+    const heights = async () => (await rowsOf(page, "CPU")).map((r) => r.h);
+    const before = await heights();
+    await ask(page, () => __ku.toggle("PID"));
+    await settle(page);
+    assert.deepEqual(await heights(), before, "CPUs lose height to five threads");
+    await page.locator("#layer-rows").click({ modifiers: ["Shift"] });
+    await settle(page);
+    const box = await page.locator("#overlay").boundingBox();
+    const labels = async () => (await rowsOf(page, "PID")).map((r) => r.label);
+    const worker = async (pid) => (await rowsOf(page, "PID")).find((r) => r.label === `worker.${pid}`);
+    const { y, h } = await worker(53);
+    const at = y + Math.round(h * 0.7);
+    /** Turns the wheel where worker.53 runs; its row must still be there, the pointer on the same part of it. */
+    const turn = async (by, shown) => {
+      await page.mouse.wheel(0, by);
+      await page.waitForFunction((shown) => __ku.rows().filter((r) => r.group === "PID" && r.row >= 0).map((r) => r.label).join() === shown.join(), shown.map((pid) => `worker.${pid}`));
+      await settle(page);
+      const now = await worker(53);
+      assert.ok(Math.abs(now.y + 0.7 * now.h - at) <= 2, `at ${at} is not the row of ${JSON.stringify(now)}`);
+      assert.equal((await page.locator("#labels .row", { hasText: "worker.53" }).boundingBox()).y - box.y, now.y);
+      assert.deepEqual(await heights(), before);
+    };
+    const x = await ask(page, () => __ku.app.view.x(35_000));
+    await page.mouse.move(box.x + x, box.y + at);
+    await turn(-1000, [53]);
+    assert.ok((await ask(page, () => __ku.app.view.scroll)) < 0, "the row needs no room above it");
+    assert.equal((await ask(page, (at) => __ku.hit(__ku.app.view.x(35_000), at), at))?.name, "worker.53");
+    await turn(1000, [50, 51, 52, 53, 54]);
+    // It stays even where it sleeps, until the pointer leaves it.
+    await page.mouse.move(box.x + (await ask(page, () => __ku.app.view.x(15_000))), box.y + at);
+    await turn(-1000, [51, 53]);
+    await page.mouse.move(box.x + x, box.y + 5);
+    await page.keyboard.press("a");
+    await settle(page);
+    assert.ok(!(await labels()).includes("worker.53"));
+    assert.equal(await ask(page, () => __ku.app.view.scroll), 0);
+    return {};
+  },
+
+  async ordered(page) {
+    const menu = page.locator("#layer-order");
+    await ask(page, () => __ku.toggle("PID"));
+    await ask(page, () => __ku.show(22_000, 33_000));
+    const standing = (...pids) => page.waitForFunction((wanted) =>
+      __ku.rows().filter((r) => r.group === "PID" && r.row >= 0).map((r) => r.label).join() === wanted, pids.map((pid) => `worker.${pid}`).join());
+    await standing(50, 51, 52, 53, 54);
+    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name"].map((by) => `Order: ${by}`));
+    await menu.selectOption("Order: CPU time");
+    await standing(52, 53, 50, 51, 54);
+    // The names stand beside their rows, and a click finds what is drawn there.
+    await settle(page);
+    const box = await page.locator("#overlay").boundingBox();
+    const second = (await rowsOf(page, "PID"))[1];
+    assert.equal((await page.locator("#labels .row", { hasText: "worker.53" }).boundingBox()).y - box.y, second.y);
+    assert.equal((await ask(page, (y) => __ku.hit(__ku.app.view.x(31_500), y), second.y + second.h / 2))?.name, "worker.53");
+    await page.waitForFunction(() => location.hash.includes("draw=order.1"));
+    // Once the range rests, the order is that of what is in sight now. The keys are the picture's.
+    await page.keyboard.press("0");
+    await standing(50, 51, 52, 53, 54);
+    await ask(page, () => {
+      __ku.show(41_000, 52_000);
+      __ku.app.viewChanged();
+    });
+    await standing(54, 50, 51, 52, 53);
+    // An address brings its order along.
+    await ask(page, () => (location.hash = "#t=0.0002..0.0003&open=CPU,PID&draw=order.3"));
+    await standing(50, 51, 52, 53, 54);
+    assert.equal(await menu.inputValue(), "Order: name");
+    return {};
+  },
+
   async relative(page) {
     for (const group of ["PID", "RPC", "RES"]) await ask(page, (name) => __ku.toggle(name), group);
     await settle(page);
@@ -427,7 +499,7 @@ export const drawn = {
     }, time - begin);
     const all = await ask(page, () => Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i)));
     const threads = [[50, 1000], [51, 5000]];
-    /** Everything on the rows of both threads, and on those of what they work for, is found where it is from the begin. */
+    /** Everything on the rows of both threads, and on those of what they work for, is found where it is from the start. */
     const found = async () => {
       const { width } = await ask(page, () => __ku.view());
       const seen = (x) => x >= 0 && x < width;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is drawn beside execution: from event text through the stages to a page, looked at in a browser.
+//! What is drawn in addition to execution: from event text through the stages to a page, looked at in a browser.
 
 use postprocess::event::number::{
     DEQUEUE, ENQUEUE, FREQUENCY, IDLE_EXIT, IPI_ARC, IRQ, LOCK_ACQUIRED, LOCK_HELD, LOCK_RELEASED, LOCK_TRY,
@@ -8,7 +8,8 @@ use postprocess::event::number::{
     TX_PACKET, TX_USER, USER, WAIT_A, WAKEUP_ARC,
 };
 use postprocess::event::read::read;
-use postprocess::span::{build, json, Meta, Span, Spans};
+use postprocess::source;
+use postprocess::span::{build, Meta, Span, Spans};
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -23,7 +24,7 @@ const BEGIN: i64 = 500_000_000;
 const US: i64 = 100;
 
 impl Text {
-    /// An event at `us` microseconds after the begin.
+    /// An event at `us` microseconds after the start.
     fn at(&mut self, us: i64, event: u32, cpu: u32, pid: u32, arg: u32, name: &str) {
         self.call(us, 0, event, cpu, pid, arg, name);
     }
@@ -237,8 +238,8 @@ fn rows_of_which_nothing_is_in_sight_hide() {
     run_on("hiding", &made.done(), &json!({}));
 }
 
-#[test]
-fn rows_on_which_nothing_runs_in_sight_hide_if_asked() {
+/// Five threads run one after the other, and wait all the time else.
+fn sleepers() -> Spans {
     let mut made = Made::default();
     for k in 0..5i32 {
         let (pid, start) = (50 + k, i64::from(k) * 10_000);
@@ -252,7 +253,22 @@ fn rows_on_which_nothing_runs_in_sight_hide_if_asked() {
             }
         }
     }
-    run_on("asleep", &made.done(), &json!({}));
+    made.done()
+}
+
+#[test]
+fn rows_on_which_nothing_runs_in_sight_hide_if_asked() {
+    run_on("asleep", &sleepers(), &json!({}));
+}
+
+#[test]
+fn the_row_under_the_pointer_keeps_its_place_while_others_hide() {
+    run_on("held", &sleepers(), &json!({}));
+}
+
+#[test]
+fn threads_stand_in_the_order_that_is_chosen() {
+    run_on("ordered", &sleepers(), &json!({}));
 }
 
 #[test]
@@ -289,7 +305,7 @@ fn a_page_is_made_of_what_the_original_exports() {
         "\"extra\" : [\n[ 49.41895680, 0.00001508, 0, 8287, 0, -4, 60, -2, 0, \"look here\"]\n],\n",
         "\"savedview\" : [\n  [\"&#x21d0;\", {}],\n  [\"&#x2780;\", {\"xleft_ts\":49.418952,\"xright_ts\":49.41896,\"groupcompress\":[2,0,0,0]}]\n]}\n\n",
     );
-    let spans = json::read(&mut text.as_bytes()).unwrap();
+    let spans = source::json::read(&mut text.as_bytes()).unwrap();
     assert_eq!(spans.meta.quality, Vec::<String>::new());
     run_on("exported", &spans, &json!({}));
 }

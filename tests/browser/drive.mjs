@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One scenario on one page: `node drive.mjs SCENARIO PAGE EXPECTED`; answers JSON, or fails with what was wrong.
+// One scenario on one page: `node drive.mjs SCENARIO PAGE EXPECTED`; prints JSON, or fails with what was wrong.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 // A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
-import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+import { EVENT } from "../../postprocess/viewer/data/tables.js";
 import { budget } from "./budget.mjs";
 import { search } from "./search.mjs";
 import { tools } from "./tools.mjs";

@@ -4,7 +4,7 @@
 use std::fs;
 
 use kutrace_tests::chromium;
-use postprocess::html;
+use postprocess::sink::page;
 use postprocess::span::Spans;
 use serde_json::Value;
 
@@ -12,6 +12,6 @@ use serde_json::Value;
 pub fn run_on(scenario: &str, spans: &Spans, expected: &Value) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("t.html");
-    html::render(spans, &mut fs::File::create(&page).unwrap()).unwrap();
+    page::render(spans, &mut fs::File::create(&page).unwrap()).unwrap();
     chromium::run(scenario, &page, expected)
 }

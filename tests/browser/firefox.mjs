@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A page in Debian's Firefox, by WebDriver BiDi: `node firefox.mjs PAGE EXPECTED`; answers JSON, or fails with what was
+// A page in Debian's Firefox, by WebDriver BiDi: `node firefox.mjs PAGE EXPECTED`; prints JSON, or fails with what was
 // wrong. Playwright drives only a Firefox of its own; this one listens to the protocol itself.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 // A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
-import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+import { EVENT } from "../../postprocess/viewer/data/tables.js";
 
 const ask = (page, question, argument) => page.evaluate(question, argument);
 const view = (page) => ask(page, () => __ku.view());
@@ -62,7 +62,7 @@ export const frame = {
       }, text);
       await settle(page);
       const { scroll, outside, over, plot } = await ask(page, () => {
-        const controls = [...document.querySelectorAll("header :is(button, input, output)")].filter((e) => e.offsetParent).map((e) => [e.id || e.textContent, e.getBoundingClientRect()]);
+        const controls = [...document.querySelectorAll("header :is(button, input, output, select)")].filter((e) => e.offsetParent).map((e) => [e.id || e.textContent, e.getBoundingClientRect()]);
         const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
         return {
           scroll: [document.documentElement.scrollWidth - innerWidth, document.documentElement.scrollHeight - innerHeight],

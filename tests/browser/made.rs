@@ -8,9 +8,10 @@ use kutrace_tests::chromium::in_firefox;
 use postprocess::event::number::{
     user, IRQ, MARK_A, OFFLINE_SPAN, SOFTIRQ, STALLED, SYSCALL, USER, WAIT_A, WAKEUP_ARC,
 };
+use postprocess::sink::{self, page};
+use postprocess::source;
 use postprocess::span::held::{Held, OF_A_PART};
-use postprocess::span::{build, json, Meta, Span, Spans};
-use postprocess::{html, source};
+use postprocess::span::{build, Meta, Span, Spans};
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -162,7 +163,7 @@ fn what_delayed_all_in_a_trace_stands_above_the_picture_with_a_way_to_the_longes
 fn a_page_of_too_many_spans_is_coarse_and_says_how_to_see_all_of_a_part() {
     let all = workload(300);
     let mut text = Vec::new();
-    json::write(&all, &mut text).unwrap();
+    sink::json::write(&all, &mut text).unwrap();
     let coarse = source::open(&text[..]).expect("memory can be read").spans(Held::new(all.spans.len() / 4)).unwrap();
     assert!(coarse.spans.len() <= all.spans.len() / 4);
     let banner = ["there were more than", "added up in steps of", OF_A_PART];
@@ -176,7 +177,7 @@ fn a_page_opens_and_answers_in_firefox_too() {
     let (spans, _) = build(source::decode(&fs::read(sample).unwrap()).unwrap());
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("t.html");
-    html::render(&spans, &mut fs::File::create(&page).unwrap()).unwrap();
+    page::render(&spans, &mut fs::File::create(&page).unwrap()).unwrap();
     let mut expected = expectations(&spans);
     expected["search"] = expected["searches"][1].clone();
     in_firefox(&page, &expected);

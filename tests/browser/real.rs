@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kutrace_tests::chromium::run;
 use kutrace_tests::skip::skip;
-use postprocess::html;
+use postprocess::sink::page;
 
 use crate::spans::expectations;
 
@@ -34,7 +34,7 @@ fn the_demo_opens_zooms_and_takes_keys() {
 #[test]
 fn the_demo_finds_and_hits_what_it_was_made_of() {
     let Some(page) = page() else { return };
-    let spans = html::lift(&fs::read_to_string(&page).unwrap()).unwrap();
+    let spans = page::lift(&fs::read_to_string(&page).unwrap()).unwrap();
     let expected = expectations(&spans);
     for scenario in ["open", "search", "hit"] {
         run(scenario, &page, &expected);

@@ -116,7 +116,7 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         Search::of("cpu:0 ipc=5/8", |s, name| s.cpu == 0 && s.event >= TRAP as i32 && s.ipc == 5 && tame(name)),
         Search::of("cpu:1 =5", |s, name| s.cpu == 1 && tame(name) && !(s.event == SYSCALL as i32 && s.ret == 5))
             .inverted(),
-        // A colon after a backslash, in brackets or behind a capital letter is the pattern's own.
+        // A colon after a backslash, in brackets or after a capital letter is the pattern's own.
         Search::of(r"^cpu\:1", |_, name| name == "cpu:1"),
         Search::of("(cpu:1)", |_, name| name == "cpu:1"),
         Search::of(r"io\:7 done", |_, name| name.contains("io:7 done")),

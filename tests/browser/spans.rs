@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans for pages: a builder, a workload of four CPUs, what a page of spans must answer; and the tests that need no more
-//! than a scenario on that workload.
+//! Spans for pages: a builder, a workload of four CPUs, what a page of spans must answer; and the tests that need no
+//! more than a scenario on that workload.
 
 use postprocess::event::number::{
     user, IRQ, MARK_A, ROW_LABEL, ROW_LABEL_LAST, SCHED_OLD, SCHED_RETURN, SYSCALL, TRAP, USER, WAIT_A, WAKEUP_ARC,
 };
-use postprocess::span::{json, Meta, Span, Spans, NONE};
+use postprocess::span::order::order;
+use postprocess::span::{Meta, Span, Spans, NONE};
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -25,7 +26,7 @@ impl Made {
     }
 
     pub fn done(mut self) -> Spans {
-        json::order(&mut self.0.spans);
+        order(&mut self.0.spans);
         self.0
     }
 }

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 // A function that runs in the page has its own EVENT, the same: the page's scripts share one scope.
-import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+import { EVENT } from "../../postprocess/viewer/data/tables.js";
 
-/** Colours may differ by so much, of 255, and so many of a thousand pixels by more than that: fonts are not the same everywhere. */
+/** Colours may differ by this much, of 255, and this many of a thousand pixels by more than that: fonts are not the same everywhere. */
 const COLOR_SLACK = 40;
 const PIXEL_SLACK = 12;
 
@@ -21,14 +21,14 @@ const ready = (page) => page.waitForFunction(() => window.__ku?.ready === true);
 /** Waits until the address has followed the view. */
 const rest = (page) => page.waitForTimeout(400);
 
-/** Presses a key that gives a file away, and answers the file's path and name. */
+/** Presses a key that gives a file away, and returns the file's path and name. */
 async function given(page, key, as) {
   const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press(key)]);
   if (as) await download.saveAs(as);
   return { path: as ?? (await download.path()), name: download.suggestedFilename() };
 }
 
-/** Shows the middle of the trace so that single spans are wide, and answers where a wide span of a row lies in the window. */
+/** Shows the middle of the trace so that single spans are wide, and returns where a wide span of a row lies in the window. */
 async function wideSpan(page, row = 0) {
   const box = await plot(page);
   const at = await ask(page, (row) => {

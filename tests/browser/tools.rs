@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_tests::chromium::{run, source};
-use postprocess::html;
+use postprocess::sink::{self, page};
 use postprocess::source;
-use postprocess::span::{build, json};
+use postprocess::span::build;
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -18,17 +18,17 @@ fn a_saved_copy_opens_as_it_was_is_itself_savable_and_holds_the_same_spans() {
     let spans = workload(300);
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("t.html");
-    html::render(&spans, &mut fs::File::create(&page).unwrap()).unwrap();
+    page::render(&spans, &mut fs::File::create(&page).unwrap()).unwrap();
     run("copy", &page, &json!({ "folder": folder.path(), "name": "workload.html" }));
     let copy = fs::read_to_string(folder.path().join("copy1.html")).unwrap();
-    let mut lifted = html::lift(&copy).unwrap();
+    let mut lifted = page::lift(&copy).unwrap();
     assert_eq!((&lifted.names, &lifted.spans), (&spans.names, &spans.spans));
     // A page made anew of what was lifted, by way of JSON and less its first spans, has the notes and views still.
     let added = lifted.meta.added.clone();
     lifted.spans.drain(..100);
     let mut text = Vec::new();
-    json::write(&lifted, &mut text).unwrap();
-    run_on("kept", &json::read(&mut &text[..]).unwrap(), &added);
+    sink::json::write(&lifted, &mut text).unwrap();
+    run_on("kept", &source::json::read(&mut &text[..]).unwrap(), &added);
 }
 
 #[test]

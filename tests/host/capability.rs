@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What a source cannot tell is said by the file, and by every stage and tool behind it. What rules make of it is in
+//! The file states what its source cannot tell, and so does every stage and tool after it. What rules make of it is in
 //! `tests/golden/rules/unseen_*.txt`.
 
 use kutrace_format::capability::{Capability, Unseen};
@@ -10,11 +10,12 @@ use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::Events;
 use postprocess::frame;
+use postprocess::sink::summary::Summary;
+use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::sink::{self, page};
 use postprocess::source;
 use postprocess::span::held::Held;
-use postprocess::span::{build, json, Spans};
-use postprocess::verdict::{judge, verdict, Verdict};
-use postprocess::{html, summary::Summary};
+use postprocess::span::{build, Spans};
 
 /// A trace whose source lacks these.
 fn lacking(unseen: Unseen) -> Vec<u8> {
@@ -52,7 +53,7 @@ fn frames(bytes: &[u8]) -> Vec<u8> {
 
 fn as_json(spans: &Spans) -> Vec<u8> {
     let mut text = Vec::new();
-    let mut out = json::Writer::new(&spans.meta, &spans.names, &mut text).unwrap();
+    let mut out = sink::json::Writer::new(&spans.meta, &spans.names, &mut text).unwrap();
     spans.spans.iter().for_each(|span| out.span(span).unwrap());
     out.finish().unwrap();
     text
@@ -76,10 +77,10 @@ fn what_a_source_lacks_is_said_by_every_reader() {
             assert_eq!((&again.meta, of_them), (&spans.meta, tally), "{capability:?}");
             assert_eq!(again.spans.len(), spans.spans.len());
         }
-        assert_eq!(json::read(&mut &as_json(&spans)[..]).unwrap().meta.unseen, spans.meta.unseen);
+        assert_eq!(source::json::read(&mut &as_json(&spans)[..]).unwrap().meta.unseen, spans.meta.unseen);
         let mut page = Vec::new();
-        html::render(&spans, &mut page).unwrap();
-        assert_eq!(html::lift(std::str::from_utf8(&page).unwrap()).unwrap().meta.unseen, [said]);
+        page::render(&spans, &mut page).unwrap();
+        assert_eq!(page::lift(std::str::from_utf8(&page).unwrap()).unwrap().meta.unseen, [said]);
         let found = judge(&bytes).unwrap();
         let cannot = |line: &str| line == format!("info  cannot show {said}");
         assert_eq!(found.iter().filter(|finding| cannot(&finding.to_string())).count(), 1, "{found:?}");
@@ -106,7 +107,7 @@ fn the_original_lacks_what_its_format_never_has() {
     let (spans, _) = build(events);
     assert!(Unseen::ORIGINAL.texts().eq(spans.meta.unseen.iter().map(String::as_str)));
     assert!(!Unseen::ORIGINAL.has(Capability::Wakeups) && Unseen::ORIGINAL.has(Capability::Returns));
-    assert_eq!(json::read(&mut &as_json(&spans)[..]).unwrap().meta.unseen, spans.meta.unseen);
+    assert_eq!(source::json::read(&mut &as_json(&spans)[..]).unwrap().meta.unseen, spans.meta.unseen);
 }
 
 #[test]

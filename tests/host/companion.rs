@@ -8,7 +8,7 @@ use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, RUNNABLE};
 use kutrace_tests::{busy, Trace};
 use postprocess::event::number::{is_execution, user, SYSCALL, WAIT_A, WAIT_Z};
 use postprocess::event::read::read;
-use postprocess::span::profile::{profile, Rows};
+use postprocess::sink::profile::{profile, Rows};
 use postprocess::span::trim::{labelled, trim, Range};
 use postprocess::span::{build, coarsen::coarsen, Span, Spans, NONE};
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ fn spans(trace: &Trace) -> Spans {
     build(decode(trace)).0
 }
 
-/// Two threads that meet: one blocks in futex, is woken from another CPU, and goes on.
+/// Two threads that meet: one blocks in futex, is woken from another CPU, and continues.
 fn meeting() -> Spans {
     let mut trace = Trace::new(2, 3_000);
     trace.cpu(0).running(100, "a", None).entry(150, MARK_A, &[39_187_408]).call(200, 202, 5).switch(210, 0, "");

@@ -15,7 +15,7 @@ use postprocess::span::{build, check};
 
 use kutrace_tests::cases::{cases, one_in};
 
-/// Everything from bytes to checked spans; answers the number of events and what is known of the whole.
+/// Everything from bytes to checked spans; returns the number of events and what is known of the whole.
 fn run(bytes: &[u8]) -> Result<(u64, Meta), NotATrace> {
     let events = source::decode(bytes)?;
     let count = events.events.iter().filter(|e| e.event >= number::SWITCH).count() as u64;

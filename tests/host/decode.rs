@@ -366,7 +366,7 @@ fn lost_events_open_a_gap_that_lasts_to_the_next_block() {
     let last: Vec<String> = events.iter().skip(2).map(brief).collect();
     assert_eq!(last[..2], ["10 0 800 3 0 read", "10 0 30000 5 0 -lost-"]);
     assert_eq!(last[2..], ["310 1 2 8 0 b", "310 1 200 8 0 b.8", "400 0 5ec 0 0 local_timer"]);
-    assert_eq!((meta.lost, meta.quality.len()), (5, 0), "what was counted as lost is no damage");
+    assert_eq!((meta.lost, meta.quality.len()), (5, 0), "what was counted as lost is not damage");
 }
 
 #[test]

@@ -69,7 +69,8 @@ fn halves_of_one_recording_do_not_differ() {
     }
 }
 
-/// The requests of a load whose state changes now and then: what follows each other is alike, and some take much longer.
+/// The requests of a load whose state changes now and then: what follows each other is alike, and some take much
+/// longer.
 fn load(dice: &mut Dice, requests: usize, change: f64) -> Vec<i64> {
     let mut state = 0.0;
     let durations = (0..requests).map(|_| {
@@ -91,7 +92,7 @@ fn few_pairs_of_one_load_differ_and_a_fifth_more_is_found() {
         let alarms = of(0.0, requests);
         assert!(alarms * 100 <= pairs * percent, "{alarms} of {pairs} pairs of {requests}");
     }
-    // Less than matters is no difference either.
+    // A change too small to matter is not a difference either.
     assert!(of(0.04, 400) * 100 <= pairs);
     for change in [0.2, -0.2] {
         let found = of(change, 400);
@@ -110,7 +111,7 @@ fn a_change_in_a_few_requests_is_found_in_a_high_percentile() {
     assert_eq!(verdicts[2], (0.99, Verdict::Slower));
 }
 
-/// Asserts that what was planted in one of so many requests is told first, after it has come, and after it has gone.
+/// Asserts that what was planted in one of this many requests is named first, both when it appears and when it goes.
 fn assert_first(of: u64, cause: &str, culprit: &str, plant: impl FnMut(&mut Trace, u64) -> u64) {
     let (without, with) = (made(200, 1, |_, at| at), made(200, of, plant));
     let slower = diff(&without, &with);

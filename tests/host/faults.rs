@@ -8,7 +8,7 @@ use postprocess::event::number::{
     SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL, SYSCALL_NAME, SYSCALL_RETURN, TSDELTA,
 };
 use postprocess::event::read::read;
-use postprocess::html;
+use postprocess::sink::page;
 use postprocess::source;
 use postprocess::span::build;
 
@@ -117,7 +117,7 @@ fn a_name_stays_text_in_json_and_page() {
     assert_case("hostile_name", &file);
     let (spans, _) = build(source::decode(&file.bytes()).unwrap());
     let mut page = Vec::new();
-    html::render(&spans, &mut page).unwrap();
+    page::render(&spans, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     let data = page.split("id=\"ku-meta\"").nth(1).unwrap().split("</script>").next().unwrap();
     let data = data.split_once('>').unwrap().1;

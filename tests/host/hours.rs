@@ -10,11 +10,12 @@ use postprocess::event::number::TRAP;
 use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Events, Interval};
-use postprocess::html::{lift, render};
 use postprocess::raw;
+use postprocess::sink;
+use postprocess::sink::page::{lift, render};
 use postprocess::source::{self, Trace as _};
 use postprocess::span::coarsen::coarsen;
-use postprocess::span::{build, check, json, Span, Spans};
+use postprocess::span::{build, check, Span, Spans};
 
 /// Counts and units of an hour.
 const HOUR: u64 = 3_600 * 100_000_000;
@@ -91,14 +92,14 @@ fn times_and_threads_are_right_after_29_hours() {
 fn json_and_page_give_the_spans_of_hours_back() {
     let spans = spans(&text(&hours().bytes()));
     let mut lines = Vec::new();
-    json::write(&spans, &mut lines).unwrap();
+    sink::json::write(&spans, &mut lines).unwrap();
     let line = format!("\n[104400.00000020, 0.00000060, -1, {SLEEPER}, 0, 776, 0, 0, 0, \"wait_idle\"],\n");
     assert!(String::from_utf8_lossy(&lines).contains(&line));
     let (mut page, spelled) = (Vec::new(), |all: &Spans| -> Vec<(Span, String)> {
         all.spans.iter().map(|s| (Span { name: 0, ..*s }, all.names[s.name as usize].clone())).collect()
     });
     render(&spans, &mut page).unwrap();
-    for again in [json::read(&mut &lines[..]).unwrap(), lift(std::str::from_utf8(&page).unwrap()).unwrap()] {
+    for again in [source::json::read(&mut &lines[..]).unwrap(), lift(std::str::from_utf8(&page).unwrap()).unwrap()] {
         assert!(spelled(&again) == spelled(&spans));
     }
 }

@@ -40,3 +40,4 @@ mod check;
 mod cut;
 mod values;
 mod capability;
+mod english;

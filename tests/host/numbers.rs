@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use kutrace_format::event::rows;
 
 /// The table, and what is made of it.
-const TABLE: [&str; 2] = ["kernel-module/format/src", "postprocess/src/html/viewer/data/tables.js"];
+const TABLE: [&str; 2] = ["kernel-module/format/src", "postprocess/viewer/data/tables.js"];
 /// Numbers of another kind, and those in a program in C inside a test.
 const OTHERS: [(&str, &str); 4] = [
     ("kernel-module/ffi.rs", "0x20000"),
-    ("postprocess/src/html/viewer/data/format.js", "0x10000"),
-    ("postprocess/src/html/viewer/data/groups.js", "0x10000"),
+    ("postprocess/viewer/data/format.js", "0x10000"),
+    ("postprocess/viewer/data/groups.js", "0x10000"),
     ("tests/vm/lifecycle.rs", "0x007"),
 ];
 

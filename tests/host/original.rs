@@ -18,7 +18,7 @@ use kutrace_tests::cases::{cases, one_in};
 
 const TIMER: u32 = IRQ + 0xec;
 
-/// Everything from bytes to checked spans; answers the events.
+/// Everything from bytes to checked spans; returns the events.
 fn run(bytes: &[u8]) -> Events {
     let events = source::decode(bytes).unwrap();
     sound(events.clone());
@@ -38,7 +38,7 @@ fn decode(file: &File) -> (Vec<String>, Meta) {
     (events.iter().filter(|e| e.ts >= 0).map(brief).collect(), meta)
 }
 
-/// The briefs behind those of the first block's header.
+/// The briefs after those of the first block's header.
 fn briefs(file: &File) -> Vec<String> {
     let (events, meta) = decode(file);
     assert_eq!(meta.quality, [""; 0]);
@@ -266,7 +266,7 @@ fn a_stop_counter_that_was_taken_for_one_of_32_bits_is_put_right() {
     file.block(0, 0x10, 7, "a");
     let mut bytes = file.bytes();
     bytes[40..48].copy_from_slice(&(START_US + LASTS / 1000).to_le_bytes());
-    assert_eq!(run(&bytes).meta.quality, ["byte 32: the counter at the stop has too high bits; left out"]);
+    assert_eq!(run(&bytes).meta.quality, ["byte 32: the counter at the stop has excess high bits; ignored"]);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn every_truncation_is_read_as_far_as_it_goes_and_says_so() {
         file.blocks.truncate(1);
         let bytes = file.bytes();
         let whole = run(&bytes).events.len();
-        // Behind the entries there are only zeros.
+        // After the entries there are only zeros.
         for len in (0..4_000).chain((4_000..bytes.len()).step_by(7)).step_by(one_in(10)) {
             match source::decode(&bytes[..len]) {
                 Err(e) => assert!(len < 96 && e == NotATrace::Unknown, "{len}"),

@@ -3,9 +3,10 @@
 
 use kutrace_tests::{busy, Random};
 use postprocess::event::number::user;
-use postprocess::html::{self, NotLifted};
+use postprocess::sink;
+use postprocess::sink::page::{self, NotLifted};
 use postprocess::source;
-use postprocess::span::{build, json, Meta, Span, Spans};
+use postprocess::span::{build, Meta, Span, Spans};
 use serde_json::Value;
 
 use crate::upstream::reference;
@@ -14,7 +15,7 @@ const HOSTILE: &str = "</script><img src=x onerror=alert(1)><!--<script>'\"&{{7*
 
 fn page_of(spans: &Spans) -> String {
     let mut page = Vec::new();
-    html::render(spans, &mut page).unwrap();
+    page::render(spans, &mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 
@@ -71,7 +72,7 @@ fn the_spans_lifted_out_of_a_page_are_those_it_was_made_of() {
     let meta = Meta { title: "a title".into(), ..real.meta };
     for spans in [hostile(), Spans { meta, ..real }] {
         let page = page_of(&spans);
-        let lifted = html::lift(&page).unwrap();
+        let lifted = page::lift(&page).unwrap();
         assert_eq!(lifted, spans);
         assert_eq!(page_of(&lifted), page);
     }
@@ -80,7 +81,7 @@ fn the_spans_lifted_out_of_a_page_are_those_it_was_made_of() {
 /// The data of a page of the first version. It must stay readable.
 #[test]
 fn the_first_pages_can_still_be_lifted() {
-    assert_eq!(html::lift(include_str!("../golden/page1.html")).unwrap(), hostile());
+    assert_eq!(page::lift(include_str!("../golden/page1.html")).unwrap(), hostile());
 }
 
 /// A page as the original's `makeself` makes it: line ends of the JSON become blanks, apostrophes stay.
@@ -98,23 +99,24 @@ fn a_page_of_the_original_is_lifted_too() {
         [  1.00000000,   0.00000010, 0, 7, 0, 65543, 0, 0, 0, \"x';alert(1)//.7\"],\n\
         [ 41.14144557,   0.00000136, 2, 0, 0, 1516, 0, 0, 2, \"local_timer_vector\"],\n\
         [999.0, 0.0, 0, 0, 0, 0, 0, 0, 0, \"\"]\n]}\n";
-    let spans = json::read(&mut text.as_bytes()).unwrap();
+    let spans = source::json::read(&mut text.as_bytes()).unwrap();
     assert_eq!((spans.spans.len(), spans.meta.title.as_str(), spans.meta.quality.len()), (2, "it's a title", 0));
-    assert_eq!(html::lift(&original_page(text)).unwrap(), spans);
-    assert_eq!(html::lift(&original_page(text).replace('\'', "\"")), Err(NotLifted::Unreadable(None)));
+    assert_eq!(page::lift(&original_page(text)).unwrap(), spans);
+    assert_eq!(page::lift(&original_page(text).replace('\'', "\"")), Err(NotLifted::Unreadable(None)));
     let real = String::from_utf8(reference("pipes.json").unwrap()).unwrap();
-    assert_eq!(html::lift(&original_page(&real)).unwrap(), json::read(&mut real.as_bytes()).unwrap());
+    assert_eq!(page::lift(&original_page(&real)).unwrap(), source::json::read(&mut real.as_bytes()).unwrap());
 }
 
-/// As `makeself` and the viewer of the original take our JSON: its lines in one, between the apostrophes of a script, then
-/// parsed. What that viewer reads is there, in the types it expects; and nothing that the original's own JSON has is missing.
+/// As `makeself` and the viewer of the original take our JSON: its lines in one, between the apostrophes of a script,
+/// then parsed. What that viewer reads is there, in the types it expects; and nothing that the original's own JSON has
+/// is missing.
 #[test]
 fn our_json_has_what_the_viewer_of_the_original_reads() {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/pipeline.raw");
     let real = build(source::decode(&std::fs::read(sample).unwrap()).unwrap()).0;
     let meta = Meta { title: "it's a title".into(), ..real.meta.clone() };
     let mut text = Vec::new();
-    json::write(&Spans { meta, ..real }, &mut text).unwrap();
+    sink::json::write(&Spans { meta, ..real }, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap().replace('\n', " ");
     assert!(!text.contains('\''), "the script ends early");
     // A string of a script takes its own escapes out first.
@@ -142,7 +144,8 @@ fn our_json_has_what_the_viewer_of_the_original_reads() {
     }
 }
 
-/// One bit of a character of a page changed: the spans are refused, or the same, or it is said that something else is not.
+/// One bit of a character of a page changed: the spans are refused, or the same, or it is said that something else is
+/// not.
 #[test]
 fn no_changed_character_of_a_page_gives_other_spans_unsaid() {
     let mut spans = build(source::decode(&busy(1, 60, 3).bytes()).unwrap()).0;
@@ -158,7 +161,7 @@ fn no_changed_character_of_a_page_gives_other_spans_unsaid() {
         let mut bytes = page.clone().into_bytes();
         bytes[at] ^= 1 << random.below(7);
         let changed = String::from_utf8_lossy(&bytes);
-        match html::lift(&changed) {
+        match page::lift(&changed) {
             Err(_) => refused += 1,
             Ok(lifted) if lifted.meta.quality == spans.meta.quality => {
                 assert_eq!(lifted, spans, "character {at}: {:?}", &changed[at.saturating_sub(30)..][..40]);
@@ -172,7 +175,7 @@ fn no_changed_character_of_a_page_gives_other_spans_unsaid() {
 #[test]
 fn what_is_no_whole_page_is_refused_with_the_reason() {
     let page = page_of(&hostile());
-    let refused = |page: &str| html::lift(page).unwrap_err();
+    let refused = |page: &str| page::lift(page).unwrap_err();
     assert_eq!(refused(""), NotLifted::NotAPage);
     assert_eq!(refused("<html>another</html>"), NotLifted::NotAPage);
     assert_eq!(refused(&page.replace("\"version\":2,", "\"version\":9,")), NotLifted::Newer(9));
@@ -181,6 +184,6 @@ fn what_is_no_whole_page_is_refused_with_the_reason() {
     assert_eq!(refused(&page.replace(begin, &format!("{begin}!"))), NotLifted::Unreadable(Some(0)));
     let (before, _) = page.split_once(begin).unwrap();
     assert!(matches!(refused(before), NotLifted::Damaged(_)));
-    let said = |page: &str| html::lift(page).unwrap().meta.quality.len();
+    let said = |page: &str| page::lift(page).unwrap().meta.quality.len();
     assert_eq!([said(&format!("{page}\n ")) + 1, said(&format!("{page}{{}}"))], [said(&page) + 1; 2]);
 }

@@ -4,7 +4,7 @@
 //! The recorder of the module runs here unchanged on a model of a machine. Each method of the
 //! model is a step; before each, an interrupt may come that records something itself and may be interrupted
 //! in turn. All choices are enumerated by running the scenario again with the next untried one; without `KUTRACE_CASES`
-//! only so many.
+//! only that many.
 
 mod choices;
 mod machine;
@@ -218,7 +218,7 @@ fn every_block_names_the_tasks_it_switches_to_and_a_pid_that_is_used_again_anew(
     let bounds = Bounds { naming: true, interrupts: 2, kinds: &[Record::Event, Record::Storm], ..STOP };
     sound(bounds, &[FIRST, SECOND, FIRST]);
     sound(Bounds { interrupts: 2, kinds: &[Record::Value], ..bounds }, &[FIRST, SECOND, SECOND]);
-    // A switch to who is named already goes into another block than was looked at.
+    // A switch to a thread already named goes into a block other than the one examined.
     sound(bounds, &[FIRST, FIRST]);
     sound(Bounds { wrap: true, blocks: 5, interrupts: 1, bursts: 1, ..bounds }, &[FIRST, CALL, OTHER, RETURN]);
 }

@@ -29,7 +29,7 @@ fn of(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     };
     let mut found = Vec::new();
     if !is {
-        return vec![format!("{place}: {value} is no {}", schema["type"])];
+        return vec![format!("{place}: {value} is not of type {}", schema["type"])];
     }
     if schema["enum"].as_array().is_some_and(|known| !known.contains(value)) {
         found.push(format!("{place}: {value} is not known"));

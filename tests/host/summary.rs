@@ -11,11 +11,11 @@ use kutrace_tests::{busy, Trace};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
 use postprocess::event::number::{self, class, is_event, is_thread, Class, Level, WAIT_A, WAIT_Z};
 use postprocess::event::Events;
+use postprocess::sink::profile::{profile, Rows};
+use postprocess::sink::summary::{share::Share, work::Sum, Adder, Summary};
 use postprocess::source;
 use postprocess::span::build;
 use postprocess::span::held::Held;
-use postprocess::span::profile::{profile, Rows};
-use postprocess::summary::{share::Share, work::Sum, Adder, Summary};
 
 use crate::golden::assert_golden;
 use crate::schema::wrong;
@@ -168,7 +168,8 @@ fn a_thread_that_lost_its_cpu_was_not_woken() {
     assert_eq!(worst, [("b.8", 4_000, 1), ("a.7", 2_500, 1)]);
 }
 
-/// A recorded trace again and again: every round has what one has, and what a page of it would coarsen is not coarse here.
+/// A recorded trace again and again: every round has what one has, and what a page of it would coarsen is not coarse
+/// here.
 #[test]
 fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
     const ROUNDS: u64 = 12;

@@ -8,8 +8,9 @@ use kutrace_format::abi::event::SYSCALL_RETURN;
 use kutrace_tests::calls::{calls, contradictions, is_call, Call, Said};
 use kutrace_tests::{busy, Trace};
 use postprocess::event::write::Writer;
+use postprocess::sink;
 use postprocess::source;
-use postprocess::span::{build, json};
+use postprocess::span::build;
 use serde_json::Value;
 
 /// The event text of a raw trace, and the JSON of its spans.
@@ -20,7 +21,7 @@ fn stages(bytes: &[u8]) -> (String, String) {
     events.events.iter().for_each(|e| writer.event(e, &events.names).unwrap());
     writer.finish(&events.meta).unwrap();
     let mut spans = Vec::new();
-    json::write(&build(events).0, &mut spans).unwrap();
+    sink::json::write(&build(events).0, &mut spans).unwrap();
     (String::from_utf8(text).unwrap(), String::from_utf8(spans).unwrap())
 }
 

@@ -5,7 +5,7 @@ use kutrace_format::abi::block;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, TRAP_RETURN};
 use kutrace_format::file::{FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE};
 use kutrace_tests::{busy, sign, Trace, START};
-use postprocess::verdict::{judge, verdict, Verdict};
+use postprocess::sink::verdict::{judge, verdict, Verdict};
 
 /// The verdict on a trace, and its findings as printed.
 fn judged(bytes: &[u8]) -> (Verdict, String) {
@@ -105,7 +105,7 @@ fn time_that_goes_back_fails_though_all_checksums_are_right() {
     let mut bytes = trace.bytes();
     let at = bytes.len() - block::BYTES;
     let words = &mut bytes[at..];
-    // The full time behind the first entry, one word of entry and one of FULL_TIME before it.
+    // The full time after the first entry, one word of entry and one of FULL_TIME before it.
     let low = block::HEADER_WORDS * 4 + 8;
     words[low..low + 8].copy_from_slice(&(START - 10_000_000).to_le_bytes());
     sign(words);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Why a request took so long: its causes add up to its time whatever the trace, and the one that was planted comes first.
+//! Why a request took so long: its causes add up to its time whatever the trace, and the one that was planted comes
+//! first.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,9 +11,10 @@ use kutrace_tests::{busy, Trace};
 use postprocess::direct::spans_of_raw;
 use postprocess::event::number::{is_execution, is_thread, level, Level};
 use postprocess::event::read::read;
+use postprocess::sink;
 use postprocess::source;
 use postprocess::span::held::Held;
-use postprocess::span::{build, json, Spans};
+use postprocess::span::{build, Spans};
 use postprocess::why::check::check_requests;
 use postprocess::why::request::{find, Ask, Request};
 use postprocess::why::{explain, Question, Timeline, Why};
@@ -65,7 +67,7 @@ fn asked(bytes: &[u8], ask: &Ask) -> Why {
     explain(&Timeline::new(&spans(bytes)), &Question { slow: 0.1, ..question(ask.clone()) }).unwrap()
 }
 
-/// Checks all requests that can be asked for of a trace, and the whole time of each of its threads; answers how many.
+/// Checks all requests that can be asked for of a trace, and the whole time of each of its threads; returns how many.
 fn checked(spans: &Spans) -> usize {
     let timeline = Timeline::new(spans);
     let name = |s: &postprocess::span::Span| spans.names[s.name as usize].clone();
@@ -129,7 +131,7 @@ fn spans_that_were_written_and_read_have_the_same_causes() {
     for name in ["redis", "convoy"] {
         let spans = sample(name);
         let mut text = Vec::new();
-        json::write(&spans, &mut text).unwrap();
+        sink::json::write(&spans, &mut text).unwrap();
         let read = source::open(&text[..]).expect("memory can be read").spans(Held::new(usize::MAX)).unwrap();
         let [direct, read] = [&spans, &read].map(|s| explain(&Timeline::new(s), &question(Ask::Best)).unwrap());
         assert_eq!(direct, read, "{name}");
@@ -146,7 +148,7 @@ fn requests_of_clients_and_servers_are_found_in_a_recorded_trace() {
     // 250, and the one of a question of its own that comes before them.
     assert_eq!(found(&redis, Ask::Client("redis-benchmark".into())).len(), 251);
     assert_eq!(found(&redis, Ask::Serve("redis-server".into())).len(), 251);
-    // A server is no client of those that it serves.
+    // A server is not a client of those that it serves.
     let none = find(&redis, &Timeline::new(&redis), &Ask::Client("redis-server".into()));
     assert!(none.is_err_and(|fact| fact.starts_with("no requests: the trace has none of: requests of redis-server")));
 }
@@ -190,8 +192,8 @@ fn trace_of(slow: impl FnMut(&mut Trace, u64) -> u64) -> Vec<u8> {
     made(REQUESTS, SLOW, slow)
 }
 
-/// Requests of thread 100 on CPU 0, each between two marks: `slow` makes one of so many, from its start to the counts that
-/// it returns.
+/// Requests of thread 100 on CPU 0, each between two marks: `slow` makes one of this many, from its start to the counts
+/// that it returns.
 pub fn made(requests: u64, of: u64, mut slow: impl FnMut(&mut Trace, u64) -> u64) -> Vec<u8> {
     let mut trace = Trace::new(2, requests * STEP + STEP);
     trace.cpu(0).running(100, "worker", None);
@@ -267,7 +269,7 @@ fn a_holder_of_a_lock_that_lost_its_cpu_is_told_with_who_had_that() {
     assert_first(&bytes, "waiting for a lock of other, meanwhile waiting for a CPU that ran hog.300", "hog.300");
 }
 
-/// A request waits for a lock whose holder waits for the disk; answers when it goes on.
+/// A request waits for a lock whose holder waits for the disk; returns the time at which it continues.
 pub fn holder_in_fsync(trace: &mut Trace, at: u64) -> u64 {
     trace.cpu(0).call(at + 10, 202, 5).switch(at + 20, 0, "");
     trace.cpu(1).call(at + 25, 74, 4).switch(at + 30, 0, "").entry(at + 4_800, IRQ + 0x24, &[]);

@@ -39,7 +39,7 @@ pub struct Said {
     pub text: String,
 }
 
-/// Whether an event number is a system call's: not the scheduler's, nor that of work which is no call.
+/// Whether an event number is a system call's: not the scheduler's, nor that of work which is not a call.
 pub fn is_call(event: u32) -> bool {
     class(event) == Class::Call(Level::Syscall) && !matches!(event, WAY_OUT | UNKNOWN_CALL)
 }
@@ -77,8 +77,9 @@ pub fn calls(text: &str) -> HashMap<i64, Vec<Call>> {
     done
 }
 
-/// Compares what is said of calls with the event text: each span says what `text_of` makes of a call that it is a piece of,
-/// with what that returned if the span is its last and else without; and of each call that returned one span says that.
+/// Compares what is said of calls with the event text: each span says what `text_of` makes of a call that it is a piece
+/// of, with what that returned if the span is its last and else without; and of each call that returned one span says
+/// that.
 pub fn contradictions(text: &str, said: &[Said], text_of: impl Fn(&Call, bool) -> String) -> Vec<String> {
     let calls = calls(text);
     let mut told: HashMap<(i64, usize), u32> = HashMap::new();

@@ -768,7 +768,7 @@ class Checker:
         return span.arg if span.number == STALLED else span.number
 
     def counts(self):
-        """The tables of `summary`: of each name so many began, of each reason so many waits."""
+        """The tables of `summary`: how many calls of each name began, how many waits there were for each reason."""
         begun, waited = collections.Counter(), collections.Counter()
         for event in self.reading.events:
             number = event.number

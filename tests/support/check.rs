@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use postprocess::direct::summary_of_raw;
 use postprocess::event;
-use postprocess::span::{build, json};
+use postprocess::sink;
+use postprocess::span::build;
 
 use crate::reader::{self, python};
 
@@ -28,7 +29,7 @@ impl Texts {
         let lines = reader::lines(bytes);
         let (spans, _) = build(event::read::read(&mut &lines[..]).expect("event lines"));
         let mut text = Vec::new();
-        json::write(&spans, &mut text).expect("memory");
+        sink::json::write(&spans, &mut text).expect("memory");
         Texts {
             events: String::from_utf8_lossy(&lines).into_owned(),
             spans: String::from_utf8_lossy(&text).into_owned(),
@@ -45,7 +46,7 @@ impl Texts {
     /// Writes them into a folder.
     ///
     /// # Errors
-    /// Whatever the file system answers.
+    /// Whatever error the file system returns.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         let texts = [("events", &self.events), ("spans", &self.spans), ("summary", &self.summary)];
         texts.into_iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))

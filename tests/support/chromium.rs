@@ -11,7 +11,7 @@ use serde_json::Value;
 const BROWSER: &str = "/usr/bin/chromium-headless-shell";
 const FIREFOX: &str = "/usr/bin/firefox-esr";
 
-/// Runs `scenario` on the page, with what it is to expect; answers what the scenario does.
+/// Runs `scenario` on the page, with what it is to expect; returns what the scenario does.
 ///
 /// # Panics
 /// With the first thing that is not as it should be, or if the browser or its driver are not there.
@@ -43,7 +43,7 @@ fn answer(node: &mut Command, what: &str, page: &Path) -> Value {
     let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{what} on {}:\n{stdout}{stderr}", page.display());
     eprintln!("{what}: {}", stdout.trim());
-    serde_json::from_str(&stdout).expect("the driver answers JSON")
+    serde_json::from_str(&stdout).expect("the driver prints JSON")
 }
 
 /// The folder of the browser's tests.

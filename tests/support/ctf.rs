@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use kutrace_format::abi::event;
 use kutrace_format::abi::word::Call;
+use kutrace_format::event::Event;
 use kutrace_format::file::FLAG_WRAPPED;
 use postprocess::raw::stream::{Item, Stream};
 use postprocess::raw::{self, Raw};
@@ -22,7 +23,7 @@ pub struct Entry {
 }
 
 /// Fails unless `text`, what `babeltrace2 --clock-seconds --no-delta` printed, has the same entries on each CPU as the
-/// raw file of `bytes`, at the same times. Answers how many.
+/// raw file of `bytes`, at the same times. Returns how many.
 pub fn compare(bytes: &[u8], text: &str) -> usize {
     let raw = raw::parse(bytes).unwrap();
     let theirs = printed(text);
@@ -45,10 +46,12 @@ pub fn compare(bytes: &[u8], text: &str) -> usize {
 
 fn entry(raw: &Raw, timed: raw::stream::Timed) -> Option<Entry> {
     let Item::Entry(number, words, _) = timed.item else { return None };
-    let word = || u32::from_le_bytes(words.try_into().unwrap());
-    let is_call = (event::SYSCALL..event::SYSCALL_RETURN).contains(&number);
+    let call = match Event::read(number, words) {
+        Some(Event::Call { nr: ..event::SYSCALLS, call }) => Some(call),
+        _ => None,
+    };
     let ns = raw.clock.base * 1_000_000_000 + raw.clock.units(timed.at) * 10;
-    Some(Entry { ns, call: is_call.then(|| Call::decode(word())) })
+    Some(Entry { ns, call })
 }
 
 /// The lines by CPU, without those that only bridge time.
@@ -71,7 +74,7 @@ fn call(line: &str) -> Option<Call> {
     Some(Call { arg: number(line, "arg")? as u16, folded })
 }
 
-/// The number behind `name = ` in a line.
+/// The number after `name = ` in a line.
 fn number(line: &str, name: &str) -> Option<i64> {
     let (_, rest) = line.split_once(&format!(" {name} = "))?;
     let digits = rest.split([',', ' ']).next()?;

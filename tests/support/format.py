@@ -26,7 +26,7 @@ LETTERS = "\0abcdefghijklmnopqrstuvwxyz0123456789-./"
 
 
 class Unreadable(Exception):
-    """The file is no trace of this format."""
+    """The file is not a trace of this format."""
 
 
 def words_of(number):

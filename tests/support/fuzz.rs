@@ -17,14 +17,14 @@ use postprocess::event::number::SWITCH;
 use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events};
+use postprocess::sink::profile::{profile, Rows};
 use postprocess::span::build::Builder;
 use postprocess::span::check::Check;
 use postprocess::span::coarsen::coarsen;
 use postprocess::span::held::Held;
-use postprocess::span::profile::{profile, Rows};
 use postprocess::span::trim::{trim, Range};
-use postprocess::span::{build, check, json, Span, Spans};
-use postprocess::{frame, source};
+use postprocess::span::{build, check, Span, Spans};
+use postprocess::{frame, sink, source};
 
 use crate::original::{self, rich};
 use crate::{busy, sign, Trace};
@@ -92,11 +92,11 @@ pub fn text(bytes: &[u8]) {
 
 /// JSON is read to spans that come back from JSON, and that every companion can take.
 pub fn spans(bytes: &[u8]) {
-    let spans = json::read(&mut &bytes[..]).expect("memory can be read");
+    let spans = source::json::read(&mut &bytes[..]).expect("memory can be read");
     let lines = bytes.iter().filter(|&&c| c == b'\n').count() + 1;
     assert!(spans.spans.len() <= lines && spans.names.len() <= lines);
     assert!(spans.spans.is_sorted_by_key(|s| s.start));
-    let again = json::read(&mut &json_of(&spans)[..]).expect("memory can be read");
+    let again = source::json::read(&mut &json_of(&spans)[..]).expect("memory can be read");
     assert_eq!(again.spans.len(), spans.spans.len());
     for (again_span, span) in again.spans.iter().zip(&spans.spans) {
         assert_eq!(Span { name: span.name, ..*again_span }, *span);
@@ -124,7 +124,7 @@ pub fn frames(bytes: &[u8]) {
             .expect("memory can be read");
         assert_eq!(again.meta, spans.meta);
         assert!(named(&again.spans, &again.names) == named(&spans.spans, &spans.names));
-        json::read(&mut &json_of(&spans)[..]).expect("memory can be read");
+        source::json::read(&mut &json_of(&spans)[..]).expect("memory can be read");
         companions(&spans);
     }
 }
@@ -179,7 +179,7 @@ fn written(events: &Events) -> Vec<u8> {
 
 fn json_of(spans: &Spans) -> Vec<u8> {
     let mut text = Vec::new();
-    json::write(spans, &mut text).expect("memory can be written");
+    sink::json::write(spans, &mut text).expect("memory can be written");
     text
 }
 
@@ -290,7 +290,7 @@ fn resize(head: &mut [u8], blocks: u64) {
     head[last..].copy_from_slice(&section.to_bytes());
 }
 
-/// Puts the checksums of the header and of the names behind it right.
+/// Puts the checksums of the header and of the names after it right.
 fn sign_head(head: &mut [u8]) {
     let names = file::HEADER_BYTES + file::SECTION_BYTES;
     if let Some(header) = head.get(file::HEADER_BYTES..names).and_then(|h| h.first_chunk()) {
@@ -345,7 +345,7 @@ fn packed_frames(frames: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The frames of [`packed_frames`]; or any bytes, behind another first byte.
+/// The frames of [`packed_frames`]; or any bytes, following a different first byte.
 fn unpacked_frames(packed: &[u8]) -> Vec<u8> {
     let Some((1, mut rest)) = packed.split_first() else { return packed.get(1..).unwrap_or_default().to_vec() };
     let next = |rest: &[u8]| rest.windows(FRAME.len()).position(|w| w == FRAME).unwrap_or(rest.len());

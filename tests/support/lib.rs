@@ -6,7 +6,8 @@
 //! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
 //! docs/format.md alone, [`check`] asks of spans what happened, [`cut`]
 //! makes others of a recorded trace, [`chromium`] drives a page; [`fuzz`] says what must
-//! hold of any input, [`cases`] how many are tried, and [`skip`] which test had nothing to look at.
+//! hold of any input, [`cases`] how many are tried, [`skip`] which test had nothing to look at, and
+//! [`prose`] what of a file is meant for readers.
 
 pub mod repeat;
 pub mod original;
@@ -19,6 +20,7 @@ pub mod calls;
 pub mod fuzz;
 pub mod cases;
 pub mod skip;
+pub mod prose;
 
 use std::collections::BTreeMap;
 
@@ -121,7 +123,7 @@ impl Trace {
         self.cpus.entry(cpu).or_insert_with(|| Recorder::new(cpu))
     }
 
-    /// The file: header, names, blocks in order of begin.
+    /// The file: header, names, blocks in the order of their starts.
     pub fn bytes(&self) -> Vec<u8> {
         let stop = self.header.stop.tsc >> self.header.shift;
         let mut blocks: Vec<Closed> = self.cpus.values().flat_map(|r| r.clone().close(stop)).collect();
@@ -234,7 +236,8 @@ impl Recorder {
         self
     }
 
-    /// Gives the last entry, which has `words` argument words, the counter bytes of its own and its first argument word.
+    /// Gives the last entry, which has `words` argument words, the counter bytes of its own and its first argument
+    /// word.
     pub fn counted(&mut self, words: usize, bytes: &[u8]) -> &mut Self {
         let entry = self.open.len() - 1 - words;
         self.counters.extend((entry..).zip(bytes.iter().copied()));
@@ -436,7 +439,7 @@ pub fn busy(cpus: u32, entries: usize, seed: u64) -> Trace {
     trace
 }
 
-/// One step of a CPU of [`busy`], at most 39 counts long; answers the number of entries made.
+/// One step of a CPU of [`busy`], at most 39 counts long; returns the number of entries made.
 fn step(r: &mut Recorder, at: u64, pid: &mut u32, inside: &mut u8, cpu: u32, random: &mut Random) -> usize {
     let at = at.max(r.at - START);
     match (random.below(100), *pid) {

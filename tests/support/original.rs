@@ -40,7 +40,7 @@ pub struct Block {
     begin: u64,
     pid: u64,
     comm: &'static str,
-    /// Its words behind the header.
+    /// Its words after the header.
     pub words: Vec<u64>,
     counters: Vec<(usize, u8)>,
 }

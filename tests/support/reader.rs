@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A second reader of raw files, `format.py`, written from docs/format.md alone: what it reads is held against what ours
-//! does.
+//! A second reader of raw files, `format.py`, written from docs/format.md alone: what it reads is held against what
+//! ours does.
 
 use std::io::Write;
 use std::path::Path;

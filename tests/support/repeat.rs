@@ -72,10 +72,10 @@ impl Recorded {
         self.blocks.iter().map(|b| b.places().count() as u64).sum()
     }
 
-    /// Writes a trace of as many rounds as give `entries` entries or more, and answers how many it has.
+    /// Writes a trace of as many rounds as give `entries` entries or more, and returns how many it has.
     ///
     /// # Errors
-    /// Whatever `out` answers.
+    /// Whatever error `out` returns.
     pub fn repeat(&self, entries: u64, out: &mut impl Write) -> io::Result<u64> {
         let rounds = entries.div_ceil(self.entries()).max(1);
         let blocks = rounds * self.blocks.len() as u64;

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
-import { checkedText, checksumOf } from "../../postprocess/src/html/viewer/data/decode.js";
-import { unpackPart } from "../../postprocess/src/html/viewer/data/part.js";
+import { checkedText, checksumOf } from "../../postprocess/viewer/data/decode.js";
+import { unpackPart } from "../../postprocess/viewer/data/part.js";
 import { numbersFrom } from "./support/store.mjs";
 
-/** Packs values as docs of postprocess/src/html/columns.rs say: byte planes, what is too wide behind them. */
+/** Packs values as docs of postprocess/src/sink/page/columns.rs say: byte planes, what is too wide after them. */
 function packed(values, width, sums) {
   const escape = 2 ** (8 * width) - 1;
   const wides = values.filter((value) => value < 0 || value >= escape);

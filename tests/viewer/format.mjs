@@ -4,8 +4,8 @@ import { test } from "node:test";
 
 import {
   callText, clockText, durationText, parseDuration, secondsText, shownName, spanText,
-} from "../../postprocess/src/html/viewer/data/format.js";
-import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+} from "../../postprocess/viewer/data/format.js";
+import { EVENT } from "../../postprocess/viewer/data/tables.js";
 import { storeOf } from "./support/store.mjs";
 
 test("a duration is read in any unit, in microseconds without one", () => {

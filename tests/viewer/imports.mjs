@@ -6,7 +6,7 @@ import { dirname, join, relative, sep } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-const VIEWER = join(dirname(fileURLToPath(import.meta.url)), "../../postprocess/src/html/viewer");
+const VIEWER = join(dirname(fileURLToPath(import.meta.url)), "../../postprocess/viewer");
 /** The folders in the order of the data's way to the reader; then the files beside them. */
 const FOLDERS = ["data", "view", "draw", "panel", "input"];
 
@@ -23,7 +23,7 @@ test("modules import from the folders before theirs", () => {
   let count = 0;
   for (const module of [...modules, "dom.js", "guard.js", "main.js"]) {
     const text = readFileSync(join(VIEWER, module), "utf8");
-    // Types, too, up to what is drawn: those behind know the page as a whole.
+    // Types, too, up to what is drawn: later folders know the page as a whole.
     const imports = [...text.matchAll(/^import [^;]* from "([^"]+)";/gm)];
     if (rankOf(module) <= FOLDERS.indexOf("draw")) imports.push(...text.matchAll(/@import [^"]* from "([^"]+)"/g));
     for (const [, from] of imports) {

@@ -3,13 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { buildGroups } from "../../postprocess/src/html/viewer/data/groups.js";
-import { Durations, leastOfStep, Pivot, stepOf } from "../../postprocess/src/html/viewer/data/pivot.js";
-import { Reach } from "../../postprocess/src/html/viewer/data/reach.js";
-import { firstInLane, indexByKind, indexByRow, laneOf, runsIn, seekStart } from "../../postprocess/src/html/viewer/data/rows.js";
-import { EVENT, Kind } from "../../postprocess/src/html/viewer/data/tables.js";
-import { mostTime, Totals } from "../../postprocess/src/html/viewer/data/totals.js";
-import { Summary, SummaryTree } from "../../postprocess/src/html/viewer/data/tree.js";
+import { buildGroups } from "../../postprocess/viewer/data/groups.js";
+import { Durations, leastOfStep, Pivot, stepOf } from "../../postprocess/viewer/data/pivot.js";
+import { Reach } from "../../postprocess/viewer/data/reach.js";
+import { firstInLane, indexByKind, indexByRow, laneOf, runsIn, seekStart } from "../../postprocess/viewer/data/rows.js";
+import { EVENT, Kind } from "../../postprocess/viewer/data/tables.js";
+import { mostTime, Totals } from "../../postprocess/viewer/data/totals.js";
+import { Summary, SummaryTree } from "../../postprocess/viewer/data/tree.js";
 import { numbersFrom, storeOf } from "./support/store.mjs";
 
 /** A row of spans that follow each other: idle, user, system call, interrupt. */
@@ -46,7 +46,7 @@ test("a tree sums up any run of spans as one by one", () => {
   }
 });
 
-test("seeking finds the first span that starts at a time, and the first that ends behind it", () => {
+test("seeking finds the first span that starts at a time, and the first that ends after it", () => {
   const number = numbersFrom(3);
   const starts = Array.from({ length: 400 }, () => number(1000)).sort((a, b) => a - b);
   const store = storeOf(starts.map((start) => ({ start, dur: number(200), event: EVENT.WAIT_A, pid: 1 + number(3) })));

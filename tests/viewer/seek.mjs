@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { rangeOfTime, timeOfRange } from "../../postprocess/src/html/viewer/view/seek.js";
+import { rangeOfTime, timeOfRange } from "../../postprocess/viewer/view/seek.js";
 
 const BASE = "2026-01-02_03:59:00";
 /** A trace from 30 to 90 s after its base minute. */
@@ -17,7 +17,7 @@ test("seconds and times of day lead to five units of their last digit around the
   assert.deepEqual(range("2026-01-02 03:59:41.25"), range("41.25"));
 });
 
-test("a minute of the next hour is behind the end of this one", () => {
+test("a minute of the next hour is after the end of this one", () => {
   assert.deepEqual(range("00:01.0"), { from: 60.5e8, to: 61.5e8 });
   assert.deepEqual(range("04:00:01.0"), range("00:01.0"));
 });
@@ -27,7 +27,7 @@ test("a sign widens or narrows by a step of 1, 2, 5", () => {
   assert.deepEqual(["41.25-", "41.25", "41.25+", "41.25++", "41.25+++"].map(half), [2e6, 5e6, 1e7, 2e7, 5e7]);
 });
 
-test("what is no time, or is not in the trace, leads nowhere", () => {
+test("what is not a time, or is not in the trace, leads nowhere", () => {
   for (const text of ["", "41", "read", "91.0", "29.0", "2026-01-03 03:59:41.25", "x41.25"]) assert.equal(range(text), null, text);
 });
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { exactly, NOTHING, patternWith, Search } from "../../postprocess/src/html/viewer/data/search.js";
-import { readSelectors } from "../../postprocess/src/html/viewer/data/selector.js";
-import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+import { exactly, NOTHING, patternWith, Search } from "../../postprocess/viewer/data/search.js";
+import { readSelectors } from "../../postprocess/viewer/data/selector.js";
+import { EVENT } from "../../postprocess/viewer/data/tables.js";
 import { storeOf } from "./support/store.mjs";
 
 const STORE = storeOf([

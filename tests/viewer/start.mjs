@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { busiestOf, extremesOf } from "../../postprocess/src/html/viewer/data/start.js";
-import { EVENT } from "../../postprocess/src/html/viewer/data/tables.js";
+import { busiestOf, extremesOf } from "../../postprocess/viewer/data/start.js";
+import { EVENT } from "../../postprocess/viewer/data/tables.js";
 import { storeOf } from "./support/store.mjs";
 
 const user = (start, dur, pid) => ({ start, dur, pid, cpu: 0, event: EVENT.USER + pid });

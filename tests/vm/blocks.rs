@@ -6,8 +6,8 @@ use std::fs;
 use std::mem::offset_of;
 use std::path::Path;
 
-use kutrace_format::abi::event::{NAME, NAME_VECTOR, SWITCH, SYSCALL, SYSCALL_RETURN, TASK};
-use kutrace_format::abi::word::Call;
+use kutrace_format::abi::event::{NAME_VECTOR, SYSCALLS};
+use kutrace_format::event::Event;
 use kutrace_format::file::{Header, NameKind};
 use postprocess::raw::block::{self, Block, Expected};
 use postprocess::raw::counter::Counting;
@@ -34,7 +34,7 @@ pub struct Blocks {
 pub struct Content {
     /// Its number among its CPU's.
     pub sequence: u64,
-    /// Counters at its begin and end.
+    /// Counters at its start and end.
     pub span: (u64, u64),
     /// Whether its CPU went offline right after it.
     pub offline_after: bool,
@@ -81,22 +81,24 @@ impl Blocks {
     }
 }
 
-/// The calls of hooks that led to the entries of a block, and the first and the last of these: a folded system call is two, and a task that is named right
-/// before the switch to it is one with the switch.
+/// The calls of hooks that led to the entries of a block, and the first and the last of these: a folded system call is
+/// two, and a task that is named right before the switch to it is one with the switch.
 fn calls(block: Block) -> (u64, Option<(u16, u16)>) {
     let mut stream = Stream::new(block.cpu, vec![block], block.begin, true);
     let (mut calls, mut named, mut ends) = (0, None, None);
     for timed in &mut stream {
         let Item::Entry(number, words, _) = timed.item else { continue };
         ends = Some((ends.map_or(number, |(first, _)| first), number));
-        let word = words.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-        let is_call = (SYSCALL..SYSCALL_RETURN).contains(&number);
-        calls += match number {
-            SWITCH if named == Some((timed.at, word)) => 0,
-            _ if is_call && Call::decode(word).folded.is_some() => 2,
+        let event = Event::read(number, words);
+        calls += match event {
+            Some(Event::Switch(pid)) if named == Some((timed.at, pid)) => 0,
+            Some(Event::Call { nr: ..SYSCALLS, call }) if call.folded.is_some() => 2,
             _ => 1,
         };
-        named = (number == TASK).then_some((timed.at, word));
+        named = match event {
+            Some(Event::Task { pid, .. }) => Some((timed.at, pid)),
+            _ => None,
+        };
     }
     assert_eq!(stream.damage, [], "block {}", block.index);
     (calls, ends)
@@ -105,10 +107,9 @@ fn calls(block: Block) -> (u64, Option<(u16, u16)>) {
 fn vectors_of(block: Block) -> Vec<(u64, u32, u32, String)> {
     let mut vectors = Vec::new();
     for timed in &mut Stream::new(block.cpu, vec![block], block.begin, true) {
-        let Item::Entry(NAME, words, _) = timed.item else { continue };
-        let [kind, number] = [0, 4].map(|at| u32::from_le_bytes(words[at..at + 4].try_into().unwrap()));
-        if kind == NAME_VECTOR {
-            let text = words[8..].iter().take_while(|byte| **byte != 0).map(|&byte| byte as char).collect();
+        let Item::Entry(number, words, _) = timed.item else { continue };
+        if let Some(Event::Name { kind: NAME_VECTOR, number, text }) = Event::read(number, words) {
+            let text = text.iter().take_while(|byte| **byte != 0).map(|&byte| byte as char).collect();
             vectors.push((timed.at, (number >> 16) - 1, number & 0xffff, text));
         }
     }

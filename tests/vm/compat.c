@@ -23,7 +23,7 @@ static int by_vdso(int nr, int a) {
 static volatile int faulted;
 
 // Steps over the instruction that faulted: its length is in esi. The stack holds the signal's number, then the old
-// kind of signal frame, with eip behind 14 registers.
+// kind of signal frame, with eip after 14 registers.
 static void on_fault(int signal, unsigned gs, unsigned fs, unsigned es, unsigned ds, unsigned edi, unsigned esi,
                      unsigned ebp, unsigned esp, unsigned ebx, unsigned edx, unsigned ecx, unsigned eax,
                      unsigned trapno, unsigned error, volatile unsigned eip) {

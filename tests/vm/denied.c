@@ -110,7 +110,7 @@ static void strict(void) {
 
 static volatile int listener = -1;
 
-// Answers in turn with a value, an error, and that the call may be made.
+// Answers each in turn with a value, an error, or permission to make the call.
 static void *supervise(void *unused) {
     prctl(PR_SET_NAME, "supervisor", 0, 0, 0);
     while (listener < 0) {

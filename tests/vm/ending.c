@@ -16,7 +16,7 @@
 
 static int comm, round_number;
 
-// The state of the first thread: the letter behind the name, which is in brackets.
+// The state of the first thread: the letter after the name, which is in brackets.
 static char first_state(void) {
     static char line[512];
     int file = open("/proc/self/stat", O_RDONLY);

@@ -30,7 +30,7 @@ fn as_many_getppid_as_were_called_and_the_switches_the_kernel_counted() {
     assert_eq!(program.len(), 1, "{program:?}");
     let calls: Vec<_> = trace.of(GETPPID).filter(|e| program.contains(&(e.pid as i32))).collect();
     assert_eq!(calls.len(), 20_000);
-    // A span that an interrupt cut goes on behind it: pieces of one call are told by what stands between them.
+    // A span that an interrupt cut continues after it: pieces of one call are told by what stands between them.
     let spans = trace.spans.spans.iter().filter(|s| program.contains(&s.pid) && s.event as u32 == GETPPID);
     let resumed = calls.iter().filter(|call| call.dur == 0).count();
     let pieces = spans.count();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Raises each exception that a program can raise as often as it is told, and goes on behind each by a signal handler.
+// Raises each exception that a program can raise as often as it is told, and continues after each by a signal handler.
 
 #define _GNU_SOURCE
 #include <err.h>
@@ -21,7 +21,7 @@ static void divide(void) {
     __asm__ volatile("idivl %2" : : "a"(1), "d"(0), "r"(0));
 }
 
-// The trap flag raises a debug exception behind the next instruction.
+// The trap flag raises a debug exception after the next instruction.
 static void step(void) {
     __asm__ volatile("pushfq; orl $0x100, (%%rsp); popfq; nop" : : : "cc", "memory");
 }
@@ -42,7 +42,7 @@ static void unmapped(void) {
     *(volatile char *)8 = 0;
 }
 
-// An x87 exception that is not masked is raised by the instruction behind it.
+// An x87 exception that is not masked is raised by the instruction after it.
 static void floating_point(void) {
     feenableexcept(FE_DIVBYZERO);
     volatile long double zero = 0, one = 1;

@@ -2,10 +2,10 @@
 // What makes a thread wait that does not ask for it, and what a thread does on its way out of the kernel. The first
 // argument says what:
 //   spin SECONDS    computes for so long
-//   stop SECONDS    stops itself, and when it goes on computes for so long
+//   stop SECONDS    stops itself, and when it continues computes for so long
 //   eat MIB         writes to so much memory
 //   write MIB FILE  writes so much to a file
-//   signals N       sends itself so many signals, and puts as many files in the places of others
+//   signals N       sends itself N signals, and puts as many files in the places of others
 
 #define _GNU_SOURCE
 #include <err.h>

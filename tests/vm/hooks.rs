@@ -98,9 +98,9 @@ fn forks_are_named_and_return_in_the_child(trace: &Trace) {
     }
 }
 
-/// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who stores
-/// records it right behind, perhaps when the CPU is idle but not yet asleep. A CPU that polls goes on doing so after an
-/// interrupt that wakes nobody.
+/// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who
+/// stores records it right after that, perhaps when the CPU is idle but not yet asleep. A CPU that polls continues
+/// doing so after an interrupt that wakes nobody.
 fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(u32, i64)>) {
     let mut stores: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     trace.of(MONITOR_STORE).for_each(|e| stores.entry(e.arg).or_default().push(e.ts));

@@ -93,7 +93,7 @@ fn each_cpu_says_when_it_is_there(blocks: &Blocks, name: &str) {
     silent.for_each(|cpu| assert!(blocks.offline.contains(&cpu), "{name}: cpu {cpu} has no block and was not offline"));
 }
 
-/// Every CPU that is there at the end has its last block up to then, and no CPU has one that goes on.
+/// Every CPU that is there at the end has its last block up to then, and no CPU has one that continues.
 fn nothing_comes_after_the_stop(blocks: &Blocks, name: &str) {
     let header = &blocks.header;
     let stop = header.stop.tsc >> header.shift;

@@ -132,8 +132,8 @@ fn a_clock_that_the_kernel_stops_to_trust_is_told_and_no_trace_is_begun_with_it(
 #[test]
 fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
     let run = guest::succeed(
-        // Nothing of the test may need CPU 1: no device, no worker of the kernel. An interrupt whose affinity is written
-        // while the kernel runs moves only when it comes the next time.
+        // Nothing of the test may need CPU 1: no device, no worker of the kernel. An interrupt whose affinity is
+        // written while the kernel runs moves only when it comes the next time.
         &[
             "--cpus",
             "3",

@@ -31,8 +31,8 @@ fn a_thousand_loads_and_unloads_in_the_debug_kernel() {
     loads_and_unloads(1000, &["--kernel", "debug", "--cpus", "2", "--timeout", "7200"]);
 }
 
-/// NMIs, until the background job is killed: the kernel answers each `l` with one on every other CPU, and with text. That
-/// keeps off the slow console, so what the kernel complains of is picked out of its log.
+/// NMIs, until the background job is killed: the kernel answers each `l` with one on every other CPU, and with text.
+/// That keeps off the slow console, so what the kernel complains of is picked out of its log.
 const NMIS: &str = r#"
     dmesg --console-level 1
     grep -E --line-buffered 'WARNING:|BUG:|KASAN:|Oops|INFO: (rcu|task|trying)' /dev/kmsg >$SHARE/complaints &

@@ -139,8 +139,8 @@ LOAD
     every_ipi_was_sent(&trace, &[(2, often), (0xf6, 0), (0xfb, often), (0xfc, often), (0xfd, often)]);
 }
 
-/// Raises two machine checks on each CPU, from outside, once the guest has said what CPU it has. The kernel goes on
-/// behind them: an error to be dealt with later, as AMD reports it, or one found by scrubbing memory, as Intel does, to
+/// Raises two machine checks on each CPU, from outside, once the guest has said what CPU it has. The kernel continues
+/// after them: an error to be dealt with later, as AMD reports it, or one found by scrubbing memory, as Intel does, to
 /// all CPUs at once.
 pub fn machine_checks(monitor: &Path, cpu: &Path, over: &AtomicBool) {
     let pause = || thread::sleep(Duration::from_millis(200));
@@ -209,8 +209,8 @@ pub fn totals(run: &Run, trace: &Trace) {
     window.assert("new tasks", growth(run, "stat", "processes ")[0], births(trace).into_iter(), of_all_cpus);
 }
 
-/// How long each CPU was idle. The kernel counts it in hundredths of a second, which may be off by one at each edge, and
-/// without the entry and exit code of interrupts, which lie around the hooks; an NMI is idle to it.
+/// How long each CPU was idle. The kernel counts it in hundredths of a second, which may be off by one at each edge,
+/// and without the entry and exit code of interrupts, which lie around the hooks; an NMI is idle to it.
 fn idle_time(run: &Run, trace: &Trace) {
     let window = Window::new(trace, BEFORE + 4, AFTER + 4).inner;
     // A CPU that stood still was doing what it did before.
@@ -365,9 +365,9 @@ pub fn own(run: &Run, trace: &Trace) {
 }
 
 /// What one CPU sends to another with the same vector merges, but none arrives that was not sent to its CPU with its
-/// vector. A send is recorded just before it is made: of those recorded before an arrival, each CPU may have one that is
-/// still to come, so no more than that many are kept for the next. `vectors` are those that are sent here, and how many
-/// of each must arrive.
+/// vector. A send is recorded just before it is made: of those recorded before an arrival, each CPU may have one that
+/// is still to come, so no more than that many are kept for the next. `vectors` are those that are sent here, and how
+/// many of each must arrive.
 pub fn every_ipi_was_sent(trace: &Trace, vectors: &[(u32, u64)]) {
     let vector_of = |number: u32| match number {
         NMI => 2,

@@ -13,7 +13,7 @@ use crate::trace::Trace;
 
 /// Snapshots, ten for each second.
 const SNAPSHOTS: usize = if guest::SOAK { 300 } else { 50 };
-/// Of so many, one is read by others, too, if not every one is.
+/// One of this many is read by others, too, if not every one is.
 const SECOND_OPINION: usize = 10;
 const IOCTL: u32 = SYSCALL + 16;
 /// From the moment of a snapshot until the last CPU has ended its block: it takes an interrupt on each.

@@ -109,7 +109,7 @@ impl Trace {
         self.of(SWITCH).filter(|e| e.dur == 0)
     }
 
-    /// Threads whose user spans are named like this, the pid behind the dot left off.
+    /// Threads whose user spans are named like this, the pid after the dot left off.
     pub fn pids_of(&self, program: &str) -> BTreeSet<i32> {
         let users = self.spans.spans.iter().filter(|s| is_execution(s.event) && s.event as u32 > USER && s.pid > 0);
         let named = users.filter(|s| self.span_name(s).rsplit_once('.').is_some_and(|(name, _)| name == program));

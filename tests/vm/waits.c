@@ -4,7 +4,7 @@
 // `NAME REASON THREAD`, or `NAME - WHY` if this kernel cannot; REASON may be one of several.
 //
 // What is looked at is the time of one thread between two marks: calls of sched_get_priority_max whose argument no other
-// program uses. Who ends the wait sleeps first, so that it is long beside anything else.
+// program uses. Who ends the wait sleeps first, so that it is long compared with anything else.
 
 #define _GNU_SOURCE
 #include <err.h>

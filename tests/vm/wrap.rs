@@ -65,8 +65,8 @@ fn ends_at_the_stop(trace: &Trace) {
     assert_eq!(trace.event_name(last), "ioctl", "{last:?}");
 }
 
-/// A block that names the thread of a pid does not speak for the next one with that pid, though the entry that named that
-/// is overwritten.
+/// A block that names the thread of a pid does not speak for the next one with that pid, though the entry that named
+/// that is overwritten.
 #[test]
 fn a_pid_that_comes_again_has_the_name_of_its_thread() {
     let run = guest::succeed(

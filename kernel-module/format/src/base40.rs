@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Base 40, the code of labels: six letters in 32 bits, the first the lowest digit, 0 for none.
 
-/// The characters by their digit; the first is no character.
+/// The characters by their digit; the first stands for no character.
 pub const ALPHABET: &[u8; 40] = b"\0abcdefghijklmnopqrstuvwxyz0123456789-./";
 /// Characters that fit.
 pub const LENGTH: usize = 6;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! What tools ask about an event: the table of `abi/table.rs` as data.
 
+mod read;
+
+pub use read::{Event, Work};
+
 use crate::abi::event::{line, Origin, Shape, NAME_BYTES};
 
 /// A row of the table: an event, or a range of them.

@@ -45,7 +45,7 @@ fn header() -> String {
     let include = format!("--include={HEADER}");
     let mut git = Command::new("git");
     git.args(["apply", &include]).args(&patches).current_dir(dir.path());
-    // The folder is no repository, wherever it is.
+    // The folder is not a repository, wherever it is.
     git.env("GIT_CEILING_DIRECTORIES", dir.path().parent().unwrap()).env_remove("GIT_DIR");
     assert!(git.status().unwrap().success());
     fs::read_to_string(dir.path().join(HEADER)).unwrap()

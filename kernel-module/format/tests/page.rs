@@ -9,7 +9,7 @@ use kutrace_format::abi::word::EVENT_BITS;
 use kutrace_format::event::{rows, Kind, Place, Row};
 use kutrace_format::flag;
 
-const TABLES: &str = "../../postprocess/src/html/viewer/data/tables.js";
+const TABLES: &str = "../../postprocess/viewer/data/tables.js";
 const ERRNOS: &str = "../../postprocess/src/tables/errno.txt";
 /// Columns of a line.
 const WIDTH: usize = 120;

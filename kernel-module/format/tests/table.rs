@@ -6,9 +6,9 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use kutrace_format::abi::event::{self, line, may_insert, may_name, Origin, SPECIAL, SPECIAL_LAST};
-use kutrace_format::abi::word::EVENT_BITS;
-use kutrace_format::event::{of_entry, of_line, rows, Place, Row};
+use kutrace_format::abi::event::{self, line, may_insert, may_name, Origin, TaskState, SPECIAL, SPECIAL_LAST};
+use kutrace_format::abi::word::{Call, EVENT_BITS};
+use kutrace_format::event::{of_entry, of_line, rows, Event, Place, Row, Work};
 
 /// What the document counts small returns from, which are of -128 and more.
 const RETURN_OF_ZERO: u32 = event::SMALL_RETURN as u32 + 128;
@@ -201,4 +201,24 @@ fn the_original_s_header_has_its_names_for_the_same_numbers() {
     assert_eq!(said, originals);
     let all: BTreeSet<u32> = said.into_iter().map(|(_, number)| number).collect();
     assert_eq!(all, insertable().union(&nameable()).copied().collect());
+}
+
+#[test]
+fn every_entry_reads_as_its_event_and_nothing_else_does() {
+    let words = [0; 4 * event::ENTRY_WORDS_MAX];
+    for number in 0..1 << EVENT_BITS {
+        let read = Event::read(number, &words);
+        assert_eq!(read.is_some(), of_entry(number).is_some(), "{number:#x}");
+        assert_eq!(read == Some(Event::Nop), number == event::NOP, "{number:#x}");
+        if let Some(arguments @ 1..) = event::argument_words(number) {
+            assert_eq!(Event::read(number, &words[..4 * arguments - 1]), None, "{number:#x}: a byte is missing");
+        }
+    }
+    assert_eq!(Event::read(event::SMALL_RETURN, &[]), Some(Event::Return { nr: None, value: -128 }));
+    assert_eq!(Event::read(event::IRQ_RETURN_LAST, &[]), Some(Event::End(Work::Irq(255))));
+    let call = Call { arg: 7, folded: None };
+    let word = Call::open(7).to_le_bytes();
+    assert_eq!(Event::read(event::SYSCALL + 3, &word), Some(Event::Call { nr: 3, call }));
+    let nr = TaskState::COMPAT + 3;
+    assert_eq!(Event::read(event::SYSCALL32 + 3, &word), Some(Event::Call { nr, call }));
 }

@@ -16,7 +16,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// An unused budget of `rate` a `second`; 0 is no limit.
+    /// An unused budget of `rate` a `second`; 0 means no limit.
     pub const fn new(second: u64, rate: u32) -> Budget {
         let cost = match rate {
             0 => 0,

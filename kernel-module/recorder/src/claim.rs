@@ -3,7 +3,7 @@
 //!
 //! Each CPU has a *position*: the address of its next free word. A claim moves it forward by one
 //! compare-exchange that only this CPU makes, so it needs no `lock` prefix. Contexts of a CPU nest strictly: an
-//! interrupt between any two steps of a claim has finished all of its own claims when the claim goes on. The
+//! interrupt between any two steps of a claim has finished all of its own claims when the claim continues. The
 //! *depth* counts the claims that are under way. From that follows all that this file promises:
 //!
 //! * No word belongs to two claims: whoever is interrupted before its exchange finds the position moved
@@ -34,7 +34,7 @@ enum Taken {
     Block(Block),
     /// None is left.
     Empty,
-    /// Recording has not begun, or has ended: what happens now is no part of the trace.
+    /// Recording has not begun, or has ended: what happens now is not part of the trace.
     Closed,
 }
 
@@ -246,7 +246,7 @@ fn take<L: Lane>(lane: L, held: &mut Option<Block>) -> Taken {
     held.map_or(Taken::Empty, Taken::Block)
 }
 
-/// Where an interrupt was faster, the block in hand is kept for later. If there is a spare already, it goes back
+/// Where an interrupt got there first, the block in hand is kept for later. If there is a spare already, it goes back
 /// unused.
 fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
     if let Some(block) = held {
@@ -259,8 +259,8 @@ fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
     }
 }
 
-/// Ends the block of `old` and goes on in `block`, with `words` words reserved. False if the position moved since. The
-/// depth is counted.
+/// Ends the block of `old` and continues in `block`, with `words` words reserved. False if the position moved since.
+/// The depth is counted.
 ///
 /// # Safety
 /// The context that calls holds `block`; if this is true, no more.
@@ -370,7 +370,7 @@ pub fn close<L: Lane>(lane: L, why: End) {
     unsafe { lane.leave() };
 }
 
-/// Ends the block that this CPU fills and goes on in a new one, so that all it has recorded can be read. False if the
+/// Ends the block that this CPU fills and continues in a new one, so that all it has recorded can be read. False if the
 /// pool is empty. Claims in contexts below may still write into the block ended: wait for depth 0 and for the calls.
 pub fn rotate<L: Lane>(lane: L) -> bool {
     // SAFETY: left below.

@@ -12,7 +12,7 @@ use crate::call::TaskLane;
 use crate::claim::{block_number, record, Claim};
 use crate::lane::Lane;
 
-/// What naming tasks needs besides a lane.
+/// What naming tasks needs in addition to a lane.
 pub trait Naming: Lane {
     /// A task that is about to run.
     type Task;
@@ -46,7 +46,7 @@ pub fn address<L: Lane>(lane: L, event: u32, address: u64) {
     record::<L, 0, _, _>(lane, event, move |claim: Claim<L, 3>| claim.set_after::<0, 2>(words));
 }
 
-/// Records the begin of system call `nr`, below 512, or 0x600 more if it is a 32-bit one, with its first argument.
+/// Records the start of system call `nr`, below 512, or 0x600 more if it is a 32-bit one, with its first argument.
 #[inline(always)]
 pub fn syscall<L: Lane>(lane: TaskLane<L>, nr: u32, arg: u64) {
     lane.record::<SYSCALL, _, _>(nr, move |claim: Claim<L, 2>| claim.set::<1>(Call::open(arg)));

@@ -140,7 +140,7 @@ pub unsafe trait Lane: Copy {
     /// # Safety
     /// `new` is in the block of `old`, not before it, or in a block that the context holds, and prepared.
     unsafe fn try_move(&self, old: Position, new: Position) -> bool;
-    /// Moves the position from `old` on by so many words; false, and no change, if it is not `old` any more or the
+    /// Moves the position `old` forward by this many words; false, and no change, if it is not `old` any more or the
     /// block has no room for them.
     ///
     /// # Safety
@@ -274,7 +274,7 @@ pub enum Begin {
 /// Why a block ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// The CPU goes on in another block, or recording ends.
+    /// The CPU continues in another block, or recording ends.
     Complete,
     /// It is full and the pool was empty: events are lost after it.
     Lost,

@@ -42,7 +42,7 @@ fn page_path(name: &str) -> PathBuf {
     format!("man/man1/{name}.1").into()
 }
 
-/// A page of section 1. What the help says last, behind `Examples:`, is a section of its own.
+/// A page of section 1. What the help says last, after `Examples:`, is a section of its own.
 fn page(command: &Command) -> Vec<u8> {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (notes, examples) = help.split_once("Examples:\n").unwrap_or((&help, ""));

@@ -26,7 +26,7 @@ static BEFORE_MAIN: extern "C" fn() = look;
 
 extern "C" fn look() {
     for descriptor in [libc::STDIN_FILENO, libc::STDOUT_FILENO] {
-        // SAFETY: this asks about a number, whatever is behind it, and touches no memory.
+        // SAFETY: this asks about a number, whatever it stands for, and touches no memory.
         if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
             CLOSED.fetch_or(1 << descriptor, Relaxed);
         }
@@ -59,7 +59,7 @@ fn open(descriptor: i32) -> Result<()> {
 /// Prints text on standard output.
 ///
 /// # Errors
-/// If it cannot be written; a reader that has gone is no error.
+/// If it cannot be written; a reader that has gone is not an error.
 pub fn print(text: &str) -> Result<()> {
     output()?;
     let mut out = io::stdout().lock();

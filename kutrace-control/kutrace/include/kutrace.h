@@ -58,7 +58,7 @@ void kutrace_span_end(kutrace_span span);
 /*
  * What this thread works on: an RPC with an id of 1 to 65535. A request or a
  * response has a size in bytes, 0 if that does not matter. It is resumed by a
- * thread that goes on with it, and ended by each that leaves it: done, put into
+ * thread that continues with it, and ended by each that leaves it: done, put into
  * a queue, or put aside.
  */
 long kutrace_rpc_request(const char *method, uint16_t id, uint64_t bytes);
@@ -95,7 +95,7 @@ long kutrace_addname(uint16_t kind, uint32_t number, const char *name);
  * "gowrap", ...; null is "go"); stop it and write it to a file that is not
  * there yet (null: a name with date and host); have kutrace_control carry out
  * words, one a line. Each runs kutrace_control from PATH, waits for it, and
- * needs what it needs: root, or CAP_PERFMON or CAP_SYS_ADMIN. Answers its
+ * needs what it needs: root, or CAP_PERFMON or CAP_SYS_ADMIN. Returns its
  * status (0 done, 1 failed, 2 not understood, 3 done but events were lost; it
  * says why on standard error), or the complement of an errno if it cannot be
  * started. Not for signal handlers.

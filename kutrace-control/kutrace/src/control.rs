@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Starting and stopping a trace from within the program, by `kutrace_control`, which is looked for on PATH.
 //!
-//! Needs what `kutrace_control` needs: root, or CAP_PERFMON or CAP_SYS_ADMIN. What goes wrong it says on standard error.
-//! The status is the one it ends with: 0 done, 1 failed, 2 not understood, 3 done but events were lost.
+//! Needs what `kutrace_control` needs: root, or CAP_PERFMON or CAP_SYS_ADMIN. What goes wrong it says on standard
+//! error. The status is the one it ends with: 0 done, 1 failed, 2 not understood, 3 done but events were lost.
 //!
 //! Not for signal handlers: a process is started and waited for.
 
@@ -18,7 +18,7 @@ const PROGRAM: &str = "kutrace_control";
 /// The status of a process that a signal ended.
 const KILLED: i32 = 1;
 
-/// Starts a trace. `mode` is `go`, or with what `kutrace_control` knows besides: `goipc`, `gowrap`, ...
+/// Starts a trace. `mode` is `go` or any of its variants in `kutrace_control`: `goipc`, `gowrap`, ...
 ///
 /// # Errors
 /// If `kutrace_control` cannot be started.

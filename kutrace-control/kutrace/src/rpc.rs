@@ -3,7 +3,7 @@
 //!
 //! Both are RPCs to the recorder, so that every tool of KUtrace, the original's too, shows which time of the thread
 //! belongs to them, kernel and waiting included. A span is an RPC whose id is the number of its name. A thread works
-//! on one at a time: an inner span takes the place of what is around it, which goes on behind it.
+//! on one at a time: an inner span takes the place of the one around it, which continues after it.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ pub fn rpc_response(method: &str, id: u16, bytes: u64) -> bool {
     state::trace() != 0 && begin(RPC_RESPONSE, method.as_bytes(), id, bytes) > 0
 }
 
-/// This thread goes on with an RPC that it or another thread began.
+/// This thread continues with an RPC that it or another thread began.
 #[inline]
 pub fn rpc_resume(method: &str, id: u16) -> bool {
     state::trace() != 0 && begin(RPC_MIDDLE, method.as_bytes(), id, 0) > 0
@@ -76,7 +76,7 @@ pub fn begin(event: u16, method: &[u8], id: u16, bytes: u64) -> i64 {
     insert::event(event, u32::from(text::size_code(bytes)) << 16 | u32::from(id))
 }
 
-/// Goes on with an RPC whose name is known, or with none for 0: 1, 0 if nothing is traced, or a negative errno.
+/// Continues with an RPC whose name is known, or with none for 0: 1, 0 if nothing is traced, or a negative errno.
 #[cold]
 pub fn turn_to(id: u16) -> i64 {
     CURRENT.set(u64::from(state::trace()) << 32 | u64::from(id));
@@ -95,7 +95,7 @@ pub fn begin_span(name: &[u8]) -> u64 {
     TOKEN | outer
 }
 
-/// Ends the span of a token, and goes on with what was around it in this trace.
+/// Ends the span of a token, and continues with what was around it in this trace.
 #[cold]
 pub fn end_span(token: u64) {
     let outer = token & !TOKEN;

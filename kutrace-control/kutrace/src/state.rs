@@ -2,8 +2,8 @@
 //! Whether anything is traced.
 //!
 //! The kernel keeps a word in a page that every program may read: 0 while nothing is traced, else the number of the
-//! trace. The first call maps it. Where there is no such page a word of ours takes its place: one that is always 0 if the
-//! kernel has no hooks, and one that never is if it has (the original's), so that each call asks it.
+//! trace. The first call maps it. Where there is no such page a word of ours takes its place: one that is always 0 if
+//! the kernel has no hooks, and one that never is if it has (the original's), so that each call asks it.
 //!
 //! Invariant: a word that [`WORD`] ever pointed to is readable until the program ends.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! System call 1023, and the page that tells whether it is worth while.
+//! System call 1023, and the page that tells whether it is worthwhile.
 //!
 //! Invariant: everything here may run in a signal handler, and `errno` is not touched.
 

@@ -28,7 +28,7 @@ pub fn cpu_model(cpuinfo: &str) -> Option<&str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// The CPUs in a list like `1,4-7`; what is no such list names none.
+/// The CPUs in a list like `1,4-7`; anything else names none.
 pub fn cpus(list: &str) -> BTreeSet<u32> {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -70,7 +70,7 @@ mod tests {
             word::entry(event::PC_KERNEL, 4),
             0x8100_0100,
             0xffff_ffff,
-            // Behind the content.
+            // After the content.
             word::entry(event::PC_KERNEL, 5),
             0x8100_0000,
             0xffff_ffff,

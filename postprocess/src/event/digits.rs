@@ -87,7 +87,7 @@ const PAIRS: [u8; 200] = {
     pairs
 };
 
-/// Reads the decimal number that `text` begins with, and answers what follows it; `None` if there is none, or one of
+/// Reads the decimal number that `text` begins with, and returns what follows it; `None` if there is none, or one of
 /// more than 18 digits.
 #[inline]
 pub fn split(text: &[u8]) -> Option<(i64, &[u8])> {

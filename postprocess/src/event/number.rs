@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Event numbers in the text and in spans: the original's, and the few that are ours, from the format crate's table.
 //!
-//! The bit 0x200 tells a return from its call. The middle digit of a name's number is its length in the original's files;
-//! here it is always 0.
+//! The bit 0x200 tells a return from its call. The middle digit of a name's number is its length in the original's
+//! files; here it is always 0.
 
 pub use kutrace_format::abi::event::line::*;
 use kutrace_format::abi::word::EVENT_BITS;
@@ -15,8 +15,8 @@ pub const CPU_OFFLINE: &str = "offline";
 /// Name of a [`CPU`] that may go without ticks.
 pub const CPU_TICKLESS: &str = "tickless";
 
-/// Whether `event` is one that happened, and that counts: every line of the text that is no name and no comment. A call
-/// that carries its return is one. All tools count events by this.
+/// Whether `event` is one that happened, and that counts: every line of the text that is neither a name nor a comment.
+/// A call that carries its return is one. All tools count events by this.
 pub const fn is_event(event: u32) -> bool {
     !matches!(class(event), Class::Name)
 }
@@ -35,8 +35,8 @@ pub const fn kernel(pid: u32) -> u32 {
     KERNEL | pid & 0xffff
 }
 
-/// Whether an event is what a thread is at the bottom: a program's user code, or a thread of the kernel. Such spans have
-/// the thread's name.
+/// Whether an event is what a thread is at the bottom: a program's user code, or a thread of the kernel. Such spans
+/// have the thread's name.
 pub const fn is_thread(event: i32) -> bool {
     matches!(event as u32, USER_FIRST..=USER_LAST | KERNEL..=KERNEL_LAST)
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Text to events: ours, or the original's, sorted or not.
 //!
-//! Invariant: no content is an error; a line that is no event, name or comment is counted in [`super::Meta::quality`].
+//! Invariant: no content is an error; a line that is not an event, name or comment is counted in
+//! [`super::Meta::quality`].
 
 use std::io::{self, BufRead};
 
@@ -17,7 +18,7 @@ use crate::source;
 /// Reads all events, from text or frames.
 ///
 /// # Errors
-/// Whatever `input` answers, or that the frames are of a version not known.
+/// Whatever error `input` returns, or that the frames are of a version not known.
 pub fn read(input: impl io::Read) -> io::Result<Events> {
     let mut source = source::open(input)?.events()?;
     let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
@@ -69,7 +70,7 @@ impl<R: BufRead> Text<R> {
     /// A reader of `input`; reads up to the first event, or all if it may not be ordered.
     ///
     /// # Errors
-    /// Whatever `input` answers, here and below.
+    /// Whatever error `input` returns, here and below.
     pub fn new(input: R) -> io::Result<Text<R>> {
         let meta = Meta { format: 3, ..Meta::default() };
         let (names, events, recent) = (Names::default(), Vec::new(), vec![0; number::NUMBERS as usize]);
@@ -207,7 +208,7 @@ impl Read {
         match key {
             "VERSION" if std::mem::replace(&mut self.begun, true) => {
                 self.another = true;
-                let fact = format!("line {}: another trace begins; left out: one trace at a time", self.at);
+                let fact = format!("line {}: another trace begins; skipped: one trace at a time", self.at);
                 meta.quality.push(fact);
             }
             "FORMAT" => meta.format = value.parse().unwrap_or(meta.format),

@@ -52,7 +52,7 @@ impl<W: Write> Writer<W> {
     /// Writes the lines that come before all events. `base` is the minute that times count from, in Unix seconds.
     ///
     /// # Errors
-    /// Whatever the output answers, here and below.
+    /// Whatever error the output returns, here and below.
     pub fn head(&mut self, format: u32, flags: u32, base: i64, blocks: &[BlockLine]) -> io::Result<()> {
         writeln!(self.line, "# ## VERSION: 3\n# ## FORMAT: {format}\n# ## EVENTS: ?")?;
         for block in blocks {
@@ -65,7 +65,7 @@ impl<W: Write> Writer<W> {
         writeln!(self.line, "# TS DUR EVENT CPU PID RPC ARG0 RETVAL IPC NAME (t and dur multiples of 10ns)")
     }
 
-    /// Writes what the source says that it cannot tell; behind the head.
+    /// Writes what the source says that it cannot tell; after the head.
     ///
     /// # Errors
     /// As [`Writer::head`].
@@ -73,7 +73,7 @@ impl<W: Write> Writer<W> {
         unseen.texts().try_for_each(|text| writeln!(self.line, "# ## UNSEEN: {text}"))
     }
 
-    /// Writes from when to when each CPU was traced; behind the head, from when.
+    /// Writes from when to when each CPU was traced; after the head, from when.
     ///
     /// # Errors
     /// As [`Writer::head`].

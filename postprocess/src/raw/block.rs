@@ -19,7 +19,7 @@ pub struct Block<'a> {
     pub cpu: u32,
     /// Its number among its CPU's blocks.
     pub sequence: u64,
-    /// Counter at its begin.
+    /// Counter at its start.
     pub begin: u64,
     /// Counter at its end; 0 if it was never closed.
     pub end: u64,
@@ -31,7 +31,7 @@ pub struct Block<'a> {
     pub back: bool,
     /// Whether the CPU went offline at its end.
     pub offline: bool,
-    /// Thread running at its begin.
+    /// Thread running at its start.
     pub pid: u32,
     /// State of that thread.
     pub state: TaskState,

@@ -7,7 +7,7 @@
 use kutrace_format::abi::command::MAX_SHIFT;
 use kutrace_format::file::Header;
 
-/// Bits behind the point of [`Clock::slope`].
+/// Fractional bits of [`Clock::slope`].
 const POINT: u32 = 48;
 const MINUTE_NS: u64 = 60_000_000_000;
 /// Rates beyond these are damage: 1 MHz and 100 GHz.

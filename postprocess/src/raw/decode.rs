@@ -5,16 +5,16 @@
 //! from the call's own entry, from TASK records and from block headers; it is forgotten when the CPU it was learned on
 //! loses events. A return whose call is not known is `/syscall`, [`number::UNKNOWN_RETURN`].
 //!
-//! At the start of a CPU's stream, after a gap, and where a thread takes another's number in `execve`, comes a switch of
-//! duration 1, a statement of who runs; if that
+//! At the start of a CPU's stream, after a gap, and where a thread takes another's number in `execve`, comes a switch
+//! of duration 1, a statement of who runs; if that
 //! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
 //! [`number::OPEN_CALL`] says so. [`number::LOST`] opens a gap; its argument is the number of events lost, if known.
 
 use std::collections::VecDeque;
 
-use byteorder::{ByteOrder, LittleEndian};
-use kutrace_format::abi::event::{self, Ipi, TaskState, Throttle};
+use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word;
+use kutrace_format::event::{Event as Entry, Work};
 use kutrace_format::file::{Name, NameKind};
 
 use super::clock::Clock;
@@ -30,8 +30,6 @@ use crate::event::{number, Event};
 const EXITS: [u16; 4] = [60, 231, TaskState::COMPAT + 1, TaskState::COMPAT + 252];
 /// The system calls that load a program: execve and execveat, 64-bit and 32-bit.
 const EXECS: [u16; 4] = [59, 322, TaskState::COMPAT + 11, TaskState::COMPAT + 358];
-/// What lies between the number of a 32-bit system call and that in the text.
-const COMPAT_SHIFT: u16 = event::SYSCALL32 - (event::SYSCALL + TaskState::COMPAT);
 
 /// Turns merged entries into events, one at a time.
 #[derive(Debug)]
@@ -132,71 +130,61 @@ impl<'a> Decoder<'a> {
     }
 
     fn entry(&mut self, cpu: usize, at: u64, number: u16, words: &[u8], names: &mut Names) {
-        let word = if words.len() >= 4 { LittleEndian::read_u32(words) } else { 0 };
-        let ts = self.clock.units(at);
-        let text_number = u32::from(number);
-        match number {
-            event::SWITCH => self.switch(cpu, ts, word, 0, names),
-            event::TASK => self.task(cpu, ts, words, names),
-            event::NAME => self.name(ts, words, names),
-            event::EXIT => {
+        let Some(entry) = Entry::read(number, words) else { return };
+        let (ts, event) = (self.clock.units(at), u32::from(number));
+        match entry {
+            Entry::Nop | Entry::FullTime(_) => {}
+            Entry::Switch(pid) => self.switch(cpu, ts, pid, 0, names),
+            Entry::Task { pid, state, comm, .. } => self.task(cpu, ts, (pid, state, comm), names),
+            Entry::Name { kind, number, text } => self.name(ts, (kind, number), text, names),
+            Entry::Exit(code) => {
                 self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
-                let name = self.event_names.event(text_number, names);
-                self.push(cpu, Event { ts, dur: 1, event: text_number, arg: word, name, ..Event::default() });
+                let name = self.event_names.event(event, names);
+                self.push(cpu, Event { ts, dur: 1, event, arg: code, name, ..Event::default() });
             }
-            event::RPC_REQUEST..=event::SPECIAL_LAST => {
-                let name = match number {
-                    event::RUNNABLE => self.woken(word, names),
-                    _ => self.event_names.point(text_number, word, names),
-                };
-                let (arg, ret) = match number {
-                    event::IPI => (Ipi(word).cpu(), Ipi(word).vector().into()),
-                    event::THROTTLE | event::UNTHROTTLE => (Throttle(word).group(), Throttle(word).cpu()),
-                    _ => (word, 0),
-                };
-                self.push(
-                    cpu,
-                    Event { ts, dur: 1, event: text_number, arg, ret: ret as i32, name, ..Event::default() },
-                );
+            Entry::Runnable(pid) => {
+                let name = self.woken(pid, names);
+                self.push(cpu, Event { ts, dur: 1, event, arg: pid, name, ..Event::default() });
             }
-            event::PC_USER | event::PC_KERNEL => {
-                let pc = LittleEndian::read_u64(words);
+            Entry::Ipi(ipi) => self.point(cpu, ts, event, ipi.0, (ipi.cpu(), ipi.vector().into()), names),
+            Entry::Quota { throttle, .. } => {
+                self.point(cpu, ts, event, throttle.0, (throttle.group(), throttle.cpu()), names);
+            }
+            Entry::Point { argument, .. } => self.point(cpu, ts, event, argument, (argument, 0), names),
+            Entry::Sample { pc, .. } => {
                 let (text, arg) = match self.event_names.function(number, pc) {
                     Some(function) => in_function(function),
                     None => (format!("PC={pc:012x}"), (pc >> 6) as u16),
                 };
                 let (arg, name) = (arg.into(), names.id(&text));
-                self.push(cpu, Event { ts, event: text_number, arg, name, ..Event::default() });
-            }
-            event::SOFTIRQ..=event::SOFTIRQ_RETURN_LAST => {
-                let returns = number >= event::SOFTIRQ_RETURN;
-                let event = if returns { number::SOFTIRQ_RETURN } else { number::SOFTIRQ };
-                let arg = text_number & 15;
-                let name = self.event_names.softirq(event, arg, names);
                 self.push(cpu, Event { ts, event, arg, name, ..Event::default() });
             }
-            event::SYSCALL..=event::SYSCALL_LAST => self.call(cpu, at, number, word, names),
-            event::SYSCALL32..=event::SYSCALL32_LAST => self.call(cpu, at, number - COMPAT_SHIFT, word, names),
-            event::OPEN_RETURN => self.returned(cpu, ts, self.open_call(cpu), word as i32, names),
-            event::SYSCALL_RETURN..=event::SYSCALL_RETURN_LAST => {
-                self.returned(cpu, ts, Some(number - event::SYSCALL_RETURN), word as i32, names);
-            }
-            event::SMALL_RETURN..=event::SMALL_RETURN_LAST => {
-                let value = i32::from(number - event::SMALL_RETURN) - 128;
-                self.returned(cpu, ts, self.open_call(cpu), value, names);
-            }
-            event::IRQ..=event::IRQ_LAST | event::IRQ_RETURN..=event::IRQ_RETURN_LAST => {
-                let name = self.event_names.interrupt(text_number, self.cpus[cpu].id, names);
-                self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });
-            }
-            _ => {
-                if let event::SCHED | event::SCHED_RETURN = number {
-                    self.cpus[cpu].scheduling = number == event::SCHED;
+            Entry::Call { nr, call } => self.call(cpu, at, nr, call, names),
+            Entry::Return { nr, value } => self.returned(cpu, ts, nr.or_else(|| self.open_call(cpu)), value, names),
+            Entry::Begin(Work::Softirq(nr)) => self.softirq(cpu, ts, number::SOFTIRQ, nr, names),
+            Entry::End(Work::Softirq(nr)) => self.softirq(cpu, ts, number::SOFTIRQ_RETURN, nr, names),
+            Entry::Begin(work) | Entry::End(work) => {
+                if work == Work::Sched {
+                    self.cpus[cpu].scheduling = entry == Entry::Begin(work);
                 }
-                let name = self.event_names.event(text_number, names);
-                self.push(cpu, Event { ts, event: text_number, name, ..Event::default() });
+                let name = match work {
+                    Work::Irq(_) => self.event_names.interrupt(event, self.cpus[cpu].id, names),
+                    _ => self.event_names.event(event, names),
+                };
+                self.push(cpu, Event { ts, event, name, ..Event::default() });
             }
         }
+    }
+
+    /// A point event that is called after its word; argument and value as the text has them.
+    fn point(&mut self, cpu: usize, ts: i64, event: u32, word: u32, (arg, ret): (u32, u32), names: &mut Names) {
+        let name = self.event_names.point(event, word, names);
+        self.push(cpu, Event { ts, dur: 1, event, arg, ret: ret as i32, name, ..Event::default() });
+    }
+
+    fn softirq(&mut self, cpu: usize, ts: i64, event: u32, nr: u8, names: &mut Names) {
+        let name = self.event_names.softirq(event, nr.into(), names);
+        self.push(cpu, Event { ts, event, arg: nr.into(), name, ..Event::default() });
     }
 
     fn woken(&mut self, pid: u32, names: &mut Names) -> u32 {
@@ -209,24 +197,23 @@ impl<'a> Decoder<'a> {
         self.ready.push_back(Event { cpu: id, pid, ipc: self.ipc, ..event });
     }
 
-    fn call(&mut self, cpu: usize, at: u64, number: u16, word: u32, names: &mut Names) {
-        let ts = self.clock.units(at);
+    fn call(&mut self, cpu: usize, at: u64, nr: u16, call: word::Call, names: &mut Names) {
+        let (ts, event) = (self.clock.units(at), number::SYSCALL + u32::from(nr));
         self.cpus[cpu].scheduling = false;
-        let call = word::Call::decode(word);
-        let open = if call.folded.is_none() { Call::In(number - event::SYSCALL) } else { Call::Out };
+        let open = if call.folded.is_none() { Call::In(nr) } else { Call::Out };
         self.tasks.set_call(self.cpus[cpu].task, open, self.seen(cpu));
         let (dur, ret) = call.folded.map_or((0, 0), |(dur, ret)| {
             let end = self.clock.units(at.saturating_add(dur.into()));
             ((end - ts).max(1), i32::from(ret))
         });
-        let name = self.event_names.event(number.into(), names);
-        self.push(cpu, Event { ts, dur, event: number.into(), arg: call.arg.into(), ret, name, ..Event::default() });
+        let name = self.event_names.event(event, names);
+        self.push(cpu, Event { ts, dur, event, arg: call.arg.into(), ret, name, ..Event::default() });
     }
 
     fn returned(&mut self, cpu: usize, ts: i64, call: Option<u16>, ret: i32, names: &mut Names) {
         self.tasks.set_call(self.cpus[cpu].task, Call::Out, self.seen(cpu));
         self.counts.unknown_returns += u64::from(call.is_none());
-        let event = call.map_or(number::UNKNOWN_RETURN, |nr| u32::from(event::SYSCALL_RETURN + nr));
+        let event = call.map_or(number::UNKNOWN_RETURN, |nr| number::SYSCALL_RETURN + u32::from(nr));
         let name = self.event_names.event(event, names);
         self.push(cpu, Event { ts, event, ret, name, ..Event::default() });
     }
@@ -241,10 +228,7 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid, name, ..Event::default() });
     }
 
-    fn task(&mut self, cpu: usize, ts: i64, words: &[u8], names: &mut Names) {
-        let Some((numbers, comm)) = words.split_at_checked(12) else { return };
-        let pid = LittleEndian::read_u32(numbers);
-        let state = TaskState(LittleEndian::read_u32(&numbers[8..]));
+    fn task(&mut self, cpu: usize, ts: i64, (pid, state, comm): (u32, TaskState, &[u8]), names: &mut Names) {
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
         let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
@@ -269,9 +253,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn name(&mut self, ts: i64, words: &[u8], names: &mut Names) {
-        let Some((numbers, text)) = words.split_at_checked(8) else { return };
-        let (kind, arg) = (LittleEndian::read_u32(numbers), LittleEndian::read_u32(&numbers[4..]));
+    fn name(&mut self, ts: i64, (kind, arg): (u32, u32), text: &[u8], names: &mut Names) {
         let text = clean(until_nul(text));
         if kind == event::NAME_VECTOR {
             return self.event_names.tell_vector(event::Vector(arg), &text, names);

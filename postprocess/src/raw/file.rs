@@ -47,7 +47,7 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
     if let Some(behind) = size(bytes).and_then(|size| bytes.get(size..)).filter(|behind| !behind.is_empty()) {
         let what = if behind.starts_with(&file::MAGIC) { "another trace" } else { "something" };
         let at = bytes.len() - behind.len();
-        layout.damage.push(Damage::at(at, format!("{what} follows the last block; left out: a file is one trace")));
+        layout.damage.push(Damage::at(at, format!("{what} follows the last block; skipped: a file is one trace")));
     }
     if header_sound && found != said {
         layout.damage.push(Damage::at(40, format!("the header counts {said} blocks, the file has {found}")));
@@ -143,7 +143,7 @@ impl<'a> Layout<'a> {
     fn blocks_from(&mut self, bytes: &'a [u8], at: usize, section: Section) {
         let start = at + file::SECTION_BYTES;
         if section.tag != file::BLOCKS {
-            self.damage.push(Damage::at(at, "the section header is damaged; looking for blocks behind it"));
+            self.damage.push(Damage::at(at, "the section header is damaged; looking for blocks after it"));
             return self.search(bytes);
         }
         let by_size = section.bytes / block::BYTES as u64;

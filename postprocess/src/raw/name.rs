@@ -37,7 +37,7 @@ pub struct EventNames {
 }
 
 impl EventNames {
-    /// Takes the names of a file, and answers them as the events that open the text: everything but threads.
+    /// Takes the names of a file, and returns them as the events that open the text: everything but threads.
     pub fn new(records: &[Name], names: &mut Names) -> (EventNames, Vec<Event>) {
         let mut given = BTreeMap::new();
         let mut given_softirqs: BTreeMap<u32, String> =

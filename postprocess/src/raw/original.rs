@@ -98,7 +98,7 @@ pub fn parse(bytes: &[u8]) -> Result<Original<'_>, NotATrace> {
 /// stop is put right.
 fn clock(start: (u64, u64), stop: (u64, u64), damage: &mut Vec<Damage>) -> (Clock, u64) {
     let short = start.0.saturating_add(stop.0.wrapping_sub(start.0) & u64::from(u32::MAX));
-    for (until, note) in [(stop.0, None), (short, Some("the counter at the stop has too high bits; left out"))] {
+    for (until, note) in [(stop.0, None), (short, Some("the counter at the stop has excess high bits; ignored"))] {
         if let Some(clock) = Clock::of_original(start, (until, stop.1)) {
             damage.extend(note.map(|fact| Damage::at(32, fact)));
             return (clock, until);
@@ -128,8 +128,8 @@ fn blocks<'a>(bytes: &'a [u8], flags: u32, damage: &mut Vec<Damage>) -> Vec<Bloc
     found
 }
 
-/// Gives counters of 32 bits, as of 32-bit ARM, the high bits that they lost: blocks are in the order of their begin, but
-/// for those that began at the same time.
+/// Gives counters of 32 bits, as of 32-bit ARM, the high bits that they lost: blocks are in the order of their begin,
+/// but for those that began at the same time.
 fn lengthen(blocks: &mut [Block]) {
     let mut before = 0;
     for block in blocks {

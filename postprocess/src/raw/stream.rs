@@ -252,7 +252,7 @@ impl<'a> Stream<'a> {
         self.counter = self.at.wrapping_sub(self.ahead);
     }
 
-    /// Goes on from the time of the last entry, if the counter is before it: how long the step took nobody knows.
+    /// Continues from the time of the last entry, if the counter is before it: how long the step took nobody knows.
     #[cold]
     fn stepped_back(&mut self) {
         let back = self.at.saturating_sub(self.now());

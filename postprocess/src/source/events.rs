@@ -28,7 +28,7 @@ impl<R: BufRead> Batches<R> {
     /// Looks at what `input` has, and reads what is known before the events.
     ///
     /// # Errors
-    /// Whatever `input` answers, here and below; or that the frames are of a version not known.
+    /// Whatever error `input` returns, here and below; or that the frames are of a version not known.
     pub(super) fn open(mut input: R) -> io::Result<Batches<R>> {
         let form = match frame::begins::<Event>(&mut input)? {
             true => Form::Frames(frame::Reader::new(input)?),

@@ -3,17 +3,18 @@
 
 use std::io::{self, BufRead};
 
+use super::json;
 use crate::batch::Renumber;
 use crate::event::names::Names;
 use crate::frame;
 use crate::line::count;
 use crate::span::held::Keep;
-use crate::span::{json, order, Span, Spans};
+use crate::span::{order, Span, Spans};
 
 /// Reads all spans, and hands them to `keep`.
 ///
 /// # Errors
-/// Whatever `input` answers, or that the frames are of a version not known.
+/// Whatever error `input` returns, or that the frames are of a version not known.
 pub fn read(mut input: impl BufRead, mut keep: impl Keep) -> io::Result<Spans> {
     if !frame::begins::<Span>(&mut input)? {
         return json::read_into(&mut input, keep);

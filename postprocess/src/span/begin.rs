@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What a thread is inside of since before anything was known of it.
 //!
-//! A CPU's recording begins, and goes on after a gap, inside of anything; and a thread that is met for the first time
-//! comes out of what it went to sleep in before. What that was only its return tells, which then is no repair: the call
-//! began before, and has all time since. So a CPU's execution spans are held back until something shows that its
-//! thread is, or was, in user code. A thread that goes to sleep before that is still in doubt when it runs again: the
-//! return then tells what its earlier runs were, too, as far back as spans are kept.
+//! A CPU's recording begins, and continues after a gap, inside of anything; and a thread that is met for the first time
+//! comes out of what it went to sleep in before. Only its return tells what that was, and that is then not a repair:
+//! the call began before, and has all time since. So a CPU's execution spans are held back until something shows that
+//! its thread is, or was, in user code. A thread that goes to sleep before that is still in doubt when it runs again:
+//! the return then tells what its earlier runs were, too, as far back as spans are kept.
 //!
 //! Invariant: what is held back is bounded, and a CPU's spans are written in order.
 
@@ -66,12 +66,12 @@ impl Begin {
         }
     }
 
-    /// Gives to one activity what another has had since the begin; answers whether that was anything.
+    /// Gives to one activity what another has had since the start; returns whether that was anything.
     pub(super) fn give(&mut self, from: Frame, to: Frame) -> bool {
         self.give_up_to(i64::MAX, from, to)
     }
 
-    /// Gives to a program what another activity has had since the begin; as far as samples were in the kernel, to what
+    /// Gives to a program what another activity has had since the start; as far as samples were in the kernel, to what
     /// that does for it.
     pub(super) fn give_program(&mut self, from: Frame, user: Frame, work: Frame) {
         self.give_up_to(self.kernel_until, from, work);
@@ -94,7 +94,7 @@ impl Begin {
     }
 }
 
-/// Gives a span to one activity if it is another's; answers whether it was.
+/// Gives a span to one activity if it is another's; returns whether it was.
 fn give(span: &mut Span, from: Frame, to: Frame) -> bool {
     if span.event == number::STALLED as i32 && span.arg == i64::from(from.event) {
         span.arg = to.event.into();
@@ -108,8 +108,8 @@ fn give(span: &mut Span, from: Frame, to: Frame) -> bool {
 }
 
 impl Builder {
-    /// The time of a CPU begins. If it does so later than that of others, in a trace that wrapped, a thread that is on no
-    /// CPU may have run there. Nor were calls missing up to now: they were made there.
+    /// The time of a CPU begins. If it does so later than that of others, in a trace that wrapped, a thread that is on
+    /// no CPU may have run there. Nor were calls missing up to now: they were made there.
     pub(super) fn begin_cpu(&mut self, from: i64) {
         let first = *self.first.get_or_insert(from);
         self.first = Some(first.min(from));
@@ -137,7 +137,7 @@ impl Builder {
         cpu.folded = None;
     }
 
-    /// What a CPU's thread was inside of at its begin is known now, or will never be.
+    /// What a CPU's thread was inside of at its start is known now, or will never be.
     pub(super) fn settle(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
         let Some(begin) = cpu.begin.take() else { return };
@@ -146,7 +146,7 @@ impl Builder {
         self.doubts.remove(&self.threads.list[cpu.thread].pid);
     }
 
-    /// A program leaves its CPU, and nothing has shown yet what it was inside of at its begin.
+    /// A program leaves its CPU, and nothing has shown yet what it was inside of at its start.
     pub(super) fn settle_later(&mut self, c: usize) {
         let thread = &self.threads.list[self.cpus[c].thread];
         let (pid, stays) = (thread.pid, thread.pid != 0 && !thread.kernel && !thread.exited);
@@ -212,7 +212,7 @@ impl Builder {
         self.cpus.iter().filter_map(|cpu| cpu.begin.as_ref()).flat_map(|begin| &begin.spans)
     }
 
-    /// Writes an execution span of a CPU, and answers where it is among [`Builder::spans`].
+    /// Writes an execution span of a CPU, and returns where it is among [`Builder::spans`].
     pub(super) fn write(&mut self, c: usize, span: Span) -> usize {
         if let Some(begin) = self.cpus[c].begin.as_mut().filter(|b| b.spans.len() >= HELD_MAX) {
             self.out.append(&mut begin.spans);

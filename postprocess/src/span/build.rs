@@ -7,7 +7,7 @@
 //! * A **call** pushes; what cannot be below it lost its return, and ends now ([`super::nest`]).
 //! * A **return** pops. What is above it lost its return and ends now; a return without a call turns the open piece
 //!   into that call.
-//! * A **folded call** is a call and a return: the piece before it goes on after it.
+//! * A **folded call** is a call and a return: the piece before it continues after it.
 //! * A **switch** exchanges the stack for the new thread's ([`super::switch`]). A thread that blocked may have left
 //!   what it blocked in unseen; the first event that can only come from user code, or only from the kernel, decides.
 //! * A **sample** of the program counter tells the program from the kernel; what its thread was said to be at since the
@@ -27,13 +27,14 @@ use kutrace_format::capability::{Capability, Unseen};
 use super::begin::Doubt;
 use super::cpu::{Close, Cpu};
 use super::machine::Machine;
+use super::order::order;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
 use super::stack::{no_value, Frame, Nesting};
 use super::stall::Period;
 use super::thread::Threads;
 use super::wake::PerhapsEnds;
-use super::{json, Meta, Span, Spans, Tally, NONE};
+use super::{Meta, Span, Spans, Tally, NONE};
 use crate::batch::Renumber;
 use crate::event::names::Names;
 use crate::event::number::{self, Class, Level};
@@ -94,11 +95,11 @@ pub fn build(events: Events) -> (Spans, Tally) {
     builder.finish(events.meta)
 }
 
-/// Builds the spans of all events of `source`, and answers what is known about the trace, too. When there are more than
+/// Builds the spans of all events of `source`, and returns what is known about the trace, too. When there are more than
 /// `most`, they are handed to `away`, with all names so far, and only the last are answered.
 ///
 /// # Errors
-/// Whatever the source's input answers, or `away`.
+/// Whatever error the source's input returns, or `away`.
 pub fn build_from<E: From<io::Error>>(
     mut source: Batches<impl BufRead>,
     most: usize,
@@ -139,8 +140,8 @@ impl Builder {
     }
 
     /// Takes out the spans written so far, but for those that may still change. Only what is told of spans taken out,
-    /// and of those answered at the end, is all; they are not ordered. While more may change than not, none are taken out:
-    /// each is moved a few times at most.
+    /// and of those answered at the end, is all; they are not ordered. While more may change than not, none are taken
+    /// out: each is moved a few times at most.
     pub fn take(&mut self) -> Vec<Span> {
         let now = self.cpus.iter().map(|cpu| cpu.last).max().unwrap_or(i64::MIN);
         for cpu in self.cpus.iter_mut().filter(|cpu| cpu.since <= now) {
@@ -309,7 +310,7 @@ impl Builder {
         Frame { shown: true, ..Frame::call(event, 0, thread.user) }
     }
 
-    /// Ends all CPUs' time and answers the spans.
+    /// Ends all CPUs' time and returns the spans.
     pub fn finish(mut self, meta: event::Meta) -> (Spans, Tally) {
         self.intervals.clone_from(&meta.intervals);
         for i in meta.intervals.iter().filter(|i| i.cpu < CPUS_MAX) {
@@ -343,7 +344,7 @@ impl Builder {
         self.out = out;
         self.label_rows();
         self.describe(meta);
-        json::order(&mut self.out);
+        order(&mut self.out);
         self.tally.pending += self.threads.list.iter().filter(|t| t.wakeup.is_some()).count() as u64;
         (Spans { meta: self.meta, names: self.names.into_texts(), spans: self.out }, self.tally)
     }

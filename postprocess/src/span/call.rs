@@ -41,7 +41,7 @@ pub enum Special {
     Close,
     /// Opens files.
     Open,
-    /// Writes: of a file system that is a program (FUSE), the answer to who opens a file of it.
+    /// Writes: of a file system that is a program (FUSE), the answer to a thread that opens a file of it.
     Write,
     /// Names a peer, that may be a file.
     Connect,

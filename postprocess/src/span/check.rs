@@ -10,7 +10,8 @@ use crate::event::Interval;
 /// Violations spoken of; the rest is dropped.
 const SHOWN: usize = 20;
 
-/// Checks `spans`; every violation is a sentence. Beside what [`Check`] does, the list must be ordered by start.
+/// Checks `spans`; every violation is a sentence. In addition to what [`Check`] does, the list must be ordered by
+/// start.
 pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String> {
     let mut check = Check::default();
     if let Some(pair) = spans.spans.windows(2).find(|pair| pair[1].start < pair[0].start) {

@@ -121,7 +121,7 @@ impl Cpu {
         }
     }
 
-    /// Lays the activities of the step end to end; one that goes on from the step before joins it.
+    /// Lays the activities of the step end to end; one that continues from the step before joins it.
     fn flush(&mut self) {
         let Some(mut start) = self.open.first().map(|sum| sum.span.start) else { return };
         for sum in self.open.drain(..) {

@@ -28,8 +28,8 @@ pub struct Cpu {
     pub in_program: bool,
     /// When its last event was.
     pub last: i64,
-    /// Index of the thread the open piece belongs to, `None` if that is not known; the scheduler's belongs to the thread
-    /// that called it.
+    /// Index of the thread the open piece belongs to, `None` if that is not known; the scheduler's belongs to the
+    /// thread that called it.
     pub owner: Option<usize>,
     /// Index of the thread on it.
     pub thread: usize,
@@ -93,7 +93,7 @@ pub struct Throttled {
 /// How a piece of time ends. `ipc` is that of the piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// Its activity goes on later, or under something else.
+    /// Its activity continues later, or under something else.
     Pause {
         /// IPC code.
         ipc: u8,

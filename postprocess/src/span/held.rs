@@ -42,7 +42,7 @@ impl Held {
         Held { most, coarse: None }
     }
 
-    /// Lets as many spans be as need so many bytes of memory; coarsening them takes as much again as they do.
+    /// Allows as many spans as fit into this many bytes of memory; coarsening them takes as much again.
     pub fn within(bytes: usize) -> Held {
         Held::new(bytes / (2 * size_of::<Span>()))
     }

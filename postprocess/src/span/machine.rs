@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What numbers mean on the machine that was traced: told by the trace's own tables of names, those of x86-64 Linux where
-//! it has none.
+//! What numbers mean on the machine that was traced: told by the trace's own tables of names, those of x86-64 Linux
+//! where it has none.
 
 use std::sync::LazyLock;
 

@@ -2,8 +2,8 @@
 //! Whether a thread is in its program or in the kernel, where calls and returns do not tell.
 //!
 //! A thread of the kernel makes no calls, and a program is in the kernel between the return from a call, or the end of
-//! an interrupt, and its own code: there it ends what the call has left (the last close of a file, a signal), waits to be
-//! let on, or is at the entry of its next call. Samples of the program counter tell both apart.
+//! an interrupt, and its own code: there it ends what the call has left (the last close of a file, a signal), waits to
+//! be let on, or is at the entry of its next call. Samples of the program counter tell both apart.
 //!
 //! Invariant: after a sample no span of its thread since [`Cpu::entered`](super::cpu::Cpu::entered) contradicts it.
 
@@ -15,8 +15,8 @@ use super::stack::Frame;
 use super::Span;
 use crate::event::number::{self, is_execution, Level};
 
-/// Spans that may be told anew are looked for among so many of the last ones, of all CPUs: what they write in 10 ms or
-/// more, for which a virtual CPU may stand still in a tick.
+/// Spans that may be told anew are looked for among this many of the last ones, of all CPUs: what they write in 10 ms
+/// or more, for which a virtual CPU may stand still in a tick.
 pub const KEPT: usize = 1 << 16;
 /// Entry code, and what follows the return of a call, take no longer: 1 us.
 const ENTRY: i64 = 100;
@@ -54,8 +54,8 @@ impl Builder {
         }
     }
 
-    /// A thread sleeps, or slept, in nothing that is known. Records tell of the call that a program is in: so it is one of
-    /// the kernel, unless they may be among what is missing, or say of the kernel's threads that they are.
+    /// A thread sleeps, or slept, in nothing that is known. Records tell of the call that a program is in: so it is one
+    /// of the kernel, unless they may be among what is missing, or say of the kernel's threads that they are.
     pub(super) fn presume_kernel(&mut self, thread: usize) {
         let sleeper = &self.threads.list[thread];
         let missing = !self.sees(Capability::Tasks) || self.tally.gaps > 0 || self.late || self.kernel_told;

@@ -2,8 +2,8 @@
 //! What a thread waited for that could run: a CPU that others had, one that was idle and took its time, or the quota of
 //! its control group.
 //!
-//! A CPU is never idle while a thread waits in its queue, unless the thread's group is throttled, or the CPU has not come
-//! to look.
+//! A CPU is never idle while a thread waits in its queue, unless the thread's group is throttled, or the CPU has not
+//! come to look.
 
 use kutrace_format::capability::Capability;
 
@@ -15,8 +15,8 @@ use crate::event::Event;
 
 /// Throttles of a CPU that are remembered.
 const REMEMBERED: usize = 1024;
-/// Where the trace does not tell of throttling, an idle CPU is taken for a quota from 1 ms on, the shortest period that a
-/// quota can have. What is shorter is a thread on its way to another CPU.
+/// Where the trace does not tell of throttling, an idle CPU is taken for a quota from 1 ms on, the shortest period that
+/// a quota can have. What is shorter is a thread on its way to another CPU.
 const LEAST_QUOTA: i64 = 100_000;
 
 /// Whether a thread that could run had been asleep before.
@@ -29,8 +29,8 @@ pub enum Woken {
 }
 
 impl Builder {
-    /// A CPU has used up its share of a group's quota, or may run the group again. Another CPU may say so. Of a thread's
-    /// group only 16 bits are known.
+    /// A CPU has used up its share of a group's quota, or may run the group again. Another CPU may say so. Of a
+    /// thread's group only 16 bits are known.
     pub(super) fn throttle(&mut self, e: &Event, t: i64) {
         let (cpu, group) = (e.ret as usize, e.arg & 0xffff);
         let Some(cpu) = self.cpus.get_mut(cpu) else { return };
@@ -88,8 +88,8 @@ impl Builder {
         }
     }
 
-    /// From when to when, within this time, the group of a CPU's thread had used up its share of the CPU where the thread
-    /// runs now, or ran last.
+    /// From when to when, within this time, the group of a CPU's thread had used up its share of the CPU where the
+    /// thread runs now, or ran last.
     fn throttled(&self, c: usize, start: i64, end: i64) -> Option<(i64, i64)> {
         let thread = &self.threads.list[self.cpus[c].thread];
         let cpus = thread.last_cpu.into_iter().chain([c]);

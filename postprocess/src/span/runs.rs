@@ -30,10 +30,10 @@ impl<F: Read + Write + Seek> Runs<F> {
         self.spans
     }
 
-    /// Writes spans, which come behind those of the runs before, to a file that is empty.
+    /// Writes spans, which come after those of the runs before, to a file that is empty.
     ///
     /// # Errors
-    /// Whatever the file answers.
+    /// Whatever error the file returns.
     pub fn add(&mut self, mut spans: Vec<Span>, mut file: F) -> io::Result<()> {
         order(&mut spans);
         let mut frames = Writer::new(&mut file)?;
@@ -48,7 +48,7 @@ impl<F: Read + Write + Seek> Runs<F> {
     /// Hands on the spans of all runs, and these, which are ordered, in one order.
     ///
     /// # Errors
-    /// Whatever a file answers, or `each`.
+    /// Whatever error a file returns, or `each`.
     pub fn merge(self, last: &[Span], mut each: impl FnMut(&Span) -> io::Result<()>) -> io::Result<()> {
         let mut streams = Vec::new();
         for file in self.files {

@@ -41,7 +41,8 @@ impl Frame {
     }
 }
 
-/// What a span of this activity has where a value is not known, or has not been returned: only system calls have values.
+/// What a span of this activity has where a value is not known, or has not been returned: only system calls have
+/// values.
 pub fn no_value(event: u32) -> i64 {
     if number::level(event) == Level::Syscall && event != number::WAY_OUT {
         NONE
@@ -53,8 +54,8 @@ pub fn no_value(event: u32) -> i64 {
 /// How far what nests is known of the traced machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nesting {
-    /// Whether every call has a return ([`Capability::Returns`](kutrace_format::capability::Capability::Returns)), unless
-    /// events were lost.
+    /// Whether every call has a return ([`Capability::Returns`](kutrace_format::capability::Capability::Returns)),
+    /// unless events were lost.
     pub returns: bool,
     /// Whether threads are preempted in softirqs: with PREEMPT_RT.
     pub realtime: bool,

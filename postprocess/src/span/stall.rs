@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! CPUs that stood still: the host of a virtual CPU ran something else, firmware took over, an emulator was busy.
 //!
-//! A CPU takes its timer tick, and the interrupts that others send it, at once. If one was due, and then for [`LEAST`] or
-//! longer nothing at all is recorded on the CPU, it stood still: from when that was due, perhaps from earlier, until its
-//! next event. That part of its time is `-stalled-`, whatever it was inside of, which is the span's argument.
+//! A CPU takes its timer tick, and the interrupts that others send it, at once. If one was due, and then for [`LEAST`]
+//! or longer nothing at all is recorded on the CPU, it stood still: from when that was due, perhaps from earlier, until
+//! its next event. That part of its time is `-stalled-`, whatever it was inside of, which is the span's argument.
 //! In the kernel it may have kept its interrupts off instead; no trace tells the two apart.
 //!
-//! * Due is a **tick** one period after the last, or after the CPU left idle. The first tick after the silence, [`LATE`]
-//!   after its end at most, shows that it had only been late. Periods are those that kernels are built with; a trace's is
-//!   known from a few ticks.
+//! * Due is a **tick** one period after the last, or after the CPU left idle. The first tick after the silence,
+//!   [`LATE`] after its end at most, shows that it had only been late. Periods are those that kernels are built with; a
+//!   trace's is known from a few ticks.
 //! * Due is an **interrupt** when another CPU sends it, so a CPU that sleeps can be seen to stand still, too, and one
 //!   that does so to the end of the trace.
 //!
@@ -118,8 +118,8 @@ impl Builder {
         }
     }
 
-    /// Whether an interrupt was sent to a CPU that has been silent since `before`, long enough before `t`: then it stood
-    /// still.
+    /// Whether an interrupt was sent to a CPU that has been silent since `before`, long enough before `t`: then it
+    /// stood still.
     fn took_no_interrupt(&mut self, c: usize, before: i64, t: i64) -> bool {
         let cpu = &self.cpus[c];
         let sent = cpu.ipis.iter().filter(|ipi| ipi.from != cpu.id && ipi.ts >= before);

@@ -50,8 +50,8 @@ impl Builder {
         self.cpus[c].switched = Some((t, Some(old)));
     }
 
-    /// A thread is on no CPU, or was not. If events of a CPU are missing since then it may have run there: since when it
-    /// has not, in what it sleeps, and whether a wakeup of then has led to a run is not known.
+    /// A thread is on no CPU, or was not. If events of a CPU are missing since then it may have run there: since when
+    /// it has not, in what it sleeps, and whether a wakeup of then has led to a run is not known.
     pub(super) fn may_have_run(&mut self, thread: usize, t: i64) {
         let is_lost = |cpu: &Cpu| cpu.seen && cpu.is_lost();
         let losses = self.sees(Capability::Losses);
@@ -137,8 +137,8 @@ impl Builder {
     }
 
     /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
-    /// woke did not sleep: it waited for a CPU. One not met before has not run since it was woken. Who switches away inside a call that never returns does not wait
-    /// for anything.
+    /// woke did not sleep: it waited for a CPU. One not met before has not run since it was woken. Who switches away
+    /// inside a call that never returns does not wait for anything.
     pub(super) fn sched_left(&mut self, c: usize, t: i64) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         old.into_iter().for_each(|old| self.left(old, t));
@@ -274,7 +274,7 @@ impl Builder {
 }
 
 /// Puts a system call above the user code, in place of another: then the thread is a new one with an old pid. False if
-/// it is there already. The thread may have left it since.
+/// it is already there. The thread may have left it since.
 fn insert_call(stack: &mut Vec<Frame>, call: Frame) -> bool {
     if stack.first().is_none_or(|f| f.event == number::LOST) {
         return false;

@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
+use super::order::order;
 use super::stack::no_value;
-use super::{json, Span, Spans};
+use super::{Span, Spans};
 use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
 
 /// A range of time, units of 10 ns after the trace's base minute.
@@ -47,7 +48,7 @@ pub fn trim(spans: &mut Spans, range: Range) {
     let threads: HashSet<i32> = kept.iter().map(|s| s.pid).collect();
     labels.retain(|l| threads.contains(&l.pid));
     kept.extend(labels.into_iter().map(|l| Span { start: l.start.max(range.from), ..l }));
-    json::order(&mut kept);
+    order(&mut kept);
     spans.spans = kept;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Why a thread waited: what it blocked in decides, and who woke it where that leaves more than one answer; both by event
-//! number. Of the original's traces, in which what a thread blocked in may be missing, it is the other way round.
+//! Why a thread waited: what it blocked in decides, and who woke it where that leaves more than one answer; both by
+//! event number. Of the original's traces, in which what a thread blocked in may be missing, it is the other way round.
 
 use kutrace_format::abi::event as abi;
 
@@ -188,8 +188,8 @@ fn of_worker(by: By) -> Reason {
     }
 }
 
-/// The kernel had to wait before it could let the program go on: for what the last close of a file has to write, or until
-/// somebody lets it. Nothing else there sleeps for a time but who is above its memory limit.
+/// The kernel had to wait before it could let the program go on: for what the last close of a file has to write, or
+/// until somebody lets it. Nothing else there sleeps for a time but who is above its memory limit.
 fn on_the_way_out(machine: &Machine, by: By) -> Reason {
     match by {
         By::Disk | By::Device | By::DiskWorker | By::Worker => Reason::Disk,
@@ -336,8 +336,8 @@ pub fn of_waker(machine: &Machine, waker: Frame) -> Reason {
     }
 }
 
-/// Why a thread of one of the original's traces was waiting in what it blocked in, where its waker's context does not tell.
-/// A thread of the kernel blocks in nothing that is known: it waits for another to give it work.
+/// Why a thread of one of the original's traces was waiting in what it blocked in, where its waker's context does not
+/// tell. A thread of the kernel blocks in nothing that is known: it waits for another to give it work.
 pub fn of_sleeper(machine: &Machine, sleeper: Option<Frame>, waker: Waker) -> Reason {
     let Some(sleeper) = sleeper else {
         return if waker == Waker::Device { Reason::Unknown } else { Reason::Task };

@@ -29,9 +29,9 @@ const OURS: &str = "kutrace_control";
 /// Of fewer requests nothing is concluded where none were asked for.
 const ENOUGH: usize = 20;
 
-/// RPCs, else marks that pair, else of the programs that send and receive the one that does so most; else a program that
-/// begins and ends often, the system call that takes most time if that is much, the program whose processes take most
-/// time from begin to end, the busiest thread. With its requests, less those of the program that records.
+/// RPCs, else marks that pair, else of the programs that send and receive the one that does so most; else a program
+/// that begins and ends often, the system call that takes most time if that is much, the program whose processes take
+/// most time from begin to end, the busiest thread. With its requests, less those of the program that records.
 ///
 /// # Errors
 /// A sentence, if no thread runs in the trace.

@@ -117,8 +117,8 @@ impl Causes {
         self.list.len()
     }
 
-    /// The chain that goes on with this program, waited for in this way. Threads of a program that wait for each other are
-    /// one link.
+    /// The chain that continues with this program, waited for in this way. Threads of a program that wait for each
+    /// other are one link.
     pub fn waiting(&mut self, before: Chain, program: u32, wait: u32) -> Chain {
         let last = self.links[before.0 as usize];
         if before != Chain::OWN && (last.program, last.wait) == (program, wait) {

@@ -11,7 +11,7 @@
 
 use serde::Serialize;
 
-/// Consecutive requests of a trace are divided into so many blocks.
+/// Consecutive requests of a trace are divided into this many blocks.
 const BLOCKS: usize = 10;
 /// Fewer requests of a trace are not compared.
 pub const FEWEST: usize = 2 * BLOCKS;
@@ -19,7 +19,7 @@ pub const FEWEST: usize = 2 * BLOCKS;
 pub const FALSE_ALARMS: f64 = 0.01;
 /// The parts of the requests that a percentile is not exceeded by.
 pub const PERCENTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
-/// A percentile above the median is looked at where so many requests exceed it.
+/// A percentile above the median is considered if at least this many requests exceed it.
 const BEYOND: usize = 10;
 /// Changes by more than this ratio are not told from each other.
 const WIDEST: f64 = 1e4;
@@ -71,8 +71,8 @@ impl Verdict {
     }
 }
 
-/// How the durations of requests, in the order of their start, have changed; less than the part `above` does not matter.
-/// Nothing if there are fewer than [`FEWEST`] of one of them.
+/// How the durations of requests, in the order of their start, have changed; less than the part `above` does not
+/// matter. Nothing if there are fewer than [`FEWEST`] of one of them.
 pub fn changes(before: &[i64], after: &[i64], above: f64) -> Vec<Change> {
     let fewest = before.len().min(after.len());
     if fewest < FEWEST {
@@ -124,8 +124,8 @@ enum Side {
     Less,
 }
 
-/// Durations of the requests of a trace. They are known to a unit: where in it each lies is told by an even sequence, so
-/// that two seldom equal each other.
+/// Durations of the requests of a trace. They are known to a unit: where in it each lies is told by an even sequence,
+/// so that two seldom equal each other.
 struct Durations {
     /// In order.
     all: Vec<f64>,
@@ -190,8 +190,8 @@ fn together(before: &Durations, after: &Durations, part: f64, ratio: f64) -> f64
     least(first, ratio).min(least(second, 1.0))
 }
 
-/// The part of all ways to choose [`BLOCKS`] of these two times as many numbers whose sum is as large as that of the second
-/// ones, or larger.
+/// The part of all ways to choose [`BLOCKS`] of these two times as many numbers whose sum is as large as that of the
+/// second ones, or larger.
 fn as_large(first: &[i64], second: &[i64]) -> f64 {
     let measured = second.iter().sum::<i64>();
     let (first, second) = (sums(first), sums(second));
@@ -211,7 +211,7 @@ fn as_large(first: &[i64], second: &[i64]) -> f64 {
     as_large as f64 / all as f64
 }
 
-/// The sums of all choices of so many of these numbers, in order, for each so many.
+/// For each count, the sums of all choices of that many of these numbers, in order.
 fn sums(of: &[i64]) -> Vec<Vec<i64>> {
     let mut sums = vec![Vec::new(); of.len() + 1];
     sums[0].push(0);

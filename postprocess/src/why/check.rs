@@ -10,8 +10,8 @@ use super::timeline::Timeline;
 /// Violations spoken of; the rest is dropped.
 const SHOWN: usize = 20;
 
-/// Divides the time of each request on its own and checks that against how they are added up together; every violation is
-/// a sentence.
+/// Divides the time of each request on its own and checks that against how they are added up together; every violation
+/// is a sentence.
 ///
 /// * The parts of a request follow each other without gap or overlap, from its start to its end.
 /// * What they add up to by cause is what [`sweep`] says, and all together the request's duration.

@@ -212,7 +212,8 @@ pub fn parts(data: &Data, causes: &mut Causes, all: &Totals) -> (Vec<Part>, usiz
     (parts.collect(), left_out)
 }
 
-/// Compares slow requests with normal ones: their totals; the numbers of the slow ones, and what each has of each cause.
+/// Compares slow requests with normal ones: their totals; the numbers of the slow ones, and what each has of each
+/// cause.
 pub fn compare(
     data: &Data,
     causes: &mut Causes,

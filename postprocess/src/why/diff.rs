@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Two traces: whether requests of the second take longer than those of the first, and through what.
 //!
-//! Whether a percentile has changed is [`mod@change`]'s to say. Through what, the requests around it say: the mean time of each
-//! cause in those of the second trace against that in those of the first. Causes of two traces are the same if they read
-//! the same: programs by name, because threads have other numbers in each recording.
+//! Whether a percentile has changed is [`mod@change`]'s to say. Through what, the requests around it say: the mean time
+//! of each cause in those of the second trace against that in those of the first. Causes of two traces are the same if
+//! they read the same: programs by name, because threads have other numbers in each recording.
 //!
 //! Invariant: what the causes of the requests around a percentile have more adds up to what these take longer.
 
@@ -40,7 +40,7 @@ pub struct Diff {
     pub verdict: Verdict,
     /// The requests around the percentile that has changed most; nothing if none has.
     pub through: Option<Through>,
-    /// The begin of the second trace, from which the text counts.
+    /// The start of the second trace, from which the text counts.
     pub base: i64,
 }
 
@@ -110,7 +110,8 @@ pub struct Before {
 }
 
 impl Before {
-    /// Divides the time of the requests of the first trace; what a request is, if that is not asked, it decides for both.
+    /// Divides the time of the requests of the first trace; what a request is, if that is not asked, it decides for
+    /// both.
     ///
     /// # Errors
     /// A sentence, if there are none, or too few.

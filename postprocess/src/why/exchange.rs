@@ -51,8 +51,8 @@ impl By {
     }
 }
 
-/// From a send on a descriptor to the next receive on it that returns something, of descriptors on which a thread begins
-/// by sending.
+/// From a send on a descriptor to the next receive on it that returns something, of descriptors on which a thread
+/// begins by sending.
 pub fn clients(spans: &Spans, by: By) -> Vec<Request> {
     let mut open: HashMap<(i32, i64), i64> = HashMap::default();
     let mut found = Vec::new();
@@ -76,8 +76,8 @@ pub fn clients(spans: &Spans, by: By) -> Vec<Request> {
     found
 }
 
-/// From the arrival of what a thread receives on a descriptor to the last send on it before the thread receives again on
-/// it or waits; of descriptors on which a thread begins by receiving.
+/// From the arrival of what a thread receives on a descriptor to the last send on it before the thread receives again
+/// on it or waits; of descriptors on which a thread begins by receiving.
 ///
 /// What ends the thread's wait for the network has arrived by then: the first thing that it receives afterwards arrived
 /// with the softirq that woke it. The rest had arrived when the thread last asked which descriptors are ready; where it
@@ -132,8 +132,8 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
     found
 }
 
-/// When what a wakeup brings had arrived, if the thread waited for the network or another program: the begin of the softirq
-/// that brought it.
+/// When what a wakeup brings had arrived, if the thread waited for the network or another program: the start of the
+/// softirq that brought it.
 fn arrival(timeline: &Timeline, pid: i32, arc: &Span) -> Option<i64> {
     let thread = timeline.thread(pid)?;
     let after = thread.waits.partition_point(|&n| end(timeline.span(n)) < arc.start);
@@ -206,7 +206,8 @@ impl Calls {
     }
 }
 
-/// On which side of a descriptor a thread is: the client's if it connected it, or did not accept it and began by sending.
+/// On which side of a descriptor a thread is: the client's if it connected it, or did not accept it and began by
+/// sending.
 #[derive(Debug)]
 struct Sides {
     by: By,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The critical path of a thread: whose time it was, at each moment.
 //!
-//! While the thread has a CPU, what that CPU does is the cause. While the thread could run and did not, it is whoever had
-//! the CPU on which it runs next. While it sleeps, it is what the thread that wakes it does meanwhile, in the same way; and
-//! where no thread does the waking but a device or a timer, what it waits for.
+//! While the thread has a CPU, what that CPU does is the cause. While the thread could run and did not, it is whoever
+//! had the CPU on which it runs next. While it sleeps, it is what the thread that wakes it does meanwhile, in the same
+//! way; and where no thread does the waking but a device or a timer, what it waits for.
 //!
-//! Invariant: what the cause is at a moment depends on the thread and the moment alone; so the path of a request is a piece
-//! of the path of any longer stretch of its thread.
+//! Invariant: what the cause is at a moment depends on the thread and the moment alone; so the path of a request is a
+//! piece of the path of any longer stretch of its thread.
 
 use super::cause::{Cause, Causes, Chain, Kind, NAMELESS};
 use super::request::Request;
 use super::timeline::{end, Thread, Timeline};
 use crate::event::number::{is_thread, level, share, Level, Share, KERNEL, STALLED};
+use crate::sink::summary::latency::could_run;
 use crate::span::wait::Reason;
 use crate::span::Span;
-use crate::summary::latency::could_run;
 
 /// From waiting thread to waking thread this often at most: more than a trace without damage has.
 const DEPTH: u32 = 64;

@@ -107,8 +107,8 @@ fn text<'a>(spans: &'a Spans, span: &Span) -> &'a str {
     spans.names.get(span.name as usize).map_or("", String::as_str)
 }
 
-/// From a thread's request to its response of the same RPC; in a trace without responses, to when the thread turns to no
-/// RPC.
+/// From a thread's request to its response of the same RPC; in a trace without responses, to when the thread turns to
+/// no RPC.
 pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
     let mut open: HashMap<(i32, i64), i64> = HashMap::default();
     let mut turned: HashMap<i32, i64> = HashMap::default();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The sums of many requests at once: a thread's path is followed once, and a window moves along it from request to request.
+//! The sums of many requests at once: a thread's path is followed once, and a window moves along it from request to
+//! request.
 //!
 //! Invariant: requests that overlap cost what changes between them, not what they are long.
 
@@ -37,8 +38,8 @@ impl Sum {
     }
 }
 
-/// Calls `each` with the causes so far, the number of each request and its sums by number of cause; of requests ordered by
-/// thread and start.
+/// Calls `each` with the causes so far, the number of each request and its sums by number of cause; of requests ordered
+/// by thread and start.
 pub fn sweep(
     timeline: &Timeline,
     causes: &mut Causes,

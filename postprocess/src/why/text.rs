@@ -8,7 +8,7 @@ use super::compare::{Compared, Example, Excess};
 use super::diff::{Diff, More, Through};
 use super::{Durations, Why};
 use crate::line::count;
-use crate::summary::text::{percent, seconds, time};
+use crate::sink::summary::text::{percent, seconds, time};
 
 /// The widest bar of the histogram.
 const BAR: usize = 50;

@@ -198,7 +198,7 @@ fn of_all_cpus(program: &str) -> &str {
     kind.copied().unwrap_or(program)
 }
 
-/// The list of a CPU; of one that cannot be, a list of nobody's.
+/// The list of a CPU; for an impossible number, one that belongs to no CPU.
 fn list(lists: &mut Vec<Vec<u32>>, cpu: i64) -> &mut Vec<u32> {
     let cpu = usize::try_from(cpu).unwrap_or_default().min(MOST_CPUS);
     if lists.len() <= cpu {

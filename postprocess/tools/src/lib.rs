@@ -126,7 +126,8 @@ impl Input {
         }
     }
 
-    /// This, if it is of the stage that `command` wants; the hint for any other, unless it is given, says how to come there.
+    /// This, if it is of the stage that `command` wants; the hint for any other, unless it is given, says how to come
+    /// there.
     ///
     /// # Errors
     /// If it is of another stage.
@@ -309,7 +310,8 @@ impl Output {
         Ok(Reader::Stayed)
     }
 
-    /// A reader that goes away wants no more, which is no fault: what there is to say of the input is said all the same.
+    /// A reader that goes away wants no more, which is not an error: what there is to report about the input is still
+    /// reported.
     fn unless_gone<T>(&mut self, result: io::Result<T>, then: T) -> io::Result<T> {
         match result {
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {

@@ -7,10 +7,11 @@ use std::path::PathBuf;
 
 use anyhow::{bail, Context, Result};
 use postprocess::frame;
+use postprocess::sink;
 use postprocess::source::Stage;
 use postprocess::span::held::{Held, Keep};
 use postprocess::span::runs::Runs;
-use postprocess::span::{json, Span, Spans};
+use postprocess::span::{Span, Spans};
 
 use crate::{Common, Output, Reader};
 
@@ -84,7 +85,7 @@ impl Sink {
         }
     }
 
-    /// Takes spans, which come behind those taken before; `names` are all names so far.
+    /// Takes spans, which come after those taken before; `names` are all names so far.
     pub fn take(&mut self, spans: Vec<Span>, names: &[impl AsRef<str>]) -> Result<()> {
         match &mut self.to {
             To::Json(_, runs) => tempfile::tempfile().and_then(|file| runs.add(spans, file)).with_context(|| {
@@ -99,7 +100,7 @@ impl Sink {
         let written = || -> io::Result<Reader> {
             match self.to {
                 To::Json(mut out, runs) => {
-                    let mut json = json::Writer::new(&last.meta, &last.names, &mut out)?;
+                    let mut json = sink::json::Writer::new(&last.meta, &last.names, &mut out)?;
                     runs.merge(&last.spans, |span| json.span(span))?;
                     json.finish()?;
                     out.finish()

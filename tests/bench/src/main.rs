@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Times the recorder's claims and entries as functions of a user program, beside a loop of `rdtsc` and a recorder in
+//! Times the recorder's claims and entries as functions of a user program, next to a loop of `rdtsc` and a recorder in
 //! the manner of the original. Prints medians over many rounds in which each has its turn, in ns.
 //!
 //! The code is the module's, unchanged: the recorder, this_cpu.rs, per_cpu.rs, clock.rs, arch. What they need of

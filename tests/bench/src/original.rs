@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A recorder in the manner of the original, for comparison: entries of 8 bytes with 20 bits of time, 12 of event and 32
-//! of argument; room is reserved by `lock xadd` on the place of the next entry, whatever it costs to be alone.
+//! A recorder in the manner of the original, for comparison: entries of 8 bytes with 20 bits of time, 12 of event and
+//! 32 of argument; room is reserved by `lock xadd` on the place of the next entry, whatever it costs to be alone.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ static MASK: AtomicU64 = AtomicU64::new(0);
 /// The original's resolution: a count is 64 TSC counts.
 const SHIFT: u32 = 6;
 
-/// Makes memory of so many blocks, a power of two.
+/// Allocates memory for this many blocks, a power of two.
 pub fn prepare(blocks: usize) {
     ENTRIES.store(pool::memory(blocks).cast(), Ordering::Relaxed);
     MASK.store((blocks * BYTES / 8 - 1) as u64, Ordering::Relaxed);

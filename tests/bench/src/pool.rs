@@ -24,7 +24,7 @@ pub fn pool() -> &'static Pool {
     POOL.get().expect("the pool is prepared first")
 }
 
-/// Makes a pool of so many blocks, and the CPU's state.
+/// Makes a pool of this many blocks, and the CPU's state.
 pub fn prepare(blocks: usize) {
     let first = memory(blocks) as u64;
     POOL.get_or_init(|| Pool { first, blocks: blocks as u64, taken: AtomicU64::new(0) });
@@ -33,7 +33,7 @@ pub fn prepare(blocks: usize) {
     unsafe { state.write(PerCpu::new(0, state)) };
 }
 
-/// Memory for so many blocks, all of it touched, aligned to their size.
+/// Memory for this many blocks, all of it touched, aligned to their size.
 pub fn memory(blocks: usize) -> *mut u8 {
     let layout = Layout::from_size_align(blocks * BYTES, BYTES).expect("a small multiple of a block");
     // SAFETY: the size is not zero.
@@ -41,7 +41,7 @@ pub fn memory(blocks: usize) -> *mut u8 {
     if memory.is_null() {
         handle_alloc_error(layout);
     }
-    // SAFETY: `memory` has so many bytes.
+    // SAFETY: `memory` has this many bytes.
     unsafe { memory.write_bytes(1, layout.size()) };
     memory
 }
@@ -74,7 +74,7 @@ impl Pool {
     }
 
     fn block(&self, index: u64) -> Block {
-        // SAFETY: so many blocks are in the memory.
+        // SAFETY: the memory has room for this many blocks.
         unsafe { Block::new(self.first + index * BYTES as u64) }
     }
 }

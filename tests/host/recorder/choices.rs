@@ -20,7 +20,7 @@ impl Choices {
         chosen
     }
 
-    /// Goes on to the next path; false when all have been run.
+    /// Continues to the next path; false when all have been run.
     pub fn next_run(&mut self) -> bool {
         self.at = 0;
         while let Some((chosen, options)) = self.path.pop() {

@@ -2,7 +2,7 @@
 //! The machine that the recorder runs on in the explorer: two CPUs, a pool of tiny blocks, a clock, a reader.
 //!
 //! CPU 0 is interrupted at every step; CPU 1 records in bursts between any two steps of CPU 0, and the reader of a
-//! snapshot comes between any two. What was recorded, when and with what outcome is kept beside the words, to be
+//! snapshot comes between any two. What was recorded, when and with what outcome is kept alongside the words, to be
 //! compared at the end. [`steps`] says what comes between steps, [`lane`] what a step does.
 
 mod steps;

@@ -20,7 +20,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug)]
 enum Progress {
     Waiting,
-    /// The headers are known, and so many of the blocks are copied.
+    /// The headers are known, and this many of the blocks are copied.
     Looked(Vec<Memory>, Vec<Memory>),
 }
 
@@ -40,7 +40,7 @@ impl Snapshot {
         !waits || state.cpus[0].depth == 0 && hooks_left
     }
 
-    /// The reader's next step: the snapshot as it goes on, `None` when it is complete, or what is wrong with it.
+    /// The reader's next step: the snapshot as it continues, `None` when it is complete, or what is wrong with it.
     pub fn step(self, state: &State, copies: usize, fault: Fault) -> Result<Option<Snapshot>, String> {
         let Snapshot { end, over, entered, progress } = self;
         let progress = match progress {

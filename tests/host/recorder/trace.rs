@@ -9,7 +9,8 @@ use crate::abi::word::{event, time, Call, TIME_PERIOD};
 pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
     let mut blocks: Vec<&Memory> = state.blocks.iter().filter(|block| block.in_trace && block.cpu == cpu).collect();
     blocks.sort_by_key(|block| block.sequence);
-    // The block of a call may be kept while later ones are recycled; who reads leaves it out then, since they are newer.
+    // The block of a call may be kept while later ones are recycled; who reads leaves it out then, since they are
+    // newer.
     let kept_for_call = |pair: &[&Memory]| pair[0].sequence + 1 < pair[1].sequence;
     if machine.bounds.wrap && blocks.windows(2).next().is_some_and(kept_for_call) {
         blocks.remove(0);
@@ -66,7 +67,7 @@ fn notes_of(number: u16, arguments: &[u32]) -> Vec<u8> {
 pub struct Reader<'a> {
     /// Every time the clock showed.
     times: &'a [u64],
-    /// Events found; a folded return counts besides its call.
+    /// Events found; a folded return counts in addition to its call.
     pub entries: u64,
     /// Tasks switched to, as their block names them or the next entry.
     pub switches: Vec<(u32, Option<u32>)>,

@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 use postprocess::event::number::{self, is_execution, IDLE_EXIT, IPI_ARC, RUNNABLE, SCHED_OLD, SOFTIRQ, WAKEUP_ARC};
 use postprocess::event::read::read;
 use postprocess::event::{Event, Events};
-use postprocess::span::{build, check, json, Spans};
+use postprocess::source;
+use postprocess::span::{build, check, Spans};
 
 use super::{reference, Differences, STEMS};
 
@@ -149,7 +150,8 @@ impl Facts {
     }
 }
 
-/// When which thread was woken before the scheduler that it had called returned, or so soon after that no wait is drawn.
+/// When which thread was woken before the scheduler that it had called returned, or so soon after that no wait is
+/// drawn.
 fn woken_in_scheduler(events: &[Event]) -> HashSet<(i64, u32)> {
     // By CPU: who called its scheduler last, and when that returned.
     let mut called: HashMap<u32, (u32, i64)> = HashMap::new();
@@ -346,7 +348,7 @@ fn spans_of_the_originals_events_are_the_originals_spans() {
         let (Some(events), Some(theirs)) = (events, theirs) else { continue };
         let events = read(&mut &events[..]).unwrap();
         assert_eq!(events.meta.quality, [""; 0]);
-        let theirs = json::read(&mut &theirs[..]).unwrap();
+        let theirs = source::json::read(&mut &theirs[..]).unwrap();
         let facts = Facts::new(&events, &lines(&theirs));
         let (ours, tally) = build(events);
         assert_eq!((check(&ours, &[], &tally), tally.late), (Vec::new(), 0));

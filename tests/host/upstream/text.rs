@@ -55,7 +55,7 @@ fn sorted(text: &str) -> (Vec<&str>, usize) {
     (lines, moved)
 }
 
-/// Counts the lines that differ by reason; answers those without one.
+/// Counts the lines that differ by reason; returns those without one.
 fn compare(theirs: &[&str], ours: &[&str], differences: &mut Differences) -> Vec<String> {
     let mut only_ours: HashMap<&str, usize> = HashMap::new();
     ours.iter().for_each(|line| *only_ours.entry(line).or_default() += 1);

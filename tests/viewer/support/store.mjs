@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Spans as the page has them once it has read its data.
-import { Sorter } from "../../../postprocess/src/html/viewer/data/decode.js";
+import { Sorter } from "../../../postprocess/viewer/data/decode.js";
 
 const META = { tracebase: "2026-01-02_03:04:00", valueBits: 32, errors: {}, flags: 0, quality: [], lost: 0 };
 

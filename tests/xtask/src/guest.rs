@@ -29,9 +29,9 @@ pub struct Guest {
     pub cpus: u32,
     /// Memory in MiB.
     pub memory: u32,
-    /// Words for the kernel's command line, beside those that every guest has.
+    /// Words for the kernel's command line, in addition to those that every guest has.
     pub append: String,
-    /// An ACPI table, besides the machine's own.
+    /// An ACPI table, in addition to the machine's own.
     pub acpi_table: Option<PathBuf>,
     /// A socket for QEMU's monitor.
     pub monitor: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub struct Guest {
     pub share: PathBuf,
     /// The module to load before CMD.
     pub load: Option<PathBuf>,
-    /// Variables of CMD's environment, beside the few that init sets.
+    /// Variables of CMD's environment, in addition to the few that init sets.
     pub variables: Vec<(&'static str, OsString)>,
     /// CMD and its arguments.
     pub command: Vec<OsString>,

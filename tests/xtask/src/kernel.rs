@@ -5,8 +5,8 @@
 //! it was built in, which modules are built against and which the next build changes. So an image may be booted at any
 //! time; the tree may be used only under the lock of its folder and after `tree` has said that it is at the wanted key.
 //! The kernels with the hooks and without them share one tree, because from one series to another, or from y to n, only
-//! a few files are compiled anew. The distribution, the debug and the realtime kernel have trees of their own, because what
-//! makes them so is in every file.
+//! a few files are compiled anew. The distribution, the debug and the realtime kernel have trees of their own, because
+//! what makes them so is in every file.
 
 pub mod config;
 pub mod schemata;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`, `soak`), a guest (`vm`), numbers (`bench`) and manuals (`man`).
+//! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`, `soak`), a guest (`vm`), numbers
+//! (`bench`) and manuals (`man`).
 
 #![forbid(unsafe_code)]
 
@@ -45,7 +46,8 @@ enum Task {
     Vm(vm::VmArgs),
     /// Run every tier of tests: host, golden, VM, browser
     Test,
-    /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too, and every mutant: 2 h
+    /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too, and every
+    /// mutant: 2 h
     Soak,
     /// Take one hook or one line of the recorder away at a time: a test must fail for each
     Mutants(mutants::MutantsArgs),

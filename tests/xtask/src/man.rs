@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! `cargo xtask man`: manual pages and completions below `target/share`, as a package puts them below `/usr/share`.
 //!
-//! Each tool writes its own, from the definition of its command line; what is no tool's is in `docs/man`.
+//! Each tool writes its own, from the definition of its command line; what is not a tool's is in `docs/man`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::place;
 use crate::progress;
 use crate::tools;
 
-/// Writes all pages; answers the folder.
+/// Writes all pages; returns the folder.
 pub fn run() -> Result<PathBuf> {
     let tools = tools::ensure()?;
     let share = place::target().join("share");

@@ -19,7 +19,7 @@ pub enum Kind {
     Plain,
     /// One that also counts what it records, for tests.
     Counting,
-    /// What tests need beside the recorder.
+    /// What tests need in addition to the recorder.
     Beside,
 }
 

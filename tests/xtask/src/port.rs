@@ -2,7 +2,7 @@
 //! `cargo xtask patches port TREE`: the series on another kernel, as far as it goes by itself.
 //!
 //! Only the files that the series touches are copied, into a git repository of their own; TREE stays as it is and need
-//! not be a git tree. What fits becomes a new series; of what does not, each hunk is left beside its patch.
+//! not be a git tree. What fits becomes a new series; of what does not, each hunk is left next to its patch.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -80,7 +80,7 @@ fn touched(patches: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
     Ok(paths)
 }
 
-/// Applies a patch and commits what fits under its own message. Answers what is to be looked at; hunks that do not fit
+/// Applies a patch and commits what fits under its own message. Returns what is to be looked at; hunks that do not fit
 /// go to `rejects`.
 fn apply(work: &Path, patch: &Path, rejects: &Path) -> Result<Vec<String>> {
     let mut command = Command::new("patch");

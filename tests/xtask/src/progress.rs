@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Between two lines about a step that goes on, where there is no terminal to animate.
+/// Between two lines about a step that continues, where there is no terminal to animate.
 const REMINDER: Duration = Duration::from_secs(60);
 /// A step shorter than this is not shown at all, so a warm run is quiet.
 const SHORT: Duration = Duration::from_secs(1);
@@ -103,7 +103,7 @@ impl Display {
         Self { step: step.to_owned(), began, spinner, said: Instant::now() }
     }
 
-    /// Says that the step goes on, where nothing else shows it.
+    /// Says that the step continues, where nothing else shows it.
     fn remind(&mut self) {
         if self.spinner.is_none() && self.said.elapsed() >= REMINDER {
             self.said = Instant::now();

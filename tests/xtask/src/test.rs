@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask test`: every tier, each after the other, and one closing line that says what failed. `cargo xtask soak`:
-//! what the VM's tests check of the recorder, for longer and on the debug kernel too.
+//! `cargo xtask test`: every tier, each after the other, and one closing line that says what failed. `cargo xtask
+//! soak`: what the VM's tests check of the recorder, for longer and on the debug kernel too.
 
 use std::fs;
 use std::io::Write;
@@ -18,8 +18,8 @@ use crate::mutants::{self, MutantsArgs};
 use crate::progress::{minutes, tied};
 use crate::{demo, place};
 
-/// The tiers in their order, by what they need: nothing, the guest, the guest with the distribution's kernel in place of
-/// the usual one, the demo's artifacts.
+/// The tiers in their order, by what they need: nothing, the guest, the guest with the distribution's kernel in place
+/// of the usual one, the demo's artifacts.
 const TIERS: &[(&str, &[&str], &[&str])] = &[
     ("host and golden", &["test", "--workspace", "--locked", "--no-fail-fast"], &[]),
     ("vm", VM, &[]),

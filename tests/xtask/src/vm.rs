@@ -34,7 +34,7 @@ pub struct VmArgs {
     /// More words for the kernel's command line
     #[arg(long, value_name = "WORDS", default_value = "")]
     pub append: String,
-    /// An ACPI table, besides the machine's own
+    /// An ACPI table, in addition to the machine's own
     #[arg(long, value_name = "FILE")]
     pub acpi_table: Option<PathBuf>,
     /// A socket for QEMU's monitor, by which machine checks and the like can be raised

@@ -13,13 +13,13 @@
 //! ```
 //!
 //! `begin` and `end` are whole counter values; the first entry is unwrapped from `begin`. `content bits`
-//! counts from the start of the block, header included; what lies behind it is not part of the trace.
+//! counts from the start of the block, header included; what lies after it is not part of the trace.
 //! `sequence` counts a CPU's blocks from 0, `lost` the events this CPU could not record since the start.
 //! pid, tgid, task state and comm are those of the task running when the block began. `uuid` and `crc32`
 //! are zero in memory; they are filled in when the block is written to a file. The checksum is the CRC-32
 //! (IEEE) of the whole block with the checksum field zero.
 //!
-//! While counters are on, every word behind the header has a byte (see [`crate::abi::counter`]) at the end of
+//! While counters are on, every word after the header has a byte (see [`crate::abi::counter`]) at the end of
 //! the block, which takes room from the entries: the byte of byte offset `128 + 4 n` is at `52455 + n`.
 
 /// Bytes of a block.

@@ -19,19 +19,20 @@ pub const RESET: u8 = 1;
 pub const START: u8 = 2;
 /// Stops tracing and closes every CPU's block; harmless when stopped. `_IO(TYPE, 3)`.
 pub const STOP: u8 = 3;
-/// Makes all that was recorded so far readable while tracing in wrap mode goes on: every CPU ends the block it fills
+/// Makes all that was recorded so far readable while tracing in wrap mode continues: every CPU ends the block it fills
 /// and begins another. Gives the [`Moment`] at which the snapshot ends: it holds the blocks that began before.
 /// `_IOR(TYPE, 4, Moment)`.
 pub const SNAPSHOT: u8 = 4;
 /// Keeps the recorder for the caller's open file until that is closed: resets, starts and stops by others are refused
-/// with EBUSY, as this is while another holds it. A trace that is running when the file is closed, ends. `_IO(TYPE, 5)`.
+/// with EBUSY, as this is while another holds it. A trace that is running when the file is closed, ends. `_IO(TYPE,
+/// 5)`.
 pub const HOLD: u8 = 5;
-/// Ends [`HOLD`] and nothing else; harmless for who does not hold it. `_IO(TYPE, 6)`.
+/// Ends [`HOLD`] and nothing else; harmless for a caller that does not hold it. `_IO(TYPE, 6)`.
 pub const RELEASE: u8 = 6;
 /// Tells what is known of the CPU whose number is in the caller's [`Cpu`]. `_IOWR(TYPE, 7, Cpu)`.
 pub const CPU: u8 = 7;
-/// Tells of the vector that is for a device now and comes after the caller's: 0 at first, and where none comes any more.
-/// `_IOWR(TYPE, 8, Vector)`.
+/// Tells of the vector that is for a device now and comes after the caller's: 0 at first, and where none comes any
+/// more. `_IOWR(TYPE, 8, Vector)`.
 pub const VECTOR: u8 = 8;
 
 /// The number of an ioctl that carries `size` bytes both ways (`_IOWR`).

@@ -33,7 +33,7 @@ pub const fn llc(byte: u8) -> u8 {
     byte >> 4
 }
 
-/// The IPC code of so many instructions in so many TSC cycles; 0 for no time.
+/// The IPC code of this many instructions in this many TSC cycles; 0 for no time.
 #[inline(always)]
 pub const fn ipc_code(instructions: u64, cycles: u64) -> u8 {
     let eighths = match instructions.saturating_mul(8).checked_div(cycles) {
@@ -48,7 +48,7 @@ pub const fn ipc_code(instructions: u64, cycles: u64) -> u8 {
     }
 }
 
-/// The LLC code of so many misses.
+/// The LLC code of this many misses.
 #[inline(always)]
 pub const fn llc_code(misses: u64) -> u8 {
     match misses {

@@ -155,7 +155,7 @@ values! {
     1 WAIT_FROZEN "frozen";
     /// [`WAIT`]: stopped, by job control.
     2 WAIT_STOPPED "stopped";
-    /// [`WAIT`]: stopped for who traces it.
+    /// [`WAIT`]: stopped for its tracer.
     3 WAIT_TRACED "traced";
     /// [`WAIT`]: held back, because its control group is above its memory limit.
     4 WAIT_MEMORY "memory_limit";

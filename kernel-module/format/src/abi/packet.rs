@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //! Network packets: which of them are recorded, and by what number.
 
-/// Words at the begin of a packet's data that are looked at: 32 bytes.
+/// Words at the start of a packet's data that are looked at: 32 bytes.
 pub const WORDS: usize = 4;
 /// Bytes of them that the filter can look at.
 const FILTERED: usize = 24;

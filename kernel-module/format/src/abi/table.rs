@@ -52,7 +52,7 @@ everywhere {
     0x201 RPC_REQUEST                           "rpcreq"        Number  Program  Rpc;
     /// A thread begins with the response.
     0x202 RPC_RESPONSE                          "rpcresp"       Number  Program  Rpc;
-    /// A thread goes on with an RPC.
+    /// A thread continues with an RPC.
     0x203 RPC_MIDDLE                            "rpcmid"        Number  Program  Rpc;
     /// A message of an RPC arrived: made by the tools, in spans.
     0x204 RPC_RECEIVED                          "rxmsg"         Number  Tools    Message;
@@ -210,11 +210,11 @@ span {
     0x282 LOCK_HELD                             "="             Tools    Lock;
     /// A lock is waited for.
     0x283 LOCK_WAITED                           "~"             Tools    Lock;
-    /// What the original may have beside these.
+    /// What the original may have in addition to these.
     0x284 OTHER_POINT to 0x2ff OTHER_POINT_LAST "spl#"          Original Point;
     /// Waiting for reason `a`; the letters follow, and `z` is not known.
     0x300 WAIT_A to 0x319 WAIT_Z                "wait_"         Tools    Wait;
-    /// Ours: the kernel's work for a thread outside of any call, before it goes on with the program.
+    /// Ours: the kernel's work for a thread outside of any call, before it continues with the program.
     0x9fd WAY_OUT                               "exit_work"     Tools    Kernel;
     /// Idle.
     0x10000 USER                                "-idle-"        Tools    Idle;
@@ -232,7 +232,7 @@ span {
 arc {
     /// From a wakeup to the run it leads to.
     -3 WAKEUP_ARC                               "-wakeup-"      Tools    Wakeup;
-    /// A note beside a span, by the original's viewer: the argument and the value are its distance from the span.
+    /// A note next to a span, by the original's viewer: the argument and the value are its distance from the span.
     -4 CALLOUT                                  ""              Original Callout;
     /// From an interrupt's sender to its arrival.
     -7 IPI_ARC                                  "-ipi-"         Tools    Ipi;

@@ -2,7 +2,7 @@
 //! One block of the original's: its header, and its words as entries.
 //!
 //! ```text
-//! word 0  cpu 8 | counter at the begin 56        the first block of a file has six words more here:
+//! word 0  cpu 8 | counter at the start 56        the first block of a file has six words more here:
 //!      1  flags 8 | usec since 1970 56           2 start counter  3 start usec  4 stop counter  5 stop usec  6, 7 zero
 //!      2  MHz 32 | pid 32
 //!      3  zero
@@ -25,7 +25,7 @@ use crate::event::number;
 
 /// Bytes of a block without its counters.
 pub const BYTES: usize = 65536;
-/// Bytes of counters behind a block, one for each word.
+/// Bytes of counters after a block, one for each word.
 pub const COUNTER_BYTES: usize = BYTES / 8;
 /// The first words of the first block of a file, up to the words that all blocks have.
 const FILE_WORDS: usize = 6;
@@ -45,11 +45,11 @@ pub struct Block<'a> {
     pub offset: usize,
     /// Its CPU.
     pub cpu: u32,
-    /// Counter at its begin.
+    /// Counter at its start.
     pub begin: u64,
-    /// Thread running at its begin.
+    /// Thread running at its start.
     pub pid: u32,
-    /// Frequency at its begin in MHz, 0 if not known.
+    /// Frequency at its start in MHz, 0 if not known.
     pub mhz: u32,
     /// Name of that thread.
     pub comm: &'a [u8],
@@ -69,7 +69,7 @@ pub struct Entry<'a> {
     pub event: u32,
     /// The low half of its first word.
     pub arg: u32,
-    /// The words behind the first.
+    /// The words after the first.
     pub payload: &'a [u8],
     /// Its counter byte.
     pub counter: u8,
@@ -78,7 +78,7 @@ pub struct Entry<'a> {
 /// Why the entries of a block end before it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Senseless {
-    /// Where, in bytes from the begin of the file.
+    /// Where, in bytes from the start of the file.
     pub offset: usize,
     /// What is there.
     pub fact: String,
@@ -174,7 +174,7 @@ fn words(event: u32) -> Option<usize> {
     }
 }
 
-/// Words behind the first. The length of a name is the middle digit of its number; a sample has a word for its PC.
+/// Words after the first. The length of a name is the middle digit of its number; a sample has a word for its PC.
 pub fn words_behind(event: u32) -> usize {
     match event {
         PC_OLD | number::PC_USER | number::PC_KERNEL => 1,

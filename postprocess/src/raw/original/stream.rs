@@ -2,10 +2,10 @@
 //! The entries of one CPU of the original's: times unwrapped, late ones put in their place.
 //!
 //! A timestamp is read before its word is claimed, so an interrupt may come between: then the interrupted entry stands
-//! behind those of the interrupt, with an earlier time. Of two neighbours less than 7/8 of the 20-bit period is a step
+//! after those of the interrupt, with an earlier time. Of two neighbours less than 7/8 of the 20-bit period is a step
 //! forward, the rest one back; a step of another size is told by a TSDELTA entry before it.
 //!
-//! Invariant: times never go backwards. An entry waits until the block behind its own has been read, which is further
+//! Invariant: times never go backwards. An entry waits until the block after its own has been read, which is further
 //! than any entry is late; one that comes later still is held, and reported.
 
 use std::collections::VecDeque;
@@ -162,7 +162,7 @@ impl<'a> Stream<'a> {
                     break;
                 }
             };
-            // At the start of a block its begin says more than the way from the block before.
+            // At the start of a block its start says more than the way from the block before.
             if entry.event == number::TSDELTA && !first {
                 counter = counter.saturating_add_signed(delta(entry.arg));
             }
@@ -243,7 +243,8 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// The counts of a TSDELTA. No entry is late by 2^24 counts, a quarter of a second; what looks so is a long step forward.
+/// The counts of a TSDELTA. No entry is late by 2^24 counts, a quarter of a second; what looks so is a long step
+/// forward.
 fn delta(arg: u32) -> i64 {
     const LATE_MAX: i64 = -(1 << 24);
     match i64::from(arg as i32) {

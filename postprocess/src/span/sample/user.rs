@@ -18,7 +18,7 @@ struct Mapping {
 }
 
 impl Maps {
-    /// Reads copies of `/proc/PID/maps` or `/proc/PID/task/TID/maps`, each behind a line with its path, as in
+    /// Reads copies of `/proc/PID/maps` or `/proc/PID/task/TID/maps`, each after a line with its path, as in
     /// `==== /proc/66/maps`. Other lines are skipped.
     pub fn parse(text: &str) -> Maps {
         let mut maps = Maps::default();

@@ -11,8 +11,8 @@ use anyhow::{anyhow, bail, Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{Common, Named, Output};
+use postprocess::sink::verdict::{self, Verdict};
 use postprocess::source::Stage;
-use postprocess::verdict::{self, Verdict};
 
 /// Says whether a raw KUtrace file is whole and sound
 ///

@@ -65,8 +65,9 @@ fn run(args: Args) -> Result<Exit> {
     }
     spans.meta.title = args.title.unwrap_or_default();
     if tally.unknown > 0 {
-        let events = count(tally.unknown, "event has a number or a CPU", "events have a number or a CPU");
-        spans.meta.quality.push(format!("{events} that cannot be; left out"));
+        let events =
+            count(tally.unknown, "event has an impossible number or CPU", "events have an impossible number or CPU");
+        spans.meta.quality.push(format!("{events}; skipped"));
     }
     if args.check {
         spans.spans.iter().for_each(|span| check.span(span));

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, Named};
-use postprocess::html;
+use postprocess::sink::page;
 use postprocess::source::Stage;
 
 /// Lifts the spans out of a page, of spantohtml or of the original's makeself, as JSON
@@ -35,7 +35,7 @@ fn run(args: Args) -> Result<Exit> {
     let mut input = kutrace_tools::open(args.named.or(&args.file), Stage::Page)?;
     let page = input.page()?;
     let place = input.name;
-    let spans = html::lift(&String::from_utf8_lossy(&page)).with_context(|| place.clone())?;
+    let spans = page::lift(&String::from_utf8_lossy(&page)).with_context(|| place.clone())?;
     spans::write(&spans, &args.form)?;
     Ok(outcome(&place, &spans.meta))
 }

@@ -15,8 +15,8 @@ use postprocess::source::{self, Stage};
 
 /// Shows the words of a raw KUtrace file, damaged or not, ours or the original's
 ///
-/// A line is 32 bytes with their place in the file. An entry is `time.event`, all in hexadecimal; a word behind `_`
-/// belongs to the entry before it, and one behind `?` makes no sense.
+/// A line is 32 bytes with their place in the file. An entry is `time.event`, all in hexadecimal; a word after `_`
+/// belongs to the entry before it, and one after `?` makes no sense.
 #[derive(Parser)]
 #[command(version)]
 struct Args {

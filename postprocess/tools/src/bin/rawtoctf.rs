@@ -13,13 +13,14 @@ use clap::Parser;
 use kutrace_cli::{say, Exit};
 use kutrace_format::abi::block::BYTES;
 use kutrace_tools::{say_damage, say_lost};
-use postprocess::ctf;
 use postprocess::line::count;
 use postprocess::raw::block::Block;
 use postprocess::raw::{self, Raw};
+use postprocess::sink::ctf;
 use postprocess::source::Stage;
 
-/// Makes a raw KUtrace file a folder that babeltrace2 and Trace Compass open: the blocks, one file per CPU, and metadata
+/// Makes a raw KUtrace file a folder that babeltrace2 and Trace Compass open: the blocks, one file per CPU, and
+/// metadata
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -67,7 +68,7 @@ fn run(args: Args) -> Result<Exit> {
     Ok(if whole { Exit::Done } else { Exit::Lost })
 }
 
-/// Writes all files of the folder; answers how many blocks without an end were left out.
+/// Writes all files of the folder; returns how many blocks without an end were left out.
 fn blocks(raw: &Raw, bytes: &[u8], dir: &Path) -> Result<u64> {
     let mut open = 0;
     // A stream's packets are in the order of their times: where the counter stepped back, another begins.

@@ -11,7 +11,7 @@ use anyhow::Result;
 use clap::Parser;
 use kutrace_cli::{hint, say, Exit};
 use kutrace_tools::{outcome, spans, Common, Named};
-use postprocess::html::{self, Error};
+use postprocess::sink::page::{self, Error};
 use postprocess::span::held::Held;
 
 /// Make a timeline page from spans.
@@ -54,7 +54,7 @@ fn run(options: Options) -> Result<Exit> {
     }
     let mut out = options.common.open()?;
     let to = out.name();
-    html::render(&spans, &mut out).and_then(|()| out.finish().map(drop).map_err(Error::Write)).map_err(
+    page::render(&spans, &mut out).and_then(|()| out.finish().map(drop).map_err(Error::Write)).map_err(
         |e| match e {
             Error::Write(e) => anyhow::Error::from(e).context(to),
             Error::TooMany(_) => anyhow::Error::from(e).context(place.clone()),

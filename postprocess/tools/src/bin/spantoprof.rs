@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, Named};
-use postprocess::span::profile::{Adder, Rows};
+use postprocess::sink::profile::{Adder, Rows};
 
 /// Adds up what each CPU, thread and RPC did, as spans that a page shows as bars
 #[derive(Parser)]

@@ -11,7 +11,7 @@ use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, usage};
 use postprocess::span::trim::{self, Range};
-use postprocess::span::{json, Spans};
+use postprocess::span::{self, units, Spans};
 
 /// Keeps the spans of a range of time; what is open at its edges is cut there
 ///
@@ -80,7 +80,7 @@ fn run(args: Args) -> Result<Exit> {
 fn range(args: &Args, spans: &Spans) -> Result<Range> {
     match &args.start {
         Start::Mark(mark) => trim::labelled(spans, mark).with_context(|| format!("no mark {mark}")),
-        Start::Seconds(start) => Ok(Range { from: json::units(*start), to: args.stop.map_or(i64::MAX, json::units) }),
+        Start::Seconds(start) => Ok(Range { from: units(*start), to: args.stop.map_or(i64::MAX, units) }),
     }
 }
 
@@ -88,5 +88,5 @@ fn range(args: &Args, spans: &Spans) -> Result<Range> {
 fn extent(spans: &Spans) -> (f64, f64) {
     let start = spans.spans.first().map_or(0, |s| s.start);
     let end = spans.spans.iter().map(|s| s.start.saturating_add(s.dur)).max().unwrap_or(start);
-    (json::seconds(start), json::seconds(end))
+    (span::seconds(start), span::seconds(end))
 }

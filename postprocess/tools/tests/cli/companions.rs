@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The tools beside the stages.
+//! The tools other than the stages.
 
 use kutrace_tests::{busy, Trace};
 
@@ -53,7 +53,7 @@ fn a_page_gives_back_its_spans_and_they_give_the_page() {
     assert!(again.stdout == page.stdout && page.stdout.len() > 10_000);
     let more = run(HTMLTOSPAN, &[], &[&page.stdout[..], b"\n", &json].concat());
     assert_eq!((code(&more), stderr(&more).lines().count()), (3, 1));
-    assert!(stderr(&more).ends_with(": something follows the end of the page; left out\n"));
+    assert!(stderr(&more).ends_with(": something follows the end of the page; skipped\n"));
     let none = run(HTMLTOSPAN, &[], b"<html></html>");
     assert_eq!((code(&none), stderr(&none).as_str()), (1, "htmltospan: stdin: not a page of KUtrace\n"));
 }

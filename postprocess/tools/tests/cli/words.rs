@@ -124,11 +124,11 @@ fn of_several_traces_one_behind_the_other_none_is_dropped_in_silence() {
     let json = run(EVENTTOSPAN, &[], &events).stdout;
     let page = run(SPANTOHTML, &[], &json).stdout;
     for (tool, one, status, fact) in [
-        (RAWTOEVENT, &raw, 3, "another trace follows the last block; left out"),
+        (RAWTOEVENT, &raw, 3, "another trace follows the last block; skipped"),
         (EVENTTOSPAN, &events, 3, "more follows the end of the frames"),
         (SPANTOHTML, &spans, 3, "more follows the end of the frames"),
-        (SPANTOHTML, &json, 3, "another trace begins; left out"),
-        (SPANTOPROF, &json, 3, "another trace begins; left out"),
+        (SPANTOHTML, &json, 3, "another trace begins; skipped"),
+        (SPANTOPROF, &json, 3, "another trace begins; skipped"),
         (HTMLTOSPAN, &page, 1, "another page follows"),
     ] {
         let output = run(tool, &[], &[&one[..], one].concat());
@@ -159,8 +159,8 @@ fn events_in_another_order_are_put_in_theirs() {
 #[test]
 fn what_cannot_be_is_not_dropped_in_silence() {
     for (line, said) in [
-        ("100 0 2049 4294967295  7 0  0 0 0 read (801)", "1 event has a number or a CPU that cannot be; left out"),
-        ("100 0 99999 0  7 0  0 0 0 read (801)", "1 event has a number or a CPU that cannot be; left out"),
+        ("100 0 2049 4294967295  7 0  0 0 0 read (801)", "1 event has an impossible number or CPU; skipped"),
+        ("100 0 99999 0  7 0  0 0 0 read (801)", "1 event has an impossible number or CPU; skipped"),
         ("# ## FORMAT: 99999", "format 99999, newer than this program"),
     ] {
         let text = format!("{line}\n100 0 2049 0  7 0  0 0 0 read (801)\n200 0 2561 0  7 0  0 0 0 read (a01)\n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The page at the sizes of its budget, in a headless Chromium.
 //!
-//! `pages FROM DIR SPANS...` makes of the recorded trace FROM a page of so many spans in DIR for each SPANS, opens and
+//! `pages FROM DIR SPANS...` makes a page of SPANS spans in DIR from the recorded trace FROM, for each SPANS, opens and
 //! uses it, and prints a line `SPANS WHAT VALUE` for each thing measured. A round of the trace is later than the one
 //! before, and its threads are others, with numbers and names of their own.
 
@@ -14,8 +14,10 @@ use std::path::Path;
 use anyhow::{bail, Context, Result};
 use kutrace_tests::chromium;
 use postprocess::event::number;
-use postprocess::span::{json, Span, Spans};
-use postprocess::{html, source, span};
+use postprocess::sink::page;
+use postprocess::span::order::order;
+use postprocess::span::{Span, Spans};
+use postprocess::{source, span};
 
 /// Thread numbers of one round; those of a recorded guest lie below.
 const PIDS: i32 = 100_000;
@@ -29,7 +31,7 @@ fn main() -> Result<()> {
     let bytes = fs::read(from).with_context(|| from.clone())?;
     let (recorded, _) = span::build(source::decode(&bytes).with_context(|| from.clone())?);
     let empty = Path::new(dir).join("empty.html");
-    html::render(&Spans::default(), &mut File::create(&empty).with_context(|| empty.display().to_string())?)?;
+    page::render(&Spans::default(), &mut File::create(&empty).with_context(|| empty.display().to_string())?)?;
     let bare = &chromium::run("bare", &empty, &serde_json::json!({}))["bytes"];
     let bare = bare.as_f64().context("the bytes of a page without spans")?;
     let mut out = io::stdout().lock();
@@ -38,12 +40,12 @@ fn main() -> Result<()> {
         let count = spans.spans.len();
         let page = Path::new(dir).join(format!("{size}.html"));
         let mut file = BufWriter::new(File::create(&page).with_context(|| page.display().to_string())?);
-        html::render(&spans, &mut file).and_then(|()| file.flush().map_err(html::Error::Write))?;
+        page::render(&spans, &mut file).and_then(|()| file.flush().map_err(page::Error::Write))?;
         drop((spans, file));
         let file_bytes = fs::metadata(&page)?.len();
         writeln!(out, "{size} spans {count}\n{size} bytes {:.2}", file_bytes as f64 / count as f64)?;
         let answer = chromium::run("budget", &page, &serde_json::json!({ "spans": count }));
-        for (what, value) in answer.as_object().context("the scenario answers an object")? {
+        for (what, value) in answer.as_object().context("the scenario returns an object")? {
             writeln!(out, "{size} {what} {value}")?;
         }
         let memory = answer["memory"].as_f64().context("the bytes of the page")? - bare;
@@ -75,7 +77,7 @@ fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
             break;
         }
     }
-    json::order(&mut all.spans);
+    order(&mut all.spans);
     Ok(all)
 }
 

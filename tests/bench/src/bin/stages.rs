@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What `cargo xtask bench` needs of the stages as functions.
 //!
-//! `stages repeat FROM ENTRIES TO` writes a trace of as many entries or more, from a recorded one, which is copied as it
-//! is if it has as many; prints how many.
+//! `stages repeat FROM ENTRIES TO` writes a trace of as many entries or more, from a recorded one, which is copied as
+//! it is if it has as many; prints how many.
 //! `stages page FROM TO` goes from a raw file to a page in one process.
 
 #![forbid(unsafe_code)]

@@ -14,7 +14,7 @@ pub(super) struct OnCpu<'a, const WORDS: usize> {
     pub(super) cpu: usize,
 }
 
-/// How far the clock steps back: further than a run counts from its begin.
+/// How far the clock steps back: further than a run counts from its start.
 const STEP_BACK: u64 = 3 * TIME_PERIOD + 1;
 
 /// What may come before a step of CPU 0.

@@ -23,7 +23,7 @@ struct Tally {
 /// The blocks of one CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cpu {
-    /// Counters at the begin of the first and the end of the last block.
+    /// Counters at the start of the first and the end of the last block.
     begin: u64,
     end: u64,
     transitions: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How fast a trace gets into its file, beside a plain copy of that file.
+//! How fast a trace gets into its file, compared with a plain copy of that file.
 
 use std::fmt;
 use std::path::Path;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Instructions of four ways into the kernel and of a program's mark, in a guest that counts them: the same number on every run.
+//! Instructions of four ways into the kernel and of a program's mark, in a guest that counts them: the same number on
+//! every run.
 
 use std::fmt;
 use std::path::Path;

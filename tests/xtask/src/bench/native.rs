@@ -21,7 +21,7 @@ struct Medians {
 
 /// The two ways in which the functions are called.
 pub struct Costs {
-    /// One behind the other: the processor overlaps them.
+    /// One after the other: the processor overlaps them.
     back_to_back: Medians,
     /// Each when the one before is over.
     apart: Medians,

@@ -168,7 +168,7 @@ fn page_or_nothing(words: &[&str], page: &Path) -> Result<Stdio> {
     }
 }
 
-/// Waits for the end of all, and answers the peak of each one's memory in KiB.
+/// Waits for the end of all, and returns the peak of each one's memory in KiB.
 fn wait(mut children: Vec<Child>, way: &str) -> Result<Vec<u64>> {
     let mut peaks = vec![0; children.len()];
     let mut running = children.len();

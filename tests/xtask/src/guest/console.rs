@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// Lines kept for showing.
 const TAIL: usize = 40;
-/// A WARNING's call trace follows within so many lines.
+/// A WARNING's call trace follows within this many lines.
 const TRACE_WITHIN: usize = 64;
 /// A line with one of these means that the guest cannot go on, or should not.
 const FATAL: &[&str] = &["Kernel panic", "BUG: ", "Oops", "general protection fault"];
@@ -26,7 +26,7 @@ pub struct Console {
 pub enum Failure {
     /// Nothing that comes after it means anything: the run ends here.
     Fatal(String),
-    /// The kernel goes on; the run counts as failed at its end.
+    /// The kernel continues; the run counts as failed at its end.
     Warned(String),
 }
 

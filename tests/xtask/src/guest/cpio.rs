@@ -41,7 +41,8 @@ impl Archive {
         self.bytes
     }
 
-    /// One entry: 13 header fields of eight hexadecimal digits, the name with its NUL, the content, each padded to four.
+    /// One entry: 13 header fields of eight hexadecimal digits, the name with its NUL, the content, each padded to
+    /// four.
     fn entry(&mut self, path: &str, mode: u32, device: (u32, u32), content: &[u8]) {
         self.entries += 1;
         let size = u32::try_from(content.len()).expect("a file of the first file system is small");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Chooses between the host's CPU and translation, by trying.
 //!
-//! That /dev/kvm exists says little: nested in some hypervisors it accepts a guest which then hangs. So our own kernel is
-//! booted with it once; the answer is kept in the cache under host kernel, QEMU and CPU.
+//! That /dev/kvm exists says little: nested in some hypervisors it accepts a guest which then hangs. So our own kernel
+//! is booted with it once; the answer is kept in the cache under host kernel, QEMU and CPU.
 
 use std::fs::OpenOptions;
 use std::process::Command;

@@ -210,7 +210,7 @@ impl Pump {
         let thread = thread::spawn(move || {
             let mut buffer = vec![0; 1 << 16];
             while let Ok(count @ 1..) = from.read(&mut buffer) {
-                // A reader of ours that went away (`| head`) is no reason to hold up CMD.
+                // A reader of ours that went away (`| head`) is not a reason to hold up CMD.
                 let _ = to.write_all(&buffer[..count]).and_then(|()| to.flush());
                 counter.fetch_add(count as u64, Ordering::Release);
             }

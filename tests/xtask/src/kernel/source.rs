@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The kernel's source in the cache: Debian's tarball as one git commit, and the series on top of it.
 //!
-//! A series is first applied to an index of its own, which makes a commit without touching a file; the work tree is then
-//! moved to that commit, and git writes only the files that differ from what is there. So a changed series recompiles
-//! what it changed, however long it is, and `git apply` takes no patch with fuzz.
+//! A series is first applied to an index of its own, which makes a commit without touching a file; the work tree is
+//! then moved to that commit, and git writes only the files that differ from what is there. So a changed series
+//! recompiles what it changed, however long it is, and `git apply` takes no patch with fuzz.
 
 use std::fs;
 use std::path::{Path, PathBuf};

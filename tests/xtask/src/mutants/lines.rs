@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The table of the recorder's slow paths, and the copy of the tree in which each of its lines can be another.
 //!
-//! As with the hooks one build serves for all: where the table has an expression, the copy has a choice between that and
-//! the replacement, by the number in the environment. The tests that claim it run on the host.
+//! As with the hooks one build serves for all: where the table has an expression, the copy has a choice between that
+//! and the replacement, by the number in the environment. The tests that claim it run on the host.
 
 use std::collections::BTreeMap;
 use std::fs;

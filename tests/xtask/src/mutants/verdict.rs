@@ -123,7 +123,7 @@ fn outcome(text: &str, succeeded: bool, broken: &Path) -> Outcome {
     }
 }
 
-/// What a test that failed said: the first line behind the place.
+/// What a test that failed said: the first line after the place.
 pub fn said(text: &str) -> String {
     let mut lines = text.lines().skip_while(|line| !line.contains("panicked at ")).skip(1);
     let said = lines.find(|line| !line.trim().is_empty()).unwrap_or("without a word");

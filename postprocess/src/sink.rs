@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Sinks: what leaves the tools. Of spans a [`page`], [`mod@json`], a [`mod@profile`], a [`summary`]; of a raw trace a
+//! [`verdict`], its blocks in [`ctf`], and a [`dump`].
+
+pub mod page;
+pub mod json;
+pub mod profile;
+pub mod summary;
+pub mod verdict;
+pub mod ctf;
+pub mod dump;

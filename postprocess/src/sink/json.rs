@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The original's JSON, version 3: one span a line, so that `grep` and `sort` work on it.
+//!
+//! A span is `[start s, duration s, cpu, pid, rpc, event, arg, ret, ipc, "name"]`, times with eight decimals; `arg` and
+//! `ret` are `null` where there is no value. `errno` and `counts` continue in `errno002` and so on: tools of the
+//! original read lines of 255 bytes. Its `makeself` wants lines ordered by their bytes, keys too. The list ends with an
+//! entry at 999.0 seconds, as the original's viewer expects; its `arg`, which the original has as 0, is the number of
+//! spans before it. After it stand the callouts and views of the original's viewer, if there are any: `"extra"`, spans
+//! as well, and `"savedview"`. Lines are ordered by time; [`crate::source::json`] reads them in any order.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::event::digits::Line;
+use crate::event::number::CALLOUT;
+use crate::span::{Meta, Span, Spans, NONE, PER_SECOND};
+
+/// Bytes gathered before they are handed on.
+const CHUNK: usize = 64 * 1024;
+
+/// Writes `spans` as JSON.
+///
+/// # Errors
+/// Whatever error `out` returns.
+pub fn write(spans: &Spans, out: &mut impl Write) -> io::Result<()> {
+    let mut writer = Writer::new(&spans.meta, &spans.names, out)?;
+    spans.spans.iter().try_for_each(|span| writer.span(span))?;
+    writer.finish()
+}
+
+/// Writes spans as JSON, one by one.
+#[derive(Debug)]
+pub struct Writer<'a, W> {
+    out: W,
+    meta: &'a Meta,
+    /// As JSON has them.
+    names: Vec<String>,
+    lines: Vec<u8>,
+    /// Spans written.
+    count: u64,
+    /// They come after all else.
+    callouts: Vec<Span>,
+}
+
+impl<'a, W: Write> Writer<'a, W> {
+    /// A writer to `out`, which need not be buffered.
+    ///
+    /// # Errors
+    /// Whatever error `out` returns, here and below.
+    pub fn new(meta: &'a Meta, names: &[String], mut out: W) -> io::Result<Writer<'a, W>> {
+        write_head(meta, &mut out)?;
+        let names = names.iter().map(|n| quoted(&n.as_str().into())).collect();
+        Ok(Writer { out, meta, names, lines: Vec::with_capacity(CHUNK + 1024), count: 0, callouts: Vec::new() })
+    }
+
+    /// Writes a span; spans come in order.
+    ///
+    /// # Errors
+    /// As [`Writer::new`].
+    #[inline]
+    pub fn span(&mut self, span: &Span) -> io::Result<()> {
+        if span.event == CALLOUT {
+            self.callouts.push(*span);
+            return Ok(());
+        }
+        self.put(span, b"],\n");
+        self.count += 1;
+        if self.lines.len() >= CHUNK {
+            self.out.write_all(&self.lines)?;
+            self.lines.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes the end of the list, and the callouts and views.
+    ///
+    /// # Errors
+    /// As [`Writer::new`].
+    pub fn finish(mut self) -> io::Result<()> {
+        writeln!(self.lines, "[999.0, 0.0, 0, 0, 0, 0, {}, 0, 0, \"\"]", self.count)?;
+        let callouts = std::mem::take(&mut self.callouts);
+        if !callouts.is_empty() || !self.meta.saved_views.is_empty() {
+            writeln!(self.lines, "],\n\"extra\" : [")?;
+            for (n, span) in callouts.iter().enumerate() {
+                let last = n + 1 == callouts.len();
+                self.put(span, if last { b"]\n" } else { b"],\n" });
+            }
+            write!(self.lines, "],\n\"savedview\" : [")?;
+            for (n, view) in self.meta.saved_views.iter().enumerate() {
+                let comma = if n == 0 { "" } else { "," };
+                write!(self.lines, "{comma}\n  {}", quoted(&serde_json::to_value(view)?))?;
+            }
+            writeln!(self.lines)?;
+        }
+        writeln!(self.lines, "]}}")?;
+        self.out.write_all(&self.lines)
+    }
+
+    /// Puts one line of the list, formatted by hand: there are millions.
+    #[inline]
+    fn put(&mut self, s: &Span, end: &[u8]) {
+        let mut line = Line::empty();
+        line.put(b"[");
+        put_seconds(&mut line, s.start, 3);
+        line.put(b", ");
+        put_seconds(&mut line, s.dur, 1);
+        for field in [s.cpu.into(), s.pid.into(), s.rpc.into(), s.event.into(), s.arg, s.ret, s.ipc.into()] {
+            match field {
+                NONE => line.put(b", null"),
+                _ => {
+                    line.put(b", ");
+                    line.signed(field);
+                }
+            }
+        }
+        line.put(b", ");
+        self.lines.extend_from_slice(line.text());
+        let name = self.names.get(s.name as usize).map_or("\"\"", String::as_str);
+        self.lines.extend_from_slice(name.as_bytes());
+        self.lines.extend_from_slice(end);
+    }
+}
+
+fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "  {{")?;
+    let mut key = |name: &str, value: Value| writeln!(out, " \"{name}\" : {},", quoted(&value));
+    key("Comment", "V2 with IPC field".into())?;
+    if !meta.added.is_null() {
+        key("added", meta.added.clone())?;
+    }
+    key("axisLabelX", "Time (sec)".into())?;
+    key("axisLabelY", "CPU Number".into())?;
+    for (n, some) in parts(meta.counts.iter().map(|(name, count)| (name.clone(), (*count).into()))) {
+        key(&numbered("counts", n), some)?;
+    }
+    if !meta.cpu_model.is_empty() {
+        key("cpuModelName", meta.cpu_model.as_str().into())?;
+    }
+    for (n, some) in parts(meta.errors.iter().map(|(number, name)| (number.to_string(), name.as_str().into()))) {
+        key(&numbered("errno", n), some)?;
+    }
+    key("flags", meta.flags.into())?;
+    for (name, text) in [("hostName", &meta.host), ("kernelVersion", &meta.kernel)] {
+        if !text.is_empty() {
+            key(name, text.as_str().into())?;
+        }
+    }
+    key("lost", meta.lost.into())?;
+    key("mbit_sec", meta.mbit_sec.into())?;
+    for (n, some) in chunks(&meta.quality).enumerate() {
+        key(&numbered("quality", n), some.into())?;
+    }
+    if meta.quality.is_empty() {
+        key("quality", Value::Array(Vec::new()))?;
+    }
+    key("randomid", meta.randomid.into())?;
+    key("shortMulX", 1.into())?;
+    key("shortUnitsX", "s".into())?;
+    key("thousandsX", 1000.into())?;
+    key("title", meta.title.as_str().into())?;
+    key("tracebase", meta.tracebase.as_str().into())?;
+    for (n, some) in chunks(&meta.unseen).enumerate() {
+        key(&numbered("unseen", n), some.into())?;
+    }
+    if meta.value_bits == 32 {
+        key("valueBits", 32.into())?;
+    }
+    key("version", 3.into())?;
+    writeln!(out, "\"events\" : [")
+}
+
+/// Bytes of a line that the tools of the original read, at most: they take the rest for another line.
+pub(crate) const LINE: usize = 255;
+
+/// Sentences as one list if that is short enough for a line, else each in one of its own.
+fn chunks(sentences: &[String]) -> std::slice::Chunks<'_, String> {
+    let length = sentences.iter().map(|sentence| sentence.len() + 3).sum::<usize>();
+    sentences.chunks(if length < LINE - 32 { usize::MAX } else { 1 })
+}
+
+/// The entries of a map as several, each short enough for a line, with their numbers.
+fn parts(entries: impl Iterator<Item = (String, Value)>) -> impl Iterator<Item = (usize, Value)> {
+    let mut parts: Vec<serde_json::Map<String, Value>> = Vec::new();
+    let mut room = 0usize;
+    for (key, value) in entries {
+        let needed = quoted(&key.as_str().into()).len() + quoted(&value).len() + 2;
+        if needed > room || parts.is_empty() {
+            parts.push(serde_json::Map::new());
+            room = LINE - 32;
+        }
+        room = room.saturating_sub(needed);
+        if let Some(part) = parts.last_mut() {
+            part.insert(key, value);
+        }
+    }
+    parts.into_iter().map(Value::Object).enumerate()
+}
+
+/// The key of such a part: that of the first is the name alone.
+fn numbered(name: &str, n: usize) -> String {
+    if n == 0 {
+        name.to_string()
+    } else {
+        format!("{name}{:03}", n + 1)
+    }
+}
+
+/// A value as JSON. The original puts it between apostrophes in a script, so there must be none in it.
+fn quoted(value: &Value) -> String {
+    value.to_string().replace('\'', "\\u0027")
+}
+
+/// A time in seconds with eight decimals, its whole part right-aligned to `width`.
+#[inline]
+fn put_seconds(line: &mut Line, units: i64, width: u32) {
+    let (whole, part) = (units.unsigned_abs() / PER_SECOND as u64, units.unsigned_abs() % PER_SECOND as u64);
+    let length = whole.checked_ilog10().unwrap_or(0) + 1 + u32::from(units < 0);
+    (length..width).for_each(|_| line.put(b" "));
+    if units < 0 {
+        line.put(b"-");
+    }
+    line.unsigned(whole);
+    line.put(b".");
+    line.decimals(part as u32, PER_SECOND as u32);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the page knows in addition to its columns: the JSON of its element `ku-meta`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use kutrace_format::flag;
+use serde::{Deserialize, Serialize};
+
+use super::columns::Layout;
+use crate::event::number::{self, is_execution};
+use crate::span::{Meta, SavedView, Span, Spans};
+
+/// Version of the page's data; a reader takes pages of its own version and below.
+pub const VERSION: u32 = 2;
+
+/// Bytes of data in one script element: as base64 4 MiB, well below what a browser holds in one string.
+pub const CHUNK_BYTES: usize = 3 << 20;
+
+/// Nanoseconds that recording an entry takes: measured for our format (docs/overhead.md), said of the original's.
+const ENTRY_NS: u32 = 16;
+const ORIGINAL_ENTRY_NS: u32 = 20;
+/// The same for reading the counters after an entry, as above for the original.
+const COUNTERS_NS: u32 = 30;
+
+/// The JSON; `viewer/data/decode.js` names the same fields.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct About<'a> {
+    pub version: u32,
+    chunk_bytes: usize,
+    title: Cow<'a, str>,
+    tracebase: Cow<'a, str>,
+    cpu_model: Cow<'a, str>,
+    host: Cow<'a, str>,
+    kernel: Cow<'a, str>,
+    flags: u32,
+    mbit_sec: u32,
+    randomid: u32,
+    lost: u64,
+    quality: Cow<'a, [String]>,
+    #[serde(default)]
+    unseen: Cow<'a, [String]>,
+    #[serde(default)]
+    value_bits: u8,
+    #[serde(default)]
+    errors: Cow<'a, BTreeMap<u32, String>>,
+    #[serde(default)]
+    counts: Cow<'a, BTreeMap<String, u64>>,
+    #[serde(default)]
+    entries: u64,
+    #[serde(default)]
+    entry_ns: u32,
+    #[serde(default)]
+    saved_views: Cow<'a, [SavedView]>,
+    pub names: Cow<'a, [String]>,
+    pub layout: Cow<'a, Layout>,
+}
+
+impl<'a> About<'a> {
+    /// About `spans`, whose columns have this layout.
+    pub fn new(spans: &'a Spans, title: &'a str, layout: &'a Layout) -> Self {
+        let meta = &spans.meta;
+        Self {
+            version: VERSION,
+            chunk_bytes: CHUNK_BYTES,
+            title: title.into(),
+            tracebase: meta.tracebase.as_str().into(),
+            cpu_model: meta.cpu_model.as_str().into(),
+            host: meta.host.as_str().into(),
+            kernel: meta.kernel.as_str().into(),
+            flags: meta.flags,
+            mbit_sec: meta.mbit_sec,
+            randomid: meta.randomid,
+            lost: meta.lost,
+            quality: meta.quality.as_slice().into(),
+            unseen: meta.unseen.as_slice().into(),
+            value_bits: meta.value_bits,
+            errors: Cow::Borrowed(&meta.errors),
+            counts: Cow::Borrowed(&meta.counts),
+            entries: spans.spans.iter().filter(|s| begins_with_entry(s)).count() as u64,
+            entry_ns: entry_ns(meta.flags),
+            saved_views: meta.saved_views.as_slice().into(),
+            names: spans.names.as_slice().into(),
+            layout: Cow::Borrowed(layout),
+        }
+    }
+
+    /// What it says about the whole trace.
+    pub fn meta(&self) -> Meta {
+        Meta {
+            title: self.title.to_string(),
+            tracebase: self.tracebase.to_string(),
+            cpu_model: self.cpu_model.to_string(),
+            host: self.host.to_string(),
+            kernel: self.kernel.to_string(),
+            flags: self.flags,
+            mbit_sec: self.mbit_sec,
+            randomid: self.randomid,
+            lost: self.lost,
+            quality: self.quality.to_vec(),
+            unseen: self.unseen.to_vec(),
+            value_bits: self.value_bits,
+            errors: self.errors.clone().into_owned(),
+            counts: self.counts.clone().into_owned(),
+            saved_views: self.saved_views.to_vec(),
+            ..Meta::default()
+        }
+    }
+}
+
+/// Whether a span begins with an entry of the recorder: execution does, and what happens at a point in time on a CPU.
+fn begins_with_entry(span: &Span) -> bool {
+    let point = (number::SWITCH as i32..=number::SPECIAL_LAST as i32).contains(&span.event);
+    span.cpu >= 0 && (is_execution(span.event) || point)
+}
+
+/// What an entry of a trace with these flags cost.
+fn entry_ns(flags: u32) -> u32 {
+    let entry = if flags & flag::VERSION == 3 { ORIGINAL_ENTRY_NS } else { ENTRY_NS };
+    entry + if flags & flag::COUNTERS == 0 { 0 } else { COUNTERS_NS }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Profiles: where the time of each row went, as bars that start at 0 and hold one span for each thing done.
+//!
+//! A row is a CPU, a thread, or an RPC. Its bar holds execution and waits: what ran, most time first, then waits, then
+//! idle. Program counter samples and held locks lie over that time, so they have bars of their own on the same row.
+//!
+//! In a profile [`Span::arg`] is how often something began there, except of idle; the pieces of an interrupted call are
+//! one. A row's other numbers are -1.
+
+mod row;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::event::names::Names;
+use crate::event::number::{self, is_execution};
+use crate::sink::summary::work::{Kernel, Part};
+use crate::span::held::Keep;
+use crate::span::order::order;
+use crate::span::{Span, Spans};
+use row::{Bar, Row};
+
+/// Which rows a profile has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Those of the trace.
+    Each,
+    /// Averages of rows with the same name up to the last dot, `name_AVG (rows)`; and of those among them whose time
+    /// from first to last is about the same, `name_64us (rows)`. An average is of this many rows or more.
+    Groups(usize),
+}
+
+/// The thread number of the first row of groups.
+const FIRST_GROUP: i32 = 1 << 17;
+
+/// A row of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Cpu(i32),
+    Thread(i32),
+    Rpc(i32),
+}
+
+/// Replaces `spans` by their profile. Durations of an average are rounded down.
+pub fn profile(spans: &mut Spans, rows: Rows) {
+    *spans = Adder::new(rows).finish(std::mem::take(spans));
+}
+
+/// Adds up spans as they come; none is kept.
+#[derive(Debug)]
+pub struct Adder {
+    wanted: Rows,
+    rows: BTreeMap<Key, Row>,
+    /// What a row is called, by the number of the name: a thread by its label, or else by its user code; an RPC by its
+    /// first point.
+    labels: BTreeMap<Key, u32>,
+    /// By it the pieces of a call are one.
+    kernel: Kernel,
+}
+
+/// Spans that are gathered before they are added.
+const GATHERED: usize = 1 << 14;
+
+impl Keep for Adder {
+    fn room(&self) -> usize {
+        GATHERED
+    }
+
+    fn add(&mut self, spans: Vec<Span>) {
+        spans.iter().for_each(|span| self.span(span));
+    }
+
+    fn finish(mut self, mut last: Spans) -> Spans {
+        self.add(std::mem::take(&mut last.spans));
+        let mut names = Names::default();
+        let ids: Vec<u32> = last.names.iter().map(|n| names.id(n)).collect();
+        let label = |key: &Key| match self.labels.get(key).and_then(|&name| last.names.get(name as usize)) {
+            Some(label) => label.clone(),
+            None => key.to_string(),
+        };
+        let labels: BTreeMap<Key, String> = self.rows.keys().map(|key| (*key, label(key))).collect();
+        let each: BTreeMap<Key, Row> = self.rows.into_iter().map(|(key, row)| (key, row.renamed(&ids))).collect();
+        last.spans = drawn(self.wanted, &each, &labels, &mut names);
+        last.names = names.into_texts();
+        last.meta.counts.clear();
+        last
+    }
+}
+
+impl Adder {
+    /// Nothing yet.
+    pub fn new(wanted: Rows) -> Adder {
+        Adder { wanted, rows: BTreeMap::new(), labels: BTreeMap::new(), kernel: Kernel::default() }
+    }
+
+    fn span(&mut self, span: &Span) {
+        self.label(span);
+        let Some(bar) = Bar::of(span.event) else { return };
+        let goes_on = is_execution(span.event) && span.cpu >= 0 && self.kernel.add(span) == Part::GoesOn;
+        let keys = [
+            (span.cpu >= 0).then_some(Key::Cpu(span.cpu)),
+            (span.pid > 0).then_some(Key::Thread(span.pid)),
+            (span.rpc > 0).then_some(Key::Rpc(span.rpc)),
+        ];
+        for key in keys.into_iter().flatten() {
+            self.rows.entry(key).or_default().add(bar, span, i64::from(!goes_on));
+        }
+    }
+
+    fn label(&mut self, span: &Span) {
+        match span.event as u32 {
+            number::ROW_LABEL => drop(self.labels.insert(Key::Thread(span.pid), span.name)),
+            number::RPC_REQUEST..=number::RPC_MIDDLE => {
+                self.labels.entry(Key::Rpc(span.rpc)).or_insert(span.name);
+            }
+            _ if number::is_thread(span.event) => {
+                self.labels.entry(Key::Thread(span.pid)).or_insert(span.name);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Cpu(cpu) => write!(f, "cpu.{cpu}"),
+            Key::Thread(pid) => write!(f, "pid.{pid}"),
+            Key::Rpc(rpc) => write!(f, "rpc.{rpc}"),
+        }
+    }
+}
+
+/// The spans of the rows that are wanted.
+fn drawn(wanted: Rows, each: &BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>, names: &mut Names) -> Vec<Span> {
+    let mut out = Vec::new();
+    match wanted {
+        Rows::Each => {
+            for (&key, row) in each {
+                let label = names.id(&labels[&key]);
+                draw(key, row, 1, label, &mut out);
+            }
+        }
+        Rows::Groups(least) => {
+            let groups = group(each, labels).into_iter().filter(|(_, rows)| rows.len() >= least);
+            for (pid, (name, rows)) in (FIRST_GROUP..).zip(groups) {
+                let mut sum = Row::default();
+                rows.iter().for_each(|row| sum.merge(row, names));
+                let label = names.id(&format!("{name} ({})", rows.len()));
+                draw(Key::Thread(pid), &sum, rows.len() as i64, label, &mut out);
+            }
+        }
+    }
+    order(&mut out);
+    out
+}
+
+/// A name up to its last dot.
+fn stem(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+/// The rows of each group, by its name.
+fn group<'a>(rows: &'a BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>) -> Vec<(String, Vec<&'a Row>)> {
+    let mut groups: BTreeMap<(&str, u32), Vec<&Row>> = BTreeMap::new();
+    for (key, row) in rows {
+        let (from, to) = row.extent.unwrap_or_default();
+        let us = (to.saturating_sub(from) / 100).clamp(1, 1 << 23);
+        for size in [us.ilog2(), ALL_SIZES] {
+            groups.entry((stem(&labels[key]), size)).or_default().push(row);
+        }
+    }
+    groups.into_iter().map(|((stem, size), rows)| (format!("{stem}_{}", size_name(size)), rows)).collect()
+}
+
+/// In place of the power of two of a size.
+const ALL_SIZES: u32 = u32::MAX;
+
+/// A power of two of a microsecond, with its unit.
+fn size_name(power: u32) -> String {
+    match power {
+        ALL_SIZES => "AVG".to_string(),
+        0..10 => format!("{}us", 1 << power),
+        10..20 => format!("{}ms", 1 << (power - 10)),
+        _ => format!("{}s", 1 << (power - 20)),
+    }
+}
+
+/// Draws a row, and says what it is called where the number alone would not.
+fn draw(key: Key, row: &Row, rows: i64, label: u32, out: &mut Vec<Span>) {
+    let nobody = Span { cpu: -1, pid: -1, ..Span::default() };
+    let base = match key {
+        Key::Cpu(cpu) => Span { cpu, ..nobody },
+        Key::Thread(pid) => Span { pid, ..nobody },
+        Key::Rpc(rpc) => Span { rpc, ..nobody },
+    };
+    row.draw(rows, base, out);
+    if matches!(key, Key::Thread(_)) {
+        out.push(Span { dur: 1, event: number::ROW_LABEL as i32, name: label, ..base });
+    }
+}

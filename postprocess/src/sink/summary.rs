@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Summary: what a terminal can tell of a trace before a browser opens it.
+//!
+//! [`share`] says how each CPU's time divides, [`work`] what took it, [`wait`] what threads waited for, [`latency`] how
+//! long they waited for a CPU and who ran meanwhile, [`text`] puts it into tables, [`json`] into lists for programs.
+//! Times are units of 10 ns.
+//!
+//! Invariant: everything is counted from all events and all spans, as they come, and no span is kept: memory is that of
+//! threads, names and distinct latencies, however long the trace is.
+
+pub mod share;
+pub mod work;
+pub mod wait;
+pub mod latency;
+pub mod text;
+pub mod json;
+
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
+
+use crate::event::number::{is_event, is_execution, is_thread, Class, Level};
+use crate::event::Event;
+use crate::span::{Meta, Span};
+use latency::{Latency, Waiting};
+use share::Share;
+use wait::{Wait, Waits};
+use work::{Kernel, Program, Programs, Sum};
+
+/// What is said of a trace. Lists are ordered, what took most time first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// About the whole trace.
+    pub meta: Meta,
+    /// First and last moment.
+    pub extent: (i64, i64),
+    /// Events, as every tool counts them: [`is_event`].
+    pub events: u64,
+    /// How each CPU's time divides, ordered by CPU.
+    pub cpus: Vec<(i32, Share)>,
+    /// Programs: all threads of one name.
+    pub programs: Vec<Program>,
+    /// System calls, and the scheduler.
+    pub calls: Vec<Sum>,
+    /// Interrupts and what they left for later.
+    pub interrupts: Vec<Sum>,
+    /// Faults.
+    pub faults: Vec<Sum>,
+    /// Waits by reason.
+    pub waits: Vec<Wait>,
+    /// From a wakeup to the run it led to.
+    pub woken: Latency,
+    /// From the loss of a CPU to the next run, where nobody had to wake the thread.
+    pub preempted: Latency,
+    /// Wakeups of threads that had not left their CPU yet.
+    pub running: u64,
+}
+
+/// Calls its last argument with each span of execution of a CPU within a range of time, and its name.
+pub type Look<'a> = dyn FnMut(i32, (i64, i64), &mut dyn FnMut(&Span, &str)) + 'a;
+
+/// Adds up events, and spans as [`crate::span::build::Builder::take`] gives them.
+#[derive(Debug)]
+pub struct Adder {
+    events: u64,
+    extent: Option<(i64, i64)>,
+    cpus: BTreeMap<i32, Share>,
+    kernel: Kernel,
+    programs: Programs,
+    waits: Waits,
+    waiting: Waiting,
+    /// The name of the user code of each thread; of several that a thread had, the last.
+    threads: HashMap<i32, u32>,
+}
+
+impl Adder {
+    /// Nothing yet; the longest `worst` waits for a CPU of each kind will be told in full.
+    pub fn new(worst: usize) -> Adder {
+        Adder {
+            events: 0,
+            extent: None,
+            cpus: BTreeMap::new(),
+            kernel: Kernel::default(),
+            programs: Programs::default(),
+            waits: Waits::default(),
+            waiting: Waiting::new(worst),
+            threads: HashMap::default(),
+        }
+    }
+
+    /// Takes an event of this class.
+    pub fn event(&mut self, class: Class, event: &Event) {
+        self.events += u64::from(is_event(event.event));
+        if let Class::Call(level) = class {
+            self.kernel.begin(level, event.name);
+        }
+    }
+
+    /// Takes a span.
+    pub fn span(&mut self, span: &Span) {
+        if !is_execution(span.event) || span.cpu < 0 {
+            self.waits.add(span);
+            self.waiting.add(span);
+            return;
+        }
+        let (first, last) = self.extent.unwrap_or((span.start, span.start));
+        self.extent = Some((first.min(span.start), last.max(end(span))));
+        self.cpus.entry(span.cpu).or_default().add(span);
+        self.kernel.add(span);
+        self.programs.add(span);
+        self.waiting.runs(span);
+        if is_thread(span.event) {
+            self.threads.insert(span.pid, span.name);
+        }
+    }
+
+    /// What is to be said, now that all was taken.
+    pub fn finish(mut self, meta: Meta, names: &[String], look: &mut Look) -> Summary {
+        self.kernel.finish();
+        self.waiting.finish();
+        let threads = Threads { numbers: self.threads, names };
+        Summary {
+            meta,
+            extent: self.extent.unwrap_or_default(),
+            events: self.events,
+            cpus: self.cpus.into_iter().collect(),
+            programs: self.programs.finish(&threads),
+            calls: self.kernel.sums(&[Level::Syscall, Level::Sched], names),
+            interrupts: self.kernel.sums(&[Level::Irq, Level::Softirq], names),
+            faults: self.kernel.sums(&[Level::Trap], names),
+            waits: self.waits.finish(&threads, names),
+            woken: self.waiting.woken.finish(&threads, look),
+            preempted: self.waiting.preempted.finish(&threads, look),
+            running: self.waiting.running,
+        }
+    }
+}
+
+/// The names of threads, with their numbers: `bash.7`.
+#[derive(Debug, Default)]
+pub struct Threads<'a> {
+    numbers: HashMap<i32, u32>,
+    names: &'a [String],
+}
+
+impl<'a> Threads<'a> {
+    fn known(&self, pid: i32) -> Option<&'a str> {
+        self.names.get(*self.numbers.get(&pid)? as usize).map(String::as_str)
+    }
+
+    /// Name and number of a thread.
+    pub fn name(&self, pid: i32) -> String {
+        self.known(pid).map_or_else(|| format!("pid.{pid}"), str::to_string)
+    }
+
+    /// The name without the number; `?` for a thread that has none.
+    pub fn program(&self, pid: i32) -> &'a str {
+        let program = self.known(pid).and_then(|name| name.rsplit_once('.')).map(|(program, _)| program);
+        program.filter(|program| !program.is_empty()).unwrap_or("?")
+    }
+}
+
+fn end(span: &Span) -> i64 {
+    span.start.saturating_add(span.dur)
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! How long threads that could run waited for a CPU, woken ones and preempted ones apart, and who had it meanwhile.
+//!
+//! A thread that could run may wait for several reasons, one after the other: that is one wait here.
+//!
+//! A wait for a CPU that ends together with the arc of a wakeup began with that wakeup; any other, when the thread lost
+//! its CPU. The arc of a wakeup without such a wait goes to a thread that waited too shortly for a span of its own, or
+//! that had not left its CPU yet.
+
+use std::cmp::Reverse;
+
+use foldhash::HashMap;
+
+use super::{end, Threads};
+use crate::event::number::{level, Level, IDLE_EXIT, LOST, OFFLINE_SPAN, STALLED, USER, WAIT_A, WAKEUP_ARC};
+use crate::span::wake::SHORT;
+use crate::span::Span;
+
+/// Waits for a CPU of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// How many.
+    pub count: u64,
+    /// The wait that this many of a thousand do not exceed, by [`PERMILLE`]; the last is the longest.
+    pub percentiles: [i64; PERMILLE.len()],
+    /// The longest, with who ran meanwhile.
+    pub worst: Vec<Worst>,
+}
+
+/// What [`Latency::percentiles`] are.
+pub const PERMILLE: [u64; 5] = [500, 900, 990, 999, 1000];
+
+/// A long wait for a CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worst {
+    /// When it began.
+    pub at: i64,
+    /// How long it was.
+    pub dur: i64,
+    /// Who waited.
+    pub thread: String,
+    /// The CPU it got in the end; -1 if that is not in the trace.
+    pub cpu: i32,
+    /// What that CPU did meanwhile, most time first: threads, interrupts, `-idle-`.
+    pub meanwhile: Vec<(String, i64)>,
+}
+
+/// Whether an event is the wait of a thread that could run: wait_cpu, wait_idle, wait_quota, wait_stall.
+pub fn could_run(event: i32) -> bool {
+    matches!(event.checked_sub(WAIT_A as i32), Some(2 | 8 | 16 | 21))
+}
+
+/// Waits for a CPU, of woken threads and of others.
+#[derive(Debug)]
+pub struct Waiting {
+    /// From a wakeup, or from when the woken thread had left its CPU.
+    pub woken: Distribution,
+    /// From the loss of a CPU.
+    pub preempted: Distribution,
+    /// Wakeups of threads that had not left their CPU.
+    pub running: u64,
+    /// What each thread waited for a CPU before the run that comes.
+    coming: HashMap<i32, Coming>,
+}
+
+/// What was seen of the start of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Coming {
+    at: i64,
+    arc: Option<i64>,
+    wait: Option<i64>,
+}
+
+impl Coming {
+    /// Takes a part of the wait, if it is one.
+    fn join(&mut self, part: &Span) -> bool {
+        let to = end(part);
+        let before = self.wait.is_some_and(|wait| to == self.at - wait);
+        let under_arc = self.arc.is_some_and(|arc| part.start >= self.at - arc && to <= self.at);
+        let behind = self.wait.is_some() && part.start == self.at;
+        if before || under_arc || behind {
+            self.wait = Some(self.wait.unwrap_or_default() + part.dur);
+            self.at = self.at.max(to);
+        }
+        before || under_arc || behind
+    }
+}
+
+impl Waiting {
+    /// None yet; `worst` of each kind will be told in full.
+    pub fn new(worst: usize) -> Waiting {
+        let none = || Distribution { counts: HashMap::default(), worst: Vec::new(), most: worst };
+        Waiting { woken: none(), preempted: none(), running: 0, coming: HashMap::default() }
+    }
+
+    /// Adds a span that is not execution: a wait for a CPU, or the arc of a wakeup.
+    pub fn add(&mut self, span: &Span) {
+        let pid = match span.event {
+            event if could_run(event) => span.pid,
+            WAKEUP_ARC => span.ret as i32,
+            _ => return,
+        };
+        let begins = Coming { at: end(span), ..Coming::default() };
+        let coming = self.coming.entry(pid).or_insert(begins);
+        if span.event != WAKEUP_ARC && coming.join(span) {
+            return;
+        }
+        if coming.at != begins.at {
+            let before = std::mem::replace(coming, begins);
+            self.arrived(pid, before, -1);
+        }
+        if let Some(coming) = self.coming.get_mut(&pid) {
+            let kind = if span.event == WAKEUP_ARC { &mut coming.arc } else { &mut coming.wait };
+            *kind = Some(span.dur);
+        }
+    }
+
+    /// A thread executes.
+    pub fn runs(&mut self, span: &Span) {
+        if self.coming.get(&span.pid).is_some_and(|coming| coming.at < end(span)) {
+            let coming = self.coming.remove(&span.pid).unwrap_or_default();
+            self.arrived(span.pid, coming, span.cpu);
+        }
+    }
+
+    /// All spans have been added.
+    pub fn finish(&mut self) {
+        for (pid, coming) in std::mem::take(&mut self.coming) {
+            self.arrived(pid, coming, -1);
+        }
+    }
+
+    fn arrived(&mut self, pid: i32, Coming { at, arc, wait }: Coming, cpu: i32) {
+        let (to, dur) = match (arc, wait) {
+            (Some(_), Some(wait)) => (&mut self.woken, wait),
+            (Some(arc), None) if arc < SHORT => (&mut self.woken, arc),
+            (Some(_), None) => return self.running += 1,
+            (None, Some(wait)) => (&mut self.preempted, wait),
+            (None, None) => return,
+        };
+        to.add(Candidate { at: at - dur, dur, pid, cpu });
+    }
+}
+
+/// A wait that may be among the longest.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    at: i64,
+    dur: i64,
+    pid: i32,
+    cpu: i32,
+}
+
+/// How many waits there are of each duration.
+#[derive(Debug)]
+pub struct Distribution {
+    counts: HashMap<i64, u64>,
+    /// The longest, longest first.
+    worst: Vec<Candidate>,
+    most: usize,
+}
+
+impl Distribution {
+    fn add(&mut self, wait: Candidate) {
+        *self.counts.entry(wait.dur).or_default() += 1;
+        let key = |w: &Candidate| (Reverse(w.dur), w.at, w.pid);
+        let place = self.worst.partition_point(|w| key(w) < key(&wait));
+        if place < self.most {
+            self.worst.insert(place, wait);
+            self.worst.truncate(self.most);
+        }
+    }
+
+    /// What is said of them. `look` calls its last argument with each span of execution of a CPU during a wait, and the
+    /// span's name.
+    pub fn finish(self, threads: &Threads, look: &mut super::Look) -> Latency {
+        let mut durations: Vec<(i64, u64)> = self.counts.into_iter().collect();
+        durations.sort_unstable();
+        let count: u64 = durations.iter().map(|(_, n)| n).sum();
+        let at_rank = |rank: u64| {
+            let mut below = 0;
+            let found = durations.iter().find(|(_, n)| {
+                below += n;
+                below >= rank
+            });
+            found.map_or(0, |&(dur, _)| dur)
+        };
+        Latency {
+            count,
+            percentiles: PERMILLE.map(|permille| at_rank((count * permille).div_ceil(1000).max(1))),
+            worst: self.worst.iter().map(|wait| wait.told(threads, look)).collect(),
+        }
+    }
+}
+
+impl Candidate {
+    fn told(self, threads: &Threads, look: &mut super::Look) -> Worst {
+        let Candidate { at, dur, pid, cpu } = self;
+        let mut sums: HashMap<String, i64> = HashMap::default();
+        if cpu >= 0 {
+            look(cpu, (at, at + dur), &mut |span, name| {
+                let part = end(span).min(at + dur) - span.start.max(at);
+                if part > 0 {
+                    *sums.entry(doer(span, name, threads)).or_default() += part;
+                }
+            });
+        }
+        let mut meanwhile: Vec<(String, i64)> = sums.into_iter().collect();
+        meanwhile.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
+        Worst { at, dur, thread: threads.name(pid), cpu, meanwhile }
+    }
+}
+
+/// Who a CPU's time is to be put down to: an interrupt, idle, or a thread, whatever that does.
+fn doer(span: &Span, name: &str, threads: &Threads) -> String {
+    match span.event as u32 {
+        USER | IDLE_EXIT => "-idle-".to_string(),
+        LOST => "-lost-".to_string(),
+        OFFLINE_SPAN => "-offline-".to_string(),
+        STALLED => "-stalled-".to_string(),
+        event if matches!(level(event), Level::Irq | Level::Softirq) => name.to_string(),
+        _ if span.pid <= 0 => "-idle-".to_string(),
+        _ => threads.name(span.pid),
+    }
+}

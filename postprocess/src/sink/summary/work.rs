@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What took the CPUs' time: programs, system calls, interrupts, faults.
+//!
+//! How often something was called, the events tell. A call that was interrupted, or whose thread lost its CPU, is
+//! several spans. They are put together again: a system call or fault of a thread continues until that thread does
+//! something that cannot happen inside of it, an interrupt or the scheduler until its CPU does.
+
+use serde::Serialize;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap as Named};
+
+use foldhash::{HashMap, HashSet};
+
+use super::{end, Threads};
+use crate::event::number::{is_thread, level, share, Level, Share, LOST, NUMBERS, STALLED};
+use crate::span::stack::no_value;
+use crate::span::{Span, NONE};
+
+/// Something the kernel did, under one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sum {
+    /// Its name.
+    pub name: String,
+    /// How often it began.
+    pub count: u64,
+    /// CPU time, without what interrupted it.
+    pub total: i64,
+    /// Most CPU time of one.
+    pub longest: i64,
+    /// Longest from begin to end, with whatever interrupted it and all waiting inside of it.
+    pub slowest: i64,
+}
+
+/// The threads of one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Program {
+    /// The name.
+    pub name: String,
+    /// How many threads.
+    pub threads: usize,
+    /// Time in user code.
+    pub user: i64,
+    /// Time in system calls, faults and the scheduler.
+    pub kernel: i64,
+    /// How often a thread got a CPU.
+    pub runs: u64,
+    /// All time on a CPU, interrupts included.
+    pub on_cpu: i64,
+    /// The longest without losing it.
+    pub longest: i64,
+}
+
+/// An activity under way.
+#[derive(Debug)]
+struct Open {
+    name: u32,
+    start: i64,
+    end: i64,
+    total: i64,
+}
+
+/// What a span is of an activity of the kernel; user code always begins, and so does standing still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Its first.
+    Begins,
+    /// Another of the same.
+    GoesOn,
+}
+
+/// The activities under way somewhere, by [`Level`].
+type Opens = [Option<Open>; 6];
+
+/// What the kernel does, by level and the number of its name.
+#[derive(Debug, Default)]
+pub struct Kernel {
+    threads: HashMap<i32, Opens>,
+    cpus: HashMap<i32, Opens>,
+    /// CPUs that were seen doing something that no softirq can be inside of.
+    seen: HashSet<i32>,
+    /// Whether pieces of a call that have not returned say so; those of the original's have 0.
+    told: bool,
+    sums: HashMap<(Level, u32), Sum>,
+}
+
+impl Kernel {
+    /// Something of this level and name began.
+    pub fn begin(&mut self, level: Level, name: u32) {
+        self.sums.entry((level, name)).or_default().count += 1;
+    }
+
+    /// Adds a span of execution, and says what it is of an activity.
+    pub fn add(&mut self, span: &Span) -> Part {
+        if span.event == STALLED as i32 {
+            return Part::Begins;
+        }
+        let level = if span.event as u32 >= NUMBERS { Level::User } else { level(span.event as u32) };
+        // What is on top shows that whatever can only be above it has ended.
+        let over = match level {
+            Level::User => &[Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched][..],
+            Level::Syscall => &[Level::Trap, Level::Softirq, Level::Irq, Level::Sched],
+            Level::Trap => &[Level::Softirq, Level::Irq, Level::Sched],
+            Level::Sched => &[Level::Softirq, Level::Irq],
+            Level::Softirq => &[Level::Irq],
+            Level::Irq => &[],
+        };
+        match level {
+            _ if span.event == LOST as i32 => drop(self.seen.remove(&span.cpu)),
+            Level::Softirq | Level::Irq => {}
+            _ => drop(self.seen.insert(span.cpu)),
+        }
+        let (thread, cpu) = (self.threads.entry(span.pid).or_default(), self.cpus.entry(span.cpu).or_default());
+        for &ended in over {
+            if let Some(open) = place(thread, cpu, ended).take() {
+                close(&mut self.sums, ended, &open);
+            }
+        }
+        if level == Level::User {
+            return Part::Begins;
+        }
+        let place = place(thread, cpu, level);
+        if let Some(other) = place.take_if(|open| open.name != span.name) {
+            close(&mut self.sums, level, &other);
+        }
+        // Of what has no argument another thread, or nobody, saw the start.
+        let is_call = level == Level::Syscall && no_value(span.event as u32) == NONE;
+        // What a CPU does first, or after a gap, began before.
+        let unseen = level == Level::Softirq && !self.seen.contains(&span.cpu);
+        let part = if place.is_some() || unseen || span.arg == NONE { Part::GoesOn } else { Part::Begins };
+        let new = Open { name: span.name, start: span.start, end: span.start, total: 0 };
+        let open = place.get_or_insert(new);
+        open.total += span.dur;
+        open.end = end(span);
+        self.told |= is_call && span.ret == NONE;
+        if let Some(returned) = place.take_if(|_| is_call && self.told && span.ret != NONE) {
+            close(&mut self.sums, level, &returned);
+        }
+        part
+    }
+
+    /// The sums of these levels, what took most time first.
+    pub fn sums(&self, levels: &[Level], names: &[String]) -> Vec<Sum> {
+        let wanted = self.sums.iter().filter(|((level, _), _)| levels.contains(level));
+        let mut sums: Vec<Sum> = wanted
+            .map(|(&(_, name), sum)| Sum { name: names.get(name as usize).cloned().unwrap_or_default(), ..sum.clone() })
+            .collect();
+        sums.sort_by(|a, b| (Reverse(a.total), &a.name).cmp(&(Reverse(b.total), &b.name)));
+        sums
+    }
+
+    /// All spans have been added.
+    pub fn finish(&mut self) {
+        const LEVELS: [Level; 6] = [Level::User, Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched];
+        for open in self.threads.values().chain(self.cpus.values()) {
+            for (level, open) in LEVELS.into_iter().zip(open) {
+                open.iter().for_each(|open| close(&mut self.sums, level, open));
+            }
+        }
+    }
+}
+
+/// Calls and faults belong to a thread and move with it, the others stay on their CPU.
+fn place<'a>(thread: &'a mut Opens, cpu: &'a mut Opens, level: Level) -> &'a mut Option<Open> {
+    match level {
+        Level::Syscall | Level::Trap => &mut thread[level as usize],
+        _ => &mut cpu[level as usize],
+    }
+}
+
+fn close(sums: &mut HashMap<(Level, u32), Sum>, level: Level, open: &Open) {
+    let sum = sums.entry((level, open.name)).or_default();
+    sum.total += open.total;
+    sum.longest = sum.longest.max(open.total);
+    sum.slowest = sum.slowest.max(open.end - open.start);
+}
+
+/// A thread on a CPU.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    pid: i32,
+    from: i64,
+    to: i64,
+}
+
+/// What each thread took.
+#[derive(Debug, Default)]
+pub struct Programs {
+    threads: HashMap<i32, Program>,
+    running: BTreeMap<i32, Run>,
+}
+
+impl Programs {
+    /// Adds a span of execution.
+    pub fn add(&mut self, span: &Span) {
+        let new = Run { pid: span.pid, from: span.start, to: end(span) };
+        let run = self.running.entry(span.cpu).or_insert(new);
+        if run.pid == span.pid {
+            run.to = end(span);
+        } else {
+            let ended = std::mem::replace(run, new);
+            self.end_run(ended);
+        }
+        if span.pid <= 0 {
+            return;
+        }
+        let thread = self.threads.entry(span.pid).or_default();
+        match level(span.event as u32) {
+            _ if share(span.event) == Share::User => thread.user += span.dur,
+            _ if is_thread(span.event) => thread.kernel += span.dur,
+            Level::Syscall | Level::Trap | Level::Sched => thread.kernel += span.dur,
+            _ => {}
+        }
+    }
+
+    fn end_run(&mut self, Run { pid, from, to }: Run) {
+        if pid > 0 {
+            let thread = self.threads.entry(pid).or_default();
+            thread.runs += 1;
+            thread.on_cpu += to - from;
+            thread.longest = thread.longest.max(to - from);
+        }
+    }
+
+    /// All threads of each name together, what took most time first.
+    pub fn finish(mut self, threads: &Threads) -> Vec<Program> {
+        for run in std::mem::take(&mut self.running).into_values() {
+            self.end_run(run);
+        }
+        let mut sums: Named<&str, Program> = Named::new();
+        for (pid, thread) in self.threads {
+            let sum = sums.entry(threads.program(pid)).or_default();
+            sum.threads += 1;
+            sum.user += thread.user;
+            sum.kernel += thread.kernel;
+            sum.runs += thread.runs;
+            sum.on_cpu += thread.on_cpu;
+            sum.longest = sum.longest.max(thread.longest);
+        }
+        let mut programs: Vec<Program> =
+            sums.into_iter().map(|(name, program)| Program { name: name.to_string(), ..program }).collect();
+        programs.sort_by(|a, b| (Reverse(a.user + a.kernel), &a.name).cmp(&(Reverse(b.user + b.kernel), &b.name)));
+        programs
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Verdict: whether a raw trace is whole, and whether what it says can be true.
+
+use std::fmt;
+
+use kutrace_format::capability::Capability;
+
+use crate::event::names::Names;
+use crate::event::number::{class, is_event, Class, Level};
+use crate::event::{Event, Meta};
+use crate::line::count;
+use crate::raw::damage::NotATrace;
+use crate::source;
+use crate::span::build::Builder;
+use crate::span::check::Check;
+use crate::span::stall;
+use crate::span::Tally;
+
+/// Spans that are checked at a time.
+const MOST: usize = 1 << 14;
+
+/// What is to be thought of a raw trace, from best to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Whole and sound.
+    Pass,
+    /// Events were lost while recording, or others say that they are missing; what is there is sound.
+    Incomplete,
+    /// Damaged, or what it says cannot be true.
+    Fail,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pass => "PASS",
+            Self::Incomplete => "INCOMPLETE",
+            Self::Fail => "FAIL",
+        })
+    }
+}
+
+/// A fact about the trace, and the best verdict it leaves possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// [`Verdict::Pass`] for a fact that is not a fault.
+    pub verdict: Verdict,
+    /// The fact, a sentence.
+    pub text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let grade = match self.verdict {
+            Verdict::Pass => "info",
+            Verdict::Incomplete => "warn",
+            Verdict::Fail => "FAIL",
+        };
+        write!(f, "{grade}  {}", self.text)
+    }
+}
+
+/// Decodes a raw trace, builds its spans, and says what is wrong with either. Events and spans are looked at as they
+/// come, and not kept.
+///
+/// # Errors
+/// If `bytes` are no raw trace.
+pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
+    let (trace, mut names) = (source::trace(bytes)?, Names::default());
+    let mut decoder = trace.decoder(&mut names);
+    let mut builder = Builder::new(&decoder.meta(), names);
+    let (mut contents, mut check) = (Contents::default(), Check::default());
+    while let Some(event) = decoder.next(&mut builder.names) {
+        contents.count(&event);
+        builder.push(&event);
+        if builder.written().len() > MOST {
+            builder.take().iter().for_each(|span| check.span(span));
+        }
+    }
+    let meta = decoder.meta();
+    let (spans, tally) = builder.finish(meta.clone());
+    spans.spans.iter().for_each(|span| check.span(span));
+    let mut found = vec![info(extent(&contents, &meta)), info(contents.to_string()), info(shares(&tally))];
+    found.extend(meta.unseen().texts().map(|text| info(format!("cannot show {text}"))));
+    found.extend(stall::sentence(tally.stalls, tally.stalled).map(info));
+    let notes = trace.notes();
+    found.extend(meta.quality.iter().cloned().map(|text| {
+        let verdict = if notes.contains(&text) { Verdict::Incomplete } else { Verdict::Fail };
+        Finding { verdict, text }
+    }));
+    let seen = !meta.unseen().has(Capability::Returns);
+    let of_repairs = if seen { Verdict::Incomplete } else { Verdict::Pass };
+    let first = tally.first.map_or_else(String::new, |first| first.text(&spans.names));
+    let repair = |what| format!("{what} missing and supplied; the first: {first}");
+    let repairs = [repair("call, return or switch was"), repair("calls, returns or switches were")];
+    let counted = [
+        (Verdict::Incomplete, meta.lost, ["event was lost while recording", "events were lost while recording"]),
+        (of_repairs, tally.repairs, repairs.each_ref().map(String::as_str)),
+        (
+            Verdict::Fail,
+            tally.unknown,
+            ["event has a number or a CPU that cannot be", "events have a number or a CPU that cannot be"],
+        ),
+        (
+            Verdict::Fail,
+            tally.late,
+            [
+                "event is earlier than what came before it on its CPU",
+                "events are earlier than what came before them on their CPU",
+            ],
+        ),
+    ];
+    let counted = counted.into_iter().filter(|c| c.1 > 0);
+    found.extend(counted.map(|(verdict, n, [one, many])| Finding { verdict, text: count(n, one, many) }));
+    let violations = check.finish(&meta.intervals, &tally).into_iter();
+    found.extend(violations.map(|text| Finding { verdict: Verdict::Fail, text }));
+    Ok(found)
+}
+
+/// The verdict that all findings together leave possible.
+pub fn verdict(found: &[Finding]) -> Verdict {
+    found.iter().map(|f| f.verdict).max().unwrap_or(Verdict::Pass)
+}
+
+fn info(text: String) -> Finding {
+    Finding { verdict: Verdict::Pass, text }
+}
+
+/// How many of which events a trace holds.
+#[derive(Debug, Default)]
+struct Contents {
+    names: usize,
+    events: usize,
+    calls: usize,
+    traps: usize,
+    irqs: usize,
+    switches: usize,
+    points: usize,
+}
+
+impl Contents {
+    fn count(&mut self, event: &Event) {
+        let class = class(event.event);
+        if !is_event(event.event) {
+            self.names += 1;
+            return;
+        }
+        self.events += 1;
+        match class {
+            Class::Call(Level::Syscall) => self.calls += 1,
+            Class::Call(Level::Trap) => self.traps += 1,
+            Class::Call(Level::Irq | Level::Softirq) => self.irqs += 1,
+            Class::Switch => self.switches += 1,
+            Class::Point => self.points += 1,
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Contents { calls, traps, irqs, switches, points, .. } = *self;
+        let [calls, traps, irqs, switches, points] = [
+            (calls, "system call", "system calls"),
+            (traps, "fault", "faults"),
+            (irqs, "interrupt", "interrupts"),
+            (switches, "switch", "switches"),
+            (points, "point", "points"),
+        ]
+        .map(|(number, one, many)| count(number as u64, one, many));
+        write!(f, "{calls}, {traps}, {irqs}, {switches}, {points}")
+    }
+}
+
+fn extent(contents: &Contents, meta: &Meta) -> String {
+    let from = meta.intervals.iter().map(|i| i.from).min().unwrap_or_default();
+    let to = meta.intervals.iter().map(|i| i.to).max().unwrap_or_default();
+    let (format, seconds) = (meta.format, (to - from) as f64 / 1e8);
+    let [cpus, events, names] = [
+        (meta.intervals.len(), "CPU", "CPUs"),
+        (contents.events, "event", "events"),
+        (contents.names, "name", "names"),
+    ]
+    .map(|(number, one, many)| count(number as u64, one, many));
+    format!("format {format}, {cpus}, {seconds:.6} s, {events}, {names}")
+}
+
+/// How the CPUs' time divides.
+fn shares(tally: &Tally) -> String {
+    let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).max(1) as f64;
+    let [user, system, idle, lost] =
+        [tally.user, tally.system, tally.idle, tally.lost].map(|part| part as f64 * 100.0 / all);
+    format!(
+        "{user:.1}% user, {system:.1}% kernel, {idle:.1}% idle, {lost:.1}% lost; {}",
+        count(tally.wakeups, "wakeup", "wakeups")
+    )
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Why did this run only now? The chain of wakeups that led to a span, followed back in time.
+//
+// A thread runs because something woke it. If that was done by another thread, in its own code or in a system call,
+// the question moves on to what had woken that thread. It ends at an interrupt, which nobody on these CPUs caused; at a
+// thread that ran since the beginning of the trace; or after CHAIN_MOST steps. A bottom half counts as what it follows
+// on its CPU: an interrupt, or the system call that it ran at the end of.
+
+import { isIdle } from "./kind.js";
+import { firstInRow, indexByRow, seekStart } from "./rows.js";
+import { Kind } from "./tables.js";
+/**
+ * @import {Store} from "./decode.js"
+ * @import {Group} from "./groups.js"
+ * @import {Lane} from "./rows.js"
+ */
+
+/** Steps followed at most. */
+const CHAIN_MOST = 100;
+
+/**
+ * One wakeup: `arc` is its span, `cause` the span it came out of (-1 if the trace does not say), `wait` what the woken
+ * thread had waited for until then (-1 if the trace does not say).
+ * @typedef {{arc: number, cause: number, wait: number}} Step
+ */
+
+export class Chains {
+  /** @param {Store} store @param {Group[]} groups @param {Lane} wakeups */
+  constructor(store, groups, wakeups) {
+    const [cpus, threads] = groups;
+    this.store = store;
+    this.cpus = cpus;
+    this.threads = threads;
+    const { ids } = wakeups;
+    /** Wakeups by the thread they wake. */
+    this.arcs = indexByRow(threads.keys.length, Int32Array.from(ids, threads.targetRow), ids);
+  }
+
+  /** The wakeups that led to a span, the last first; none if nothing woke its thread. @param {number} i */
+  leadingTo(i) {
+    /** @type {Step[]} */
+    const steps = [];
+    let arc = this.firstArc(i);
+    while (arc >= 0 && steps.length < CHAIN_MOST) {
+      const cause = this.causeOf(arc);
+      steps.push({ arc, cause, wait: this.waitBefore(arc) });
+      if (cause < 0 || isIdle(this.store.kind[cause]) || this.store.kind[cause] === Kind.IRQ) break;
+      arc = this.arcBefore(this.threads.rowOf(cause), this.store.start[arc]);
+    }
+    return steps;
+  }
+
+  /** The wakeup that a span itself is, or that ended it if it is a wait, or that came before it. @param {number} i */
+  firstArc(i) {
+    const { start, dur, kind } = this.store;
+    if (kind[i] === Kind.WAKEUP) return i;
+    // A wait ends 10 ns around the wakeup; the wait for a CPU ends when the thread runs.
+    const time = kind[i] === Kind.WAIT ? start[i] + dur[i] : start[i];
+    const row = this.threads.rowOf(i);
+    if (kind[i] !== Kind.WAIT || row < 0) return this.arcBefore(row, time);
+    const { first, ids } = this.arcs;
+    const k = seekStart(start, ids, first[row], first[row + 1], time - 1);
+    return k < first[row + 1] && start[ids[k]] <= time + 1 ? ids[k] : this.arcBefore(row, time);
+  }
+
+  /** The last wakeup of a thread that had an effect by `time`, or -1. @param {number} row @param {number} time */
+  arcBefore(row, time) {
+    if (row < 0) return -1;
+    const { start, dur } = this.store;
+    const { first, ids } = this.arcs;
+    let k = seekStart(start, ids, first[row], first[row + 1], time) - 1;
+    while (k >= first[row] && start[ids[k]] + dur[ids[k]] > time) k--;
+    return k >= first[row] ? ids[k] : -1;
+  }
+
+  /** What ran where a wakeup came from, underneath bottom halves and the scheduler; -1 if that is unknown. @param {number} arc */
+  causeOf(arc) {
+    const { start, kind } = this.store;
+    const row = this.cpus.rowOf(arc);
+    if (row < 0) return -1;
+    const { first, ids } = this.cpus.exec;
+    const cause = firstInRow(this.store, this.cpus.exec, row, start[arc]);
+    if (cause === first[row + 1] || start[ids[cause]] > start[arc]) return -1;
+    let k = cause;
+    while (k > first[row] && (kind[ids[k]] === Kind.BH || kind[ids[k]] === Kind.SCHED)) k--;
+    return kind[ids[k]] === Kind.BH || kind[ids[k]] === Kind.SCHED ? -1 : ids[k];
+  }
+
+  /** What the woken thread had waited for until a wakeup, or -1. @param {number} arc */
+  waitBefore(arc) {
+    const { start, dur } = this.store;
+    const { waits } = this.threads;
+    const row = this.threads.targetRow(arc);
+    if (row < 0) return -1;
+    const k = seekStart(start, waits.ids, waits.first[row], waits.first[row + 1], start[arc]) - 1;
+    if (k < waits.first[row]) return -1;
+    const i = waits.ids[k];
+    return Math.abs(start[i] + dur[i] - start[arc]) <= 1 ? i : -1;
+  }
+}

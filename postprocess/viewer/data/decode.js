@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From the page's data elements to typed arrays: one array per column, for all spans.
+//
+// The layout is that of postprocess/src/sink/page/columns.rs: groups of rows, each with one compressed part per column;
+// a part is byte planes of narrow values, all ones standing for one of the wide values after them.
+
+import { valueOf } from "./format.js";
+import { KERNEL_EVENTS, kindOfEvent, kindOfUser } from "./kind.js";
+import { Unpackers } from "./part.js";
+import { Kind, KIND_NAMES } from "./tables.js";
+/** @import {Column} from "./part.js" */
+
+/** The newest version of the data this viewer can read. */
+const PAGE_VERSION = 2;
+/** The columns. */
+const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
+
+/**
+ * @typedef {{field: string, width: number, wide: number, offset: number, bytes: number}} Part
+ * @typedef {{rows: number, parts: Part[]}} PartGroup
+ * @typedef {{rows: number, cpus: number[], pids: number[], events: number[], groups: PartGroup[]}} Layout
+ * @typedef {{version: number, chunkBytes: number, title: string, tracebase: string, cpuModel: string, host: string,
+ *   kernel: string, valueBits: number, errors: Record<string, string>, counts?: Record<string, number>, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
+ *   unseen?: string[],
+ *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
+ *   layout: Layout}} Meta
+ */
+
+/**
+ * All spans, ordered by start, then longest first. Times count 10 ns from the base minute; `cpu`, `pid` and `event`
+ * are indexes into `cpus`, `pids` and `events`; what `arg` and `ret` hold, `valueOf` says; `kinds` are those that any span has.
+ * @typedef {{n: number, start: Float64Array, dur: Column, cpu: Column, pid: Column, rpc: Column, event: Column,
+ *   arg: Column, ret: Column, ipc: Column, name: Column, kind: Uint8Array, kinds: Set<number>, names: string[], cpus: number[],
+ *   pids: number[], events: number[], threads: Map<number, string>, meta: Meta, counts: Counts}} Store
+ */
+
+/** Spans of execution by index of CPU and of thread, and all spans by kind. @typedef {{cpu: Uint32Array, pid: Uint32Array, kind: Uint32Array}} Counts */
+
+/**
+ * Reads the page's data, each group as soon as the browser's parser is past its last element.
+ * @param {Document} page
+ * @returns {Promise<Store>}
+ */
+export async function readStore(page) {
+  /** @type {Meta} */
+  const meta = JSON.parse(checkedText(page.getElementById("ku-meta")));
+  if (meta.version !== PAGE_VERSION) throw new Error(`its data have version ${meta.version}, not ${PAGE_VERSION}`);
+  const { layout } = meta;
+  /** @type {Record<string, Column>} */
+  const columns = {};
+  for (const field of COLUMNS) columns[field] = new Uint8Array(0);
+  const sorter = new Sorter(layout);
+  const unpackers = new Unpackers();
+  const started = async (/** @type {PartGroup | undefined} */ group) => {
+    const end = Math.max(0, ...(group?.parts ?? []).map((part) => part.offset + part.bytes));
+    const chunks = await chunksUpTo(page, Math.ceil(end / meta.chunkBytes));
+    return group?.parts.map((part) => unpackers.unpack(() => ({
+      pieces: piecesOf(chunks, meta.chunkBytes, part.offset, part.bytes), width: part.width, wide: part.wide,
+      rows: group.rows, sums: part.field === "start",
+    }))) ?? [];
+  };
+  let first = 0;
+  let next = started(layout.groups[0]);
+  for (const [g, group] of layout.groups.entries()) {
+    const now = await next;
+    next = started(layout.groups[g + 1]);
+    for (const [k, { field }] of group.parts.entries()) {
+      const values = await now[k];
+      if (!values) throw new Error(`its data are damaged, or not all there (column ${field})`);
+      columns[field] = g === 0 ? emptyColumn(layout, field, values) : withRoomFor(columns[field], values);
+      // Memory that nothing but zeros would be written to is none: a column of zeros takes no room.
+      if (values.length > 0) columns[field].set(values, first);
+    }
+    sorter.add(columns, first, first + group.rows);
+    first += group.rows;
+    /** @type {HTMLProgressElement} */ (page.getElementById("progress")).value = first / layout.rows;
+  }
+  unpackers.end();
+  return /** @type {Store} */ (/** @type {unknown} */ ({
+    n: layout.rows, ...columns, names: meta.names, cpus: layout.cpus, pids: layout.pids, events: layout.events, meta,
+    kind: sorter.kind, kinds: sorter.kinds, counts: sorter.counts, threads: sorter.threads(columns.name, meta.names),
+  }));
+}
+
+/** The texts of the first data elements, once the parser is past them. @param {Document} page @param {number} count */
+async function chunksUpTo(page, count) {
+  const elements = page.getElementsByClassName("ku-data");
+  while (count > 0 && !elements[count - 1]?.nextElementSibling && page.readyState === "loading") {
+    await new Promise((done) => {
+      const observer = new MutationObserver(done);
+      observer.observe(page.body, { childList: true });
+      // The last element of a page that is cut has no next.
+      page.addEventListener("readystatechange", done, { once: true });
+    });
+  }
+  if (elements.length < count) throw new Error("some of its data are missing");
+  return Array.from({ length: count }, (_, k) => elements[k].textContent ?? "");
+}
+
+/** The text of an element, if it is as its checksum says. @param {Element | null} element */
+export function checkedText(element) {
+  const text = element?.textContent ?? "";
+  if (element?.getAttribute("data-crc32") !== checksumOf(text)) throw new Error("it is cut or damaged");
+  return text;
+}
+
+/** The CRC-32 of a text, as gzip has it, in hexadecimal. @param {string} text */
+export function checksumOf(text) {
+  const table = Uint32Array.from({ length: 256 }, (_, n) => {
+    for (let bit = 0; bit < 8; bit++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+    return n;
+  });
+  let sum = -1;
+  for (const byte of new TextEncoder().encode(text)) sum = table[(sum ^ byte) & 255] ^ (sum >>> 8);
+  return (~sum >>> 0).toString(16).padStart(8, "0");
+}
+
+/** @param {string} text @returns {Uint8Array} */
+function bytesOfBase64(text) {
+  const direct = /** @type {any} */ (Uint8Array).fromBase64;
+  if (direct) return direct.call(Uint8Array, text);
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/**
+ * A column for all rows, by the first values: as wide as its widest part, so that it is seldom widened later.
+ * @param {Layout} layout
+ * @param {string} field
+ * @param {Column} values
+ * @returns {Column}
+ */
+function emptyColumn(layout, field, values) {
+  const widths = layout.groups.flatMap((group) => group.parts.filter((part) => part.field === field).map((part) => part.width));
+  const widest = Math.max(...widths);
+  const like = widest === 1 ? values : withRoomFor(widest === 2 ? new Uint16Array(0) : new Uint32Array(0), values);
+  return new /** @type {any} */ (like.constructor)(layout.rows);
+}
+
+/**
+ * A column that more values fit into: the column itself, or what it holds in a wider one.
+ * @param {Column} column
+ * @param {Column} values
+ * @returns {Column}
+ */
+function withRoomFor(column, values) {
+  if (values.length === 0) return column;
+  const has = [column, values].map((array) => ({ bytes: array.BYTES_PER_ELEMENT, sign: !(array.constructor.name.startsWith("U")) }));
+  const sign = has.some((array) => array.sign);
+  // What has no sign needs twice the bytes to get one.
+  const bytes = Math.max(...has.map((array) => array.bytes * (sign && !array.sign ? 2 : 1)));
+  const arrays = sign ? { 1: Int8Array, 2: Int16Array, 4: Int32Array } : { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array };
+  const array = /** @type {Record<number, any>} */ (arrays)[bytes] ?? Float64Array;
+  return column instanceof array ? column : new array(column);
+}
+
+/**
+ * The pieces of the chunks that make up a range of the data, each in memory of its own. Three bytes are four characters.
+ * @param {string[]} chunks
+ * @param {number} chunkBytes
+ * @param {number} offset
+ * @param {number} bytes
+ */
+function piecesOf(chunks, chunkBytes, offset, bytes) {
+  const pieces = [];
+  for (let at = offset; at < offset + bytes;) {
+    const inChunk = at % chunkBytes;
+    const take = Math.min(chunkBytes - inChunk, offset + bytes - at);
+    const text = chunks[Math.floor(at / chunkBytes)].slice(Math.floor(inChunk / 3) * 4, Math.ceil((inChunk + take) / 3) * 4);
+    pieces.push(bytesOfBase64(text).subarray(inChunk % 3, (inChunk % 3) + take));
+    at += take;
+  }
+  return pieces;
+}
+
+/** Tells spans apart, group by group: the kind of each, how many there are, and what threads are called. */
+export class Sorter {
+  /** @param {Layout} layout */
+  constructor({ rows, cpus, pids, events }) {
+    this.cpus = cpus;
+    this.pids = pids;
+    this.events = events;
+    this.byEvent = Uint8Array.from(events, kindOfEvent);
+    this.kind = new Uint8Array(rows);
+    /** @type {Counts} */
+    this.counts = { cpu: new Uint32Array(cpus.length), pid: new Uint32Array(pids.length), kind: new Uint32Array(KIND_NAMES.length) };
+    /** By thread, its first span of user code, or of a thread of the kernel, which have its name; and its last row label. */
+    this.user = new Int32Array(pids.length).fill(-1);
+    this.label = new Int32Array(pids.length).fill(-1);
+  }
+
+  /** @param {Record<string, Column>} columns @param {number} first @param {number} end */
+  add({ event, cpu, pid, arg }, first, end) {
+    const { kind, byEvent, user, label, cpus, pids, events, counts } = this;
+    for (let i = first; i < end; i++) {
+      let k = byEvent[event[i]];
+      if (k === Kind.USER) {
+        k = kindOfUser(events[event[i]], pids[pid[i]], valueOf(arg[i]));
+        if (k === Kind.USER && user[pid[i]] < 0) user[pid[i]] = i;
+      } else if (k === Kind.KERNEL) {
+        if (events[event[i]] >= KERNEL_EVENTS && user[pid[i]] < 0) user[pid[i]] = i;
+      } else if (k === Kind.LABEL) label[pid[i]] = i;
+      // Time in a queue lies on no CPU; the event of entering one does.
+      else if (k === Kind.QUEUE && cpus[cpu[i]] >= 0) k = Kind.POINT;
+      kind[i] = k;
+      counts.kind[k]++;
+      if (k > Kind.SCHED) continue;
+      counts.cpu[cpu[i]]++;
+      counts.pid[pid[i]]++;
+    }
+  }
+
+  /** Kinds that any span has. */
+  get kinds() {
+    return new Set([...this.counts.kind.keys()].filter((k) => this.counts.kind[k] > 0));
+  }
+
+  /** What every thread is called: by its row label if it has one, else by its first span that has its name. @param {Column} name @param {string[]} names @returns {Map<number, string>} */
+  threads(name, names) {
+    return new Map(this.pids.map((number, p) => {
+      const i = this.label[p] >= 0 ? this.label[p] : this.user[p];
+      const text = i >= 0 ? names[name[i]] : "pid";
+      return [number, text.endsWith(`.${number}`) ? text : `${text}.${number}`];
+    }));
+  }
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Numbers, times and spans as text.
+
+import { isExecution, SYSCALL32 } from "./kind.js";
+import { ERRNO, FLAG, Kind } from "./tables.js";
+/** @import {Meta, Store} from "./decode.js" */
+
+/** Units of 10 ns, the page's unit of time, in a second. */
+export const UNITS_PER_SECOND = 1e8;
+
+/** What Linux returns where a signal interrupted a call, to start it again or to return EINTR. @type {Record<number, string>} */
+const RESTARTS = Object.freeze({ 512: "ERESTARTSYS", 513: "ERESTARTNOINTR", 514: "ERESTARTNOHAND", 516: "ERESTART_RESTARTBLOCK" });
+
+/** The greatest error number. */
+const ERRNO_MOST = 4095;
+/** Calls that end their thread. */
+const NEVER_RETURN = new Set(["exit", "exit_group"]);
+/** Calls that return addresses, or whatever a register held, of which a trace has the low 32 bits. */
+const RETURN_ADDRESSES = new Set(["mmap", "mmap2", "mremap", "brk", "shmat", "map_shadow_stack", "rt_sigreturn", "sigreturn"]);
+/** Calls that return numbers of more than 32 bits. */
+const RETURN_LONG = new Set(["lseek", "times"]);
+/** Calls that cannot fail: what looks like an error is an address. */
+const NEVER_FAIL = new Set(["brk"]);
+/** Calls whose first argument is a folder or AT_FDCWD, apart from those called `...at`. */
+const TAKE_FOLDERS = new Set([
+  "openat2", "renameat2", "faccessat2", "fchmodat2", "fstatat64", "utimensat_time64", "statx", "open_tree", "move_mount",
+  "fspick", "mount_setattr",
+]);
+/** Calls called `...at` whose first argument is something else. */
+const TAKE_NO_FOLDERS = new Set(["symlinkat", "shmat", "fstat", "stat", "lstat", "oldstat", "oldlstat", "oldfstat", "ustat"]);
+const AT_FDCWD = -100;
+
+/** Steps of the IPC code: instructions per cycle, in words. */
+const IPC_TEXT = Object.freeze([
+  "0", "1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8", "1", "1.25", "1.5", "1.75", "2", "2.5", "3", "3.5+",
+]);
+
+/** Steps of the LLC code: last-level cache misses, in words. */
+const LLC_TEXT = Object.freeze([
+  "0", "1+", "8+", "16+", "32+", "64+", "128+", "256+", "512+", "1024+", "2048+", "4096+", "8192+", "16384+", "32768+",
+  "65536+",
+]);
+
+/** Characters that control, turn the direction round or take no room. */
+export const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+/**
+ * A name as it can be shown: some characters would let it disguise itself.
+ * @param {string | undefined} name
+ */
+export function shownName(name) {
+  return (name ?? "").replace(UNSEEN, "\ufffd");
+}
+
+/**
+ * A duration, in the unit that suits it.
+ * @param {number} units
+ * @param {boolean} [trim] whether zeros at the end are left out
+ */
+export function durationText(units, trim = true) {
+  const ns = Math.abs(units) * 10;
+  const text = (/** @type {number} */ value, /** @type {number} */ decimals, /** @type {string} */ unit) =>
+    `${units < 0 ? "-" : ""}${trim ? trimmed(value, decimals) : value.toFixed(decimals)} ${unit}`;
+  if (ns < 1e3) return text(ns, 0, "ns");
+  if (ns < 1e6) return text(ns / 1e3, 2, "\u00b5s");
+  if (ns < 1e9) return text(ns / 1e6, 3, "ms");
+  return text(ns / 1e9, 4, "s");
+}
+
+/** A duration for a column of them: with all its decimals, so that points stand below each other. @param {number} units */
+export const alignedText = (units) => durationText(units, false);
+
+/** A time before or after another, for a column. @param {number} units */
+export const signedText = (units) => `${units < 0 ? "\u2212" : units > 0 ? "+" : ""}${alignedText(Math.abs(units))}`;
+
+/** Nanoseconds in each unit that can be typed. @type {Record<string, number>} */
+const TYPED_UNITS = Object.freeze({ ns: 1, us: 1e3, "\u00b5s": 1e3, ms: 1e6, s: 1e9 });
+
+/**
+ * A duration as people type it, a number and a unit, microseconds if there is none; NaN if it is something else.
+ * @param {string} text
+ */
+export function parseDuration(text) {
+  const [, number, unit] = /^\s*(\d+\.?\d*|\.\d+)\s*(ns|us|\u00b5s|ms|s)?\s*$/.exec(text) ?? [];
+  return Math.round((Number(number) * TYPED_UNITS[unit ?? "us"]) / 10);
+}
+
+/** A number of things. @param {number} n @param {string} thing as one of them is called */
+export const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
+
+/** @param {number} value @param {number} decimals */
+export function trimmed(value, decimals) {
+  const text = value.toFixed(decimals);
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+/**
+ * A time as seconds after the trace's base minute, exactly.
+ * @param {number} units
+ */
+export function secondsText(units) {
+  const sign = units < 0 ? "-" : "";
+  const whole = Math.floor(Math.abs(units) / UNITS_PER_SECOND);
+  const part = Math.round(Math.abs(units) - whole * UNITS_PER_SECOND);
+  return `${sign}${whole}.${String(part).padStart(8, "0")}`;
+}
+
+/**
+ * The base minute of a trace in ms since 1970, or nothing.
+ * @param {string} tracebase as YYYY-MM-DD_hh:mm:ss
+ * @returns {number | null}
+ */
+export function baseMillis(tracebase) {
+  const ms = Date.parse(`${tracebase.replace("_", "T")}Z`);
+  return Number.isFinite(ms) ? ms : null;
+}
+
+/**
+ * A time as date and clock of the traced machine, to `digits` decimals of the second (cut, not rounded).
+ * @param {string} tracebase
+ * @param {number} units
+ * @param {number} digits
+ */
+export function clockText(tracebase, units, digits) {
+  const base = baseMillis(tracebase);
+  const whole = Math.floor(units / UNITS_PER_SECOND);
+  const part = Math.floor(units - whole * UNITS_PER_SECOND);
+  const decimals = digits > 0 ? `.${String(part).padStart(8, "0").slice(0, digits)}` : "";
+  const date = base === null ? null : new Date(base + whole * 1000);
+  if (date === null || Number.isNaN(date.getTime())) return `${whole}${decimals} s`;
+  return `${date.toISOString().slice(0, 19).replace("T", " ")}${decimals}`;
+}
+
+/**
+ * A value of the columns `arg` and `ret`; null for none.
+ * @param {number} stored
+ */
+export const valueOf = (stored) => (stored === 0 ? null : stored > 0 ? stored - 1 : stored);
+
+/** An error that calls return, by its name on the traced machine. @param {Meta} meta @param {number} error */
+function errorText({ errors }, error) {
+  const known = Object.keys(errors).length > 0 ? errors[error] : ERRNO[error];
+  const name = known ?? RESTARTS[error];
+  return name?.startsWith("E") ? name : String(-error);
+}
+
+/** A number of which the low 32 bits are known. @param {number} value */
+const lowBits = (value) => `0x...${(value >>> 0).toString(16).padStart(8, "0")}`;
+
+/**
+ * What a system call returned at the end of a span; null if it did not return there, or that is not known.
+ * @param {Store} store
+ * @param {number} i
+ */
+export function returnText(store, i) {
+  const { meta, names, name, kind, ret, events, event } = store;
+  const value = kind[i] === Kind.SYSCALL ? valueOf(ret[i]) : null;
+  if (value === null) return null;
+  if (meta.valueBits < 32) {
+    // Of 16 bits, those of an error are taken for one, as the original does.
+    const error = value < 0 ? -value : value > 0xffff - ERRNO.length && value <= 0xffff ? 0x10000 - value : 0;
+    return error > 0 ? errorText(meta, error) : String(value);
+  }
+  const call = names[name[i]];
+  if (value < 0 && value >= -ERRNO_MOST && !NEVER_FAIL.has(call)) return errorText(meta, -value);
+  const whole = events[event[i]] >= SYSCALL32;
+  if (RETURN_ADDRESSES.has(call)) return whole ? `0x${(value >>> 0).toString(16)}` : lowBits(value);
+  // What fits into eight bits the recorder keeps whole.
+  const cut = value < 0 || (RETURN_LONG.has(call) && value > 127);
+  return cut && !whole ? lowBits(value) : String(cut ? value >>> 0 : value);
+}
+
+/**
+ * The first argument of a system call; nothing if it is not known.
+ * @param {Store} store
+ * @param {number} i
+ */
+function argumentText(store, i) {
+  const value = valueOf(store.arg[i]);
+  if (value === null) return "";
+  const call = store.names[store.name[i]];
+  const folder = TAKE_FOLDERS.has(call) || (call.endsWith("at") && !TAKE_NO_FOLDERS.has(call));
+  // The trace has the low 16 bits of it, or 32.
+  return folder && [AT_FDCWD & 0xffff, AT_FDCWD >>> 0, AT_FDCWD].includes(value) ? "AT_FDCWD" : String(value);
+}
+
+/** A system call with its argument and what it returned, `...` where it has not. @param {Store} store @param {number} i */
+function systemCallText(store, i) {
+  const name = shownName(store.names[store.name[i]]);
+  const returned = returnText(store, i);
+  const end = returned !== null ? `=${returned}` : NEVER_RETURN.has(name) ? "" : "...";
+  return `${name}(${argumentText(store, i)})${end}`;
+}
+
+/**
+ * A span's name with its argument and return value, as far as its kind has them.
+ * @param {Store} store
+ * @param {number} i
+ */
+export function callText(store, i) {
+  const name = shownName(store.names[store.name[i]]);
+  const kind = store.kind[i];
+  if (kind === Kind.SYSCALL) return systemCallText(store, i);
+  const arg = valueOf(store.arg[i]) ?? 0;
+  if (kind === Kind.FREQ) return `${name} ${arg} MHz`;
+  if (kind === Kind.MESSAGE) return `${name} ${arg.toLocaleString("en")} bytes`;
+  if (kind === Kind.LOST && arg > 0) return `${name} ${arg.toLocaleString("en")} events`;
+  if (kind === Kind.TRAP || kind === Kind.IRQ || kind === Kind.BH || kind === Kind.POINT) return arg === 0 ? name : `${name}(${arg})`;
+  return name;
+}
+
+/**
+ * How often what has a name began in the whole trace, whatever the page still shows of it; nothing if that is not known.
+ * @param {Store} store
+ * @param {number} name
+ */
+export function timesText({ meta, names }, name) {
+  const { counts } = meta;
+  return counts && Object.hasOwn(counts, names[name]) ? counts[names[name]].toLocaleString("en") : "";
+}
+
+/**
+ * Everything about a span in one line.
+ * @param {Store} store
+ * @param {number} i
+ */
+export function spanText(store, i) {
+  const parts = [secondsText(store.start[i]), callText(store, i), durationText(store.dur[i])];
+  const cpu = store.cpus[store.cpu[i]];
+  const pid = store.pids[store.pid[i]];
+  const kind = store.kind[i];
+  if (kind === Kind.WAKEUP || kind === Kind.IPI) {
+    parts.push(`CPU ${cpu} \u2192 CPU ${valueOf(store.arg[i])}`);
+    if (kind === Kind.WAKEUP) parts.push(`${threadText(store, pid)} \u2192 ${threadText(store, wokenBy(store, i))}`);
+    return parts.join("  ");
+  }
+  if (cpu >= 0) parts.push(`CPU ${cpu}`);
+  if (pid > 0) parts.push(threadText(store, pid));
+  if (store.rpc[i] > 0) parts.push(`RPC ${store.rpc[i] & 0xffff}`);
+  if (isExecution(kind)) parts.push(...counterTexts(store, i).map(([what, value]) => `${what} ${value}`));
+  return parts.join("  ");
+}
+
+/**
+ * What was counted during a span, by the flags of the trace: pairs of what and value. Two counters share one code, two
+ * bits each.
+ * @param {Store} store
+ * @param {number} i
+ * @returns {[string, string][]}
+ */
+export function counterTexts(store, i) {
+  const code = store.ipc[i] & 15;
+  switch (store.meta.flags & FLAG.COUNTERS) {
+    case FLAG.IPC: return [["IPC", IPC_TEXT[code]]];
+    case FLAG.LLC: return [["LLC misses", LLC_TEXT[code]]];
+    case FLAG.COUNTERS: return [["IPC", `${IPC_TEXT[code & 12]}+`], ["LLC misses", `${["0", "8", "64", "512"][code & 3]}+`]];
+    default: return [];
+  }
+}
+
+/** The thread that a wakeup makes run. @param {Store} store @param {number} i */
+export const wokenBy = (store, i) => valueOf(store.ret[i]) ?? -1;
+
+/**
+ * A thread as name.pid.
+ * @param {Store} store
+ * @param {number} pid
+ */
+export function threadText(store, pid) {
+  if (pid === 0) return "idle";
+  return shownName(store.threads.get(pid) ?? `pid.${pid}`);
+}

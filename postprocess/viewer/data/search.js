@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Search: which spans match, their number and time, and the way from one to the next.
+//
+// The pattern is tried on every distinct name once and only on its beginning, so the number of spans costs one quick
+// pass. A pattern with `=` or `\(` in it is also tried on calls as they are shown, `read(3)=EAGAIN`, each distinct one
+// once. As in the original viewer, names that begin with a dash match only patterns that do, unless a kind was asked for,
+// and while rows are highlighted only what lies on those is found.
+
+import { durationText, parseDuration, UNSEEN } from "./format.js";
+import { indexByRow, laneOf, putInstantsFirst, seekStart } from "./rows.js";
+import { keepTaken, readSelectors, Scope } from "./selector.js";
+import { FLAG, Kind } from "./tables.js";
+import { TEXT_MOST, Texts } from "./texts.js";
+/**
+ * @import {Store} from "./decode.js"
+ * @import {Group} from "./groups.js"
+ * @import {LitRows} from "./highlight.js"
+ * @import {Column} from "./part.js"
+ * @import {Lane} from "./rows.js"
+ */
+
+/** Spans that are looked at together: their list stays in the processor's cache. */
+const FOUND_BLOCK = 1 << 14;
+/** Spans whose texts are numbered together before a search needs them: some ms. */
+const PREPARED_TOGETHER = 1 << 19;
+/** Matches whose time is added up together, a power of two. */
+const SUM_BITS = 8;
+
+/** Whether a pattern asks for more than a name: for arguments, returned values, counters. @param {string} pattern */
+const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
+
+/** Names that are highlighted together. */
+const JOINED_MOST = 2;
+
+/** A character as a regular expression says it that shows it. @param {string} character */
+const escapedCharacter = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+/** The pattern that matches one name and no other. @param {string} name */
+export const exactly = (name) => `^${name.slice(0, TEXT_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z]+):/g, "$1\\:").replace(UNSEEN, escapedCharacter)}$`;
+
+/** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
+export function patternWith(before, one) {
+  if (!/^\^.*\$$/.test(before) || before === one) return one;
+  const parts = before.split(/(?<=\$)\|(?=\^)/);
+  return parts.includes(one) ? one : [...parts, one].slice(-JOINED_MOST).join("|");
+}
+
+/**
+ * What is looked for: selectors and a regular expression, empty for any name; `invert` turns the expression round;
+ * `least` and `most` are durations as typed, empty for any duration.
+ * @typedef {{pattern: string, ignoreCase: boolean, invert: boolean, least: string, most: string}} Query
+ */
+
+/** @type {Query} */
+export const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: false, least: "", most: "" });
+
+export class Search {
+  /** @param {Store} store @param {LitRows} highlight */
+  constructor(store, highlight) {
+    this.store = store;
+    this.highlight = highlight;
+    this.query = NOTHING;
+    /** Whether anything is looked for. */
+    this.active = false;
+    /** Durations that match, units of 10 ns. */
+    this.least = 0;
+    this.most = Infinity;
+    /** What is wrong with the query. */
+    this.error = "";
+    /** Where and of what kind matches are. */
+    this.scope = new Scope(store);
+    /** By span, the number of what the pattern is tried on: its name, or its text. @type {Column} */
+    this.tried = store.name;
+    /** By that number, 1 if it matches. */
+    this.hits = new Uint8Array(0);
+    /** Texts without counters and with them, as far as they were needed. @type {(Texts | null)[]} */
+    this.texts = [null, null];
+    /** The matches, at the beginning of room that one search leaves to the next. */
+    this.ids = new Uint32Array(0);
+    this.room = new Uint32Array(0);
+    this.total = 0;
+    this.shortest = 0;
+    this.longest = 0;
+    /** Time of all matches before each block of them. */
+    this.sums = new Float64Array(1);
+    /** Which of the matches is shown, -1 before the first. */
+    this.current = -1;
+    /** @type {Map<Group, Lane>} */
+    this.lanes = new Map();
+    /** What closedHomes() found last, and for what. @type {{ids: Uint32Array, key: string, having: Group[]}} */
+    this.homes = { ids: this.ids, key: "", having: [] };
+  }
+
+  /**
+   * Looks for something; a query without selectors, pattern and durations ends the search.
+   * @param {Query} query
+   */
+  find(query) {
+    const { ignoreCase, invert, least, most } = query;
+    this.query = query;
+    this.active = false;
+    this.current = -1;
+    this.lanes.clear();
+    this.ids = new Uint32Array(0);
+    const { scope, pattern, error } = readSelectors(this.store, query.pattern);
+    this.error = error;
+    if (error !== "") return;
+    if (pattern === "" && least === "" && most === "" && scope.keys.size === 0) {
+      this.room = new Uint32Array(0);
+      return;
+    }
+    this.least = least === "" ? 0 : parseDuration(least);
+    this.most = most === "" ? Infinity : parseDuration(most);
+    if (Number.isNaN(this.least + this.most)) {
+      this.error = "not a duration";
+      return;
+    }
+    let regex;
+    try {
+      regex = new RegExp(pattern, ignoreCase ? "i" : "");
+    } catch (e) {
+      this.error = "not a regular expression";
+      return;
+    }
+    this.active = true;
+    this.scope = scope;
+    const dashed = scope.keys.has("kind") || pattern.replace(/^[\^(]+/, "").startsWith("-");
+    const { name, names } = this.store;
+    const allowed = names.map((text) => dashed || !text.startsWith("-"));
+    const matching = names.map((text) => regex.test(text.slice(0, TEXT_MOST)));
+    if (asksForCalls(pattern)) {
+      const texts = this.textsOf(/ipc=|llc=/i.test(pattern));
+      this.tried = texts.of;
+      this.hits = Uint8Array.from(texts.spans, (i) =>
+        (allowed[name[i]] && (matching[name[i]] || regex.test(texts.text(i))) !== invert ? 1 : 0));
+    } else {
+      this.tried = name;
+      this.hits = Uint8Array.from(names, (_, k) => (allowed[k] && matching[k] !== invert ? 1 : 0));
+    }
+    this.collect();
+  }
+
+  /** The texts of all spans. @param {boolean} counters whether what was counted belongs to them */
+  textsOf(counters) {
+    const which = counters && (this.store.meta.flags & FLAG.COUNTERS) !== 0 ? 1 : 0;
+    const texts = this.texts[which] ??= new Texts(this.store, which === 1);
+    texts.number(this.store.n);
+    return texts;
+  }
+
+  /** Numbers texts before a search needs them, a few at a time. */
+  prepare() {
+    const texts = this.texts[0] ??= new Texts(this.store, false);
+    if (texts.count === this.store.n) return;
+    texts.number(Math.min(texts.count + PREPARED_TOGETHER, this.store.n));
+    setTimeout(() => this.prepare());
+  }
+
+  /** Lists what matches and lies on highlighted rows, if any are. */
+  collect() {
+    const { store: { n } } = this;
+    let total = 0;
+    for (let from = 0; from < n; from += FOUND_BLOCK) {
+      if (total + FOUND_BLOCK > this.room.length) {
+        const larger = new Uint32Array(Math.min(2 * total, n) + FOUND_BLOCK);
+        larger.set(this.room.subarray(0, total));
+        this.room = larger;
+      }
+      const ids = this.room.subarray(total, total + FOUND_BLOCK);
+      const count = this.keepMatches(ids, from, Math.min(from + FOUND_BLOCK, n));
+      total += this.keepLit(ids, this.scope.keep(ids, count));
+    }
+    this.ids = this.room.subarray(0, total);
+    this.current = -1;
+    this.lanes.clear();
+    this.addUp();
+  }
+
+  /**
+   * Lists those of some spans that the pattern and the durations match; returns how many.
+   * @param {Uint32Array} ids
+   * @param {number} from
+   * @param {number} to
+   */
+  keepMatches(ids, from, to) {
+    const { store: { dur }, tried, hits, least, most } = this;
+    let count = 0;
+    if (least === 0 && most === Infinity) {
+      for (let i = from; i < to; i++) {
+        ids[count] = i;
+        count += hits[tried[i]];
+      }
+      return count;
+    }
+    for (let i = from; i < to; i++) {
+      const d = dur[i];
+      ids[count] = i;
+      count += d >= least && d <= most ? 1 : 0;
+    }
+    return keepTaken(ids, count, tried, hits);
+  }
+
+  /** Moves those of some spans that lie on highlighted rows, if any are, to the front; returns how many. @param {Uint32Array} ids @param {number} count */
+  keepLit(ids, count) {
+    if (!this.highlight.active) return count;
+    let kept = 0;
+    for (let k = 0; k < count; k++) if (this.highlight.shows(ids[k])) ids[kept++] = ids[k];
+    return kept;
+  }
+
+  /** Adds up the time of the matches. */
+  addUp() {
+    const { ids, store: { dur } } = this;
+    this.sums = new Float64Array((ids.length >>> SUM_BITS) + 1);
+    let [total, shortest, longest] = [0, Infinity, 0];
+    for (let k = 0; k < ids.length; k++) {
+      const d = dur[ids[k]];
+      if ((k & ((1 << SUM_BITS) - 1)) === 0) this.sums[k >>> SUM_BITS] = total;
+      total += d;
+      if (d < shortest) shortest = d;
+      if (d > longest) longest = d;
+    }
+    if ((ids.length & ((1 << SUM_BITS) - 1)) === 0) this.sums[ids.length >>> SUM_BITS] = total;
+    [this.total, this.shortest, this.longest] = [total, shortest, longest];
+  }
+
+  /** Time of the first matches. @param {number} count */
+  timeOf(count) {
+    let sum = this.sums[count >>> SUM_BITS];
+    for (let k = (count >>> SUM_BITS) << SUM_BITS; k < count; k++) sum += this.store.dur[this.ids[k]];
+    return sum;
+  }
+
+  /** The highlighted rows have changed. */
+  highlightChanged() {
+    if (this.active) this.collect();
+  }
+
+  /** The groups whose rows have matches, if all of these are closed: nothing of what was found can be seen then. @param {Group[]} groups */
+  closedHomes(groups) {
+    const closed = groups.filter((group) => group.collapsed);
+    const key = closed.map((group) => group.name).join();
+    if (this.homes.ids !== this.ids || this.homes.key !== key) {
+      const open = groups.filter((group) => !group.collapsed);
+      const hidden = this.active && !this.ids.some((i) => open.some((group) => group.rowOf(i) >= 0));
+      const having = hidden ? closed.filter((group) => this.ids.some((i) => group.rowOf(i) >= 0)) : [];
+      this.homes = { ids: this.ids, key, having };
+    }
+    return this.homes.having;
+  }
+
+  /** @param {number} i */
+  matches(i) {
+    const d = this.store.dur[i];
+    return this.hits[this.tried[i]] === 1 && d >= this.least && d <= this.most && this.scope.has(i);
+  }
+
+  /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */
+  shows(i) {
+    return !this.active || this.matches(i);
+  }
+
+  /** The matches on the rows of a group. @param {Group} group @returns {Lane} */
+  laneOf(group) {
+    let lane = this.lanes.get(group);
+    if (!lane) {
+      const { kind } = this.store;
+      const { ids } = this;
+      const rowOf = new Int32Array(ids.length);
+      for (let k = 0; k < ids.length; k++) rowOf[k] = kind[ids[k]] <= Kind.WAIT ? group.rowOf(ids[k]) : -1;
+      const index = indexByRow(group.keys.length, rowOf, this.ids);
+      putInstantsFirst(this.store, index);
+      lane = laneOf(this.store, index);
+      this.lanes.set(group, lane);
+    }
+    return lane;
+  }
+
+  /**
+   * The next match after the current one, or around a time if there is none yet; -1 if nothing matches.
+   * @param {number} direction 1 or -1
+   * @param {number} time
+   */
+  step(direction, time) {
+    const n = this.ids.length;
+    if (n === 0) return -1;
+    if (this.current < 0) {
+      const after = seekStart(this.store.start, this.ids, 0, n, time);
+      this.current = (direction > 0 ? after : after - 1 + n) % n;
+    } else {
+      this.current = (this.current + direction + n) % n;
+    }
+    return this.ids[this.current];
+  }
+
+  /** What was found, and how much of it starts in sight, in words. @param {{t0: number, t1: number}} seen */
+  text({ t0, t1 }) {
+    if (this.error !== "") return this.error;
+    if (!this.active) return "";
+    const n = this.ids.length;
+    const at = this.current >= 0 ? `${(this.current + 1).toLocaleString("en")} of ` : "";
+    const count = `Matches${this.highlight.active ? " on highlighted rows" : ""}: ${at}${n.toLocaleString("en")}`;
+    if (n === 0) return count;
+    const range = `${durationText(this.shortest)}..${durationText(this.longest)}`;
+    const { start } = this.store;
+    const from = seekStart(start, this.ids, 0, n, t0);
+    const to = seekStart(start, this.ids, from, n, t1);
+    const seen = to - from === n ? ""
+      : `; in sight ${(to - from).toLocaleString("en")}, ${durationText(this.timeOf(to) - this.timeOf(from))}`;
+    return `${count}, total ${durationText(this.total)} [${range}]${seen}`;
+  }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Selectors: words such as `cpu:0,2-3` or `kind:syscall` in the search box that say where, and of what kind, spans are
+// looked for. What is left of the text is the pattern, and all of them hold together. `\:` is a colon of a pattern.
+
+import { threadText } from "./format.js";
+import { Kind, KIND_NAMES } from "./tables.js";
+/**
+ * @import {Store} from "./decode.js"
+ * @import {Column} from "./part.js"
+ */
+
+/** A selector: small letters and a colon, between spaces. */
+export const SELECTOR = /(?<=^|\s)([a-z]+):(\S*)(?=\s|$)/g;
+
+/** What `kind:` takes. */
+export const KIND_WORDS = new Map(/** @type {[string, number[]][]} */ ([
+  ["idle", [Kind.IDLE, Kind.LOW_POWER, Kind.C_EXIT]], ["user", [Kind.USER]],
+  ["kernel", [Kind.SYSCALL, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.KERNEL, Kind.SCHED]], ["syscall", [Kind.SYSCALL]],
+  ["fault", [Kind.TRAP]], ["irq", [Kind.IRQ]], ["bh", [Kind.BH]], ["sched", [Kind.SCHED]], ["wait", [Kind.WAIT]],
+  ["wakeup", [Kind.WAKEUP]], ["ipi", [Kind.IPI]], ["mark", [Kind.MARK]], ["event", [Kind.POINT]],
+  ["sample", [Kind.SAMPLE]], ["freq", [Kind.FREQ]], ["lock", [Kind.LOCK]], ["queue", [Kind.QUEUE]], ["rpc", [Kind.RPC]],
+  ["message", [Kind.MESSAGE]], ["packet", [Kind.PACKET]], ["lost", [Kind.LOST]], ["offline", [Kind.OFFLINE]], ["stalled", [Kind.STALLED]],
+]));
+
+/** RPCs have numbers of 16 bits. */
+const RPC_NUMBERS = 1 << 16;
+
+/** @typedef {"cpu" | "pid" | "rpc" | "kind"} SelectorKey */
+/** @typedef {(value: number) => boolean} NumberTest */
+
+/**
+ * By selector: the values that spans have, a test of them for one of the parts between commas (nothing if it is none), and
+ * what the parts may be.
+ * @type {Map<string, {values: (store: Store) => ArrayLike<number>, test: (store: Store, part: string) => NumberTest | null, may: (store: Store) => string}>}
+ */
+const SELECTORS = new Map([
+  ["cpu", { values: ({ cpus }) => cpus, test: (_, part) => rangeTest(part), may: () => "numbers, as cpu:0,2-3" }],
+  ["pid", { values: ({ pids }) => pids, test: threadTest, may: () => "numbers or parts of names, as pid:1-99,bash" }],
+  ["rpc", { values: () => Uint32Array.from({ length: RPC_NUMBERS }, (_, n) => n), test: (_, part) => rangeTest(part), may: () => "numbers, as rpc:5 or rpc:1-" }],
+  ["kind", { values: () => Object.values(Kind), test: (_, part) => kindTest(part), may: ({ kinds }) => wordsOf(kinds) }],
+]);
+
+/** A test for `5`, `2-3` or `7-`. @param {string} part @returns {NumberTest | null} */
+function rangeTest(part) {
+  const [, from, dash, to] = /^(\d+)(?:(-)(\d*))?$/.exec(part) ?? [];
+  if (from === undefined) return null;
+  const most = !dash ? Number(from) : to === "" ? Infinity : Number(to);
+  return (value) => value >= Number(from) && value <= most;
+}
+
+/** A test for the number of a thread, or a part of its name. @param {Store} store @param {string} part @returns {NumberTest | null} */
+function threadTest(store, part) {
+  return rangeTest(part) ?? (part === "" ? null : (pid) => threadText(store, pid).includes(part));
+}
+
+/** @param {string} part @returns {NumberTest | null} */
+function kindTest(part) {
+  const kinds = KIND_WORDS.get(part);
+  return kinds ? (kind) => kinds.includes(kind) : null;
+}
+
+/** The words for kinds that a trace has. @param {Set<number>} present */
+function wordsOf(present) {
+  return [...KIND_WORDS].flatMap(([word, kinds]) => (kinds.some((kind) => present.has(kind)) ? [word] : [])).join(", ");
+}
+
+/** The spans that selectors take. */
+export class Scope {
+  /** @param {Store} store */
+  constructor(store) {
+    this.store = store;
+    /** 1 for what is taken, by RPC, by the index of the CPU or thread, by kind; null for all. Names of rows are never taken. @type {Record<SelectorKey, Uint8Array | null>} */
+    this.takes = { cpu: null, pid: null, rpc: null, kind: null };
+    if (store.kinds.has(Kind.LABEL)) this.takes.kind = Uint8Array.from(KIND_NAMES, (_, kind) => (kind === Kind.LABEL ? 0 : 1));
+    /** The selectors met. @type {Set<string>} */
+    this.keys = new Set();
+  }
+
+  /** Takes no more than one more selector does; returns what is wrong with that. @param {string} key @param {string} parts */
+  narrow(key, parts) {
+    const { store, takes } = this;
+    const selector = SELECTORS.get(key);
+    if (!selector) return `no selector ${key}: \u2014 there are ${[...SELECTORS.keys()].join(": ")}: \u2014 as text write ${key}\\:`;
+    const tests = parts.split(",").map((part) => selector.test(store, part));
+    if (tests.includes(null)) return `${key}: takes ${selector.may(store)}`;
+    const before = takes[/** @type {SelectorKey} */ (key)];
+    takes[/** @type {SelectorKey} */ (key)] = Uint8Array.from(selector.values(store), (value, at) =>
+      (before?.[at] !== 0 && tests.some((test) => test?.(value)) ? 1 : 0));
+    this.keys.add(key);
+    return "";
+  }
+
+  /** @param {number} i */
+  has(i) {
+    const { takes: { kind, cpu, pid, rpc }, store } = this;
+    return (!kind || kind[store.kind[i]] === 1) && (!cpu || cpu[store.cpu[i]] === 1) && (!pid || pid[store.pid[i]] === 1)
+      && (!rpc || rpc[rpcOf(store, i)] === 1);
+  }
+
+  /** Moves those of some spans that are taken to the front; returns how many. @param {Uint32Array} ids @param {number} count */
+  keep(ids, count) {
+    const { takes: { kind, cpu, pid, rpc }, store } = this;
+    if (kind) count = keepTaken(ids, count, store.kind, kind);
+    if (cpu) count = keepTaken(ids, count, store.cpu, cpu);
+    if (pid) count = keepTaken(ids, count, store.pid, pid);
+    if (!rpc) return count;
+    let kept = 0;
+    for (let k = 0; k < count; k++) {
+      ids[kept] = ids[k];
+      kept += rpc[rpcOf(store, ids[k])];
+    }
+    return kept;
+  }
+}
+
+/** The number of a span's RPC, 0 for none. @param {Store} store @param {number} i */
+const rpcOf = ({ rpc }, i) => (rpc[i] > 0 ? rpc[i] & (RPC_NUMBERS - 1) : 0);
+
+/**
+ * Moves those of some spans of which the value of a column is taken to the front; returns how many.
+ * @param {Uint32Array} ids
+ * @param {number} count
+ * @param {Column} column
+ * @param {Uint8Array} takes by value, 0 or 1, which are added up: no branch can be guessed wrongly
+ */
+export function keepTaken(ids, count, column, takes) {
+  let kept = 0;
+  for (let k = 0; k < count; k++) {
+    const i = ids[k];
+    ids[kept] = i;
+    kept += takes[column[i]];
+  }
+  return kept;
+}
+
+/**
+ * Parts what was typed into selectors and the pattern.
+ * @param {Store} store
+ * @param {string} text
+ * @returns {{scope: Scope, pattern: string, error: string}}
+ */
+export function readSelectors(store, text) {
+  const scope = new Scope(store);
+  let error = "";
+  const rest = text.replace(SELECTOR, (_, key, parts) => {
+    error ||= scope.narrow(key, parts);
+    return "";
+  });
+  return { scope, pattern: scope.keys.size > 0 ? rest.trim() : rest, error };
+}

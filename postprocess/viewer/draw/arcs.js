@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Arcs between rows: from the waker or sender to the thread or CPU that was woken or interrupted.
+
+import { Reach } from "../data/reach.js";
+import { seekStart } from "../data/rows.js";
+import { OUTER_PART } from "../view/view.js";
+/**
+ * @import {Step} from "../data/chain.js"
+ * @import {Store} from "../data/decode.js"
+ * @import {Group} from "../data/groups.js"
+ * @import {Focus} from "../data/highlight.js"
+ * @import {Lane} from "../data/rows.js"
+ * @import {Item, Spot, View} from "../view/view.js"
+ * @import {Look} from "./look.js"
+ */
+
+/** An arc narrower than this is skipped; of the others at most this many are drawn, the longest. */
+const ARC_LEAST = 6;
+const ARC_MOST = 250;
+
+/** CSS pixels to either side of the picture in which arcs are drawn, too. */
+const ROOM_BESIDE = 16;
+
+export class Arcs {
+  /**
+   * @param {{store: Store, groups: Group[], view: View, focus: Focus, look: Look}} parts
+   * @param {Lane[]} lanes
+   * @param {CanvasRenderingContext2D} context
+   */
+  constructor({ store, groups, view, focus, look }, lanes, context) {
+    this.store = store;
+    this.groups = groups;
+    this.view = view;
+    this.focus = focus;
+    this.look = look;
+    this.context = context;
+    /** Those drawn, from end to end. @type {Spot[]} */
+    this.drawn = [];
+    this.reaches = new Map(lanes.map((lane) => [lane, new Reach(store, lane)]));
+  }
+
+  /**
+   * The longest arcs that reach into the view, at most ARC_MOST.
+   * @param {Lane} lane
+   */
+  longest(lane) {
+    const { store, view } = this;
+    const { dur } = store;
+    const end = seekStart(store.start, lane.ids, 0, lane.ids.length, view.t1);
+    /** @type {number[]} */
+    let found = [];
+    for (let least = view.width; found.length < ARC_MOST && least > ARC_LEAST / 2; least /= 2) {
+      const wide = Math.max(least, ARC_LEAST) / view.scale;
+      found = this.reaches.get(lane)?.find(0, end, view.t0, wide).map((k) => lane.ids[k]) ?? [];
+    }
+    if (found.length > ARC_MOST) found.sort((a, b) => dur[b] - dur[a]).length = ARC_MOST;
+    return found;
+  }
+
+  /**
+   * Arcs of one sort, on all groups whose rows they connect.
+   * @param {Lane} lane
+   * @param {Group[]} groups
+   * @param {string} color
+   * @param {boolean} dashed
+   */
+  draw(lane, groups, color, dashed) {
+    const { context: c } = this;
+    const { view, focus, look: { palette } } = this;
+    const found = this.longest(lane);
+    for (const group of groups) {
+      const items = view.itemsOf.get(group);
+      if (!items) continue;
+      for (const i of found) {
+        const from = items[group.rowOf(i)];
+        const to = items[group.targetRow(i)];
+        c.fillStyle = focus.shows(i) ? color : palette.css.grey;
+        if (to) this.arc(i, from ?? to, to, dashed);
+      }
+    }
+  }
+
+  /**
+   * The wakeups of a chain, and between two of them the time in which the woken thread came to wake the next.
+   * @param {Step[]} chain the last wakeup first
+   */
+  drawChain(chain) {
+    const { context: c } = this;
+    const { store, view, groups, look: { palette } } = this;
+    c.fillStyle = palette.css.chain;
+    for (const group of groups) {
+      const items = view.itemsOf.get(group);
+      if (!items) continue;
+      chain.forEach(({ arc }, step) => {
+        const from = items[group.rowOf(arc)];
+        const to = items[group.targetRow(arc)];
+        if (to) this.arc(arc, from ?? to, to, false, (item) => this.below(item));
+        const before = chain[step + 1]?.arc;
+        const ran = before === undefined ? undefined : items[group.targetRow(before)];
+        if (!from || !ran) return;
+        c.beginPath();
+        c.moveTo(view.x(store.start[before] + store.dur[before]), this.below(ran));
+        c.lineTo(view.x(store.start[arc]), this.below(from));
+        for (const [width, color] of /** @type {[number, string][]} */ ([[6, palette.css.back], [3, palette.css.chain]])) {
+          c.lineWidth = width;
+          c.strokeStyle = color;
+          c.stroke();
+        }
+      });
+    }
+  }
+
+  /** Where a chain's path runs on a row: below its spans, whose names stay legible. @param {Item} item */
+  below(item) {
+    const { view } = this;
+    return view.middle(item) + view.bodyHeight(item) * OUTER_PART + 1;
+  }
+
+  /**
+   * One arc, in the fill colour, on a ground that sets it off.
+   * @param {number} i
+   * @param {Item} from
+   * @param {Item} to
+   * @param {boolean} dashed
+   * @param {(item: Item) => number} [heightOf] where it ends on a row, the middle if that is not said
+   */
+  arc(i, from, to, dashed, heightOf = (item) => this.view.middle(item)) {
+    const { context: c } = this;
+    const { store, view } = this;
+    const x0 = view.x(store.start[i]);
+    const x1 = view.x(store.start[i] + store.dur[i]);
+    const y0 = heightOf(from);
+    const y1 = heightOf(to);
+    const same = y0 === y1;
+    const cx = same ? (x0 + x1) / 2 : x1;
+    const cy = same ? y0 - from.h * 0.9 : y0;
+    // Only the part in sight: dashes cost their number, also where nobody sees them.
+    const along = (/** @type {number} */ x) => {
+      const part = x1 > x0 ? Math.min(Math.max((x - x0) / (x1 - x0), 0), 1) : Number(x > x0);
+      return same ? part : 1 - Math.sqrt(1 - part);
+    };
+    const [s, t] = [along(-ROOM_BESIDE), along(view.width + ROOM_BESIDE)];
+    c.beginPath();
+    c.moveTo(blossom(s, s, x0, cx, x1), blossom(s, s, y0, cy, y1));
+    c.quadraticCurveTo(blossom(s, t, x0, cx, x1), blossom(s, t, y0, cy, y1), blossom(t, t, x0, cx, x1), blossom(t, t, y0, cy, y1));
+    c.setLineDash([]);
+    c.strokeStyle = this.look.palette.css.back;
+    c.lineWidth = 3;
+    c.globalAlpha = 0.75;
+    c.stroke();
+    c.globalAlpha = 1;
+    c.setLineDash(dashed ? [4, 3] : []);
+    c.strokeStyle = c.fillStyle;
+    c.lineWidth = 1.5;
+    c.stroke();
+    const angle = Math.atan2(y1 - cy, x1 - cx);
+    c.setLineDash([]);
+    c.beginPath();
+    c.moveTo(x1, y1);
+    c.lineTo(x1 - 6 * Math.cos(angle - 0.4), y1 - 6 * Math.sin(angle - 0.4));
+    c.lineTo(x1 - 6 * Math.cos(angle + 0.4), y1 - 6 * Math.sin(angle + 0.4));
+    c.fill();
+    this.drawn.push({ i, x0, y0, x1, y1 });
+  }
+}
+
+/**
+ * A coordinate of a quadratic curve's points and, where `s` and `t` differ, of the point that controls its part from one
+ * to the other.
+ * @param {number} s @param {number} t @param {number} p0 @param {number} p1 @param {number} p2
+ */
+const blossom = (s, t, p0, p1, p2) => (1 - s) * (1 - t) * p0 + ((1 - s) * t + s * (1 - t)) * p1 + s * t * p2;
+
+/** Whether a point lies within 4 pixels of an arc. @param {Spot} arc @param {number} x @param {number} y */
+export function nearArc(arc, x, y) {
+  const { x0, y0, x1, y1 } = arc;
+  if (x < x0 - 4 || x > x1 + 4 || y0 === y1) return false;
+  for (let step = 0; step <= 24; step++) {
+    const t = step / 24;
+    const px = (1 - t) ** 2 * x0 + 2 * (1 - t) * t * x1 + t ** 2 * x1;
+    const py = (1 - t) ** 2 * y0 + 2 * (1 - t) * t * y0 + t ** 2 * y1;
+    if (Math.hypot(px - x, py - y) <= 4) return true;
+  }
+  return false;
+}

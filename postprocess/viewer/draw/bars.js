@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Locks and queues: on the row of a thread the locks it holds (a line with caps) and tries to get (dotted), on the
+// row of a lock its holder and who waits, on the row of a queue what stands in it, on that of an RPC where it waits.
+
+import { shownName, threadText, valueOf } from "../data/format.js";
+import { LOCK_HELD } from "../data/kind.js";
+import { seekStart } from "../data/rows.js";
+import { Kind } from "../data/tables.js";
+import { INNER_PART } from "../view/view.js";
+import { FONT, inkOn } from "./palette.js";
+/**
+ * @import {Store} from "../data/decode.js"
+ * @import {Group} from "../data/groups.js"
+ * @import {Focus} from "../data/highlight.js"
+ * @import {TimeScale} from "../view/timescale.js"
+ * @import {Item, Spot, View} from "../view/view.js"
+ * @import {Layers} from "./layers.js"
+ * @import {Lettering} from "./lettering.js"
+ * @import {Look} from "./look.js"
+ */
+
+/** Pixels from one level of lines to the next. */
+export const BAR_STEP = 5;
+/** The same on the row of a lock or queue, if there is room. */
+const WAITER_STEP = 16;
+/** Bars narrower than this, in CSS pixels, are drawn as ticks, one for as many pixels. */
+const BAR_LEAST = 2;
+/** Wider bars of a row drawn at most; of more, the longest. */
+const BARS_MOST = 200;
+
+export class Bars {
+  /**
+   * @param {{store: Store, view: View, focus: Focus, layers: Layers, look: Look, lettering: Lettering}} parts
+   * @param {CanvasRenderingContext2D} context
+   * @param {Spot[]} spots
+   */
+  constructor({ store, view, focus, layers, look, lettering }, context, spots) {
+    this.store = store;
+    this.view = view;
+    this.focus = focus;
+    this.layers = layers;
+    this.look = look;
+    this.lettering = lettering;
+    this.context = context;
+    this.spots = spots;
+    /** The times in sight on the row that is drawn. @type {TimeScale} */
+    this.times = view;
+  }
+
+  /** The bars of one row. @param {Item} item */
+  draw(item) {
+    const { layers, view } = this;
+    const { group, row } = item;
+    const from = group.bars.first[row];
+    const to = group.bars.first[row + 1];
+    if (from === to || (group.name === "PID" && layers.stateOf("locks") === "off")) return;
+    this.times = view.on(item);
+    for (const k of this.seen(group, from, to)) {
+      const i = group.bars.ids[k];
+      if (group.name === "PID") this.line(i, item, view.top(item) + 4 + group.level[k] * BAR_STEP);
+      else if (group.name === "RPC") this.queued(i, item);
+      else if (isHeld(this.store, i)) this.holder(i, item);
+      else this.waiter(i, item, group.level[k]);
+    }
+    this.context.setLineDash([]);
+  }
+
+  /**
+   * Positions of the bars in sight: all that are wide enough, and one of the short ones for each pixel.
+   * @param {Group} group
+   * @param {number} from
+   * @param {number} to
+   */
+  seen(group, from, to) {
+    const { ids } = group.bars;
+    const { start, dur } = this.store;
+    const { t0, t1, scale } = this.times;
+    const high = seekStart(start, ids, from, to, t1);
+    const found = group.barsReach.find(from, high, t0, BAR_LEAST / scale);
+    if (found.length > BARS_MOST) found.sort((a, b) => dur[ids[b]] - dur[ids[a]]).length = BARS_MOST;
+    for (let k = seekStart(start, ids, from, high, t0); k < high;) {
+      if (dur[ids[k]] * scale < BAR_LEAST) found.push(k);
+      k = Math.max(k + 1, seekStart(start, ids, k + 1, high, start[ids[k]] + BAR_LEAST / scale));
+    }
+    return found;
+  }
+
+  /** Where a bar lies, clipped. @param {number} i */
+  extent(i) {
+    const { store, times } = this;
+    const x0 = Math.max(times.x(store.start[i]), -10);
+    return [x0, Math.max(Math.min(times.x(store.start[i] + store.dur[i]), times.width + 10), x0 + 1.5)];
+  }
+
+  /** A line with caps; dotted for what is not held. @param {number} i @param {Item} item @param {number} y @param {number} [width] */
+  line(i, item, y, width = 2) {
+    const { context: c } = this;
+    const { store } = this;
+    const [x0, x1] = this.extent(i);
+    this.spots.push({ i, x0: x0 - 1, x1: x1 + 1, y0: y - 3, y1: y + 3 });
+    if (x1 - x0 < BAR_LEAST) {
+      c.fillStyle = this.color(i, item);
+      c.fillRect(x0, y - 1, x1 - x0, 2);
+      return;
+    }
+    c.strokeStyle = this.color(i, item);
+    c.lineWidth = width;
+    c.setLineDash(isHeld(store, i) ? [] : store.kind[i] === Kind.QUEUE ? [7, 4] : [1.5, 2.5]);
+    c.beginPath();
+    c.moveTo(x0, y);
+    c.lineTo(x1, y);
+    c.stroke();
+    c.setLineDash([]);
+    if (x1 - x0 >= 6) {
+      c.beginPath();
+      c.moveTo(x0, y - 3);
+      c.lineTo(x0, y + 3);
+      c.moveTo(x1, y - 3);
+      c.lineTo(x1, y + 3);
+      c.stroke();
+    }
+  }
+
+  /** An RPC's time in a queue, on its row. @param {number} i @param {Item} item */
+  queued(i, item) {
+    const { store, view } = this;
+    const [x0, x1] = this.extent(i);
+    this.line(i, item, view.middle(item));
+    const name = shownName(store.names[store.name[i]]);
+    this.text(name, Math.max(x0, 0) + 4, x1, view.middle(item) - 8, this.look.palette.ink(this.color(i, item)));
+  }
+
+  /** The holder of a lock, on its row. @param {number} i @param {Item} item */
+  holder(i, item) {
+    const { context: c } = this;
+    const { store, view } = this;
+    const [x0, x1] = this.extent(i);
+    const h = item.h * INNER_PART * 2;
+    const y = view.top(item) + item.h - h - 3;
+    c.fillStyle = this.color(i, item);
+    c.fillRect(x0, y, x1 - x0, h);
+    const ink = inkOn(this.color(i, item));
+    const name = threadText(store, store.pids[store.pid[i]]);
+    if (h >= 10) this.text(name, Math.max(x0, 0) + 4, x1, y + h / 2 + 0.5, ink);
+    this.spots.push({ i, x0, x1, y0: y, y1: y + h });
+  }
+
+  /** Who waits for a lock, from the top, or what stands in a queue, from the bottom, on its row. @param {number} i @param {Item} item @param {number} level */
+  waiter(i, item, level) {
+    const { view, store, look: { palette } } = this;
+    const queued = store.kind[i] === Kind.QUEUE;
+    const levels = item.group.levels[item.row];
+    const room = item.h * (queued ? 1 : 1 - 2 * INNER_PART) - 6;
+    const step = Math.min(Math.max(room / levels, 3), WAITER_STEP);
+    const y = queued ? view.top(item) + item.h - 5 - level * step : view.top(item) + 5 + level * step;
+    this.line(i, item, y, step > 6 ? 3 : 2);
+    if (step < WAITER_STEP) return;
+    const [x0, x1] = this.extent(i);
+    const thread = threadText(store, store.pids[store.pid[i]]);
+    this.text(queued ? `RPC ${store.rpc[i] & 0xffff}` : thread, Math.max(x0, 0) + 4, x1, queued ? y - 8 : y + 8, palette.css.dim);
+  }
+
+  /** As much of a text as fits. @param {string} text @param {number} x @param {number} x1 @param {number} y @param {string} color */
+  text(text, x, x1, y, color) {
+    const { context: c } = this;
+    const { lettering } = this;
+    c.font = `10px ${FONT}`;
+    const shown = lettering.fit(text, x1 - x - 4, 10);
+    if (shown === "") return;
+    c.fillStyle = color;
+    c.fillText(shown, x, y);
+  }
+
+  /** By thread, on the row of a lock; by RPC in a queue; by lock on the row of a thread. @param {number} i @param {Item} item */
+  color(i, item) {
+    const { store, look: { palette }, focus } = this;
+    if (!focus.shows(i)) return palette.css.grey;
+    const by = store.kind[i] === Kind.QUEUE ? store.rpc[i] : item.group.name === "PID" ? valueOf(store.arg[i]) ?? 0 : store.pid[i];
+    return palette.css.users[Math.abs(by) % palette.css.users.length];
+  }
+}
+
+/** Whether a bar is a lock that is held. @param {Store} store @param {number} i */
+const isHeld = (store, i) => store.events[store.event[i]] === LOCK_HELD;

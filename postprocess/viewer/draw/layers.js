@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is drawn in addition to execution, and its switches: each goes through its states, with Shift back.
+
+import { valueOf } from "../data/format.js";
+import { isAbsent, isIdle, isKernel } from "../data/kind.js";
+import { ORDERS } from "../data/order.js";
+import { FLAG, Kind } from "../data/tables.js";
+import { BAR_STEP } from "./bars.js";
+import { FREQ_HEIGHT, SAMPLES_HEIGHT } from "./strips.js";
+import { actionButton, byId, textElement } from "../dom.js";
+/**
+ * @import {Store} from "../data/decode.js"
+ * @import {Group} from "../data/groups.js"
+ * @import {Lane} from "../data/rows.js"
+ * @import {View} from "../view/view.js"
+ */
+
+/** A range of frequencies narrower than this is not shown at first, MHz. */
+const FREQ_RANGE_LEAST = 9;
+
+/**
+ * A switch: its states in the order of clicks, the first of them drawn most; `state` is the index of the one it is in.
+ * One that is a `menu` has them to choose from.
+ * @typedef {{id: string, title: string, name: string, states: string[], state: number, menu?: boolean}} Layer
+ */
+
+export class Layers {
+  /** @param {{store: Store, groups: Group[], marks: Lane, view: View}} parts @param {() => void} changed */
+  constructor({ store, groups, marks, view }, changed) {
+    this.store = store;
+    this.groups = groups;
+    this.view = view;
+    this.changed = changed;
+    const { kinds } = store;
+    this.freqRange = rangeOf(store, groups[0].freq.ids);
+    const slow = this.freqRange.most - this.freqRange.least < FREQ_RANGE_LEAST;
+    const counters = store.meta.flags & FLAG.COUNTERS;
+    const counted = counters === FLAG.IPC ? "IPC" : counters === FLAG.LLC ? "LLC" : "IPC, LLC";
+    /** @type {[boolean, Layer][]} */
+    const all = [
+      [true, { id: "names", name: "Names", title: "Names: inside spans; also of each thread where it first runs in sight; of all spans", states: ["inside", "threads", "all"], state: 0 }],
+      [marks.ids.length > 0, { id: "marks", name: "Marks", title: "Marks: all, text (a, c), numbers (b, d), none", states: ["all", "a c", "b d", "off"], state: 0 }],
+      [kinds.has(Kind.LOCK), { id: "locks", name: "Locks", title: "Locks held and tried, on the rows of threads", states: ["on", "off"], state: 0 }],
+      [kinds.has(Kind.FREQ), { id: "freq", name: "Freq", title: "Frequency below the rows of CPUs", states: ["on", "off"], state: slow ? 1 : 0 }],
+      [kinds.has(Kind.SAMPLE), { id: "samples", name: "Samples", title: "Samples of the program counter above the rows of CPUs", states: ["busy", "idle", "off"], state: 0 }],
+      [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],
+      [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight", states: ["in sight", "all", "that run"], state: 0 }],
+    ];
+    const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name", states: [...ORDERS], state: 0, menu: true };
+    all.push([groups[1].keys.length > 1, order]);
+    this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
+    /** The states in which the page opens. */
+    this.first = this.list.map((layer) => layer.state);
+    this.apply();
+  }
+
+  /** The name of a layer's state, "off" for one that the trace has nothing for. @param {string} id */
+  stateOf(id) {
+    const layer = this.list.find((l) => l.id === id);
+    return layer ? layer.states[layer.state] : "off";
+  }
+
+  /** @param {string} id @param {number} step 1 or -1 */
+  turn(id, step) {
+    const layer = this.list.find((l) => l.id === id);
+    if (layer) this.set(layer, (layer.state + step + layer.states.length) % layer.states.length);
+  }
+
+  /** @param {Layer} layer @param {number} state */
+  set(layer, state) {
+    layer.state = state;
+    this.apply();
+    this.show();
+    this.view.order(this.groups);
+    this.view.layOut(this.groups);
+    this.changed();
+  }
+
+  /** Gives rows the room that the layers need. */
+  apply() {
+    const { groups, view } = this;
+    view.keepsRows = this.stateOf("rows") === "all";
+    view.onlyRunning = this.stateOf("rows") === "that run";
+    view.orderedBy = this.stateOf("order");
+    const [cpus, threads] = groups;
+    const sampled = this.stateOf("samples") === "off" ? 0 : SAMPLES_HEIGHT;
+    cpus.roomAbove = () => sampled;
+    cpus.roomBelow = this.stateOf("freq") === "off" ? 0 : FREQ_HEIGHT;
+    threads.roomAbove = this.stateOf("locks") === "off" ? () => 0
+      : (row) => (threads.levels[row] === 0 ? 0 : threads.levels[row] * BAR_STEP + 2);
+  }
+
+  /** Whether a mark is drawn. @param {string} letter */
+  showsMark(letter) {
+    const state = this.stateOf("marks");
+    return state === "all" || state.includes(letter);
+  }
+
+  /** Whether a sample is drawn: of what is not idle, or of what is. @param {number} i */
+  showsSample(i) {
+    const { pid, pids } = this.store;
+    return (pids[pid[i]] > 0) === (this.stateOf("samples") === "busy");
+  }
+
+  /** Whether counters are drawn on a span of a kind. @param {number} kind */
+  showsCounters(kind) {
+    const state = this.stateOf("counters");
+    if (isIdle(kind) || isAbsent(kind)) return false;
+    return state === "all" || (state === "kernel" && isKernel(kind)) || (state === "user" && kind === Kind.USER);
+  }
+
+  /** Makes the switches. @param {HTMLElement} element */
+  fill(element) {
+    element.replaceChildren(...this.list.map((layer) => {
+      if (layer.menu) return this.menu(layer);
+      const button = actionButton("", `${layer.title}; Shift-click goes back`, () => {});
+      button.id = `layer-${layer.id}`;
+      button.addEventListener("click", (e) => this.turn(layer.id, e.shiftKey ? -1 : 1));
+      return button;
+    }));
+    this.show();
+  }
+
+  /** The states of a layer to choose from. @param {Layer} layer */
+  menu(layer) {
+    const select = document.createElement("select");
+    select.id = `layer-${layer.id}`;
+    select.title = select.ariaLabel = layer.title;
+    select.append(...layer.states.map((state) => textElement("option", `${layer.name}: ${state}`)));
+    select.addEventListener("change", () => {
+      this.set(layer, select.selectedIndex);
+      // The keys are for the picture again.
+      byId("overlay").focus();
+    });
+    return select;
+  }
+
+  /** Says on the switches how they stand. */
+  show() {
+    for (const layer of this.list) {
+      const button = byId(`layer-${layer.id}`);
+      if (!button) continue;
+      if (layer.menu) {
+        button.selectedIndex = layer.state;
+        continue;
+      }
+      button.textContent = `${layer.name}: ${layer.states[layer.state]}`;
+      button.ariaPressed = String(layer.states[layer.state] !== "off");
+    }
+  }
+
+  /** What differs from the states in which the page opens, for the address: `marks.3-freq.1`. */
+  text() {
+    const changed = this.list.filter((layer, k) => layer.state !== this.first[k]);
+    return changed.map((layer) => `${layer.id}.${layer.state}`).join("-");
+  }
+
+  /** Takes the states that an address names. @param {string} text */
+  take(text) {
+    const named = new Map(text.split("-").map((part) => /** @type {[string, string]} */ (part.split("."))));
+    for (const [k, layer] of this.list.entries()) {
+      const state = Number(named.get(layer.id) ?? this.first[k]);
+      layer.state = layer.states[state] === undefined ? this.first[k] : state;
+    }
+    this.apply();
+    this.show();
+  }
+}
+
+/** The least and greatest argument of spans. @param {Store} store @param {Uint32Array} ids */
+function rangeOf(store, ids) {
+  let least = Infinity;
+  let most = -Infinity;
+  for (const i of ids) {
+    const value = valueOf(store.arg[i]) ?? 0;
+    least = Math.min(least, value);
+    most = Math.max(most, value);
+  }
+  return { least, most };
+}

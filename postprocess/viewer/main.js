@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Puts the page together: reads the data, owns what is shown, draws when something changed and only then.
+
+import { cannotBeShown } from "./guard.js";
+import { Chains } from "./data/chain.js";
+import { readStore } from "./data/decode.js";
+import { countText, durationText, shownName, spanText, trimmed, valueOf } from "./data/format.js";
+import { buildGroups, turnGroup } from "./data/groups.js";
+import { Focus, LitRows } from "./data/highlight.js";
+import { indexByKind, laneOfKind } from "./data/rows.js";
+import { exactly, NOTHING, patternWith, Search } from "./data/search.js";
+import { Kind } from "./data/tables.js";
+import { axisOf, behindBegin, rangeText } from "./view/axis.js";
+import { rangeOfTime } from "./view/seek.js";
+import { TimeScale } from "./view/timescale.js";
+import { SHORTEST, View } from "./view/view.js";
+import { overheadText } from "./draw/curves.js";
+import { hitAt } from "./draw/hit.js";
+import { Labels } from "./draw/labels.js";
+import { Layers } from "./draw/layers.js";
+import { Look } from "./draw/look.js";
+import { Notes } from "./draw/notes.js";
+import { drawnBy, Overlay } from "./draw/overlay.js";
+import { Overview } from "./draw/overview.js";
+import { Picture } from "./draw/picture.js";
+import { keepPristine } from "./panel/added.js";
+import { addressOf, followAddress, showAddress } from "./panel/address.js";
+import { showBanner } from "./panel/banner.js";
+import { showDetails } from "./panel/details.js";
+import { fillHelp } from "./panel/help.js";
+import { Listing, toggleList } from "./panel/list.js";
+import { listenToLook, lookChanged } from "./panel/look.js";
+import { listenToPanel } from "./panel/panel.js";
+import { listenToStart } from "./panel/start.js";
+import { Views } from "./panel/views.js";
+import { listenToPointer, listenToSearch, listenToTools, listenToWheel, showQuery } from "./input/input.js";
+import { listenToKeys } from "./input/keys.js";
+import { listenToOverview } from "./input/strip.js";
+import { byId } from "./dom.js";
+/**
+ * @import {Step} from "./data/chain.js"
+ * @import {Store} from "./data/decode.js"
+ * @import {Group} from "./data/groups.js"
+ * @import {Query} from "./data/search.js"
+ * @import {Shown} from "./draw/overlay.js"
+ */
+
+/** For what knows the time in sight, where rows do not share it. */
+const ALL_TIME = new TimeScale(-Infinity, Infinity, 1);
+
+/** Pixels that a span has at least when the page goes to it. */
+const SEEN_LEAST = 6;
+
+export class App {
+  /** @param {Store} store */
+  constructor(store) {
+    this.store = store;
+    const kinds = indexByKind(store);
+    this.groups = buildGroups(store, kinds);
+    this.wakeups = laneOfKind(store, kinds, Kind.WAKEUP);
+    this.ipis = laneOfKind(store, kinds, Kind.IPI);
+    this.chains = new Chains(store, this.groups, this.wakeups);
+    this.marks = laneOfKind(store, kinds, Kind.MARK);
+    this.view = new View(store, this.groups[0].exec);
+    this.highlight = new LitRows(this.groups);
+    this.search = new Search(store, this.highlight);
+    this.focus = new Focus(store, this.search, this.highlight);
+    this.look = new Look();
+    this.layers = new Layers(this, () => this.viewChanged());
+    this.picture = new Picture(this, byId("base"));
+    this.overlay = new Overlay(this, byId("overlay"));
+    this.labels = new Labels(this, byId("labels"), this);
+    this.help = /** @type {HTMLDialogElement} */ (byId("help"));
+    this.notes = new Notes(this, this);
+    this.views = new Views(this.view, {
+      now: () => addressOf(this), show: (address) => showAddress(this, address), changed: () => this.noteAddress(),
+    });
+    this.overview = new Overview(this, byId("overview"));
+    this.axis = axisOf(store.meta.tracebase, this.view);
+    /** The selected span, -1 for none. */
+    this.selected = -1;
+    /** The group on whose row something was selected last. @type {Group | null} */
+    this.home = null;
+    /** The wakeups that led to the selected span, once they were asked for. @type {Step[] | null} */
+    this.chain = null;
+    /** A range on the axis, from its earlier end. @type {{from: number, to: number} | null} */
+    this.measured = null;
+    /** Whether the panel lists what is in sight. */
+    this.listing = false;
+    this.list = new Listing(this);
+    this.showArcs = true;
+    this.showIpis = false;
+    /** Where zooming by key happens. */
+    this.pointer = 0;
+    this.stale = { view: false, overlay: false };
+    this.scheduled = false;
+    /** To be called when what the address says changed. */
+    this.noteAddress = () => {};
+    /** How often the picture was drawn, and how long it took last, ms. */
+    this.draws = 0;
+    this.lastDraw = 0;
+  }
+
+  get palette() {
+    return this.look.palette;
+  }
+
+  /** What is drawn on the picture now. @returns {Shown} */
+  get shown() {
+    const { axis, selected, measured, chain, showArcs, showIpis } = this;
+    return { axis, selected, measured, chain, showArcs, showIpis };
+  }
+
+  start() {
+    const { meta, n } = this.store;
+    byId("title").textContent = shownName(meta.title);
+    // What the reader needs most comes first: the rest is cut where there is no room.
+    const about = (/** @type {string} */ kernel) =>
+      [countText(n, "span"), overheadText(this.store, this.view), meta.host, kernel, meta.cpuModel].filter((text) => text !== "").map(shownName).join("  \u00b7  ");
+    byId("about").textContent = about(meta.kernel.split(" ")[0]);
+    byId("about").title = about(meta.kernel);
+    showBanner(this, byId("banner"));
+    byId("empty").hidden = n > 0;
+    fillHelp(this.help);
+    this.layers.fill(byId("layers"));
+    this.listen();
+    lookChanged(this);
+    this.takeSize();
+    this.noteAddress = followAddress(this);
+    byId("busy").textContent = `${trimmed(this.overview.busy * 100, 1)}% busy`;
+    this.drawNow();
+  }
+
+  listen() {
+    const overlay = byId("overlay");
+    listenToWheel(this, overlay, byId("labels"));
+    listenToPointer(this, overlay);
+    listenToOverview(this, byId("overview"));
+    listenToKeys(this);
+    listenToLook(this);
+    listenToPanel(this, byId("panel-edge"));
+    listenToTools(this);
+    listenToStart(this);
+    listenToSearch(this);
+    byId("next-match").addEventListener("click", () => this.stepMatch(1));
+    byId("previous-match").addEventListener("click", () => this.stepMatch(-1));
+    byId("open-homes").addEventListener("click", () => this.search.closedHomes(this.groups).forEach((group) => this.toggleGroup(group)));
+    byId("arcs").addEventListener("click", () => this.toggleArcs());
+    byId("ipis").addEventListener("click", () => this.toggleIpis());
+    byId("basetime").addEventListener("click", () => this.turnRelative());
+    byId("help-open").addEventListener("click", () => this.showHelp());
+    new ResizeObserver(() => {
+      if (this.takeSize()) this.drawNow();
+    }).observe(byId("plot"));
+  }
+
+  /** Takes the size of the plot; false if it is as before. */
+  takeSize() {
+    const { view } = this;
+    const { clientWidth: width, clientHeight: height } = byId("plot");
+    if (width === 0 || height === 0) return false;
+    const ratio = (window.devicePixelRatio || 1) * this.look.zoom;
+    if (width === view.width && height === view.height && ratio === this.picture.ratio) return false;
+    view.width = width;
+    view.height = height;
+    this.pointer = Math.min(this.pointer || width / 2, width);
+    this.picture.resize(width, height, ratio);
+    this.overlay.resize(width, height, ratio);
+    this.overview.resize(byId("overview").clientWidth, ratio);
+    view.layOut(this.groups);
+    return true;
+  }
+
+  /** The range, the rows or the colours changed. */
+  viewChanged() {
+    this.stale.view = true;
+    this.schedule();
+  }
+
+  /** Something above the picture changed. */
+  overlayChanged() {
+    this.stale.overlay = true;
+    this.schedule();
+  }
+
+  schedule() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      if (this.stale.view) {
+        this.drawNow();
+        this.noteAddress();
+      } else if (this.stale.overlay) this.drawOverlay();
+      this.stale.overlay = false;
+    });
+  }
+
+  drawNow() {
+    const began = performance.now();
+    const { view } = this;
+    this.stale.view = this.stale.overlay = false;
+    view.freshen(this.groups);
+    this.axis = axisOf(this.store.meta.tracebase, view);
+    this.picture.draw(this.axis);
+    this.drawOverlay();
+    this.overview.draw();
+    this.labels.draw();
+    byId("basetime").textContent = this.axis.baseText;
+    byId("basetime").ariaPressed = String(view.relative);
+    for (const id of ["arcs", "ipis"]) byId(id).disabled = view.relative;
+    byId("matches").textContent = byId("matches").title = this.search.text(view.relative ? ALL_TIME : view);
+    const closed = this.search.closedHomes(this.groups);
+    byId("open-homes").hidden = closed.length === 0;
+    byId("open-homes").textContent = `Show in ${closed.map((group) => group.title).join(" and ")}`;
+    byId("range").textContent = durationText(view.t1 - view.t0);
+    this.draws++;
+    this.lastDraw = performance.now() - began;
+  }
+
+  /** What lies on the picture. */
+  drawOverlay() {
+    this.overlay.draw(this.shown);
+    this.notes.draw(this.overlay.context);
+  }
+
+  /** Shows in the panel what is selected, listed or measured now. */
+  showDetails() {
+    showDetails(this, byId("details"));
+  }
+
+  /** The view has rested for a while. */
+  rested() {
+    if (this.view.order(this.groups)) this.viewChanged();
+    byId("overlay").ariaLabel = `Timeline: ${rangeText(this.view)}`;
+    if (!this.listing || this.selected >= 0) return;
+    this.list.range = null;
+    // What has not changed is left alone: somebody may be dragging over it.
+    if (this.list.key !== this.list.shown) this.showDetails();
+  }
+
+  /** @param {number} x @param {number} y */
+  hover(x, y) {
+    const hit = x < 0 ? null : hitAt(this, x, y);
+    const others = hit && hit.others > 0 ? `   (and ${hit.others.toLocaleString("en")} more in this pixel)` : "";
+    const behind = hit?.item && this.view.relative ? `   ${behindBegin(this.store, hit.i, hit.item.group)}` : "";
+    byId("hover").textContent = hit ? spanText(this.store, hit.i) + behind + others : "";
+  }
+
+  /** @param {number} i @param {Group} [group] the one whose row it lies on */
+  select(i, group) {
+    this.selected = this.view.kept = i;
+    this.home = group ?? this.home;
+    this.notes.selected = null;
+    this.chain = null;
+    this.showDetails();
+    this.overlayChanged();
+  }
+
+  /** Shows the totals of a range, or of none. @param {{from: number, to: number} | null} range */
+  measure(range) {
+    this.measured = range;
+    this.select(-1);
+  }
+
+  /** A note is selected, or none any more. */
+  noteSelected() {
+    this.selected = this.view.kept = -1;
+    this.chain = null;
+    this.showDetails();
+    this.overlayChanged();
+  }
+
+  /** What lies under a point of the picture. @param {number} x @param {number} y */
+  hitAt(x, y) {
+    return hitAt(this, x, y);
+  }
+
+  /** Keeps what is in sight for the way back. */
+  remember() {
+    this.views.remember();
+  }
+
+  /** The group on whose row a span is shown: that of what was selected last, if it is open and has it. @param {number} i */
+  homeOf(i) {
+    const having = this.groups.filter((g) => g.rowOf(i) >= 0);
+    const open = having.filter((g) => !g.collapsed);
+    return open.find((g) => g === this.home) ?? open[0] ?? having[0];
+  }
+
+  /** How far a span is moved where it is shown. @param {number} i */
+  shiftOf(i) {
+    const home = this.homeOf(i);
+    return home ? this.view.shiftOf(home, home.rowOf(i)) : 0;
+  }
+
+  /** Where on the axis a span lies. @param {number} i @returns {[number, number]} */
+  placeOf(i) {
+    const from = this.store.start[i] - this.shiftOf(i);
+    return [from, from + this.store.dur[i]];
+  }
+
+  /** Zooms to the selected span, else to the measured range. */
+  fitSelection() {
+    const { selected, view } = this;
+    if (selected < 0) {
+      this.fitMeasured();
+      return;
+    }
+    this.views.remember();
+    const [from, to] = this.placeOf(selected);
+    const room = Math.max((to - from) * 0.1, SHORTEST / 2);
+    view.show(from - room, to + room);
+    this.viewChanged();
+  }
+
+  fitMeasured() {
+    if (!this.measured) return;
+    this.views.remember();
+    this.view.show(this.measured.from, this.measured.to);
+    this.viewChanged();
+  }
+
+  /** @param {Query} query */
+  find(query) {
+    const range = rangeOfTime(this.view, this.store.meta.tracebase, query.pattern);
+    this.search.find(range ? NOTHING : query);
+    if (range && this.view.relative) this.turnRelative();
+    if (range) this.view.show(range.from, range.to);
+    showQuery(query);
+    this.showDetails();
+    this.viewChanged();
+  }
+
+  /** Searches all spans of one name. @param {number} name its index */
+  searchName(name) {
+    this.find({ ...NOTHING, pattern: patternWith(this.search.query.pattern, exactly(this.store.names[name])) });
+  }
+
+  /** @param {number} direction */
+  stepMatch(direction) {
+    const { begin, end, t0, t1, relative } = this.view;
+    const i = this.search.step(direction, direction > 0 ? (relative ? begin : t0) : (relative ? end : t1));
+    if (i >= 0) this.goTo(i);
+  }
+
+  /** Follows the wakeups back from the selected span. */
+  askWhy() {
+    if (this.selected < 0) return;
+    this.chain = this.chains.leadingTo(this.selected);
+    this.showDetails();
+    this.overlayChanged();
+  }
+
+  /** Selects a span and brings it into sight. @param {number} i */
+  goTo(i) {
+    this.bringIntoSight(i);
+    this.select(i);
+  }
+
+  /** @param {number} i */
+  bringIntoSight(i) {
+    const { store, view } = this;
+    const [from, to] = this.placeOf(i);
+    const middle = (from + to) / 2;
+    const dur = Math.max(store.dur[i], 1);
+    this.views.remember();
+    // What can be seen where it is stays there.
+    if (from < view.t0 || to > view.t1 || dur * view.scale < SEEN_LEAST) {
+      const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / SEEN_LEAST);
+      view.show(middle - span / 2, middle + span / 2);
+    }
+    this.revealRow(i);
+    this.viewChanged();
+  }
+
+  /** Brings a row of a span into sight, opening its group if no open one has it. @param {number} i */
+  revealRow(i) {
+    const group = this.homeOf(i);
+    if (!group) return;
+    if (group.collapsed) this.toggleGroup(group);
+    this.view.kept = i;
+    this.view.freshen(this.groups);
+    const item = this.view.itemsOf.get(group)?.[group.rowOf(i)];
+    if (item) this.view.reveal(item);
+  }
+
+  /** @param {Group} group */
+  toggleGroup(group) {
+    turnGroup(group);
+    this.view.order(this.groups);
+    this.view.layOut(this.groups);
+    this.viewChanged();
+  }
+
+  /** Highlights a row or stops it; with it all rows named alike, if asked. @param {Group} group @param {number} row @param {boolean} alike */
+  highlightRow(group, row, alike) {
+    if (alike) this.highlight.toggleAlike(group, row);
+    else this.highlight.toggle(group, row);
+    this.search.highlightChanged();
+    this.view.layOut(this.groups);
+    this.viewChanged();
+  }
+
+  /** Lets each row count from its own start, or all from one again. What is measured belongs to one of the two. */
+  turnRelative() {
+    this.views.remember();
+    this.view.turnRelative(this.groups);
+    this.measured = null;
+    this.showDetails();
+    this.viewChanged();
+  }
+
+  toggleArcs() {
+    this.showArcs = !this.showArcs;
+    byId("arcs").ariaPressed = String(this.showArcs);
+    this.overlayChanged();
+  }
+
+  toggleIpis() {
+    this.showIpis = !this.showIpis;
+    byId("ipis").ariaPressed = String(this.showIpis);
+    this.overlayChanged();
+  }
+
+  toggleLegend() {
+    byId("legend").hidden = !byId("legend").hidden;
+  }
+
+  startSearch() {
+    byId("pattern").focus();
+    byId("pattern").select();
+  }
+
+  showHelp() {
+    this.help.showModal();
+  }
+
+  /** Forgets one thing: the path of wakeups, what is selected, the table, what is measured, searched, highlighted. */
+  forget() {
+    const { search, highlight } = this;
+    if (this.chain) {
+      this.chain = null;
+      this.showDetails();
+      this.overlayChanged();
+    } else if (this.selected >= 0 || this.notes.selected) this.select(-1);
+    else if (this.listing) toggleList(this);
+    else if (this.measured) this.measure(null);
+    else if (search.active || search.error !== "") this.forgetSearch();
+    else if (highlight.active) {
+      highlight.clear();
+      this.view.layOut(this.groups);
+      this.viewChanged();
+    }
+  }
+
+  forgetSearch() {
+    this.find({ ...NOTHING, ignoreCase: this.search.query.ignoreCase });
+  }
+}
+
+/** What tests and scripts may ask the page. @param {App} app */
+function handle(app) {
+  const { store, view, search } = app;
+  const describe = (/** @type {number} */ i) => ({
+    i, start: store.start[i], dur: store.dur[i], cpu: store.cpus[store.cpu[i]], pid: store.pids[store.pid[i]],
+    rpc: store.rpc[i], event: store.events[store.event[i]], arg: valueOf(store.arg[i]), ret: valueOf(store.ret[i]), ipc: store.ipc[i],
+    name: store.names[store.name[i]], text: spanText(store, i),
+  });
+  return {
+    app,
+    counts: { spans: store.n, cpus: app.groups[0].keys.length, pids: app.groups[1].keys.length },
+    view: () => ({ t0: view.t0, t1: view.t1, begin: view.begin, end: view.end, width: view.width, height: view.height, relative: view.relative }),
+    show: (/** @type {number} */ t0, /** @type {number} */ t1) => {
+      view.show(t0, t1);
+      app.drawNow();
+    },
+    rows: () => view.items.map((item) => ({
+      group: item.group.name, row: item.row, label: item.row < 0 ? item.group.title : item.group.labels[item.row],
+      y: view.top(item), h: item.h,
+    })),
+    toggle: (/** @type {string} */ name) => app.toggleGroup(/** @type {Group} */ (app.groups.find((g) => g.name === name))),
+    span: describe,
+    hit: (/** @type {number} */ x, /** @type {number} */ y) => {
+      const hit = hitAt(app, x, y);
+      return hit ? { ...describe(hit.i), others: hit.others } : null;
+    },
+    search: () => ({
+      ...search.query, active: search.active, count: search.ids.length, total: search.total,
+      shortest: search.shortest, longest: search.longest, current: search.current, text: search.text(view),
+    }),
+    selected: () => (app.selected >= 0 ? describe(app.selected) : null),
+    measured: () => app.measured,
+    notes: () => app.notes.all.map((note) => ({ ...note })),
+    bubbles: () => app.notes.bubbles.map(({ note, ...place }) => ({ ...place, text: note.text })),
+    views: () => app.views.list(),
+    look: () => ({ ...app.look.parts, used: app.look.theme }),
+    chain: () => (app.chain ?? []).map(({ arc, cause, wait }) => ({
+      arc: describe(arc), cause: cause < 0 ? null : describe(cause), wait: wait < 0 ? null : describe(wait),
+    })),
+    layers: () => Object.fromEntries(app.layers.list.map(({ id, states, state }) => [id, states[state]])),
+    turn: (/** @type {string} */ id) => app.layers.turn(id, 1),
+    drawn: () => drawnBy(app.picture, app.overlay),
+    draws: () => app.draws,
+    lastDraw: () => app.lastDraw,
+  };
+}
+
+async function main() {
+  const [store] = await Promise.all([readStore(document), keepPristine()]);
+  for (const element of document.querySelectorAll("script.ku-data")) element.remove();
+  const app = new App(store);
+  app.start();
+  byId("opening").remove();
+  Object.assign(/** @type {any} */ (window).__ku, handle(app), { ready: true, readyAt: performance.now() });
+}
+
+/** @type {any} */ (window).__ku = { ready: false };
+/** @type {any} */ (window).__ku.whenReady = main().catch((e) => {
+  cannotBeShown(e.message);
+  throw e;
+});

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The view in the address of the page: a bookmark, or an address sent with the file, shows what was in sight.
+//
+// `#t=41.1..41.4&open=CPU,PID&find=read&min=20`: the range in seconds from the base minute, the groups that are open,
+// the search; then highlighted rows, what is drawn, the scrolled rows, whether rows count from their own starts, and the
+// look, where they differ from the usual. A range or groups that it does not name, or names wrongly, stay as they are.
+// What was added to the page (notes, saved views) goes with the address into the browser's history, so that it outlives
+// loading the page anew.
+
+import { secondsText, UNITS_PER_SECOND } from "../data/format.js";
+import { litText, showLit } from "../data/highlight.js";
+import { ofOriginal } from "../data/original.js";
+import { LOOK_PARTS, LOOKS } from "../draw/look.js";
+import { addedTo, broughtAlong, takeAdded } from "./added.js";
+import { lookChanged } from "./look.js";
+/** @import {App} from "../main.js" */
+
+/** How long a view rests before the address follows it, ms. */
+const ADDRESS_REST = 250;
+
+/** @param {App} app */
+export function addressOf(app) {
+  const { view, groups, search } = app;
+  const { pattern, least, most, invert, ignoreCase } = search.query;
+  const open = groups.filter((group) => !group.collapsed).map((group) => group.name);
+  const parts = { t: `${secondsText(Math.round(view.t0))}..${secondsText(Math.round(view.t1))}`, open: open.join() };
+  const look = LOOK_PARTS.filter((part) => app.look.parts[part] !== LOOKS[part][0]).map((part) => [part, app.look.parts[part]]);
+  const query = { from: view.relative ? "rows" : "", rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: least, max: most, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
+  const rows = { lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
+  const said = Object.entries({ ...rows, ...query }).filter(([, value]) => value !== "");
+  return `#${new URLSearchParams([...Object.entries(parts), ...said, ...look])}`;
+}
+
+/** Shows what an address says. @param {App} app @param {string} hash */
+export function showAddress(app, hash) {
+  const { view, groups } = app;
+  const parts = new URLSearchParams(hash.slice(1));
+  const open = parts.get("open")?.split(",");
+  if (open) for (const group of groups) group.collapsed = !open.includes(group.name);
+  showLit(app.highlight, parts.get("lit") ?? "", parts.get("only") ?? "");
+  app.layers.take(parts.get("draw") ?? "");
+  const relative = parts.get("from") === "rows";
+  if (relative !== view.relative) app.measured = null;
+  view.relative = relative;
+  const [t0, t1] = (parts.get("t") ?? "").split("..").map((text) => Number(text) * UNITS_PER_SECOND);
+  if (t0 < t1) view.show(t0, t1);
+  view.order(groups);
+  view.layOut(groups);
+  view.scrollTo(Number(parts.get("rows")) || 0);
+  for (const part of LOOK_PARTS) app.look.set(part, parts.get(part) ?? LOOKS[part][0]);
+  lookChanged(app);
+  app.find({
+    pattern: parts.get("find") ?? "", least: parts.get("min") ?? "", most: parts.get("max") ?? "",
+    invert: parts.has("not"), ignoreCase: parts.get("case") === "ignore",
+  });
+}
+
+/** Lets the address follow the view, and the view an address that someone enters. @param {App} app */
+export function followAddress(app) {
+  const brought = { ...ofOriginal(app.store), ...broughtAlong(app) };
+  takeAdded(app, history.state ?? brought);
+  const address = location.hash !== "" ? location.hash : brought.address;
+  if (typeof address === "string") showAddress(app, address);
+  // By now the page may have put its own address in the place of the one entered.
+  window.addEventListener("hashchange", (e) => showAddress(app, new URL(e.newURL).hash));
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      history.replaceState(addedTo(app), "", addressOf(app));
+      app.rested();
+    }, ADDRESS_REST);
+  };
+}

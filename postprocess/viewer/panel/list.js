@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Spans as a table: those in sight or of the whole trace, of what is searched if anything is; sorted by any column, or added up
+// in groups, with the histogram of their durations. For whoever would rather read than look, and for screen readers.
+//
+// All passes run over numbers of spans in typed arrays, and only the lines that are shown are sorted and put in words.
+
+import {
+  alignedText, callText, counterTexts, countText, durationText, parseDuration, returnText, secondsText, threadText,
+} from "../data/format.js";
+import { isExecution, isIdle } from "../data/kind.js";
+import { GROUPINGS, Pivot } from "../data/pivot.js";
+import { KIND_WORDS, SELECTOR } from "../data/selector.js";
+import { FLAG, Kind, KIND_NAMES } from "../data/tables.js";
+import { histogramOf } from "./histogram.js";
+import { csvOfSpans, fileName, offer } from "./save.js";
+import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
+/**
+ * @import {Store} from "../data/decode.js"
+ * @import {LitRows} from "../data/highlight.js"
+ * @import {Column} from "../data/part.js"
+ * @import {Durations, Grouping} from "../data/pivot.js"
+ * @import {Search} from "../data/search.js"
+ * @import {View} from "../view/view.js"
+ * @import {App} from "../main.js"
+ */
+
+/** Lines of the table. */
+const LIST_MOST = 200;
+/** Spans kept while the first in order are looked for. */
+const LIST_ROOM = 4096;
+
+/** What is listed: `what` is everything or a word for kinds, `by` the groupings, `sort` a column's title. */
+export class Listing {
+  what = "all";
+  whole = false;
+  /** @type {string[]} */
+  by = ["", ""];
+  sort = "Duration";
+  down = true;
+  /** The time that was in sight when a line was used, until the view is moved by hand. @type {{t0: number, t1: number} | null} */
+  range = null;
+  /** The line that was used last, to come back to; -1 for none. */
+  line = -1;
+  room = new Uint32Array(0);
+  /** What `key` was when it was shown last. */
+  shown = "";
+  /** @type {[string, Grouping][] | null} */
+  groupings = null;
+
+  /** @param {{store: Store, view: View, highlight: LitRows, search: Search}} parts */
+  constructor({ store, view, highlight, search }) {
+    this.store = store;
+    this.view = view;
+    this.highlight = highlight;
+    this.search = search;
+  }
+
+  /** The time listed. */
+  get times() {
+    const { view } = this;
+    return this.whole || view.relative ? { t0: -Infinity, t1: Infinity } : this.range ?? view;
+  }
+
+  /** What changes if the picture does, and the list with it. */
+  get key() {
+    const { t0, t1 } = this.times;
+    return `${t0} ${t1} ${this.highlight.version}`;
+  }
+
+  /** The kinds listed, 1 or 0 by kind: without a pattern what ran, and waits. */
+  get kinds() {
+    const kinds = KIND_WORDS.get(this.what);
+    const searched = this.search.active && this.search.query.pattern !== "";
+    return Uint8Array.from(KIND_NAMES, (_, kind) => Number(kinds ? kinds.includes(kind) : searched || (kind <= Kind.WAIT && !isIdle(kind))));
+  }
+
+  /** The spans listed, in order of time. */
+  collect() {
+    const { store: { n, start, dur, kind }, search, highlight } = this;
+    const { t0, t1 } = this.times;
+    const takes = this.kinds;
+    const found = search.active ? search.ids : null;
+    const most = found ? found.length : n;
+    if (this.room.length < most) this.room = new Uint32Array(most);
+    const { room } = this;
+    let count = 0;
+    for (let k = 0; k < most; k++) {
+      const i = found ? found[k] : k;
+      if (start[i] >= t1) break;
+      room[count] = i;
+      count += start[i] >= t0 || start[i] + dur[i] > t0 ? takes[kind[i]] : 0;
+    }
+    if (!found && highlight.active) count = search.keepLit(room, count);
+    return room.subarray(0, count);
+  }
+
+  /** The groupings chosen, with their titles. */
+  get chosen() {
+    this.groupings ??= GROUPINGS.map(([, title, make]) => [title, make(this.store)]);
+    const numbers = [...new Set(this.by)].map((id) => GROUPINGS.findIndex(([other]) => other === id));
+    return numbers.flatMap((k) => (k < 0 || !this.groupings ? [] : [this.groupings[k]]));
+  }
+
+  /** What the lines now listed have no column for gives way to the largest first. @param {string[]} titles @param {string} usual */
+  sortByOneOf(titles, usual) {
+    if (titles.includes(this.sort)) return;
+    this.sort = usual;
+    this.down = true;
+  }
+
+  /** @param {string} title a column's, which turns the order round if it is sorted by already */
+  sortBy(title) {
+    this.down = this.sort === title ? !this.down : !TEXT_COLUMNS.has(title);
+    this.sort = title;
+  }
+}
+
+/** Columns that begin with their first line, not with their largest. */
+const TEXT_COLUMNS = new Set(["Span", "Thread", "CPU", "Start", "Name", "Program"]);
+
+/**
+ * A column of spans: its title, what a cell says, the values sorted by, the rank of each value if it is not itself one.
+ * @typedef {{title: string, cell: (i: number) => string | Node, values: Column, ranks: ArrayLike<number> | null}} SpanColumn
+ */
+
+/** The rank of each of some texts. @param {string[]} texts */
+function ranksOf(texts) {
+  const ranks = new Uint32Array(texts.length);
+  texts.map((_, k) => k).sort((a, b) => (texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : 0)).forEach((k, rank) => (ranks[k] = rank));
+  return ranks;
+}
+
+/** The columns of single spans. @param {App} app @returns {SpanColumn[]} */
+function columnsOfSpans(app) {
+  const { store } = app;
+  const { name, names, pid, pids, cpu, cpus, start, dur, ret, ipc, kind } = store;
+  const counted = (store.meta.flags & FLAG.COUNTERS) !== 0;
+  const cpuText = (/** @type {number} */ i) => (cpus[cpu[i]] >= 0 ? String(cpus[cpu[i]]) : "");
+  return [
+    { title: "Span", cell: (i) => callText(store, i), values: name, ranks: ranksOf(names) },
+    { title: "Thread", cell: (i) => (pids[pid[i]] >= 0 ? threadText(store, pids[pid[i]]) : ""), values: pid, ranks: ranksOf(pids.map((number) => threadText(store, number))) },
+    { title: "CPU", cell: cpuText, values: cpu, ranks: cpus },
+    { title: "Start", cell: (i) => secondsText(start[i]), values: start, ranks: null },
+    { title: "Duration", cell: (i) => alignedText(dur[i]), values: dur, ranks: null },
+    { title: "Returned", cell: (i) => returnText(store, i) ?? "", values: ret, ranks: null },
+    ...(counted ? [{ title: "IPC", cell: (/** @type {number} */ i) => (isExecution(kind[i]) ? counterTexts(store, i)[0][1] : ""), values: ipc, ranks: null }] : []),
+  ];
+}
+
+/**
+ * The first of some spans in the order of a column, those without a value last.
+ * @param {Uint32Array} ids in order of time
+ * @param {SpanColumn} column
+ * @param {boolean} down
+ * @returns {number[]}
+ */
+function firstInOrder(ids, { title, values, ranks }, down) {
+  const sign = down ? -1 : 1;
+  const none = title === "Returned" ? 0 : NaN;
+  const keys = new Float64Array(LIST_ROOM);
+  const kept = new Uint32Array(LIST_ROOM);
+  let count = 0;
+  let bar = Infinity;
+  const cut = () => {
+    const order = Array.from({ length: count }, (_, k) => k).sort((a, b) => keys[a] - keys[b] || kept[a] - kept[b]).slice(0, LIST_MOST);
+    const lines = order.map((k) => [keys[k], kept[k]]);
+    count = lines.length;
+    lines.forEach(([key, i], k) => {
+      keys[k] = key;
+      kept[k] = i;
+    });
+    if (count === LIST_MOST) bar = keys[count - 1];
+  };
+  // Backwards, the latest come first: nothing has to be put off again.
+  const [from, by] = title === "Start" && down ? [ids.length - 1, -1] : [0, 1];
+  for (let k = from, left = ids.length; left > 0; left--, k += by) {
+    const value = values[ids[k]];
+    const key = value === none ? Number.MAX_VALUE : sign * (ranks ? ranks[value] : value);
+    if (key >= bar) continue;
+    keys[count] = key;
+    kept[count++] = ids[k];
+    if (count === LIST_ROOM) cut();
+  }
+  cut();
+  return [...kept.subarray(0, count)];
+}
+
+/** The columns of groups that follow what they are grouped by. @type {readonly [string, (durations: Durations) => number][]} */
+const GROUP_COLUMNS = Object.freeze([
+  ["Count", (durations) => durations.count], ["Sum", (durations) => durations.sum], ["Shortest", (durations) => durations.shortest],
+  ["Median", (durations) => durations.quantile(0.5)], ["p90", (durations) => durations.quantile(0.9)],
+  ["p99", (durations) => durations.quantile(0.99)], ["Longest", (durations) => durations.longest],
+]);
+
+/** The groups in the order asked for, by sum if that is by something they do not have. @param {Listing} list @param {Pivot} pivot */
+function groupsInOrder(list, pivot) {
+  const { chosen } = list;
+  list.sortByOneOf([...chosen, ...GROUP_COLUMNS].map(([title]) => title), "Sum");
+  const { sort, down } = list;
+  const which = chosen.findIndex(([title]) => title === sort);
+  const ranks = which < 0 ? null : ranksOf(chosen[which][1].texts);
+  const [, value] = GROUP_COLUMNS.find(([title]) => title === sort) ?? GROUP_COLUMNS[1];
+  const sign = down ? -1 : 1;
+  const keys = pivot.groups.map((group, at) => sign * (ranks ? ranks[pivot.numberOf(at, which)] ?? 0 : value(group)));
+  return keys.map((_, at) => at).sort((a, b) => keys[a] - keys[b]);
+}
+
+/** The table of groups: each leads to its spans. @param {App} app @param {Pivot} pivot */
+function tableOfGroups(app, pivot) {
+  const { list } = app;
+  const { chosen } = list;
+  const lines = groupsInOrder(list, pivot).slice(0, LIST_MOST).map((at) => {
+    const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
+    const texts = chosen.map(([, { texts }], which) => texts[numbers[which]] ?? "all others");
+    const finds = chosen.map(([, { finds }], which) => finds[numbers[which]] ?? "");
+    const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search these, and list them", () => narrowTo(app, finds));
+    return [link, ...texts.slice(1), ...GROUP_COLUMNS.map(([title, value]) =>
+      (title === "Count" ? value(pivot.groups[at]).toLocaleString("en") : alignedText(value(pivot.groups[at]))))];
+  });
+  return tableOf([...chosen.map(([title]) => title), ...GROUP_COLUMNS.map(([title]) => title)], lines);
+}
+
+/** Searches one group of what is listed: what was searched stays, but for a name. @param {App} app @param {string[]} finds */
+function narrowTo(app, finds) {
+  const { query } = app.search;
+  const selectors = [...query.pattern.matchAll(SELECTOR)].map(([text]) => text);
+  const names = finds.filter((text) => !/^(pid|cpu):/.test(text));
+  const rest = names.length > 0 ? names : [query.pattern.replace(SELECTOR, "").trim()];
+  const pattern = [...new Set([...selectors, ...finds.filter((text) => !names.includes(text))]), ...rest].filter((text) => text !== "").join(" ");
+  app.list.by = ["", ""];
+  app.find({ ...query, pattern, invert: query.invert && names.length === 0 });
+}
+
+/** The table of spans: each leads to where it lies. @param {App} app @param {Uint32Array} ids */
+function tableOfSpans(app, ids) {
+  const { list } = app;
+  const columns = columnsOfSpans(app);
+  list.sortByOneOf(columns.map(({ title }) => title), "Duration");
+  const sorted = columns.find(({ title }) => title === list.sort) ?? columns[4];
+  const lines = firstInOrder(ids, sorted, list.down).map((i, line) => columns.map(({ cell }, k) =>
+    (k > 0 ? cell(i) : actionButton(String(cell(i)), `${KIND_NAMES[app.store.kind[i]]}: go there`, () => {
+      list.line = line;
+      if (!list.whole) list.range ??= { t0: app.view.t0, t1: app.view.t1 };
+      app.goTo(i);
+    }))));
+  const table = tableOf(columns.map(({ title }) => title), lines);
+  table.classList.add("spans");
+  return table;
+}
+
+/** Makes the headings sort, and the arrow keys go from line to line. @param {App} app @param {HTMLTableElement} table */
+function commandTable(app, table) {
+  const { list } = app;
+  table.hidden = false;
+  for (const head of table.querySelectorAll("th")) {
+    const title = head.textContent ?? "";
+    if (title === list.sort) head.ariaSort = list.down ? "descending" : "ascending";
+    head.replaceChildren(actionButton(title, `Sort by ${title.toLowerCase()}`, () => {
+      list.sortBy(title);
+      list.line = -1;
+      app.showDetails();
+      const heads = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("#details th button")]);
+      heads.find((button) => button.textContent === title)?.focus();
+    }));
+  }
+  table.addEventListener("keydown", (e) => {
+    const line = /** @type {Element} */ (e.target).closest("tbody tr");
+    const next = e.key === "ArrowDown" ? line?.nextElementSibling : e.key === "ArrowUp" ? line?.previousElementSibling : undefined;
+    if (next === undefined) return;
+    e.preventDefault();
+    e.stopPropagation();
+    next?.querySelector("button")?.focus();
+  });
+}
+
+/** A choice. @param {string} label @param {[string, string][]} options by value @param {string} chosen @param {(value: string) => void} choose */
+function choiceOf(label, options, chosen, choose) {
+  const select = document.createElement("select");
+  select.ariaLabel = label;
+  select.append(...options.map(([value, text]) => new Option(text, value, false, value === chosen)));
+  select.addEventListener("change", () => choose(select.value));
+  return select;
+}
+
+/** What may be listed, and how. @param {App} app @param {(change: () => void) => void} then */
+function choicesOf(app, then) {
+  const { list, store, view } = app;
+  const words = [...KIND_WORDS].filter(([, kinds]) => kinds.some((kind) => store.kinds.has(kind))).map(([word]) => word);
+  const groupings = GROUPINGS.map(([id, title]) => /** @type {[string, string]} */ ([id, `by ${title === "CPU" ? title : title.toLowerCase()}`]));
+  const choices = document.createElement("div");
+  choices.className = "choices";
+  const where = choiceOf("Where", [["sight", "in sight"], ["whole", "whole trace"]], list.whole || view.relative ? "whole" : "sight", (value) => then(() => {
+    list.whole = value === "whole";
+    list.range = null;
+  }));
+  where.disabled = view.relative;
+  choices.append(
+    choiceOf("Kinds", [["all", app.search.query.pattern === "" ? "all but idle" : "all kinds"], ...words.map((word) => /** @type {[string, string]} */ ([word, word]))],
+      list.what, (value) => then(() => (list.what = value))),
+    where,
+    choiceOf("Group by", [["", "each span"], ...groupings], list.by[0], (value) => then(() => (list.by = [value, value === "" ? "" : list.by[1]]))),
+  );
+  if (list.by[0] !== "") {
+    choices.append(choiceOf("And by", [["", "and by nothing"], ...groupings.filter(([id]) => id !== list.by[0])], list.by[1], (value) => then(() => (list.by[1] = value))));
+  }
+  return choices;
+}
+
+/** A table as text that spreadsheets take. @param {HTMLTableElement} table */
+const textOfTable = (table) => [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent).join("\t")).join("\n");
+
+/** Puts a text where it can be pasted from. @param {string} text */
+function copyText(text) {
+  const copy = (/** @type {ClipboardEvent} */ e) => {
+    e.preventDefault();
+    e.clipboardData?.setData("text/plain", text);
+  };
+  document.addEventListener("copy", copy, { once: true });
+  // No page on a disk needs to be asked for this one.
+  document.execCommand("copy");
+  document.removeEventListener("copy", copy);
+}
+
+/** All groups as RFC 4180 has it, times in ns. @param {Listing} list @param {Pivot} pivot */
+function csvOfGroups(list, pivot) {
+  const { chosen } = list;
+  const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
+  const head = [...chosen.map(([title]) => title.toLowerCase()), ...GROUP_COLUMNS.map(([title]) => (title === "Count" ? "count" : `${title.toLowerCase()}_ns`))];
+  const lines = groupsInOrder(list, pivot).map((at) => [
+    ...chosen.map(([, { texts }], which) => quoted(texts[pivot.numberOf(at, which)] ?? "all others")),
+    ...GROUP_COLUMNS.map(([title, value]) => value(pivot.groups[at]) * (title === "Count" ? 1 : 10)),
+  ].join(","));
+  return new Blob([[head.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" });
+}
+
+/** What is listed, in words. @param {Listing} list @param {Pivot} pivot @param {number} shown */
+function summaryOf({ search, view, chosen, whole, times }, pivot, shown) {
+  const { all, groups } = pivot;
+  const { count } = all;
+  const where = whole || view.relative ? "whole trace" : `${secondsText(times.t0)} to ${secondsText(times.t1)} s`;
+  const head = `${countText(count, "span")}${search.active ? ", matches only" : ""}, ${where}`;
+  if (count === 0) return head;
+  const quantiles = [["median", 0.5], ["p90", 0.9], ["p99", 0.99]].map(([what, part]) => `${what} ${durationText(all.quantile(Number(part)))}`);
+  const things = chosen.length > 0 ? countText(groups.length, "group") : countText(count, "span");
+  const cut = (chosen.length > 0 ? groups.length : count) > shown ? `. The first ${shown} of ${things}` : "";
+  return `${head}: ${durationText(all.sum)} together, ${quantiles.join(", ")}, longest ${durationText(all.longest)}${cut}.`;
+}
+
+/** Keeps durations from and to a bound, as far as they can be typed. @param {App} app @param {number} from @param {number} to */
+function keepDurations(app, from, to) {
+  const typed = (/** @type {number} */ units) => (parseDuration(durationText(units)) === units ? durationText(units) : `${units * 10} ns`);
+  app.find({ ...app.search.query, least: typed(from), most: typed(to) });
+}
+
+/** @param {App} app @param {HTMLElement} panel */
+export function showList(app, panel) {
+  const { list, search: { query } } = app;
+  const ids = list.collect();
+  list.shown = list.key;
+  const { chosen } = list;
+  const pivot = new Pivot(app.store, ids, chosen.map(([, grouping]) => grouping));
+  const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, ids);
+  const lines = table.rows.length - 1;
+  commandTable(app, table);
+  const summary = textElement("p", summaryOf(list, pivot, lines));
+  summary.id = "listed";
+  table.setAttribute("aria-describedby", summary.id);
+  const then = (/** @type {() => void} */ change) => {
+    change();
+    list.line = -1;
+    const label = document.activeElement?.ariaLabel;
+    app.showDetails();
+    [...panel.querySelectorAll("select")].find((select) => select.ariaLabel === label)?.focus();
+  };
+  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivot) : csvOfSpans(app.store, list.collect()));
+  const buttons = [
+    actionButton("Longest (J)", "The longest of these, then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
+    actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
+  ];
+  if (query.least + query.most !== "") buttons.push(actionButton("All durations", "Forget the bounds of the duration", () => app.find({ ...query, least: "", most: "" })));
+  panel.replaceChildren(
+    closeButton(() => toggleList(app)), textElement("h2", "Table"), choicesOf(app, then),
+    histogramOf(pivot.all, (from, to) => keepDurations(app, from, to)), ...buttons, summary, table,
+  );
+  const line = /** @type {HTMLElement | null} */ (table.tBodies[0].rows[list.line]?.querySelector("button"));
+  if (line) line.focus();
+}
+
+/**
+ * Goes from the selected span to the next shorter of what is searched, or of its name; to the longest if none is selected.
+ * @param {App} app
+ * @param {number} direction -1 for the next longer, from the shortest
+ */
+export function stepDuration(app, direction) {
+  const { store: { n, dur, name }, search, selected, listing, list } = app;
+  const same = !search.active && !listing && selected >= 0;
+  const ids = same ? null : listing ? list.collect() : search.active ? search.ids : null;
+  if (!ids && !same) return;
+  const current = selected >= 0 && (same || ids?.includes(selected)) ? selected : -1;
+  let next = -1;
+  /** Whether a span comes after another. */
+  const after = (/** @type {number} */ i, /** @type {number} */ other) => direction * (dur[other] - dur[i] || i - other) > 0;
+  for (let k = 0; k < (ids ? ids.length : n); k++) {
+    const i = ids ? ids[k] : k;
+    if (same && name[i] !== name[selected]) continue;
+    if ((current < 0 || after(i, current)) && (next < 0 || after(next, i))) next = i;
+  }
+  if (next < 0) return;
+  if (listing && !list.whole) list.range ??= { t0: app.view.t0, t1: app.view.t1 };
+  app.goTo(next);
+}
+
+/** @param {App} app */
+export function toggleList(app) {
+  app.listing = !app.listing;
+  app.list.range = null;
+  app.list.line = -1;
+  app.notes.selected = null;
+  if (app.listing) {
+    // The panel takes some of what is in sight, and is to list all of it.
+    app.list.whole = app.view.t0 <= app.view.begin && app.view.t1 >= app.view.end;
+    app.select(-1);
+  } else {
+    app.list.room = new Uint32Array(0);
+    app.showDetails();
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ticks of the time axis: round steps, short labels, and the base time that they count from: on the clock, or after the
+// start of each row.
+
+import { clockText, durationText, secondsText, trimmed, UNITS_PER_SECOND } from "../data/format.js";
+/**
+ * @import {Store} from "../data/decode.js"
+ * @import {Group} from "../data/groups.js"
+ * @import {View} from "./view.js"
+ */
+
+/** Units a label can have: units of 10 ns in one, its name, decimals of a second that the base time shows. */
+const AXIS_UNITS = Object.freeze([
+  { size: 0.1, name: "ns", next: 100, digits: 6 },
+  { size: 100, name: "\u00b5s", next: 1e5, digits: 3 },
+  { size: 1e5, name: "ms", next: 1e8, digits: 0 },
+  { size: 1e8, name: "s", next: 6e9, digits: 0 },
+]);
+
+/** Pixels that a tick and its label have, at least. */
+const TICK_ROOM = 95;
+
+/** @typedef {{baseText: string, ticks: {time: number, label: string}[]}} Axis */
+
+/**
+ * The axis for what is in sight.
+ * @param {string} tracebase
+ * @param {View} view
+ * @returns {Axis}
+ */
+export function axisOf(tracebase, view) {
+  const zero = view.relative ? view.begin : 0;
+  const [t0, t1] = [view.t0 - zero, view.t1 - zero];
+  const step = roundStep((t1 - t0) / Math.max(view.width / TICK_ROOM, 2));
+  const unit = [...AXIS_UNITS].reverse().find((u) => step >= u.size * 0.999) ?? AXIS_UNITS[0];
+  const first = Math.ceil(t0 / step);
+  const base = Math.max(Math.floor((first * step) / unit.next), 0) * unit.next;
+  const ticks = [];
+  for (let k = first; k * step <= t1; k++) {
+    const value = (k * step - base) / unit.size;
+    ticks.push({ time: k * step + zero, label: `${trimmed(value, 3)} ${unit.name}` });
+  }
+  const behind = base > 0 ? ` + ${trimmed(base / UNITS_PER_SECOND, unit.digits)} s` : "";
+  return { baseText: view.relative ? `Each row\u2019s start${behind} +` : `${clockText(tracebase, base, unit.digits)} +`, ticks };
+}
+
+/** What is in sight, in words. @param {View} view */
+export function rangeText({ t0, t1, begin, relative }) {
+  const from = relative ? `${durationText(Math.round(t0 - begin))} after each row\u2019s start` : `${secondsText(Math.round(t0))} s`;
+  return `${durationText(t1 - t0)} from ${from}`;
+}
+
+/** How long after the start of its row in a group a span starts, if it is on one. @param {Store} store @param {number} i @param {Group} group */
+export function behindBegin(store, i, group) {
+  const row = group.rowOf(i);
+  return row < 0 ? "" : `${durationText(store.start[i] - group.from[row])} after the row\u2019s start`;
+}
+
+/** The next 1, 2 or 5 times a power of ten at or above `least`. @param {number} least */
+function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  const step = [1, 2, 5, 10].find((m) => m * power >= least * 0.999) ?? 10;
+  return Math.max(step * power, 1);
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is in sight: the range of time, and where each row stands. All lengths in CSS pixels.
+//
+// Rows can count their time from their own start, to be compared: each is moved in time, by its item's `shift`, so that
+// what it holds first lies where the trace begins. The view's own range is then that of the axis. Whoever draws, or
+// looks for something, on a row takes times from `on(item)`, and need not know.
+
+import { ORDERS, orderOf } from "../data/order.js";
+import { runsIn } from "../data/rows.js";
+import { TimeScale } from "./timescale.js";
+/**
+ * @import {Store} from "../data/decode.js"
+ * @import {Group} from "../data/groups.js"
+ * @import {Index} from "../data/rows.js"
+ */
+
+/** The shortest range that can be shown, units of 10 ns. */
+export const SHORTEST = 10;
+/** Heights in CSS pixels. */
+export const MARKS_HEIGHT = 18;
+export const AXIS_HEIGHT = 24;
+const HEADER_HEIGHT = 22;
+/** The part of the room that CPUs share at least, if they need it. */
+const CPU_PART = 0.6;
+export const ROW_LEAST = 18;
+const ROW_MOST = 90;
+/** Limits of the factor by which rows are made higher. */
+const ROW_ZOOM_LEAST = 0.5;
+const ROW_ZOOM_MOST = 6;
+/** Part of the width before the start of rows that are compared. */
+const BEGIN_ROOM = 0.02;
+/** Parts of a row's height, from its middle, that the zones reach. */
+export const OUTER_PART = 0.42;
+export const INNER_PART = 0.27;
+/** What is left of a row for execution, at least; if there is less, nothing is kept free. */
+const BODY_LEAST = 20;
+
+/**
+ * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
+ * execution; `even` rows have another ground. What lies on it is drawn `shift` units earlier than it was.
+ * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean, shift: number}} Item
+ */
+
+/** The row or header at a height `y` below the marks, and which part of it lies above that. @typedef {{group: Group, row: number, part: number, y: number}} Held */
+
+/** Something drawn that a pointer can find. @typedef {{i: number, x0: number, y0: number, x1: number, y1: number}} Spot */
+
+export class View extends TimeScale {
+  /** @param {Store} store @param {Index} exec execution by CPU */
+  constructor(store, exec) {
+    const [begin, end] = extent(store, exec);
+    super(begin, end, 1);
+    this.store = store;
+    this.begin = begin;
+    this.end = end;
+    this.height = 1;
+    this.scroll = 0;
+    /** Where the pointer is in the picture, -1 if it is not there: the row under it keeps its place. */
+    this.pointerY = -1;
+    this.rowsHeight = 0;
+    /** @type {Item[]} */
+    this.items = [];
+    /** By row, of rows that are not hidden. @type {Map<Group, Item[]>} */
+    this.itemsOf = new Map();
+    /** The rows that are not hidden. @type {Map<Group, number[]>} */
+    this.rowsOf = new Map();
+    /** Whether rows stay where nothing of them is in sight. */
+    this.keepsRows = false;
+    /** Whether rows hide on which nothing runs in sight, too. */
+    this.onlyRunning = false;
+    /** What threads are ordered by. */
+    this.orderedBy = ORDERS[0];
+    /** The order of rows, where it is not that of their numbers. @type {Map<Group, number[]>} */
+    this.orders = new Map();
+    /** A span whose rows stay all the same while something of them is in sight, -1 for none. */
+    this.kept = -1;
+    /** Whether each row counts from its own start. */
+    this.relative = false;
+    /** The range to go back to then. @type {[number, number] | null} */
+    this.rangeBefore = null;
+    /** Factor of the height of rows. */
+    this.rowZoom = 1;
+    this.showWhole();
+  }
+
+  /** The times that lie in sight on a row. @param {Item} item @returns {TimeScale} */
+  on({ shift }) {
+    return shift === 0 ? this : new TimeScale(this.t0 + shift, this.t1 + shift, this.width);
+  }
+
+  /** How far a row is moved. @param {Group} group @param {number} row */
+  shiftOf(group, row) {
+    return this.relative && group.from[row] < Infinity ? group.from[row] - this.begin : 0;
+  }
+
+  /** Lets each row count from its own start, which comes into sight, or all from one again, as before. @param {Group[]} groups */
+  turnRelative(groups) {
+    this.relative = !this.relative;
+    if (this.relative) {
+      const from = this.begin - (this.t1 - this.t0) * BEGIN_ROOM;
+      this.rangeBefore = [this.t0, this.t1];
+      this.show(from, from + this.t1 - this.t0);
+    } else if (this.rangeBefore) this.show(...this.rangeBefore);
+    this.layOut(groups);
+  }
+
+  /** Everything, with a little room at both ends. */
+  showWhole() {
+    const room = Math.max((this.end - this.begin) * 0.005, 1);
+    this.show(this.begin - room, this.end + room);
+  }
+
+  /**
+   * Shows a range, as near as the limits allow.
+   * @param {number} t0
+   * @param {number} t1
+   */
+  show(t0, t1) {
+    const whole = Math.max((this.end - this.begin) * 1.01, SHORTEST);
+    const span = Math.min(Math.max(t1 - t0, SHORTEST), whole);
+    const wanted = span === whole ? (this.begin + this.end) / 2 : (t0 + t1) / 2;
+    // Each end of the trace can come to the middle, but no more is empty beside it than there is to see elsewhere.
+    const empty = Math.min(Math.max(whole - span, (whole - (this.end - this.begin)) / 2), span / 2);
+    const [least, most] = [this.begin - empty + span / 2, this.end + empty - span / 2];
+    const middle = Math.min(Math.max(wanted, least), Math.max(most, least));
+    this.t0 = middle - span / 2;
+    this.t1 = this.t0 + span;
+  }
+
+  /**
+   * Zooms around a place that stays where it is, or goes elsewhere.
+   * @param {number} factor above 1 to see more detail
+   * @param {number} x
+   * @param {number} [to] where what lies at x comes to lie
+   */
+  zoom(factor, x, to = x) {
+    const fixed = this.time(x);
+    const span = Math.max((this.t1 - this.t0) / factor, SHORTEST);
+    const left = (to / this.width) * span;
+    this.show(fixed - left, fixed - left + span);
+  }
+
+  /** @param {number} pixels to the right of what is in sight */
+  pan(pixels) {
+    const by = pixels / this.scale;
+    this.show(this.t0 + by, this.t1 + by);
+  }
+
+  /** Height between the marks and the axis, where rows are seen. */
+  get rowsSeen() {
+    return Math.max(this.height - MARKS_HEIGHT - AXIS_HEIGHT, 0);
+  }
+
+  /** The most that rows can be scrolled. */
+  get scrollMost() {
+    return Math.max(this.rowsHeight - this.rowsSeen, 0);
+  }
+
+  /** Scrolls rows, but no further away than they are if a row that kept its place has left them so. @param {number} pixels */
+  scrollRows(pixels) {
+    const { scroll, scrollMost } = this;
+    this.scroll = Math.min(Math.max(scroll + pixels, Math.min(scroll, 0)), Math.max(scroll, scrollMost));
+  }
+
+  /** Scrolls rows as near to a place as they go. @param {number} scroll */
+  scrollTo(scroll) {
+    this.scroll = Math.min(Math.max(scroll, 0), this.scrollMost);
+  }
+
+  /**
+   * Rows of a group that are to be seen: none of a collapsed group, of a group with highlighted rows perhaps only
+   * those, and else those with something in sight, or with something that runs there, and the one under the pointer.
+   * @param {Group} group
+   */
+  wantedRows(group) {
+    const { lit, from, to, exec } = group;
+    if (group.collapsed) return [];
+    // Locks and the network have rows on which nothing can run.
+    const running = this.onlyRunning && exec.ids.length > 0;
+    const kept = running && this.kept >= 0 ? group.rowOf(this.kept) : -1;
+    const under = this.itemAt(this.pointerY);
+    const held = under?.group === group ? under.row : -1;
+    const runs = (/** @type {number} */ r) => !running || r === kept || runsIn(this.store, exec, r, this.t0, this.t1);
+    const wanted = group.onlyLit ? (/** @type {number} */ r) => lit[r] === 1
+      : this.keepsRows || this.relative || !group.hides ? () => true
+      : (/** @type {number} */ r) => lit[r] === 1 || r === held || (from[r] <= this.t1 && to[r] >= this.t0 && runs(r));
+    return (this.orders.get(group) ?? [...group.keys.keys()]).filter(wanted);
+  }
+
+  /**
+   * Orders the rows of threads, if they are open, by what is in sight now; they stay so until this is asked for again,
+   * so that they do not change places while somebody zooms. Whether any has another place.
+   * @param {Group[]} groups
+   */
+  order(groups) {
+    const before = [...this.orders.values()].join();
+    this.orders.clear();
+    for (const group of groups) {
+      if (group.name !== "PID" || group.collapsed || this.orderedBy === ORDERS[0]) continue;
+      this.orders.set(group, orderOf(this.store, group, this.orderedBy, (row) => {
+        const shift = this.shiftOf(group, row);
+        return { t0: this.t0 + shift, t1: this.t1 + shift };
+      }));
+    }
+    return [...this.orders.values()].join() !== before;
+  }
+
+  /** Lays out anew if other rows are to be seen than before. @param {Group[]} groups */
+  freshen(groups) {
+    const same = groups.every((group) => {
+      const now = this.wantedRows(group);
+      const was = this.rowsOf.get(group) ?? [];
+      return now.length === was.length && now.every((row, k) => row === was[k]);
+    });
+    if (!same) this.layOut(groups);
+  }
+
+  /**
+   * Gives every row its place: rows share the height there is, within limits. What is under the pointer stays there,
+   * even if that leaves room above the first row; without a pointer, what is first in sight, as far as rows scroll.
+   * @param {Group[]} groups
+   */
+  layOut(groups) {
+    const held = this.hold(this.pointerY);
+    const first = this.scroll > 0 ? this.seen().find((item) => item.row >= 0) : undefined;
+    const shown = groups.filter((g) => g.keys.length > 0);
+    for (const group of shown) this.rowsOf.set(group, this.wantedRows(group));
+    const rowsOf = (/** @type {Group} */ g) => this.rowsOf.get(g) ?? [];
+    const cpus = shown.reduce((sum, g) => sum + (g.name === "CPU" ? rowsOf(g).length : 0), 0);
+    const rest = shown.reduce((sum, g) => sum + rowsOf(g).length, -cpus);
+    const room = this.rowsSeen - shown.length * HEADER_HEIGHT;
+    // All rows of what is open beside CPUs count, in sight or not: CPUs keep their height while those hide and come.
+    const beside = shown.reduce((sum, g) => sum + (g.name === "CPU" || g.collapsed ? 0 : g.keys.length * ROW_MOST), 0);
+    const cpuHeight = Math.min(Math.max(Math.max(room * CPU_PART, room - beside) / Math.max(cpus, 1), ROW_LEAST), ROW_MOST);
+    const most = held ? Math.min(this.mostAround(held, shown, cpuHeight), ROW_MOST) : ROW_MOST;
+    const restHeight = Math.max(Math.min((room - cpus * cpuHeight) / Math.max(rest, 1), most), ROW_LEAST);
+    this.items = [];
+    this.itemsOf.clear();
+    let y = 0;
+    for (const group of shown) {
+      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0 });
+      y += HEADER_HEIGHT;
+      if (group.collapsed) continue;
+      const h = Math.max(Math.floor((group.name === "CPU" ? cpuHeight : restHeight) * this.rowZoom), ROW_LEAST / 2);
+      /** @type {Item[]} */
+      const items = [];
+      for (const [k, row] of rowsOf(group).entries()) {
+        const [above, below] = [group.roomAbove(row), group.roomBelow];
+        const fits = h - above - below >= BODY_LEAST;
+        const shift = this.shiftOf(group, row);
+        const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even: k % 2 === 0, shift };
+        items[row] = item;
+        this.items.push(item);
+        y += h;
+      }
+      this.itemsOf.set(group, items);
+    }
+    this.rowsHeight = y;
+    const kept = first && this.itemsOf.get(first.group)?.[first.row];
+    const scroll = held ? this.scrollFor(held) : undefined;
+    if (scroll !== undefined) this.scroll = scroll;
+    else this.scrollTo(this.scroll + (kept ? kept.y - first.y : 0));
+  }
+
+  /** What lies at a height, to be found there after another layout. @param {number} y @returns {Held | null} */
+  hold(y) {
+    const item = this.itemAt(y);
+    return item && { group: item.group, row: item.row, part: (y - this.top(item)) / item.h, y: y - MARKS_HEIGHT };
+  }
+
+  /** How far rows have to be scrolled for what is held to lie where it did. @param {Held} held */
+  scrollFor({ group, row, part, y }) {
+    const item = this.items.find((it) => it.group === group && it.row === row);
+    return item && Math.round(item.y + part * item.h - y);
+  }
+
+  /**
+   * The most height of rows, but for those of CPUs, with which none is pushed out of sight by one that is held.
+   * @param {Held} held
+   * @param {Group[]} shown
+   * @param {number} cpuHeight
+   */
+  mostAround({ group, row, part, y }, shown, cpuHeight) {
+    /** Above the place that is held and below it: what is left for rows, and how many share it. */
+    const [above, below] = [{ room: y, rows: 0 }, { room: this.rowsSeen - y, rows: 0 }];
+    let side = above;
+    for (const g of shown) {
+      for (const r of [-1, ...(this.rowsOf.get(g) ?? [])]) {
+        const take = (/** @type {typeof above} */ from, /** @type {number} */ share) => {
+          if (r >= 0 && g.name !== "CPU") from.rows += share;
+          else from.room -= share * (r < 0 ? HEADER_HEIGHT : cpuHeight);
+        };
+        const isHeld = g === group && r === row;
+        take(side, isHeld ? part : 1);
+        if (!isHeld) continue;
+        side = below;
+        take(side, 1 - part);
+      }
+    }
+    return Math.min(...[above, below].map(({ room, rows }) => (rows > 0 ? room / rows : Infinity)));
+  }
+
+  /**
+   * Makes rows higher or lower; the one at a height stays there.
+   * @param {number} factor above 1 for higher rows
+   * @param {number} y
+   * @param {Group[]} groups
+   */
+  zoomRows(factor, y, groups) {
+    const held = this.hold(y);
+    this.rowZoom = Math.min(Math.max(this.rowZoom * factor, ROW_ZOOM_LEAST), ROW_ZOOM_MOST);
+    this.layOut(groups);
+    this.scrollTo((held ? this.scrollFor(held) : undefined) ?? this.scroll);
+  }
+
+  /** Upper edge of an item in the picture. @param {Item} item */
+  top(item) {
+    return MARKS_HEIGHT + item.y - this.scroll;
+  }
+
+  /** Upper edge of the part of an item that execution is drawn in. @param {Item} item */
+  bodyTop(item) {
+    return this.top(item) + item.above;
+  }
+
+  /** @param {Item} item */
+  bodyHeight(item) {
+    return item.h - item.above - item.below;
+  }
+
+  /** The line that execution is drawn around. @param {Item} item */
+  middle(item) {
+    return this.bodyTop(item) + this.bodyHeight(item) / 2;
+  }
+
+  /** Items that are in sight. */
+  seen() {
+    const first = this.items.findIndex((item) => item.y + item.h > this.scroll);
+    if (first < 0) return [];
+    const below = this.scroll + this.rowsSeen;
+    let last = first;
+    while (last < this.items.length && this.items[last].y < below) last++;
+    return this.items.slice(first, last);
+  }
+
+  /**
+   * The item at a height, if any.
+   * @param {number} y
+   * @returns {Item | null}
+   */
+  itemAt(y) {
+    if (y < MARKS_HEIGHT || y >= MARKS_HEIGHT + this.rowsSeen) return null;
+    const at = y - MARKS_HEIGHT + this.scroll;
+    return this.items.find((item) => at >= item.y && at < item.y + item.h) ?? null;
+  }
+
+  /** Scrolls until an item is in sight. @param {Item} item */
+  reveal(item) {
+    if (item.y < this.scroll) this.scrollRows(item.y - this.scroll);
+    const below = this.scroll + this.rowsSeen;
+    if (item.y + item.h > below) this.scrollRows(item.y + item.h - below);
+  }
+}
+
+/**
+ * First start and last end: of execution, or of all there is if nothing was executed.
+ * @param {Store} store
+ * @param {Index} exec execution by CPU
+ * @returns {[number, number]}
+ */
+function extent({ n, start, dur }, { first, ids }) {
+  let begin = Infinity;
+  let end = -Infinity;
+  const take = (/** @type {number} */ i) => {
+    begin = Math.min(begin, start[i]);
+    end = Math.max(end, start[i] + dur[i]);
+  };
+  for (let r = 0; r + 1 < first.length; r++) {
+    if (first[r] === first[r + 1]) continue;
+    take(ids[first[r]]);
+    take(ids[first[r + 1] - 1]);
+  }
+  if (begin > end) for (let i = 0; i < n; i++) take(i);
+  return begin <= end ? [begin, end] : [0, 100];
+}

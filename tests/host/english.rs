@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The repository's own prose keeps to the words of `english.txt` and has no common misspelling.
+//!
+//! Misspellings are those of `typos-dict`, a list of what people really mistype: unlike a dictionary, it does not have
+//! to know the names of a kernel, and needs neither files of the system nor a network.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kutrace_tests::prose;
+use regex::Regex;
+use unicase::UniCase;
+
+/// What is not ours to write, or not prose: recorded and generated data, fixed interfaces, what tools leave.
+const PASSED_OVER: [&str; 13] = [
+    ".git",
+    "target",
+    "node_modules",
+    "package-lock.json",
+    "patches/v6.12",
+    "tests/golden",
+    "tests/fuzz/found",
+    "tests/fuzz/corpus",
+    "tests/fuzz/artifacts",
+    "postprocess/src/tables",
+    "kutrace-control/kutrace/original",
+    "tests/host/english.rs",
+    "tests/host/english.txt",
+];
+
+/// `english.txt`: what may stay, and what is refused with what to write instead.
+struct Guide {
+    allowed: Vec<Regex>,
+    refused: Vec<(Regex, String)>,
+}
+
+impl Guide {
+    fn parse(text: &str) -> Guide {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut guide = Guide { allowed: Vec::new(), refused: Vec::new() };
+        for line in lines {
+            match line.split_once(" => ") {
+                Some((pattern, instead)) => guide.refused.push((phrase(pattern), instead.trim().to_owned())),
+                None => guide
+                    .allowed
+                    .push(phrase(line.strip_prefix("allow ").expect("`PATTERN => INSTEAD` or `allow PATTERN`"))),
+            }
+        }
+        guide
+    }
+
+    /// A line for each thing in a file that is to be written another way, in the order of their places.
+    fn findings(&self, name: &str, text: &str) -> Vec<String> {
+        let Some(prose) = prose::of(name, text) else { return Vec::new() };
+        let prose = self.allowed.iter().fold(prose, |prose, allowed| {
+            allowed
+                .replace_all(&prose, |found: &regex::Captures| found[0].replace(|c: char| c != '\n', "#"))
+                .into_owned()
+        });
+        let words = phrase(r"[A-Za-z]{4,}");
+        let misspelled = words.find_iter(&prose).filter_map(|word| {
+            let known = typos_dict::WORD.find(&UniCase::new(word.as_str()))?;
+            Some((word.start(), word.as_str(), known.join("\" or \"")))
+        });
+        let refused = self.refused.iter().flat_map(|(pattern, instead)| {
+            pattern.find_iter(&prose).map(|found| (found.start(), found.as_str(), instead.clone()))
+        });
+        let mut found: Vec<_> = misspelled.chain(refused).collect();
+        found.sort();
+        found
+            .into_iter()
+            .map(|(at, found, instead)| {
+                let line = 1 + prose[..at].matches('\n').count();
+                let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
+                format!("{name}:{line}: \"{found}\": write \"{instead}\"")
+            })
+            .collect()
+    }
+}
+
+/// Finds a phrase of whole words, in any case, with any space between them.
+fn phrase(pattern: &str) -> Regex {
+    Regex::new(&format!(r"(?i)\b{{start-half}}(?:{})\b{{end-half}}", pattern.replace(' ', r"\s+"))).expect(pattern)
+}
+
+fn guide() -> Guide {
+    Guide::parse(include_str!("english.txt"))
+}
+
+/// All files below `folder` but those passed over, by their path in the repository.
+fn files(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        let name = path.strip_prefix(root).unwrap();
+        if PASSED_OVER.iter().any(|over| name.ends_with(over)) {
+            continue;
+        }
+        match entry.file_type().unwrap().is_dir() {
+            true => files(root, &path, found),
+            false => found.push(name.to_owned()),
+        }
+    }
+}
+
+#[test]
+fn the_repository_is_written_in_plain_english() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let (guide, mut paths) = (guide(), Vec::new());
+    files(root, root, &mut paths);
+    paths.sort();
+    assert!(paths.iter().any(|path| path.ends_with("README.md")));
+    let read = |path: &PathBuf| String::from_utf8_lossy(&fs::read(root.join(path)).unwrap()).into_owned();
+    let found: Vec<_> = paths.iter().flat_map(|path| guide.findings(path.to_str().unwrap(), &read(path))).collect();
+    assert!(
+        found.is_empty(),
+        "\n{}\n{} to write another way, see tests/host/english.txt",
+        found.join("\n"),
+        found.len()
+    );
+}
+
+#[test]
+fn a_refused_phrase_and_a_misspelling_are_named_with_their_line() {
+    let text = "# Title\n\nRuns till the\nend, and recieves all.\n\n```\ntill\n```\nThe option `till`.\n";
+    assert_eq!(
+        guide().findings("a.md", text),
+        [r#"a.md:3: "till": write "until""#, r#"a.md:4: "recieves": write "receives""#]
+    );
+}
+
+#[test]
+fn a_phrase_is_found_in_comments_and_strings_of_code_across_lines_but_not_in_its_names() {
+    let text = "/// Reads so\n/// many bytes.\nfn till<'a>(teh: &'a str) -> char {\n    say(\"a file \\\n         till now\", r#\"till\"#, '\"');\n    till /* till */\n}\n";
+    assert_eq!(
+        guide().findings("a.rs", text),
+        [
+            r#"a.rs:1: "so many": write "this many, N""#,
+            r#"a.rs:5: "till": write "until""#,
+            r#"a.rs:5: "till": write "until""#,
+            r#"a.rs:6: "till": write "until""#,
+        ]
+    );
+}
