@@ -157,7 +157,7 @@ const scenarios = {
     await page.fill("#pattern", "[");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a regular expression");
-    await page.fill("#pattern", "PAGE_FAULT");
+    await page.fill("#pattern", "^PAGE_FAULT$");
     assert.equal((await ask(page, () => __ku.search())).count, 0);
     await page.click("#ignore-case");
     assert.equal((await ask(page, () => __ku.search())).count, expected.searches[1].count);
