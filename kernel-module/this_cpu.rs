@@ -9,13 +9,21 @@ use crate::abi::block::{self, Header};
 use crate::abi::command::SHIFT;
 use crate::abi::event::TASK_WORDS;
 use crate::abi::word::TIME_PERIOD;
-use crate::arch::{self, field};
+use crate::arch;
 use crate::entry::Naming;
 use crate::ffi;
 use crate::lane::{Begin, Block, End, Lane, Position, NO_CALL};
 use crate::per_cpu::{self, Answer, Insertions, Named, PerCpu, NAMED};
 use crate::pool::pool;
 use crate::task::Task;
+
+/// The field of this name, whose type the compiler checks.
+macro_rules! field {
+    ($name:ident: $type:ty) => {{
+        const _: fn(&PerCpu) -> &$type = |state| &state.$name;
+        arch::Field::<$type, { core::mem::offset_of!(PerCpu, $name) }>(PhantomData)
+    }};
+}
 
 /// The CPU that the code runs on, for as long as it stays there; in a trace with counters or without.
 #[derive(Clone, Copy)]

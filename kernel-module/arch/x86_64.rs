@@ -8,28 +8,16 @@ use core::marker::PhantomData;
 use crate::abi::command::SHIFT;
 use crate::abi::word::EVENT_BITS;
 use crate::ffi;
-use crate::per_cpu::PerCpu;
 
-/// A field of this CPU's state, `AT` bytes from its start.
+/// A field of this CPU's state, `AT` bytes from its start, which whoever makes it has checked.
 pub struct Field<T, const AT: usize>(pub PhantomData<T>);
-
-/// The field of this name, of which the compiler checks that it has this type.
-macro_rules! field {
-    ($name:ident: $type:ty) => {{
-        const _: fn(&$crate::per_cpu::PerCpu) -> &$type = |state| &state.$name;
-        $crate::arch::Field::<$type, { core::mem::offset_of!($crate::per_cpu::PerCpu, $name) }>(
-            core::marker::PhantomData,
-        )
-    }};
-}
-pub(crate) use field;
 
 /// One instruction on a field of 8 bytes, of this CPU, whichever that is.
 impl<const AT: usize> Field<u64, AT> {
     #[inline(always)]
     pub fn load(self) -> u64 {
         let value;
-        // SAFETY: %gs leads to this CPU's data, and `field` knows place and size; the same in what follows.
+        // SAFETY: %gs leads to this CPU's data, and the field has this place and size; the same in what follows.
         unsafe {
             asm!("mov {}, gs:[rip + {cpu} + {at}]", out(reg) value, cpu = sym ffi::kutrace_cpu, at = const AT,
                 options(nostack, preserves_flags))
@@ -153,9 +141,9 @@ impl<const AT: usize> Field<u32, AT> {
     }
 }
 
-impl<const AT: usize> Field<*mut PerCpu, AT> {
+impl<T, const AT: usize> Field<*mut T, AT> {
     #[inline(always)]
-    pub fn load(self) -> *mut PerCpu {
+    pub fn load(self) -> *mut T {
         let value;
         // SAFETY: as in `Field::<u64>::load`.
         unsafe {

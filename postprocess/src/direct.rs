@@ -6,18 +6,18 @@
 //! asked for; what is done about more, [`Held`] tells. A summary keeps none.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{sync_channel, SyncSender};
 use std::thread;
 
-use crate::batch::{Batch, Renumber};
+use crate::event::batch::{Batch, Renumber};
 use crate::event::names::Names;
 use crate::event::number::is_execution;
 use crate::event::{Event, Meta};
 use crate::raw::damage::NotATrace;
 use crate::sink::page;
 use crate::sink::summary::{Adder, Summary};
-use crate::source::{self, Decode, Trace};
+use crate::source::{self, Batches, Decode, Trace};
 use crate::span::build::Builder;
 use crate::span::held::{Held, Keep};
 use crate::span::{Span, Spans, Tally};
@@ -111,6 +111,30 @@ pub fn summary_of_raw(bytes: &[u8], worst: usize) -> Result<Summary, NotATrace> 
     });
     last.spans.iter().for_each(|span| adder.span(span));
     Ok(adder.finish(last.meta, &last.names, &mut |cpu, window, each| executed(&*trace, cpu, window, each)))
+}
+
+/// Builds the spans of all events of `source`, and returns what is known about the trace, too. When there are more than
+/// `most`, they are handed to `away`, with all names so far, and only the last are answered.
+///
+/// # Errors
+/// Whatever error the source's input returns, or `away`.
+pub fn build_from<E: From<io::Error>>(
+    mut source: Batches<impl BufRead>,
+    most: usize,
+    mut away: impl FnMut(Vec<Span>, &Names) -> Result<(), E>,
+) -> Result<(Spans, Tally, Meta), E> {
+    let mut builder = Builder::new(source.meta(), Names::default());
+    let mut renumber = Renumber::default();
+    while let Some(mut batch) = source.batch()? {
+        renumber.receive(&mut batch, &mut builder.names);
+        batch.rows.iter().for_each(|event| builder.push(event));
+        if builder.written().len() > most {
+            away(builder.take(), &builder.names)?;
+        }
+    }
+    let meta = source.finish();
+    let (spans, tally) = builder.finish(meta.clone());
+    Ok((spans, tally, meta))
 }
 
 /// Looks once more at what a CPU did in a range of time.

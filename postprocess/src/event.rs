@@ -10,6 +10,7 @@ pub mod date;
 pub mod digits;
 pub mod write;
 pub mod read;
+pub mod batch;
 
 use kutrace_format::capability::Unseen;
 use serde::{Deserialize, Serialize};

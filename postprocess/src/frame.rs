@@ -25,7 +25,7 @@
 use std::io::{self, BufRead, Read, Write};
 use std::marker::PhantomData;
 
-use crate::batch::{Batch, Row, COLUMNS};
+use crate::event::batch::{Batch, Row, COLUMNS};
 
 /// Bytes of rows that make a frame.
 const FRAME: usize = 64 * 1024;

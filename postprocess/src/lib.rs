@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! From a raw trace to an answer: a [`source`] is opened, [`raw`] bytes become [`event`] lines, events become [`span`]s,
 //! and a [`sink`] makes a page, a summary or a file of them; [`why`] explains requests. Between processes they travel
-//! as text, [`line`] by line, or as [`frame`]s, within one as [`batch`]es, and [`direct`] goes the whole way in one.
-//! [`tables`] has the names that are the same on every x86 Linux. [`progress`] is for whoever waits.
+//! as text, [`line`] by line, or as [`frame`]s, within one as batches; [`direct`] goes the whole way in one process.
+//! [`tables`] has the names that are the same on every x86 Linux, [`merge`] joins ordered streams, and [`progress`] is
+//! what a waiting user sees.
+//!
+//! Each module uses only those before it in the list below; a test holds this.
 //!
 //! Invariants: no I/O on files, and no command line; no stage fails on content, what it repaired, skipped or lost
 //! stands in its report; raw counter values never appear after [`raw`].
@@ -10,14 +13,14 @@
 #![forbid(unsafe_code)]
 
 pub mod tables;
-pub mod source;
-pub mod raw;
-pub mod event;
-pub mod span;
-pub mod sink;
+pub mod progress;
 pub mod line;
-pub mod batch;
+pub mod event;
 pub mod frame;
+pub mod merge;
+pub mod raw;
+pub mod span;
+pub mod source;
+pub mod sink;
 pub mod direct;
 pub mod why;
-pub mod progress;

@@ -2,7 +2,7 @@
 //! Raw: a file of format 5, or of the [`original`], to events.
 //!
 //! The way of the data of format 5: [`mod@file`] finds header, names and blocks, [`block`] checks each block,
-//! [`stream`] reads the entries of one CPU, [`merge`] orders all CPUs, [`mod@decode`] makes events with the names of
+//! [`stream`] reads the entries of one CPU, [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of
 //! [`name`], what is known of each [`task`], the codes of [`counter`], and the times of [`clock`].
 //!
 //! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
@@ -13,9 +13,9 @@ pub mod block;
 pub mod clock;
 pub mod counter;
 pub mod stream;
-pub mod merge;
 pub mod name;
 pub mod task;
+pub mod trace;
 pub mod decode;
 pub mod original;
 
@@ -33,13 +33,13 @@ use crate::event::names::Names;
 use crate::event::{date, BlockLine, Event, Interval, Meta, CPUS_MAX};
 use crate::line::count;
 use crate::progress;
-use crate::source::{within, Decode, Head, Trace};
 use block::{Block, Expected};
 use clock::Clock;
 use counter::Counting;
 use damage::{Damage, NotATrace};
 use decode::{Counts, Decoder};
 use stream::Stream;
+use trace::{within, Decode, Head, Trace};
 
 /// Units of 10 ns by which a CPU may end its last block before the stop, because it took that long to stop all: 0.1 s.
 const SLACK: i64 = 10_000_000;

@@ -15,13 +15,13 @@
 //! ends does not fill the memory. An input ends once, as a terminal's do.
 
 mod kind;
-mod trace;
-mod events;
+pub mod page;
+pub mod events;
 mod spans;
 pub mod json;
 
 use std::fmt;
-use std::io::{self, BufReader, Cursor, Read, Write};
+use std::io::{self, BufReader, Cursor, Read};
 
 use memchr::memmem;
 
@@ -30,16 +30,13 @@ use crate::event::{Events, Meta};
 use crate::progress;
 use crate::raw::damage::NotATrace;
 use crate::raw::{self, file, original};
-use crate::sink::dump;
-use crate::sink::page::lift;
 use crate::span::held::Keep;
 use crate::span::Spans;
 use kind::{Kind, LOOK};
 
+pub use crate::raw::trace::{Decode, Head, Trace};
 pub use events::Batches;
 pub use spans::Backward;
-pub(crate) use trace::within;
-pub use trace::{Decode, Head, Trace};
 
 /// Bytes that are read of a raw trace before its size is looked for, and at a time while it is not known; of a page,
 /// too.
@@ -114,21 +111,15 @@ pub fn open<R: Read>(mut input: R) -> io::Result<Source<R>> {
 /// # Errors
 /// If this is not a raw trace.
 pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
-    match kind::of(bytes) {
-        Kind::Original => Ok(Box::new(original::parse(bytes)?)),
-        _ => Ok(Box::new(raw::parse(bytes)?)),
+    match is_original(bytes) {
+        true => Ok(Box::new(original::parse(bytes)?)),
+        false => Ok(Box::new(raw::parse(bytes)?)),
     }
 }
 
-/// Writes the words of a raw trace of any format, damaged or not.
-///
-/// # Errors
-/// If `bytes` are no raw trace; inside, whatever `out` returns.
-pub fn dump(bytes: &[u8], out: &mut impl Write) -> Result<io::Result<()>, NotATrace> {
-    match kind::of(bytes) {
-        Kind::Original => Ok(dump::original(bytes, out)),
-        _ => Ok(dump::format_5(&file::split(bytes)?, out)),
-    }
+/// Whether the bytes of a raw trace are the original's.
+pub fn is_original(bytes: &[u8]) -> bool {
+    kind::of(bytes) == Kind::Original
 }
 
 /// What is known about a raw trace of any format before its events are decoded.
@@ -236,12 +227,12 @@ impl<R: Read> Source<R> {
         let has = |bytes: &[u8], mark: &str| memmem::find(bytes, mark.as_bytes()).is_some();
         let mut ended = false;
         loop {
-            let known = bytes.len().saturating_sub(lift::END.len());
+            let known = bytes.len().saturating_sub(page::END.len());
             let read = self.by_ref().take(STEP).read_to_end(&mut bytes)?;
-            if (read as u64) < STEP || std::mem::replace(&mut ended, has(&bytes[known..], lift::END)) {
+            if (read as u64) < STEP || std::mem::replace(&mut ended, has(&bytes[known..], page::END)) {
                 return Ok(bytes);
             }
-            if bytes.len() == BARE && !lift::DATA.iter().any(|mark| has(&bytes, mark)) {
+            if bytes.len() == BARE && !page::DATA.iter().any(|mark| has(&bytes, mark)) {
                 return Ok(bytes);
             }
         }
@@ -306,7 +297,7 @@ mod tests {
     #[test]
     fn of_a_page_no_more_is_read_than_its_end() {
         let long = "x".repeat(9 << 20);
-        for (start, most) in [(format!("<html>{}{long}</html>", lift::DATA[0]), 20 << 20), ("<html>".into(), BARE)] {
+        for (start, most) in [(format!("<html>{}{long}</html>", page::DATA[0]), 20 << 20), ("<html>".into(), BARE)] {
             let mut input = open(start.as_bytes().chain(repeat(0))).unwrap();
             let read = input.page().unwrap();
             assert!(read.starts_with(start.as_bytes()) && read.len() <= most, "{}", read.len());

@@ -8,7 +8,7 @@
 //! of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
-//! [`held`] coarsens what is too much for memory or page. [`sample`] calls program counters by their functions.
+//! [`held`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each. [`sample`] calls program counters by their functions.
 //! [`mod@order`] is the order of all, [`runs`] that of more than memory holds.
 
 pub mod build;
@@ -35,6 +35,7 @@ pub mod ipc;
 pub mod sample;
 pub mod order;
 pub mod held;
+pub mod row;
 pub mod runs;
 
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::number::{class, is_execution, share, Class, Share};
 
-pub use build::{build, build_from};
+pub use build::build;
 pub use check::check;
 
 /// Units of [`Span::start`] in a second.

@@ -7,8 +7,8 @@ use postprocess::event::number::{
     RPC_SENT, RUNNABLE, RX_PACKET, RX_USER, SCHED, SCHED_RETURN, SOFTIRQ, SPECIAL_LAST, SWITCH, SYSCALL, TRAP,
     TX_PACKET, TX_USER, USER, WAIT_A, WAKEUP_ARC,
 };
-use postprocess::event::read::read;
 use postprocess::source;
+use postprocess::source::events::read;
 use postprocess::span::{build, Meta, Span, Spans};
 use serde_json::json;
 

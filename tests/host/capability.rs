@@ -6,7 +6,6 @@ use kutrace_format::capability::{Capability, Unseen};
 use kutrace_tests::original::rich;
 use kutrace_tests::{busy, Trace};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
-use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::Events;
 use postprocess::frame;
@@ -14,6 +13,7 @@ use postprocess::sink::summary::Summary;
 use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::sink::{self, page};
 use postprocess::source;
+use postprocess::source::events::read;
 use postprocess::span::held::Held;
 use postprocess::span::{build, Spans};
 

@@ -5,13 +5,13 @@ use kutrace_format::abi::block;
 use kutrace_format::abi::event::{line, IRQ, IRQ_RETURN, MARK_A};
 use kutrace_tests::{busy, Random, Trace};
 use postprocess::raw::damage::NotATrace;
-use postprocess::source::dump;
+use postprocess::sink::dump::write;
 
 use crate::golden::assert_golden;
 
 fn text(bytes: &[u8]) -> String {
     let mut out = Vec::new();
-    dump(bytes, &mut out).unwrap().unwrap();
+    write(bytes, &mut out).unwrap().unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -58,7 +58,7 @@ fn a_file_of_the_original_is_shown_in_words_of_eight_bytes() {
 
 #[test]
 fn what_is_no_trace_is_refused_and_any_damage_is_shown() {
-    assert_eq!(dump(b"something else", &mut Vec::new()).unwrap_err(), NotATrace::Unknown);
+    assert_eq!(write(b"something else", &mut Vec::new()).unwrap_err(), NotATrace::Unknown);
     let bytes = busy(2, 2_000, 1).bytes();
     let mut random = Random(7);
     for _ in 0..300 {
@@ -68,6 +68,6 @@ fn what_is_no_trace_is_refused_and_any_damage_is_shown() {
             damaged[at] ^= 1 << random.below(8);
         }
         damaged.truncate(300 + random.below(bytes.len() as u64 - 300) as usize);
-        let _ = dump(&damaged, &mut Vec::new());
+        let _ = write(&damaged, &mut Vec::new());
     }
 }

@@ -5,17 +5,13 @@
 //! to know the names of a kernel, and needs neither files of the system nor a network.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use kutrace_tests::prose;
+use kutrace_tests::{prose, tree};
 use regex::Regex;
 use unicase::UniCase;
 
-/// What is not ours to write, or not prose: recorded and generated data, fixed interfaces, what tools leave.
-const PASSED_OVER: [&str; 13] = [
-    ".git",
-    "target",
-    "node_modules",
+/// What is not ours to write, or not prose: recorded and generated data, fixed interfaces.
+const PASSED_OVER: [&str; 10] = [
     "package-lock.json",
     "patches/v6.12",
     "tests/golden",
@@ -87,30 +83,17 @@ fn guide() -> Guide {
     Guide::parse(include_str!("english.txt"))
 }
 
-/// All files below `folder` but those passed over, by their path in the repository.
-fn files(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        let name = path.strip_prefix(root).unwrap();
-        if PASSED_OVER.iter().any(|over| name.ends_with(over)) {
-            continue;
-        }
-        match entry.file_type().unwrap().is_dir() {
-            true => files(root, &path, found),
-            false => found.push(name.to_owned()),
-        }
-    }
-}
-
 #[test]
 fn the_repository_is_written_in_plain_english() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let (guide, mut paths) = (guide(), Vec::new());
-    files(root, root, &mut paths);
-    paths.sort();
-    assert!(paths.iter().any(|path| path.ends_with("README.md")));
-    let read = |path: &PathBuf| String::from_utf8_lossy(&fs::read(root.join(path)).unwrap()).into_owned();
-    let found: Vec<_> = paths.iter().flat_map(|path| guide.findings(path.to_str().unwrap(), &read(path))).collect();
+    let (guide, files) = (guide(), tree::files(tree::root(), &PASSED_OVER));
+    assert!(files.iter().any(|file| file.ends_with("README.md")));
+    let found: Vec<_> = files
+        .iter()
+        .flat_map(|file| {
+            let text = String::from_utf8_lossy(&fs::read(file).unwrap()).into_owned();
+            guide.findings(file.strip_prefix(tree::root()).unwrap().to_str().unwrap(), &text)
+        })
+        .collect();
     assert!(
         found.is_empty(),
         "\n{}\n{} to write another way, see tests/host/english.txt",

@@ -7,9 +7,9 @@ use postprocess::event::number::{
     IRQ, IRQ_RETURN, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_D, MODEL_NAME, RUNNABLE, SCHED, SCHED_RETURN,
     SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL, SYSCALL_NAME, SYSCALL_RETURN, TSDELTA,
 };
-use postprocess::event::read::read;
 use postprocess::sink::page;
 use postprocess::source;
+use postprocess::source::events::read;
 use postprocess::span::build;
 
 use crate::golden::assert_golden;

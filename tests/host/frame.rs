@@ -4,14 +4,15 @@
 use std::io::{self, Cursor};
 
 use kutrace_tests::{busy, Random};
-use postprocess::batch::Row;
+use postprocess::direct::build_from;
+use postprocess::event::batch::Row;
 use postprocess::event::names::Names;
-use postprocess::event::read::read;
 use postprocess::event::{Event, Events};
 use postprocess::frame::Writer;
+use postprocess::source::events::read;
 use postprocess::span::held::{Held, OF_A_PART};
 use postprocess::span::runs::Runs;
-use postprocess::span::{build, build_from, Span, Spans};
+use postprocess::span::{build, Span, Spans};
 use postprocess::{direct, source};
 
 use kutrace_tests::cases::cases;

@@ -41,3 +41,4 @@ mod cut;
 mod values;
 mod capability;
 mod english;
+mod layers;

@@ -2,9 +2,9 @@
 //! The numbers of events stand in the format crate's table: Rust and JavaScript say their names.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use kutrace_format::event::rows;
+use kutrace_tests::tree;
 
 /// The table, and what is made of it.
 const TABLE: [&str; 2] = ["kernel-module/format/src", "postprocess/viewer/data/tables.js"];
@@ -15,23 +15,6 @@ const OTHERS: [(&str, &str); 4] = [
     ("postprocess/viewer/data/groups.js", "0x10000"),
     ("tests/vm/lifecycle.rs", "0x007"),
 ];
-
-/// Adds the files of Rust and JavaScript below a folder of the repository.
-fn add_code(root: &Path, folder: &str, files: &mut Vec<(String, PathBuf)>) {
-    for entry in fs::read_dir(root.join(folder)).unwrap() {
-        let entry = entry.unwrap();
-        let name = entry.file_name().into_string().unwrap();
-        let path = format!("{folder}/{name}");
-        if TABLE.contains(&path.as_str()) || ["target", "node_modules"].contains(&name.as_str()) {
-            continue;
-        }
-        if entry.file_type().unwrap().is_dir() {
-            add_code(root, &path, files);
-        } else if [".rs", ".js", ".mjs"].iter().any(|ending| name.ends_with(ending)) {
-            files.push((path, entry.path()));
-        }
-    }
-}
 
 /// A line of code without its comment and the texts that begin and end on it.
 fn code(line: &str) -> String {
@@ -75,16 +58,14 @@ fn is_event(number: i32) -> bool {
 
 #[test]
 fn events_are_said_by_name() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut files = Vec::new();
-    for folder in ["kernel-module", "kutrace-control", "postprocess", "tests"] {
-        add_code(root, folder, &mut files);
-    }
+    let mut files = tree::files(tree::root(), &TABLE);
+    files.retain(|file| file.extension().is_some_and(|ending| ["rs", "js", "mjs"].iter().any(|code| ending == *code)));
     assert!(files.len() > 200, "only {} files of code", files.len());
     let mut said = Vec::new();
-    for (path, file) in files {
-        for (n, line) in fs::read_to_string(file).unwrap().lines().enumerate() {
-            let numbers = event_numbers(line).into_iter().filter(|number| !OTHERS.contains(&(&path, number)));
+    for file in files {
+        let path = file.strip_prefix(tree::root()).unwrap().to_str().unwrap();
+        for (n, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {
+            let numbers = event_numbers(line).into_iter().filter(|number| !OTHERS.contains(&(path, number)));
             said.extend(numbers.map(|number| format!("{path}:{}: {number} is an event: say its name", n + 1)));
         }
     }

@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::Path;
 
-use postprocess::event::read::read;
+use postprocess::source::events::read;
 
 use crate::golden::assert_golden;
 use crate::span::told;

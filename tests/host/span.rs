@@ -15,10 +15,10 @@ use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN
 use kutrace_format::event::{class, Class, RETURN_BIT};
 use kutrace_tests::Trace;
 use postprocess::event::names::Names;
-use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events, Interval, Meta};
 use postprocess::source;
+use postprocess::source::events::read;
 use postprocess::span::build::Builder;
 use postprocess::span::{check, Span, NONE};
 use proptest::prelude::*;

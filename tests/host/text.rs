@@ -3,11 +3,11 @@
 
 use kutrace_tests::busy;
 use postprocess::event::names::Names;
-use postprocess::event::read::read;
 use postprocess::event::write::Writer;
 use postprocess::event::{number, BlockLine, Event, Events, Interval, Meta};
 use postprocess::raw;
 use postprocess::source;
+use postprocess::source::events::read;
 use postprocess::span::{build, Span};
 use proptest::prelude::*;
 

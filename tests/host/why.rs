@@ -10,9 +10,9 @@ use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, RUNNABLE, SOFTIRQ
 use kutrace_tests::{busy, Trace};
 use postprocess::direct::spans_of_raw;
 use postprocess::event::number::{is_execution, is_thread, level, Level};
-use postprocess::event::read::read;
 use postprocess::sink;
 use postprocess::source;
+use postprocess::source::events::read;
 use postprocess::span::held::Held;
 use postprocess::span::{build, Spans};
 use postprocess::why::check::check_requests;

@@ -6,9 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use postprocess::direct::summary_of_raw;
-use postprocess::event;
-use postprocess::sink;
 use postprocess::span::build;
+use postprocess::{sink, source};
 
 use crate::reader::{self, python};
 
@@ -27,7 +26,7 @@ impl Texts {
     /// Those of a raw file.
     pub fn of(bytes: &[u8]) -> Texts {
         let lines = reader::lines(bytes);
-        let (spans, _) = build(event::read::read(&mut &lines[..]).expect("event lines"));
+        let (spans, _) = build(source::events::read(&mut &lines[..]).expect("event lines"));
         let mut text = Vec::new();
         sink::json::write(&spans, &mut text).expect("memory");
         Texts {

@@ -21,6 +21,7 @@ pub mod fuzz;
 pub mod cases;
 pub mod skip;
 pub mod prose;
+pub mod tree;
 
 use std::collections::BTreeMap;
 

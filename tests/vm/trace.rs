@@ -9,10 +9,10 @@ use kutrace_tests::check::Texts;
 use kutrace_tests::cut::{self, Part};
 use kutrace_tests::reader;
 use postprocess::event::number::{is_execution, SWITCH, USER};
-use postprocess::event::{self, Event, Events};
-use postprocess::raw;
+use postprocess::event::{Event, Events};
 use postprocess::span::check;
 use postprocess::span::{self, Span, Spans, Tally};
+use postprocess::{raw, source};
 
 /// Of traces with more events than this, of storms, a part is asked what happened: all would take minutes.
 const ASKED: usize = 1_000_000;
@@ -43,7 +43,7 @@ impl Trace {
     fn decode(path: &Path) -> (Trace, Vec<u8>) {
         let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let text = reader::lines(&bytes);
-        let events = event::read::read(&mut &text[..]).unwrap();
+        let events = source::events::read(&mut &text[..]).unwrap();
         let (spans, tally) = span::build(events.clone());
         (Trace { events, spans, tally }, text)
     }

@@ -9,25 +9,10 @@ use std::io::{self, BufRead};
 use kutrace_format::abi::event::NAME_LENGTH;
 use kutrace_format::capability::Unseen;
 
+use super::batch::Batch;
 use super::names::Names;
-use super::{digits, number, Event, Events, Interval, Meta, CPUS_MAX};
-use crate::batch::{Batch, Renumber};
+use super::{digits, number, Event, Interval, Meta, CPUS_MAX};
 use crate::line::{Lines, Unread};
-use crate::source;
-
-/// Reads all events, from text or frames.
-///
-/// # Errors
-/// Whatever error `input` returns, or that the frames are of a version not known.
-pub fn read(input: impl io::Read) -> io::Result<Events> {
-    let mut source = source::open(input)?.events()?;
-    let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
-    while let Some(mut batch) = source.batch()? {
-        renumber.receive(&mut batch, &mut names);
-        events.append(&mut batch.rows);
-    }
-    Ok(Events { meta: source.finish(), names, events })
-}
 
 /// The newest format known.
 const NEWEST: u32 = 5;

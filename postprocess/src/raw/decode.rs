@@ -19,12 +19,12 @@ use kutrace_format::file::{Name, NameKind};
 
 use super::clock::Clock;
 use super::counter::Counting;
-use super::merge::Merge;
 use super::name::EventNames;
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
 use crate::event::names::{clean, in_function, Names};
 use crate::event::{number, Event};
+use crate::merge::Merge;
 
 /// The system calls that never return: exit and exit_group, 64-bit and 32-bit.
 const EXITS: [u16; 4] = [60, 231, TaskState::COMPAT + 1, TaskState::COMPAT + 252];

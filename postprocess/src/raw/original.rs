@@ -24,7 +24,7 @@ use super::decode::Counts;
 use super::name::EventNames;
 use crate::event::names::{clean, clean_sentence, Names};
 use crate::event::{date, number, BlockLine, Event, Interval, Meta};
-use crate::source::{within, Decode, Head, Trace};
+use crate::raw::trace::{within, Decode, Head, Trace};
 use block::Block;
 use decode::Decoder;
 use stream::Stream;

@@ -10,7 +10,7 @@ use kutrace_format::abi::word;
 
 use super::block::Block;
 use super::damage::Damage;
-use super::merge::When;
+use crate::merge::When;
 use crate::progress;
 
 /// What a CPU's stream says at one counter value.

@@ -16,14 +16,27 @@ use kutrace_format::flag;
 
 use crate::event::date;
 use crate::raw::clock::Clock;
+use crate::raw::damage::NotATrace;
 use crate::raw::file;
 use crate::raw::original::block as entry;
+use crate::source;
 
 /// Bytes shown in a line.
 const LINE: usize = 32;
 
+/// Writes the words of a raw trace of any format, damaged or not.
+///
+/// # Errors
+/// If `bytes` are no raw trace; inside, whatever `out` returns.
+pub fn write(bytes: &[u8], out: &mut impl Write) -> Result<io::Result<()>, NotATrace> {
+    match source::is_original(bytes) {
+        true => Ok(original(bytes, out)),
+        false => Ok(format_5(&file::split(bytes)?, out)),
+    }
+}
+
 /// Writes what is in a raw file of format 5, damaged or not.
-pub(crate) fn format_5(layout: &file::Layout, out: &mut impl Write) -> io::Result<()> {
+fn format_5(layout: &file::Layout, out: &mut impl Write) -> io::Result<()> {
     let header = &layout.header;
     let clock = Clock::new(header).0;
     let (flags, shift, rate, cpus) = (header.flags, header.shift, header.tsc_hz, header.cpus);
@@ -86,7 +99,7 @@ fn begin(offset: usize, at: usize, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Words of eight bytes in a block of the original; after a block with counters, these.
-pub(crate) fn original(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+fn original(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     const COUNTERS: usize = block::BYTES / 8;
     let mut at = 0;
     for index in 0.. {

@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Events from text or frames, whichever the input has, in batches.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
-use crate::batch::Batch;
+use super::open;
+use crate::event::batch::{Batch, Renumber};
+use crate::event::names::Names;
 use crate::event::read::Text;
-use crate::event::{Event, Meta};
+use crate::event::{Event, Events, Meta};
 use crate::frame;
 use crate::line::count;
+
+/// Reads all events, from text or frames.
+///
+/// # Errors
+/// Whatever error `input` returns, or that the frames are of a version not known.
+pub fn read(input: impl Read) -> io::Result<Events> {
+    let mut batches = open(input)?.events()?;
+    let (mut names, mut events, mut renumber) = (Names::default(), Vec::new(), Renumber::default());
+    while let Some(mut batch) = batches.batch()? {
+        renumber.receive(&mut batch, &mut names);
+        events.append(&mut batch.rows);
+    }
+    Ok(Events { meta: batches.finish(), names, events })
+}
 
 /// Events, ordered by time: one that comes with an earlier time than one before gets that one's.
 #[derive(Debug)]

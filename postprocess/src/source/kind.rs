@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::batch::Row;
+use crate::event::batch::Row;
 use crate::event::Event;
 use crate::raw::original;
 use crate::span::Span;

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead};
 
 use super::json;
-use crate::batch::Renumber;
+use crate::event::batch::Renumber;
 use crate::event::names::Names;
 use crate::frame;
 use crate::line::count;

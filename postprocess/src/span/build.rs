@@ -19,7 +19,6 @@
 //! written only if its activity would not be seen at all otherwise.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufRead};
 
 use foldhash::HashMap;
 use kutrace_format::capability::{Capability, Unseen};
@@ -35,11 +34,9 @@ use super::stall::Period;
 use super::thread::Threads;
 use super::wake::PerhapsEnds;
 use super::{Meta, Span, Spans, Tally, NONE};
-use crate::batch::Renumber;
 use crate::event::names::Names;
 use crate::event::number::{self, Class, Level};
 use crate::event::{self, Event, Events, Interval, CPUS_MAX};
-use crate::source::Batches;
 
 /// Builds spans from events in order of time.
 #[derive(Debug, Default)]
@@ -93,30 +90,6 @@ pub fn build(events: Events) -> (Spans, Tally) {
         builder.push(event);
     }
     builder.finish(events.meta)
-}
-
-/// Builds the spans of all events of `source`, and returns what is known about the trace, too. When there are more than
-/// `most`, they are handed to `away`, with all names so far, and only the last are answered.
-///
-/// # Errors
-/// Whatever error the source's input returns, or `away`.
-pub fn build_from<E: From<io::Error>>(
-    mut source: Batches<impl BufRead>,
-    most: usize,
-    mut away: impl FnMut(Vec<Span>, &Names) -> Result<(), E>,
-) -> Result<(Spans, Tally, event::Meta), E> {
-    let mut builder = Builder::new(source.meta(), Names::default());
-    let mut renumber = Renumber::default();
-    while let Some(mut batch) = source.batch()? {
-        renumber.receive(&mut batch, &mut builder.names);
-        batch.rows.iter().for_each(|event| builder.push(event));
-        if builder.written().len() > most {
-            away(builder.take(), &builder.names)?;
-        }
-    }
-    let meta = source.finish();
-    let (spans, tally) = builder.finish(meta.clone());
-    Ok((spans, tally, meta))
 }
 
 impl Builder {

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Read, Seek, Write};
 use super::order::{key, order, Key};
 use super::Span;
 use crate::frame::{begins, Reader, Writer};
-use crate::raw::merge::{Merge, When};
+use crate::merge::{Merge, When};
 
 /// Bytes read from a run at a time.
 const BUFFER: usize = 64 * 1024;

@@ -8,9 +8,9 @@
 use std::collections::{HashMap, HashSet};
 
 use postprocess::event::number::{self, is_execution, IDLE_EXIT, IPI_ARC, RUNNABLE, SCHED_OLD, SOFTIRQ, WAKEUP_ARC};
-use postprocess::event::read::read;
 use postprocess::event::{Event, Events};
 use postprocess::source;
+use postprocess::source::events::read;
 use postprocess::span::{build, check, Spans};
 
 use super::{reference, Differences, STEMS};

@@ -10,8 +10,8 @@ use super::stream::{Item, Stream, Timed};
 use super::{named, Record};
 use crate::event::names::Names;
 use crate::event::{number, Event};
+use crate::merge::Merge;
 use crate::raw::decode::Counts;
-use crate::raw::merge::Merge;
 use crate::raw::name::EventNames;
 use crate::raw::task::Tasks;
 

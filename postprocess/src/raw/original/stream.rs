@@ -15,9 +15,9 @@ use kutrace_format::abi::event::original::PC_OLD;
 use super::block::{Block, Entry, Senseless};
 use super::Record;
 use crate::event::number;
+use crate::merge::When;
 use crate::raw::clock::Clock;
 use crate::raw::damage::Damage;
-use crate::raw::merge::When;
 
 use byteorder::{ByteOrder, LittleEndian};
 

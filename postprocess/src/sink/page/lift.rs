@@ -12,6 +12,7 @@ use super::about::{About, VERSION};
 use super::columns::{self, Damage, Form};
 use super::render::checksum;
 use crate::source;
+use crate::source::page::{ABOUT, ADDED, CHUNK, END, ORIGINAL};
 use crate::span::Spans;
 
 /// Why no spans could be lifted out of a page.
@@ -43,21 +44,6 @@ impl fmt::Display for NotLifted {
 }
 
 impl std::error::Error for NotLifted {}
-
-/// Where the description of the data begins, each chunk of them, and what was added to the page: notes, views. All end
-/// at the next `<`.
-const ABOUT: &str = "<script type=\"application/json\" id=\"ku-meta\"";
-const CHUNK: &str = "<script type=\"text/plain\" class=\"ku-data\">";
-const ADDED: &str = "<script type=\"application/json\" id=\"ku-added\"";
-
-/// Between these comments, a page of the original has its JSON, in one line between apostrophes; nothing else follows
-/// other.
-const ORIGINAL: [&str; 2] = ["<!-- selfcontained1 -->", "<!-- selfcontained2 -->"];
-
-/// What a page with data has, ours and the original's.
-pub const DATA: [&str; 2] = [ABOUT, ORIGINAL[0]];
-/// How a page ends.
-pub const END: &str = "</html>";
 
 /// Lifts the spans out of a page; says in their quality what else than blanks follows it.
 ///

@@ -10,11 +10,12 @@ use anyhow::{bail, Result};
 use clap::Parser;
 use kutrace_cli::{say, Exit};
 use kutrace_tools::{outcome, spans, Common, Named, Reader};
+use postprocess::direct;
 use postprocess::event::names::Names;
 use postprocess::line::count;
 use postprocess::source::Stage;
 use postprocess::span::check::Check;
-use postprocess::span::{self, stall, Span, Tally};
+use postprocess::span::{stall, Span, Tally};
 
 /// Turns events, as lines of ours or the original's, sorted or not, or as frames, into spans on standard output
 #[derive(Parser)]
@@ -55,7 +56,7 @@ fn run(args: Args) -> Result<Exit> {
         sink.take(spans, names.since(0))
     };
     let events = input.events()?;
-    let (mut spans, tally, meta) = span::build_from(events, most, away).map_err(|e| match e.chain().len() {
+    let (mut spans, tally, meta) = direct::build_from(events, most, away).map_err(|e| match e.chain().len() {
         1 => e.context(place.clone()),
         _ => e,
     })?;

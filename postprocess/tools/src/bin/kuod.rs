@@ -11,6 +11,7 @@ use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{Common, Named};
 use postprocess::raw::damage::NotATrace;
+use postprocess::sink::dump;
 use postprocess::source::{self, Stage};
 
 /// Shows the words of a raw KUtrace file, damaged or not, ours or the original's
@@ -39,7 +40,7 @@ fn run(args: Args) -> Result<Exit> {
     let bytes = input.raw()?;
     let (mut out, whole) = (args.common.open()?, source::meta(&bytes).map(|meta| meta.is_whole()));
     let (place, refused) = (out.name(), |e: NotATrace| anyhow!("{}: {e}", input.name));
-    let written = source::dump(&bytes, &mut out).map_err(refused)?;
+    let written = dump::write(&bytes, &mut out).map_err(refused)?;
     written.and_then(|()| out.finish()).context(place)?;
     Ok(if whole.map_err(refused)? { Exit::Done } else { Exit::Lost })
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use kutrace_format::capability::Unseen;
 
+use super::decode::Counts;
 use crate::event::names::Names;
 use crate::event::{BlockLine, Event, Meta};
-use crate::raw::decode::Counts;
 
 /// A raw trace of any format, checked and not decoded.
 pub trait Trace: Sync {

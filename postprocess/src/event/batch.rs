@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Events or spans on their way from one place to another, some at a time, with the names that are new with them.
 
-use crate::event::names::Names;
-use crate::event::{self, Event, Interval, CPUS_MAX};
-use crate::span::{self, packed, unpacked, Span};
+use super::names::Names;
+use super::{Event, Interval, Meta, CPUS_MAX};
 
 /// Columns of a row.
 pub const COLUMNS: usize = 10;
@@ -61,7 +60,7 @@ impl Renumber {
 
 impl Row for Event {
     const MAGIC: [u8; 8] = *b"KUevent2";
-    type About = event::Meta;
+    type About = Meta;
 
     #[inline]
     fn columns(&self) -> [i64; COLUMNS] {
@@ -94,53 +93,12 @@ impl Row for Event {
         &mut self.name
     }
 
-    fn possible(about: &event::Meta) -> bool {
+    fn possible(about: &Meta) -> bool {
         let one = |i: &Interval| i.cpu < CPUS_MAX && i.from <= i.to && TIMES.contains(&i.from) && TIMES.contains(&i.to);
         about.intervals.iter().all(one) && about.intervals.is_sorted_by(|a, b| a.cpu < b.cpu)
     }
 
-    fn quality(about: &mut event::Meta) -> &mut Vec<String> {
-        &mut about.quality
-    }
-}
-
-impl Row for Span {
-    const MAGIC: [u8; 8] = *b"KUspans2";
-    type About = span::Meta;
-
-    #[inline]
-    fn columns(&self) -> [i64; COLUMNS] {
-        let s = self;
-        let [cpu, pid, rpc, event] = [s.cpu, s.pid, s.rpc, s.event].map(i64::from);
-        [s.start, s.dur, cpu, pid, rpc, event, packed(s.arg), packed(s.ret), s.ipc.into(), s.name.into()]
-    }
-
-    #[inline]
-    fn of([start, dur, cpu, pid, rpc, event, arg, ret, ipc, name]: [i64; COLUMNS]) -> Option<Span> {
-        let number = |column: i64| i32::try_from(column).ok();
-        Some(Span {
-            start,
-            dur,
-            cpu: number(cpu)?,
-            pid: number(pid)?,
-            rpc: number(rpc)?,
-            event: number(event)?,
-            arg: unpacked(arg),
-            ret: unpacked(ret),
-            ipc: u8::try_from(ipc).ok()?,
-            name: u32::try_from(name).ok()?,
-        })
-    }
-
-    fn name(&mut self) -> &mut u32 {
-        &mut self.name
-    }
-
-    fn possible(_: &span::Meta) -> bool {
-        true
-    }
-
-    fn quality(about: &mut span::Meta) -> &mut Vec<String> {
+    fn quality(about: &mut Meta) -> &mut Vec<String> {
         &mut about.quality
     }
 }

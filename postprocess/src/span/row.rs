@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A span as a row of batches and frames.
+
+use super::{packed, unpacked, Meta, Span};
+use crate::event::batch::{Row, COLUMNS};
+
+impl Row for Span {
+    const MAGIC: [u8; 8] = *b"KUspans2";
+    type About = Meta;
+
+    #[inline]
+    fn columns(&self) -> [i64; COLUMNS] {
+        let s = self;
+        let [cpu, pid, rpc, event] = [s.cpu, s.pid, s.rpc, s.event].map(i64::from);
+        [s.start, s.dur, cpu, pid, rpc, event, packed(s.arg), packed(s.ret), s.ipc.into(), s.name.into()]
+    }
+
+    #[inline]
+    fn of([start, dur, cpu, pid, rpc, event, arg, ret, ipc, name]: [i64; COLUMNS]) -> Option<Span> {
+        let number = |column: i64| i32::try_from(column).ok();
+        Some(Span {
+            start,
+            dur,
+            cpu: number(cpu)?,
+            pid: number(pid)?,
+            rpc: number(rpc)?,
+            event: number(event)?,
+            arg: unpacked(arg),
+            ret: unpacked(ret),
+            ipc: u8::try_from(ipc).ok()?,
+            name: u32::try_from(name).ok()?,
+        })
+    }
+
+    fn name(&mut self) -> &mut u32 {
+        &mut self.name
+    }
+
+    fn possible(_: &Meta) -> bool {
+        true
+    }
+
+    fn quality(about: &mut Meta) -> &mut Vec<String> {
+        &mut about.quality
+    }
+}
