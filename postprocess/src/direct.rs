@@ -149,7 +149,7 @@ fn executed(trace: &dyn Trace, cpu: i32, window: (i64, i64), each: &mut dyn FnMu
     let (last, _) = built(&*trace.part(cpu, window), |_, builder| {
         builder.take().iter().for_each(|span| those(span, builder.names.text(span.name)));
     });
-    let name = |span: &Span| last.names.get(span.name as usize).map_or("", String::as_str);
+    let name = |span: &Span| last.names.get(span.name.index()).map_or("", String::as_str);
     last.spans.iter().for_each(|span| those(span, name(span)));
 }
 

@@ -13,6 +13,7 @@ pub mod read;
 pub mod batch;
 
 use kutrace_format::capability::Unseen;
+use names::NameId;
 use serde::{Deserialize, Serialize};
 
 /// CPU numbers are below this, whatever a damaged file says.
@@ -39,8 +40,8 @@ pub struct Event {
     pub ret: i32,
     /// IPC or LLC codes: low four bits of the time before, high four of a folded call.
     pub ipc: u8,
-    /// Index into the [`names::Names`] that travel with the events.
-    pub name: u32,
+    /// Its name, among the [`names::Names`] that travel with the events.
+    pub name: NameId,
 }
 
 /// Events, names and what is known about the trace.

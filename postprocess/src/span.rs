@@ -42,6 +42,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::names::NameId;
 use crate::event::number::{class, is_execution, share, Class, Share};
 
 pub use build::build;
@@ -96,8 +97,8 @@ pub struct Span {
     pub ret: i64,
     /// IPC or LLC code, 0 to 15.
     pub ipc: u8,
-    /// Index into [`Spans::names`].
-    pub name: u32,
+    /// Its name, among [`Spans::names`].
+    pub name: NameId,
 }
 
 /// No value: of an argument that is not known, of a call that has not returned.
@@ -219,14 +220,14 @@ pub struct Repair {
     /// Its event number.
     pub event: u32,
     /// What it is a call of or return from, or the thread switched to; among [`Spans::names`].
-    pub name: u32,
+    pub name: NameId,
 }
 
 impl Repair {
     /// Where it was missing, and what.
     pub fn text(&self, names: &[String]) -> String {
         let Repair { ts, cpu, event, name } = *self;
-        let name = names.get(name as usize).map_or("", String::as_str);
+        let name = names.get(name.index()).map_or("", String::as_str);
         let slash = if matches!(class(event), Class::Return(_)) { "/" } else { "" };
         let sign = if ts < 0 { "-" } else { "" };
         let (seconds, rest) = (ts.unsigned_abs() / 100_000_000, ts.unsigned_abs() % 100_000_000);

@@ -10,6 +10,7 @@ use kutrace_format::file::NameKind;
 use kutrace_tests::calls::{contradictions, is_call, Call, Said};
 use kutrace_tests::chromium::run;
 use kutrace_tests::Trace;
+use postprocess::event::names::NameId;
 use postprocess::event::write::Writer;
 use postprocess::sink::page;
 use postprocess::source;
@@ -161,12 +162,12 @@ fn a_return_that_was_not_is_nowhere_in_panel_table_file_and_search() {
     let spans = [
         Span { start: 0, dur: 400, ret: postprocess::span::NONE, ..call },
         Span { start: 400, dur: 200, event: IRQ as i32 + 0xec, ..Span { pid: 7, ..Span::default() } },
-        Span { start: 600, dur: 400, ret: 9, name: 0, ..call },
+        Span { start: 600, dur: 400, ret: 9, name: NameId::EMPTY, ..call },
         Span { start: 1000, dur: 500, arg: postprocess::span::NONE, ret: 3, ..call },
     ];
     let mut all =
         Spans { names: vec!["write".into(), "local_timer".into()], spans: spans.to_vec(), ..Spans::default() };
-    all.spans[1].name = 1;
+    all.spans[1].name = NameId(1);
     all.meta.value_bits = 32;
     run_on("returns", &all, &json!({}));
 }

@@ -16,7 +16,7 @@ use crate::spans::{workload, Made};
 #[test]
 fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
     let spans = workload(3000);
-    let tame = spans.spans.iter().filter(|s| !spans.names[s.name as usize].starts_with('-')).count();
+    let tame = spans.spans.iter().filter(|s| !spans.names[s.name].starts_with('-')).count();
     let reads = spans.spans.iter().filter(|s| s.event == SYSCALL as i32);
     let failed = reads.clone().filter(|s| s.ret == 65_534).count();
     let calls = json!([
@@ -27,11 +27,7 @@ fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
         [r"^page_fault\(3\)$", reads.clone().count()],
         [
             "ipc=5/8",
-            spans
-                .spans
-                .iter()
-                .filter(|s| s.event >= TRAP as i32 && !spans.names[s.name as usize].starts_with('-'))
-                .count()
+            spans.spans.iter().filter(|s| s.event >= TRAP as i32 && !spans.names[s.name].starts_with('-')).count()
         ],
         ["^mark_a=hello$", spans.spans.iter().filter(|s| s.event == MARK_A as i32).count()],
     ]);
@@ -60,7 +56,7 @@ impl Search {
     }
 
     fn expected(&self, spans: &Spans) -> Value {
-        let found = spans.spans.iter().filter(|s| (self.wanted)(s, &spans.names[s.name as usize]));
+        let found = spans.spans.iter().filter(|s| (self.wanted)(s, &spans.names[s.name]));
         let (count, total) = found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur));
         json!({ "pattern": self.pattern, "least": self.least, "most": "", "invert": self.invert, "count": count, "total": total })
     }

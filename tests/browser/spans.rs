@@ -2,6 +2,7 @@
 //! Spans for pages: a builder, a workload of four CPUs, what a page of spans must answer; and the tests that need no
 //! more than a scenario on that workload.
 
+use postprocess::event::names::NameId;
 use postprocess::event::number::{
     user, IRQ, MARK_A, ROW_LABEL, ROW_LABEL_LAST, SCHED_OLD, SCHED_RETURN, SYSCALL, TRAP, USER, WAIT_A, WAKEUP_ARC,
 };
@@ -22,7 +23,7 @@ impl Made {
             names.push(name.to_string());
             names.len() - 1
         });
-        self.0.spans.push(Span { name: place as u32, ..span });
+        self.0.spans.push(Span { name: NameId(place as u32), ..span });
     }
 
     pub fn done(mut self) -> Spans {
@@ -79,7 +80,7 @@ pub fn workload(rounds: i64) -> Spans {
 pub fn expectations(spans: &Spans) -> serde_json::Value {
     let searched = |s: &&Span| !matches!(s.event as u32, ROW_LABEL | ROW_LABEL_LAST);
     let count = |matches: &dyn Fn(&str, i64) -> bool| {
-        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name as usize], s.dur));
+        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name], s.dur));
         found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur))
     };
     let search = |pattern: &str, [least, most]: [&str; 2], invert: bool, (n, total): (u64, i64)| json!({ "pattern": pattern, "least": least, "most": most, "invert": invert, "count": n, "total": total });
@@ -99,7 +100,7 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
     let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
     let hits = spans.spans.iter().filter(executed).step_by(step).map(|s| {
         json!({ "start": s.start, "dur": s.dur, "cpu": s.cpu, "pid": s.pid, "event": s.event, "arg": known(s.arg),
-            "ret": known(s.ret), "name": spans.names[s.name as usize] })
+            "ret": known(s.ret), "name": spans.names[s.name] })
     });
     json!({
         "spans": spans.spans.len(),

@@ -33,7 +33,7 @@ fn meeting() -> Spans {
 
 fn text(spans: &Spans) -> String {
     let mut text = String::new();
-    spans.spans.iter().for_each(|s| show(&mut text, s, &spans.names[s.name as usize]));
+    spans.spans.iter().for_each(|s| show(&mut text, s, &spans.names[s.name]));
     text
 }
 
@@ -52,7 +52,7 @@ fn cover(spans: &Spans) -> BTreeMap<i32, (i64, i64)> {
 fn sums(spans: &Spans) -> BTreeMap<(i32, i32, i32, &str), i64> {
     let mut sums = BTreeMap::new();
     for s in spans.spans.iter().filter(|s| is_execution(s.event) && s.dur > 0) {
-        *sums.entry((s.cpu, s.pid, s.event, spans.names[s.name as usize].as_str())).or_default() += s.dur;
+        *sums.entry((s.cpu, s.pid, s.event, spans.names[s.name].as_str())).or_default() += s.dur;
     }
     sums
 }
@@ -107,8 +107,7 @@ fn a_profile_shows_each_row_longest_first_and_idle_last() {
 fn began(text: &str, names: &[&str]) -> Vec<i64> {
     let (mut rows, _) = build(read(&mut text.as_bytes()).unwrap());
     profile(&mut rows, Rows::Each);
-    let count =
-        |name: &&str| rows.spans.iter().find(|s| s.cpu == 0 && rows.names[s.name as usize] == **name).unwrap().arg;
+    let count = |name: &&str| rows.spans.iter().find(|s| s.cpu == 0 && rows.names[s.name] == **name).unwrap().arg;
     names.iter().map(count).collect()
 }
 
@@ -162,7 +161,7 @@ fn a_profile_of_rows_has_the_time_of_the_trace() {
     let of_cpus = |spans: &Spans| {
         let mut sums: BTreeMap<(i32, i32, String), i64> = BTreeMap::new();
         for s in spans.spans.iter().filter(|s| s.cpu >= 0 && is_execution(s.event) && s.dur > 0) {
-            *sums.entry((s.cpu, s.event, spans.names[s.name as usize].clone())).or_default() += s.dur;
+            *sums.entry((s.cpu, s.event, spans.names[s.name].clone())).or_default() += s.dur;
         }
         sums
     };

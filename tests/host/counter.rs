@@ -123,7 +123,7 @@ fn a_span_has_the_code_of_its_own_time() {
     let intervals = events.meta.intervals.clone();
     let (spans, tally) = build(events);
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
-    let line = |s: &postprocess::span::Span| (spans.names[s.name as usize].clone(), s.start, s.ipc);
+    let line = |s: &postprocess::span::Span| (spans.names[s.name].clone(), s.start, s.ipc);
     let executed = spans.spans.iter().filter(|s| s.dur > 1 && s.cpu == 0);
     let said: Vec<_> = executed.map(line).collect();
     let expected = [("a.7", 0, 1), ("getpid", 100, 12), ("a.7", 120, 2), ("local_timer", 300, 3), ("a.7", 320, 14)];

@@ -6,7 +6,7 @@ use std::io::{self, Cursor};
 use kutrace_tests::{busy, Random};
 use postprocess::direct::build_from;
 use postprocess::event::batch::Row;
-use postprocess::event::names::Names;
+use postprocess::event::names::{NameId, Names};
 use postprocess::event::{Event, Events};
 use postprocess::frame::Writer;
 use postprocess::source::events::read;
@@ -31,11 +31,11 @@ fn frames(events: &Events) -> Vec<u8> {
 }
 
 fn named(events: &Events) -> Vec<(Event, &str)> {
-    events.events.iter().map(|e| (Event { name: 0, ..*e }, events.names.text(e.name))).collect()
+    events.events.iter().map(|e| (Event { name: NameId::EMPTY, ..*e }, events.names.text(e.name))).collect()
 }
 
 fn spelled(spans: &Spans) -> Vec<(Span, &str)> {
-    spans.spans.iter().map(|s| (Span { name: 0, ..*s }, spans.names[s.name as usize].as_str())).collect()
+    spans.spans.iter().map(|s| (Span { name: NameId::EMPTY, ..*s }, spans.names[s.name].as_str())).collect()
 }
 
 #[test]

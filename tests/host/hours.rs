@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, SYSCALL_RETURN};
 use kutrace_format::file::{FLAG_WRAP, FLAG_WRAPPED};
 use kutrace_tests::Trace;
+use postprocess::event::names::NameId;
 use postprocess::event::number::TRAP;
 use postprocess::event::write::Writer;
 use postprocess::event::{Events, Interval};
@@ -64,7 +65,7 @@ fn spans(text: &str) -> Spans {
 
 /// Start, duration and thread of the only span of this name that is longer than a second or comes after the wakeup.
 fn only(spans: &Spans, name: &str) -> (u64, u64, i32) {
-    let long = |s: &&Span| spans.names[s.name as usize] == name && (s.dur > 100_000_000 || s.start as u64 >= WOKEN);
+    let long = |s: &&Span| spans.names[s.name] == name && (s.dur > 100_000_000 || s.start as u64 >= WOKEN);
     let found: Vec<&Span> = spans.spans.iter().filter(long).collect();
     let [one] = found[..] else { panic!("{name}: {found:?}") };
     (one.start as u64, one.dur as u64, one.pid)
@@ -96,7 +97,7 @@ fn json_and_page_give_the_spans_of_hours_back() {
     let line = format!("\n[104400.00000020, 0.00000060, -1, {SLEEPER}, 0, 776, 0, 0, 0, \"wait_idle\"],\n");
     assert!(String::from_utf8_lossy(&lines).contains(&line));
     let (mut page, spelled) = (Vec::new(), |all: &Spans| -> Vec<(Span, String)> {
-        all.spans.iter().map(|s| (Span { name: 0, ..*s }, all.names[s.name as usize].clone())).collect()
+        all.spans.iter().map(|s| (Span { name: NameId::EMPTY, ..*s }, all.names[s.name].clone())).collect()
     });
     render(&spans, &mut page).unwrap();
     for again in [source::json::read(&mut &lines[..]).unwrap(), lift(std::str::from_utf8(&page).unwrap()).unwrap()] {

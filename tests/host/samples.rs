@@ -32,7 +32,7 @@ fn sample(name: &str) -> (Events, Spans) {
 fn summary(spans: &Spans) -> String {
     let mut sums: BTreeMap<(Kind, &str), (usize, i64)> = BTreeMap::new();
     for s in &spans.spans {
-        let (count, time) = sums.entry((Kind::of(s), &spans.names[s.name as usize])).or_default();
+        let (count, time) = sums.entry((Kind::of(s), &spans.names[s.name])).or_default();
         *count += 1;
         *time += s.dur;
     }
@@ -88,7 +88,7 @@ fn the_pipeline_forks_three_children_which_take_their_names() {
 
 /// The waits of this name, and the threads that waited.
 fn waits(spans: &Spans, name: &str) -> (usize, BTreeSet<i32>) {
-    let found: Vec<i32> = spans.spans.iter().filter(|s| spans.names[s.name as usize] == name).map(|s| s.pid).collect();
+    let found: Vec<i32> = spans.spans.iter().filter(|s| spans.names[s.name] == name).map(|s| s.pid).collect();
     (found.len(), found.into_iter().collect())
 }
 
@@ -115,7 +115,7 @@ fn the_threads_of_the_convoy_wait_for_their_lock() {
 fn of_program<'a>(spans: &'a Spans, program: &str, name: &str) -> Vec<&'a Span> {
     let called = |n: &String| n.strip_prefix(program)?.strip_prefix('.')?.parse().ok();
     let threads: BTreeSet<i32> = spans.names.iter().filter_map(called).collect();
-    let named = |s: &&Span| spans.names[s.name as usize] == name && threads.contains(&s.pid);
+    let named = |s: &&Span| spans.names[s.name] == name && threads.contains(&s.pid);
     spans.spans.iter().filter(named).collect()
 }
 

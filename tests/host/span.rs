@@ -14,7 +14,7 @@ use kutrace_format::abi::event::{MONITOR_EXIT, MONITOR_STORE, RUNNABLE, SCHED, S
 use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
 use kutrace_format::event::{class, Class, RETURN_BIT};
 use kutrace_tests::Trace;
-use postprocess::event::names::Names;
+use postprocess::event::names::{NameId, Names};
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events, Interval, Meta};
 use postprocess::source;
@@ -59,7 +59,7 @@ pub fn told(events: Events, from: i64) -> String {
     let (spans, tally) = builder.finish(events.meta);
     text.push_str("pending\n");
     for span in &without(&spans.spans, &shown) {
-        show(&mut text, span, &spans.names[span.name as usize]);
+        show(&mut text, span, &spans.names[span.name]);
     }
     let _ =
         writeln!(text, "{} repairs, {} repeated and {} pending wakeups", tally.repairs, tally.repeated, tally.pending);
@@ -472,7 +472,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             pid,
             arg,
             ret,
-            name,
+            name: NameId(name),
             ..Event::default()
         }
     })

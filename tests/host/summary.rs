@@ -148,7 +148,7 @@ fn calls_are_counted_alike_by_all_tools() {
         profile(&mut spans, Rows::Each);
         let mut profiled: BTreeMap<String, u64> = BTreeMap::new();
         for span in spans.spans.iter().filter(|s| s.cpu >= 0 && number::level(s.event as u32) == Level::Syscall) {
-            *profiled.entry(spans.names[span.name as usize].clone()).or_default() += span.arg as u64;
+            *profiled.entry(spans.names[span.name].clone()).or_default() += span.arg as u64;
         }
         profiled.retain(|name, count| *count > 0 && name != "exit_work");
         assert_eq!(profiled, calls, "{name}");
@@ -200,7 +200,7 @@ fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
     let (full, same) = spans_of_raw(&long, Held::new(usize::MAX)).unwrap();
     assert_eq!((same, tally.runs), (tally, all.woken.count + all.running));
     for wait in &all.waits {
-        let of_it = || full.spans.iter().filter(|s| full.names[s.name as usize] == wait.name);
+        let of_it = || full.spans.iter().filter(|s| full.names[s.name] == wait.name);
         let total: i64 = of_it().map(|s| s.dur).sum();
         assert_eq!((wait.count, wait.total), (of_it().count() as u64, total), "{}", wait.name);
     }

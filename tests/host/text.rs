@@ -2,7 +2,7 @@
 //! Event text: what is written reads back the same, and what cannot be read is counted.
 
 use kutrace_tests::busy;
-use postprocess::event::names::Names;
+use postprocess::event::names::{NameId, Names};
 use postprocess::event::write::Writer;
 use postprocess::event::{number, BlockLine, Event, Events, Interval, Meta};
 use postprocess::raw;
@@ -177,7 +177,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             arg,
             ret,
             ipc,
-            name,
+            name: NameId(name),
         },
     )
 }
@@ -189,11 +189,11 @@ proptest! {
         for name in ["read", "-sched-", "a.b/c:d.7"] {
             names.id(name);
         }
-        events.iter_mut().for_each(|e| e.name = e.name.max(1));
+        events.iter_mut().for_each(|e| e.name = e.name.max(NameId(1)));
         events.sort_by_key(|e| e.ts);
         let text = write(&events, &names, &Meta::default());
         let back = read(&mut &text[..]).unwrap();
-        let named = |e: &Event, names: &Names| (Event { name: 0, ..*e }, names.text(e.name).to_string());
+        let named = |e: &Event, names: &Names| (Event { name: NameId::EMPTY, ..*e }, names.text(e.name).to_string());
         let sent: Vec<_> = events.iter().map(|e| named(e, &names)).collect();
         let got: Vec<_> = back.events.iter().map(|e| named(e, &back.names)).collect();
         prop_assert_eq!(got, sent);
@@ -208,7 +208,7 @@ proptest! {
 /// Spans with their names, and what is said about the trace.
 fn spans(events: Events) -> (Vec<(Span, String)>, postprocess::span::Meta) {
     let (all, _) = build(events);
-    let named = |s: &Span| (Span { name: 0, ..*s }, all.names[s.name as usize].clone());
+    let named = |s: &Span| (Span { name: NameId::EMPTY, ..*s }, all.names[s.name].clone());
     (all.spans.iter().map(named).collect(), all.meta)
 }
 

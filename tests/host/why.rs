@@ -70,7 +70,7 @@ fn asked(bytes: &[u8], ask: &Ask) -> Why {
 /// Checks all requests that can be asked for of a trace, and the whole time of each of its threads; returns how many.
 fn checked(spans: &Spans) -> usize {
     let timeline = Timeline::new(spans);
-    let name = |s: &postprocess::span::Span| spans.names[s.name as usize].clone();
+    let name = |s: &postprocess::span::Span| spans.names[s.name].clone();
     let executed = || spans.spans.iter().filter(|s| is_execution(s.event));
     let called = executed().filter(|s| matches!(level(s.event as u32), Level::Syscall | Level::Trap)).map(name);
     let programs =

@@ -100,7 +100,7 @@ pub fn spans(bytes: &[u8]) {
     assert_eq!(again.spans.len(), spans.spans.len());
     for (again_span, span) in again.spans.iter().zip(&spans.spans) {
         assert_eq!(Span { name: span.name, ..*again_span }, *span);
-        assert_eq!(again.names[again_span.name as usize], spans.names[span.name as usize]);
+        assert_eq!(again.names[again_span.name], spans.names[span.name]);
     }
     companions(&spans);
 }
@@ -134,7 +134,7 @@ fn named<T: Row>(rows: &[T], names: &[impl AsRef<str>]) -> Vec<([i64; COLUMNS], 
     let one = |row: &T| {
         let mut row = *row;
         let name = std::mem::take(row.name());
-        (row.columns(), names[name as usize].as_ref().to_string())
+        (row.columns(), names[name.index()].as_ref().to_string())
     };
     rows.iter().map(one).collect()
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use kutrace_format::abi::counter::{ipc_code, llc_code};
+use postprocess::event::names::NameId;
 use postprocess::event::number::SWITCH;
 use postprocess::event::Event;
 
@@ -57,7 +58,7 @@ fn refused(run: &guest::Run) {
     let events = |name| {
         let mut events = Trace::read_whole(&run.file(name)).events.events;
         events.retain(|e| e.event >= SWITCH);
-        events.into_iter().map(|e| Event { name: 0, ..e }).collect::<Vec<_>>()
+        events.into_iter().map(|e| Event { name: NameId::EMPTY, ..e }).collect::<Vec<_>>()
     };
     assert!(events("first.raw") == events("again.raw"));
 }

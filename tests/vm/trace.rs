@@ -96,7 +96,7 @@ impl Trace {
 
     /// The name of a span.
     pub fn span_name(&self, s: &Span) -> &str {
-        &self.spans.names[s.name as usize]
+        &self.spans.names[s.name]
     }
 
     /// The events of a number.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Events or spans on their way from one place to another, some at a time, with the names that are new with them.
 
-use super::names::Names;
+use super::names::{NameId, Names};
 use super::{Event, Interval, Meta, CPUS_MAX};
 
 /// Columns of a row.
@@ -23,8 +23,8 @@ pub trait Row: Copy {
     /// The row of these numbers; `None` if one is out of its range.
     fn of(columns: [i64; COLUMNS]) -> Option<Self>;
 
-    /// The number of its name.
-    fn name(&mut self) -> &mut u32;
+    /// Its name.
+    fn name(&mut self) -> &mut NameId;
 
     /// Whether this can be known about any trace.
     fn possible(about: &Self::About) -> bool;
@@ -45,7 +45,7 @@ pub struct Batch<T> {
 /// The sender's names, by the receiver's numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Renumber {
-    ids: Vec<u32>,
+    ids: Vec<NameId>,
 }
 
 impl Renumber {
@@ -53,7 +53,7 @@ impl Renumber {
     pub fn receive<T: Row>(&mut self, batch: &mut Batch<T>, names: &mut Names) {
         self.ids.extend(batch.names.iter().map(|name| names.id(name)));
         for name in batch.rows.iter_mut().map(Row::name) {
-            *name = self.ids.get(*name as usize).copied().unwrap_or_default();
+            *name = self.ids.get(name.index()).copied().unwrap_or_default();
         }
     }
 }
@@ -65,7 +65,7 @@ impl Row for Event {
     #[inline]
     fn columns(&self) -> [i64; COLUMNS] {
         let e = self;
-        let [event, cpu, pid, rpc, arg, name] = [e.event, e.cpu, e.pid, e.rpc, e.arg, e.name].map(i64::from);
+        let [event, cpu, pid, rpc, arg, name] = [e.event, e.cpu, e.pid, e.rpc, e.arg, e.name.0].map(i64::from);
         [e.ts, e.dur, event, cpu, pid, rpc, arg, e.ret.into(), e.ipc.into(), name]
     }
 
@@ -85,11 +85,11 @@ impl Row for Event {
             arg: word(arg)?,
             ret: i32::try_from(ret).ok()?,
             ipc: u8::try_from(ipc).ok()?,
-            name: word(name)?,
+            name: NameId(word(name)?),
         })
     }
 
-    fn name(&mut self) -> &mut u32 {
+    fn name(&mut self) -> &mut NameId {
         &mut self.name
     }
 

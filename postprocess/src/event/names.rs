@@ -1,13 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Names, each kept once and spoken of by number.
 
+use std::ops::Index;
+
 use foldhash::HashMap;
 
-/// Every distinct name of a trace. Number 0 is the empty name.
+/// A name, by its place among all [`Names`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NameId(pub u32);
+
+impl NameId {
+    /// The empty name.
+    pub const EMPTY: NameId = NameId(0);
+
+    /// Its place in a list of all names.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl<T> Index<NameId> for Vec<T> {
+    type Output = T;
+
+    fn index(&self, id: NameId) -> &T {
+        &self[id.index()]
+    }
+}
+
+/// Every distinct name of a trace; the first is the empty one.
 #[derive(Clone, Debug)]
 pub struct Names {
     texts: Vec<Box<str>>,
-    ids: HashMap<Box<str>, u32>,
+    ids: HashMap<Box<str>, NameId>,
 }
 
 impl Default for Names {
@@ -19,20 +43,20 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The number of `text`, which is kept if it is new.
-    pub fn id(&mut self, text: &str) -> u32 {
+    /// The id of `text`, which is kept if it is new.
+    pub fn id(&mut self, text: &str) -> NameId {
         if let Some(&id) = self.ids.get(text) {
             return id;
         }
-        let id = self.texts.len() as u32;
+        let id = NameId(self.texts.len() as u32);
         self.texts.push(text.into());
         self.ids.insert(text.into(), id);
         id
     }
 
-    /// The name with this number; empty for a number never given out.
-    pub fn text(&self, id: u32) -> &str {
-        self.texts.get(id as usize).map_or("", |t| t)
+    /// The name with this id; empty for one never given out.
+    pub fn text(&self, id: NameId) -> &str {
+        self.texts.get(id.index()).map_or("", |t| t)
     }
 
     /// The names from this number on.
@@ -73,7 +97,7 @@ mod tests {
     fn a_name_is_kept_once() {
         let mut names = Names::default();
         let id = names.id("read");
-        assert_eq!((names.id("read"), names.text(id), names.text(99)), (id, "read", ""));
+        assert_eq!((names.id("read"), names.text(id), names.text(NameId(99))), (id, "read", ""));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use kutrace_format::abi::event::NAME_LENGTH;
 use kutrace_format::capability::Unseen;
 
 use super::batch::Batch;
-use super::names::Names;
+use super::names::{NameId, Names};
 use super::{digits, number, Event, Interval, Meta, CPUS_MAX};
 use crate::line::{Lines, Unread};
 
@@ -45,7 +45,7 @@ struct Read {
     count: u64,
     all: Option<Option<u64>>,
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
-    recent: Vec<u32>,
+    recent: Vec<NameId>,
     /// Whether the header has been there, and whether another was.
     begun: bool,
     another: bool,
@@ -58,7 +58,7 @@ impl<R: BufRead> Text<R> {
     /// Whatever error `input` returns, here and below.
     pub fn new(input: R) -> io::Result<Text<R>> {
         let meta = Meta { format: 3, ..Meta::default() };
-        let (names, events, recent) = (Names::default(), Vec::new(), vec![0; number::NUMBERS as usize]);
+        let (names, events, recent) = (Names::default(), Vec::new(), vec![NameId::EMPTY; number::NUMBERS as usize]);
         let read = Read {
             meta,
             names,
@@ -176,7 +176,7 @@ impl Read {
         Some(Event { ts, dur, event, cpu, pid, rpc, arg, ret, ipc, name })
     }
 
-    fn named(&mut self, event: u32, text: &[u8]) -> u32 {
+    fn named(&mut self, event: u32, text: &[u8]) -> NameId {
         let at = (event % number::NUMBERS) as usize;
         if self.names.text(self.recent[at]).as_bytes() != text {
             self.recent[at] = self.names.id(&String::from_utf8_lossy(text));

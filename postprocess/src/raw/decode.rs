@@ -22,7 +22,7 @@ use super::counter::Counting;
 use super::name::EventNames;
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
-use crate::event::names::{clean, in_function, Names};
+use crate::event::names::{clean, in_function, NameId, Names};
 use crate::event::{number, Event};
 use crate::merge::Merge;
 
@@ -187,7 +187,7 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, event, arg: nr.into(), name, ..Event::default() });
     }
 
-    fn woken(&mut self, pid: u32, names: &mut Names) -> u32 {
+    fn woken(&mut self, pid: u32, names: &mut Names) -> NameId {
         let task = self.tasks.find(pid, names);
         self.tasks.get(task).runnable
     }

@@ -9,7 +9,7 @@ use kutrace_format::base40;
 use kutrace_format::event::of_line;
 use kutrace_format::file::{self, Name, NameKind};
 
-use crate::event::names::{clean, clean_sentence, Names};
+use crate::event::names::{clean, clean_sentence, NameId, Names};
 use crate::event::{number, Event, CPUS_MAX};
 use crate::tables;
 
@@ -23,15 +23,15 @@ const VECTORS: u32 = number::SOFTIRQ - number::IRQ;
 #[derive(Debug)]
 pub struct EventNames {
     /// By event number, 0 where not asked for yet.
-    known: Vec<u32>,
-    softirqs: [u32; 2 * SOFTIRQS as usize],
+    known: Vec<NameId>,
+    softirqs: [NameId; 2 * SOFTIRQS as usize],
     given: BTreeMap<u32, String>,
     /// Of softirqs, by their number.
     given_softirqs: BTreeMap<u32, String>,
     /// Names that programs gave to methods, locks, queues and resources, by the name's number and theirs.
     told: BTreeMap<(u32, u32), String>,
     /// Names that an interrupt has on one CPU only at present, of its call and its return, by event number and CPU.
-    on_cpu: BTreeMap<(u32, u32), u32>,
+    on_cpu: BTreeMap<(u32, u32), NameId>,
     /// Functions of the kernel that samples lie in, by where they start.
     functions: BTreeMap<u64, String>,
 }
@@ -83,8 +83,8 @@ impl EventNames {
         }
         (
             EventNames {
-                known: vec![0; number::NUMBERS as usize],
-                softirqs: [0; 2 * SOFTIRQS as usize],
+                known: vec![NameId::EMPTY; number::NUMBERS as usize],
+                softirqs: [NameId::EMPTY; 2 * SOFTIRQS as usize],
                 given,
                 given_softirqs,
                 told: BTreeMap::new(),
@@ -97,16 +97,16 @@ impl EventNames {
 
     /// The name of an event whose number says all; softirqs have their own, see [`EventNames::softirq`].
     #[inline]
-    pub fn event(&mut self, event: u32, names: &mut Names) -> u32 {
+    pub fn event(&mut self, event: u32, names: &mut Names) -> NameId {
         let at = (event % number::NUMBERS) as usize;
-        if self.known[at] == 0 {
+        if self.known[at] == NameId::EMPTY {
             self.known[at] = names.id(&self.spell(event % number::NUMBERS));
         }
         self.known[at]
     }
 
     /// The name of an interrupt or of its return on a CPU.
-    pub fn interrupt(&mut self, event: u32, cpu: u32, names: &mut Names) -> u32 {
+    pub fn interrupt(&mut self, event: u32, cpu: u32, names: &mut Names) -> NameId {
         match self.on_cpu.get(&(event, cpu)) {
             Some(&name) => name,
             None => self.event(event, names),
@@ -127,11 +127,11 @@ impl EventNames {
     }
 
     /// The name of softirq `n`, of the lowest 4 bits, or of its return.
-    pub fn softirq(&mut self, event: u32, n: u32, names: &mut Names) -> u32 {
+    pub fn softirq(&mut self, event: u32, n: u32, names: &mut Names) -> NameId {
         let n = n % SOFTIRQS;
         let returns = event == number::SOFTIRQ_RETURN;
         let at = (n + if returns { SOFTIRQS } else { 0 }) as usize;
-        if self.softirqs[at] == 0 {
+        if self.softirqs[at] == NameId::EMPTY {
             let name = self.given_softirqs.get(&n).cloned().unwrap_or_else(|| n.to_string());
             self.softirqs[at] = names.id(&format!("{}BH:{name}", if returns { "/" } else { "" }));
         }
@@ -151,9 +151,9 @@ impl EventNames {
 
     /// The name of a point event other than a switch or wakeup, which are named after threads.
     #[inline]
-    pub fn point(&mut self, event: u32, arg: u32, names: &mut Names) -> u32 {
+    pub fn point(&mut self, event: u32, arg: u32, names: &mut Names) -> NameId {
         let at = (event % number::NUMBERS) as usize;
-        if self.known[at] != 0 {
+        if self.known[at] != NameId::EMPTY {
             return self.known[at];
         }
         match self.of_argument(event, arg) {
@@ -218,7 +218,7 @@ fn about_cpu(record: &Name, names: &mut Names) -> Vec<Event> {
 }
 
 /// Names a vector of a CPU, both the interrupt and its return.
-fn name_vector(on_cpu: &mut BTreeMap<(u32, u32), u32>, vector: u32, cpu: u32, text: &str, names: &mut Names) {
+fn name_vector(on_cpu: &mut BTreeMap<(u32, u32), NameId>, vector: u32, cpu: u32, text: &str, names: &mut Names) {
     let call = number::IRQ + vector;
     for (event, name) in [(call, text.to_string()), (call | number::RETURN_BIT, format!("/{text}"))] {
         match text.is_empty() {

@@ -3,7 +3,7 @@
 
 use foldhash::HashMap;
 
-use crate::event::names::Names;
+use crate::event::names::{NameId, Names};
 
 /// A thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,11 +11,11 @@ pub struct Task {
     /// Its id.
     pub pid: u32,
     /// Its name.
-    pub comm: u32,
+    pub comm: NameId,
     /// Name and pid, as spans of its user code are called.
-    pub user: u32,
+    pub user: NameId,
     /// What a wakeup of it is called.
-    pub runnable: u32,
+    pub runnable: NameId,
     /// Its control group.
     pub group: u16,
     /// Whether it was said to be one of the kernel.

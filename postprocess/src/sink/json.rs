@@ -116,7 +116,7 @@ impl<'a, W: Write> Writer<'a, W> {
         }
         line.put(b", ");
         self.lines.extend_from_slice(line.text());
-        let name = self.names.get(s.name as usize).map_or("\"\"", String::as_str);
+        let name = self.names.get(s.name.index()).map_or("\"\"", String::as_str);
         self.lines.extend_from_slice(name.as_bytes());
         self.lines.extend_from_slice(end);
     }

@@ -12,7 +12,7 @@ mod row;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::event::names::Names;
+use crate::event::names::{NameId, Names};
 use crate::event::number::{self, is_execution};
 use crate::sink::summary::work::{Kernel, Part};
 use crate::span::held::Keep;
@@ -53,7 +53,7 @@ pub struct Adder {
     rows: BTreeMap<Key, Row>,
     /// What a row is called, by the number of the name: a thread by its label, or else by its user code; an RPC by its
     /// first point.
-    labels: BTreeMap<Key, u32>,
+    labels: BTreeMap<Key, NameId>,
     /// By it the pieces of a call are one.
     kernel: Kernel,
 }
@@ -73,8 +73,8 @@ impl Keep for Adder {
     fn finish(mut self, mut last: Spans) -> Spans {
         self.add(std::mem::take(&mut last.spans));
         let mut names = Names::default();
-        let ids: Vec<u32> = last.names.iter().map(|n| names.id(n)).collect();
-        let label = |key: &Key| match self.labels.get(key).and_then(|&name| last.names.get(name as usize)) {
+        let ids: Vec<NameId> = last.names.iter().map(|n| names.id(n)).collect();
+        let label = |key: &Key| match self.labels.get(key).and_then(|&name| last.names.get(name.index())) {
             Some(label) => label.clone(),
             None => key.to_string(),
         };
@@ -187,7 +187,7 @@ fn size_name(power: u32) -> String {
 }
 
 /// Draws a row, and says what it is called where the number alone would not.
-fn draw(key: Key, row: &Row, rows: i64, label: u32, out: &mut Vec<Span>) {
+fn draw(key: Key, row: &Row, rows: i64, label: NameId, out: &mut Vec<Span>) {
     let nobody = Span { cpu: -1, pid: -1, ..Span::default() };
     let base = match key {
         Key::Cpu(cpu) => Span { cpu, ..nobody },

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 
 use foldhash::HashMap;
 
+use crate::event::names::NameId;
 use crate::event::number::{is_event, is_execution, is_thread, Class, Level};
 use crate::event::Event;
 use crate::span::{Meta, Span};
@@ -70,7 +71,7 @@ pub struct Adder {
     waits: Waits,
     waiting: Waiting,
     /// The name of the user code of each thread; of several that a thread had, the last.
-    threads: HashMap<i32, u32>,
+    threads: HashMap<i32, NameId>,
 }
 
 impl Adder {
@@ -118,7 +119,7 @@ impl Adder {
     pub fn finish(mut self, meta: Meta, names: &[String], look: &mut Look) -> Summary {
         self.kernel.finish();
         self.waiting.finish();
-        let threads = Threads { numbers: self.threads, names };
+        let threads = Threads { ids: self.threads, names };
         Summary {
             meta,
             extent: self.extent.unwrap_or_default(),
@@ -139,13 +140,13 @@ impl Adder {
 /// The names of threads, with their numbers: `bash.7`.
 #[derive(Debug, Default)]
 pub struct Threads<'a> {
-    numbers: HashMap<i32, u32>,
+    ids: HashMap<i32, NameId>,
     names: &'a [String],
 }
 
 impl<'a> Threads<'a> {
     fn known(&self, pid: i32) -> Option<&'a str> {
-        self.names.get(*self.numbers.get(&pid)? as usize).map(String::as_str)
+        self.names.get(self.ids.get(&pid)?.index()).map(String::as_str)
     }
 
     /// Name and number of a thread.

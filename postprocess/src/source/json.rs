@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Backward;
 use crate::event::digits;
-use crate::event::names::Names;
+use crate::event::names::{NameId, Names};
 use crate::event::number::NUMBERS;
 use crate::line::{Lines, Unread};
 use crate::span::held::{Held, Keep};
@@ -39,7 +39,7 @@ struct Reader {
     names: Names,
     spans: Vec<Span>,
     /// The last name seen with each event number: most lines repeat it, which saves the lookup.
-    recent: Vec<u32>,
+    recent: Vec<NameId>,
     list: List,
     /// Whether a list of spans has begun, and whether the head of another trace came after it.
     begun: bool,
@@ -106,7 +106,7 @@ pub fn read_into(input: &mut impl BufRead, mut keep: impl Keep) -> io::Result<Sp
 impl Reader {
     fn new() -> Reader {
         let meta = Meta { mbit_sec: 1000, ..Meta::default() };
-        let (names, spans, recent) = (Names::default(), Vec::new(), vec![0; NUMBERS as usize]);
+        let (names, spans, recent) = (Names::default(), Vec::new(), vec![NameId::EMPTY; NUMBERS as usize]);
         Reader {
             meta,
             names,

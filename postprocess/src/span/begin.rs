@@ -15,6 +15,7 @@ use super::build::Builder;
 use super::mode::KEPT;
 use super::stack::{no_value, Frame, Nesting};
 use super::Span;
+use crate::event::names::NameId;
 use crate::event::number::{self, is_execution, Level};
 
 /// Execution spans held back on a CPU at most; a call reaches back no further.
@@ -56,7 +57,7 @@ impl Begin {
     pub fn may_be_interrupted(&self, depth: usize) -> bool {
         self.anywhere
             && depth <= self.known
-            && self.allows(Frame::call(number::SOFTIRQ, 0, 0), Nesting { returns: true, realtime: false })
+            && self.allows(Frame::call(number::SOFTIRQ, 0, NameId::EMPTY), Nesting { returns: true, realtime: false })
     }
 
     /// Something runs above `depth` frames.

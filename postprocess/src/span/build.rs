@@ -34,7 +34,7 @@ use super::stall::Period;
 use super::thread::Threads;
 use super::wake::PerhapsEnds;
 use super::{Meta, Span, Spans, Tally, NONE};
-use crate::event::names::Names;
+use crate::event::names::{NameId, Names};
 use crate::event::number::{self, Class, Level};
 use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 
@@ -74,7 +74,7 @@ pub struct Builder {
     pub(super) repaired_calls: u64,
     meta: Meta,
     /// How often what has this name happened.
-    pub(super) counts: HashMap<u32, u64>,
+    pub(super) counts: HashMap<NameId, u64>,
     intervals: Vec<Interval>,
     last: i64,
     /// Spans answered by [`Builder::take`], and the earliest start among them.
@@ -237,7 +237,7 @@ impl Builder {
     pub(super) fn close(&mut self, c: usize, t: i64, how: Close) {
         let (pid, rpc) = self.owner(c);
         let low = self.cpus[c].low_power.is_some();
-        let low_name = if low { self.names.id("-idlelp-") } else { 0 };
+        let low_name = if low { self.names.id("-idlelp-") } else { NameId::EMPTY };
         let cpu = &mut self.cpus[c];
         let (id, start) = (cpu.id, cpu.since);
         let Some(top) = cpu.stack.last_mut() else { return };

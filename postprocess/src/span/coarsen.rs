@@ -9,6 +9,7 @@ use std::num::NonZeroU32;
 use super::ipc::Mean;
 use super::stack::no_value;
 use super::{order, Span, Spans};
+use crate::event::names::NameId;
 use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
 
 /// Merges, within steps of `step` units of 10 ns, each CPU's spans of the same activity: the same event, name, thread
@@ -157,7 +158,7 @@ impl Sum {
 }
 
 /// What must agree for two spans to be the same activity.
-fn activity(span: &Span) -> (i32, u32, i32, i32) {
+fn activity(span: &Span) -> (i32, NameId, i32, i32) {
     (span.event, span.name, span.pid, span.rpc)
 }
 

@@ -7,6 +7,7 @@ use super::begin::Begin;
 use super::stack::Frame;
 use super::stall::Ticks;
 use super::wait::{By, Reason};
+use crate::event::names::NameId;
 use crate::event::number;
 
 /// Interrupts that are remembered.
@@ -139,7 +140,7 @@ impl Cpu {
 
     /// What it is doing.
     pub fn top(&self) -> Frame {
-        self.stack.last().copied().unwrap_or(Frame::call(number::LOST, 0, 0))
+        self.stack.last().copied().unwrap_or(Frame::call(number::LOST, 0, NameId::EMPTY))
     }
 
     /// Remembers that while it was idle something interrupted it.

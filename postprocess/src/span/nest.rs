@@ -7,6 +7,7 @@ use super::build::Builder;
 use super::cpu::{Close, Cpu};
 use super::stack::{Frame, DEPTH_MAX};
 use super::{Repair, Span, NONE};
+use crate::event::names::NameId;
 use crate::event::number::{self, Class, Level};
 use crate::event::Event;
 
@@ -86,7 +87,7 @@ impl Builder {
     }
 
     /// Counts what was missing, now that the CPU's last event has shown it.
-    pub(super) fn repair(&mut self, c: usize, event: u32, name: u32) {
+    pub(super) fn repair(&mut self, c: usize, event: u32, name: NameId) {
         let Cpu { id: cpu, last: ts, .. } = self.cpus[c];
         self.tally.repairs += 1;
         self.repaired_calls += u64::from(matches!(number::level(event), Level::Syscall | Level::Trap));

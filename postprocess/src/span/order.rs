@@ -51,6 +51,7 @@ pub fn key(span: &Span) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::names::NameId;
     use proptest::prelude::*;
 
     proptest! {
@@ -63,7 +64,7 @@ mod tests {
                 .zip(keys)
                 .map(|(n, (step, back, dur))| {
                     let back = if back == 0 { i64::from(n) * 9 } else { back };
-                    Span { start: i64::from(n) * 10 + step - back, dur, name: n, ..Span::default() }
+                    Span { start: i64::from(n) * 10 + step - back, dur, name: NameId(n), ..Span::default() }
                 })
                 .collect();
             let mut expected = spans.clone();

@@ -3,6 +3,7 @@
 
 use super::{packed, unpacked, Meta, Span};
 use crate::event::batch::{Row, COLUMNS};
+use crate::event::names::NameId;
 
 impl Row for Span {
     const MAGIC: [u8; 8] = *b"KUspans2";
@@ -12,7 +13,7 @@ impl Row for Span {
     fn columns(&self) -> [i64; COLUMNS] {
         let s = self;
         let [cpu, pid, rpc, event] = [s.cpu, s.pid, s.rpc, s.event].map(i64::from);
-        [s.start, s.dur, cpu, pid, rpc, event, packed(s.arg), packed(s.ret), s.ipc.into(), s.name.into()]
+        [s.start, s.dur, cpu, pid, rpc, event, packed(s.arg), packed(s.ret), s.ipc.into(), s.name.0.into()]
     }
 
     #[inline]
@@ -28,11 +29,11 @@ impl Row for Span {
             arg: unpacked(arg),
             ret: unpacked(ret),
             ipc: u8::try_from(ipc).ok()?,
-            name: u32::try_from(name).ok()?,
+            name: NameId(u32::try_from(name).ok()?),
         })
     }
 
-    fn name(&mut self) -> &mut u32 {
+    fn name(&mut self) -> &mut NameId {
         &mut self.name
     }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::Spans;
 use crate::event::names::in_function;
+use crate::event::names::NameId;
 
 /// What became of the samples of one event number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,13 +30,13 @@ fn address(name: &str) -> Option<u64> {
 pub fn name(spans: &mut Spans, event: u32, mut find: impl FnMut(i32, u64) -> Option<String>) -> Count {
     let Spans { names, spans, .. } = spans;
     let mut count = Count::default();
-    let mut found: HashMap<(i32, u64), Option<(u32, i64)>> = HashMap::new();
+    let mut found: HashMap<(i32, u64), Option<(NameId, i64)>> = HashMap::new();
     for span in spans.iter_mut().filter(|s| s.event == event as i32) {
-        let Some(pc) = names.get(span.name as usize).and_then(|name| address(name)) else { continue };
+        let Some(pc) = names.get(span.name.index()).and_then(|name| address(name)) else { continue };
         let known = found.entry((span.pid, pc)).or_insert_with(|| {
             let (text, hash) = in_function(&find(span.pid, pc)?);
             names.push(text);
-            Some((names.len() as u32 - 1, i64::from(hash)))
+            Some((NameId(names.len() as u32 - 1), i64::from(hash)))
         });
         match *known {
             Some((name, hash)) => {

@@ -2,6 +2,7 @@
 //! What a thread is inside of: user code, then what interrupted or was called by what.
 
 use super::NONE;
+use crate::event::names::NameId;
 use crate::event::number::{self, Level};
 
 /// Activities deeper than this close those above them; no machine nests so deep.
@@ -17,14 +18,14 @@ pub struct Frame {
     /// First argument; [`super::NONE`] if it is not known.
     pub arg: i64,
     /// Its name.
-    pub name: u32,
+    pub name: NameId,
     /// Whether a span of it was written already.
     pub shown: bool,
 }
 
 impl Frame {
     /// The frame of a call.
-    pub fn call(event: u32, arg: i64, name: u32) -> Frame {
+    pub fn call(event: u32, arg: i64, name: NameId) -> Frame {
         Frame { event, arg, name, shown: false }
     }
 

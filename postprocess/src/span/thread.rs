@@ -5,7 +5,7 @@ use foldhash::HashMap;
 
 use super::stack::Frame;
 use super::wait::Reason;
-use crate::event::names::Names;
+use crate::event::names::{NameId, Names};
 use crate::event::Event;
 
 /// A thread.
@@ -14,9 +14,9 @@ pub struct Thread {
     /// Its id.
     pub pid: u32,
     /// Every name it had, in order of their last use; the last is the present one.
-    pub comms: Vec<u32>,
+    pub comms: Vec<NameId>,
     /// Name and pid.
-    pub user: u32,
+    pub user: NameId,
     /// What it is inside of while it does not run; empty if not known.
     pub stack: Vec<Frame>,
     /// Whether it may be inside of more: nothing has shown yet that it ever was in user code. Of a thread of the kernel
@@ -49,7 +49,7 @@ pub struct Thread {
     /// RPC it works on, 0 for none, and that RPC's name.
     pub rpc: u32,
     /// Name of the RPC.
-    pub rpc_name: u32,
+    pub rpc_name: NameId,
     /// Whether it has put that RPC into a queue.
     pub enqueued: bool,
     /// The queue it has taken an RPC out of that it has not turned to yet.
@@ -93,7 +93,7 @@ impl Threads {
     }
 
     /// Gives a thread a name, without the path that the original's first record of a program has. Idle keeps its own.
-    pub fn rename(&mut self, index: usize, comm: u32, names: &mut Names) {
+    pub fn rename(&mut self, index: usize, comm: NameId, names: &mut Names) {
         let thread = &mut self.list[index];
         let text = names.text(comm);
         let text = match text.contains("kutrace_contro") {

@@ -33,7 +33,7 @@ pub fn labelled(spans: &Spans, text: &str) -> Option<Range> {
 /// The text of a mark a, b or c, as in `mark_a=text`.
 pub fn label<'a>(spans: &'a Spans, span: &Span) -> Option<&'a str> {
     let is_text = (MARK_A as i32..MARK_D as i32).contains(&span.event);
-    spans.names.get(span.name as usize).filter(|_| is_text)?.split_once('=').map(|(_, text)| text)
+    spans.names.get(span.name.index()).filter(|_| is_text)?.split_once('=').map(|(_, text)| text)
 }
 
 /// Keeps what lies in `range`, and cuts what is open at its edges. Labels of rows that are still there stay.

@@ -67,7 +67,7 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
         .map(|same| (same[0].0, same.iter().map(|(_, request)| *request).collect::<Vec<_>>()));
     let called = called.filter(|(_, found)| found.len() >= ENOUGH && time(found) > much).max_by_key(|(_, f)| time(f));
     if let Some((name, found)) = called {
-        return Ok((Ask::Call(spans.names[name as usize].clone()), found));
+        return Ok((Ask::Call(spans.names[name].clone()), found));
     }
     if let Some((program, found)) = most(runs, program, time) {
         return Ok((Ask::Run(program), found));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Causes: what a part of a request's time went into, and who is to blame. Threads of one program are one culprit here.
 
+use crate::event::names::NameId;
 use foldhash::HashMap;
 use serde::Serialize;
 
@@ -15,11 +16,11 @@ pub struct Cause {
     /// Whom the request waits for, and whom that one waits for, and so on.
     pub chain: Chain,
     /// The program that had the CPU, or that sent an interrupt; [`NAMELESS`] for none.
-    pub by: u32,
+    pub by: NameId,
     /// The name of a call, an interrupt, a wait; [`NAMELESS`] for none.
-    pub name: u32,
+    pub name: NameId,
     /// The name of what ended a wait; [`NAMELESS`] for none.
-    pub ended: u32,
+    pub ended: NameId,
 }
 
 /// A list of whom is waited for, by its number.
@@ -36,13 +37,13 @@ impl Chain {
 struct Link {
     before: Chain,
     /// The program waited for.
-    program: u32,
+    program: NameId,
     /// The name of the wait for it.
-    wait: u32,
+    wait: NameId,
 }
 
 /// No name.
-pub const NAMELESS: u32 = u32::MAX;
+pub const NAMELESS: NameId = NameId(u32::MAX);
 
 /// The kinds of causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -74,7 +75,7 @@ pub enum Kind {
 
 impl Cause {
     /// A cause that nobody else is to blame for.
-    pub const fn own(kind: Kind, name: u32) -> Cause {
+    pub const fn own(kind: Kind, name: NameId) -> Cause {
         Cause { kind, chain: Chain::OWN, by: NAMELESS, name, ended: NAMELESS }
     }
 
@@ -119,7 +120,7 @@ impl Causes {
 
     /// The chain that continues with this program, waited for in this way. Threads of a program that wait for each
     /// other are one link.
-    pub fn waiting(&mut self, before: Chain, program: u32, wait: u32) -> Chain {
+    pub fn waiting(&mut self, before: Chain, program: NameId, wait: NameId) -> Chain {
         let last = self.links[before.0 as usize];
         if before != Chain::OWN && (last.program, last.wait) == (program, wait) {
             return before;
@@ -132,15 +133,15 @@ impl Causes {
     }
 
     /// The last program that is waited for; [`NAMELESS`] for none.
-    pub fn awaited(&self, chain: Chain) -> u32 {
+    pub fn awaited(&self, chain: Chain) -> NameId {
         self.links[chain.0 as usize].program
     }
 
     /// As a line of a table says it, with the name of the culprit where one thread alone is to blame.
     pub fn text(&self, id: u32, timeline: &Timeline, culprit: Option<&str>) -> String {
         let cause = self.cause(id);
-        let text = |name: u32| timeline.spans.names.get(name as usize).map_or("", String::as_str);
-        let program = |number: u32| timeline.programs.get(number as usize).map_or("?", String::as_str);
+        let text = |name: NameId| timeline.spans.names.get(name.index()).map_or("", String::as_str);
+        let program = |id: NameId| timeline.programs.get(id.index()).map_or("?", String::as_str);
         let by = culprit.filter(|_| cause.by != NAMELESS).unwrap_or(program(cause.by));
         let name = text(cause.name);
         let softirq = if name.starts_with("BH:") { "softirq " } else { "" };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Slow requests against normal ones: by how much each cause is larger, and in how many of them it occurs.
 
+use crate::event::names::NameId;
 use std::ops::Range;
 
 use serde::Serialize;
@@ -287,9 +288,9 @@ pub fn at_pace(text: String, paces: Option<Paces>) -> String {
 /// Who or what is to blame for a cause, by name.
 pub fn culprit(timeline: &Timeline, causes: &Causes, cause: u32, detail: &Detail) -> String {
     let cause = causes.cause(cause);
-    let named = |name: u32| timeline.spans.names.get(name as usize).cloned().unwrap_or_default();
-    let program = |number: u32| timeline.programs.get(number as usize).cloned();
-    let waited_for = Some(causes.awaited(cause.chain)).filter(|number| *number != NAMELESS).and_then(program);
+    let named = |name: NameId| timeline.spans.names.get(name.index()).cloned().unwrap_or_default();
+    let program = |id: NameId| timeline.programs.get(id.index()).cloned();
+    let waited_for = Some(causes.awaited(cause.chain)).filter(|id| *id != NAMELESS).and_then(program);
     let thread = detail.thread.clone().filter(|_| cause.by != NAMELESS || waited_for.is_some());
     let by = program(cause.by).filter(|_| cause.by != NAMELESS);
     let own = || if cause.ended == NAMELESS { named(cause.name) } else { named(cause.ended) };

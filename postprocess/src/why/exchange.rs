@@ -202,7 +202,7 @@ impl Calls {
     }
 
     fn of(&self, span: &Span) -> Option<Call> {
-        self.0.get(span.name as usize).copied().flatten()
+        self.0.get(span.name.index()).copied().flatten()
     }
 }
 

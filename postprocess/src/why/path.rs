@@ -11,6 +11,7 @@
 use super::cause::{Cause, Causes, Chain, Kind, NAMELESS};
 use super::request::Request;
 use super::timeline::{end, Thread, Timeline};
+use crate::event::names::NameId;
 use crate::event::number::{is_thread, level, share, Level, Share, KERNEL, STALLED};
 use crate::sink::summary::latency::could_run;
 use crate::span::wait::Reason;
@@ -77,7 +78,7 @@ enum Waker {
     /// A thread that works when a device tells it to: until then it was the device.
     Servant(i32),
     /// An interrupt or softirq of this name, or nobody knows who.
-    Device(u32),
+    Device(NameId),
 }
 
 struct Path<'a, 'b> {
@@ -158,7 +159,7 @@ impl<'a> Path<'a, '_> {
     fn interrupted(&self, span: &Span) -> (Cause, i32) {
         let cause = Cause::own(Kind::Interrupt, span.name);
         let sender = self.timeline.sender(span).filter(|pid| *pid > 0);
-        (Cause { by: sender.map_or(NAMELESS, |pid| self.timeline.program_number(pid)), ..cause }, sender.unwrap_or(0))
+        (Cause { by: sender.map_or(NAMELESS, |pid| self.timeline.program_id(pid)), ..cause }, sender.unwrap_or(0))
     }
 
     /// The thread does not run until `to`; it had one CPU, and then it has another.
@@ -225,7 +226,7 @@ impl<'a> Path<'a, '_> {
                 ..=0 => (own(Kind::Idle), 0),
                 // It has been switched to, or is on its way to another CPU.
                 pid if pid == of.pid => (own(Kind::Queue), 0),
-                pid => (Cause { by: self.timeline.program_number(pid), ..own(Kind::Queue) }, pid),
+                pid => (Cause { by: self.timeline.program_id(pid), ..own(Kind::Queue) }, pid),
             },
             _ => self.executing(span, of),
         };
@@ -244,7 +245,7 @@ impl<'a> Path<'a, '_> {
         let mut told = Cause { chain: of.chain, ..Cause::own(Kind::Wait, wait.name) };
         match arc.map(|arc| self.waker(arc)) {
             Some(Waker::Thread(pid)) => {
-                let chain = self.causes.waiting(of.chain, self.timeline.program_number(pid), wait.name);
+                let chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), wait.name);
                 self.follow(Of { pid, chain, untold: None }, to, depth + 1);
             }
             Some(Waker::Servant(pid)) => {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::best::best;
 use super::exchange::{clients, of_program, served};
 use super::timeline::{end, Timeline};
+use crate::event::names::NameId;
 use crate::event::number::{is_execution, is_thread, level, Level, EXIT, MARK_A, RPC_REQUEST, RPC_RESPONSE};
 use crate::span::{Span, Spans, NONE};
 
@@ -104,7 +105,7 @@ fn within(timeline: &Timeline, range: &Request) -> Vec<Request> {
 }
 
 fn text<'a>(spans: &'a Spans, span: &Span) -> &'a str {
-    spans.names.get(span.name as usize).map_or("", String::as_str)
+    spans.names.get(span.name.index()).map_or("", String::as_str)
 }
 
 /// From a thread's request to its response of the same RPC; in a trace without responses, to when the thread turns to
@@ -158,8 +159,8 @@ pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
 
 /// Each instance of calls and faults, with its name: its pieces, up to the one that returns, or to what the thread does
 /// after it, or to the thread's end.
-pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(u32, Request)> {
-    let mut open: HashMap<i32, (Level, u32, Request)> = HashMap::default();
+pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Request)> {
+    let mut open: HashMap<i32, (Level, NameId, Request)> = HashMap::default();
     let mut found = Vec::new();
     for s in spans.spans.iter().filter(|s| s.pid > 0) {
         if s.event == EXIT as i32 {

@@ -3,7 +3,7 @@
 
 use foldhash::HashMap;
 
-use crate::event::names::Names;
+use crate::event::names::{NameId, Names};
 use crate::event::number::{is_execution, is_thread, EXIT, IPI_ARC, WAIT_A, WAIT_Z, WAKEUP_ARC};
 use crate::span::{Span, Spans};
 
@@ -36,9 +36,9 @@ pub struct Thread {
     /// The arcs of its wakeups.
     wakeups: Vec<u32>,
     /// The last name of its user code.
-    name: Option<u32>,
-    /// The number of its program.
-    program: u32,
+    name: Option<NameId>,
+    /// Its program, among [`Timeline::programs`].
+    program: NameId,
     /// When it ended, or did last what ends it.
     pub exit: Option<i64>,
 }
@@ -76,7 +76,7 @@ impl<'a> Timeline<'a> {
                     if s.pid > 0 {
                         let thread = threads.entry(s.pid).or_default();
                         thread.executes(s);
-                        if ends.get(s.name as usize) == Some(&true) {
+                        if ends.get(s.name.index()) == Some(&true) {
                             thread.exit = Some(end(s));
                         }
                     }
@@ -90,7 +90,7 @@ impl<'a> Timeline<'a> {
             let by_end = |&n: &u32| (end(&spans.spans[n as usize]), spans.spans[n as usize].start);
             thread.waits.sort_by_key(by_end);
             thread.wakeups.sort_by_key(|&n| spans.spans[n as usize].start);
-            let name = thread.name.map_or("", |name| spans.names[name as usize].as_str());
+            let name = thread.name.map_or("", |name| spans.names[name].as_str());
             thread.program = programs.id(of_all_cpus(program(name)));
         }
         sent.iter_mut().for_each(|list| list.sort_by_key(|&n| end(&spans.spans[n as usize])));
@@ -110,7 +110,7 @@ impl<'a> Timeline<'a> {
 
     /// The name of a span.
     pub fn text(&self, span: &Span) -> &'a str {
-        self.spans.names.get(span.name as usize).map_or("", String::as_str)
+        self.spans.names.get(span.name.index()).map_or("", String::as_str)
     }
 
     /// A thread, if the trace has it.
@@ -126,18 +126,18 @@ impl<'a> Timeline<'a> {
     /// Program and number of a thread, as `redis-server.107`.
     pub fn name(&self, pid: i32) -> String {
         let known = self.thread(pid).and_then(|thread| thread.name);
-        known.map_or_else(|| format!(".{pid}"), |name| self.spans.names[name as usize].clone())
+        known.map_or_else(|| format!(".{pid}"), |name| self.spans.names[name].clone())
     }
 
     /// The program of a thread; empty if that is not known.
     pub fn program(&self, pid: i32) -> &'a str {
         let known = self.thread(pid).and_then(|thread| thread.name);
-        program(known.map_or("", |name| self.spans.names[name as usize].as_str()))
+        program(known.map_or("", |name| self.spans.names[name].as_str()))
     }
 
-    /// The number of a thread's program, among [`Self::programs`].
-    pub fn program_number(&self, pid: i32) -> u32 {
-        self.thread(pid).map_or(0, |thread| thread.program)
+    /// The id of a thread's program, among [`Self::programs`].
+    pub fn program_id(&self, pid: i32) -> NameId {
+        self.thread(pid).map_or(NameId::EMPTY, |thread| thread.program)
     }
 
     /// The thread that sent an interrupt; 0 if none runs there.

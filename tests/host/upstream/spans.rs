@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use postprocess::event::names::NameId;
 use postprocess::event::number::{self, is_execution, IDLE_EXIT, IPI_ARC, RUNNABLE, SCHED_OLD, SOFTIRQ, WAKEUP_ARC};
 use postprocess::event::{Event, Events};
 use postprocess::source;
@@ -58,7 +59,7 @@ impl Line {
 }
 
 fn lines(spans: &Spans) -> Vec<Line> {
-    let name = |n: u32| spans.names[n as usize].clone();
+    let name = |id: NameId| spans.names[id].clone();
     let line = |s: &postprocess::span::Span| Line {
         start: s.start,
         dur: s.dur,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::stream::{Item, Stream, Timed};
 use super::{named, Record};
-use crate::event::names::Names;
+use crate::event::names::{NameId, Names};
 use crate::event::{number, Event};
 use crate::merge::Merge;
 use crate::raw::decode::Counts;
@@ -23,7 +23,7 @@ pub struct Decoder<'a> {
     tasks: Tasks,
     event_names: EventNames,
     /// Names by kind and number: threads, by the low half of their pid; methods, locks, queues.
-    given: HashMap<(u32, u32), u32>,
+    given: HashMap<(u32, u32), NameId>,
     /// Events decoded and not yet answered.
     ready: VecDeque<Event>,
     /// What could be counted on the way.
@@ -135,7 +135,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Gives a thread a name; false if it had it.
-    fn call(&mut self, pid: u32, name: u32, names: &mut Names) -> bool {
+    fn call(&mut self, pid: u32, name: NameId, names: &mut Names) -> bool {
         let task = self.tasks.find(pid, names);
         let text = names.text(name).to_string();
         self.tasks.rename(task, &text, names)
@@ -186,7 +186,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The name of an event that speaks of something with a name of its own, if that is known.
-    fn after(&mut self, kind: u32, e: &Event, names: &mut Names) -> u32 {
+    fn after(&mut self, kind: u32, e: &Event, names: &mut Names) -> NameId {
         let plain = self.event_names.point(e.event, e.arg, names);
         let Some(&given) = self.given.get(&(kind, e.arg & 0xffff)).filter(|_| e.arg != 0) else { return plain };
         let given = names.text(given);
@@ -202,7 +202,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// What a thread's user code is called.
-    fn user(&mut self, pid: u32, names: &mut Names) -> u32 {
+    fn user(&mut self, pid: u32, names: &mut Names) -> NameId {
         let task = self.tasks.find(pid, names);
         match pid {
             0 => names.id("-idle-.0"),

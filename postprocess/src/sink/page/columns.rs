@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::pack::Form;
 use super::pack::{self, Effort};
+use crate::event::names::NameId;
 use crate::span::{packed, unpacked, Span};
 
 /// Spans in a group; a reader holds one group's compressed bytes at a time.
@@ -123,7 +124,7 @@ pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
             Field::Arg => spans.iter().map(|s| packed(s.arg)).collect(),
             Field::Ret => spans.iter().map(|s| packed(s.ret)).collect(),
             Field::Ipc => spans.iter().map(|s| s.ipc.into()).collect(),
-            Field::Name => spans.iter().map(|s| s.name.into()).collect(),
+            Field::Name => spans.iter().map(|s| s.name.0.into()).collect(),
         }
     };
     let groups: Vec<&[Span]> = spans.chunks(GROUP_ROWS).collect();
@@ -184,7 +185,7 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form:
             Field::Arg => s.arg = value(v),
             Field::Ret => s.ret = value(v),
             Field::Ipc => s.ipc = u8::try_from(v).ok()?,
-            Field::Name => s.name = u32::try_from(v).ok()?,
+            Field::Name => s.name = NameId(u32::try_from(v).ok()?),
         }
     }
     Some(())
@@ -247,7 +248,7 @@ mod tests {
                 arg,
                 ret,
                 ipc,
-                name,
+                name: NameId(name),
             },
         )
     }

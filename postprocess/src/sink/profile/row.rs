@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::event::names::Names;
+use crate::event::names::{NameId, Names};
 use crate::event::number::{self, is_execution, Share};
 use crate::span::ipc::Mean;
 use crate::span::stack::no_value;
@@ -27,7 +27,7 @@ pub struct Row {
     /// First and last moment, units of 10 ns.
     pub extent: Option<(i64, i64)>,
     /// By bar, event number and name.
-    sums: BTreeMap<(Bar, i32, u32), Sum>,
+    sums: BTreeMap<(Bar, i32, NameId), Sum>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,10 +64,10 @@ impl Row {
     }
 
     /// The same row, whose names have these numbers now.
-    pub fn renamed(self, ids: &[u32]) -> Row {
-        let mut sums: BTreeMap<(Bar, i32, u32), Sum> = BTreeMap::new();
+    pub fn renamed(self, ids: &[NameId]) -> Row {
+        let mut sums: BTreeMap<(Bar, i32, NameId), Sum> = BTreeMap::new();
         for ((bar, event, name), sum) in self.sums {
-            let name = ids.get(name as usize).copied().unwrap_or_default();
+            let name = ids.get(name.index()).copied().unwrap_or_default();
             sums.entry((bar, event, name)).or_default().merge(&sum);
         }
         Row { sums, ..self }

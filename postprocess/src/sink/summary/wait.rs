@@ -50,7 +50,7 @@ impl Waits {
     /// Waits by reason, longest altogether first.
     pub fn finish(self, threads: &Threads, names: &[String]) -> Vec<Wait> {
         let told = |(wait, longest): (Wait, Span)| Wait {
-            name: names.get(longest.name as usize).cloned().unwrap_or_default(),
+            name: names.get(longest.name.index()).cloned().unwrap_or_default(),
             longest: longest.dur,
             at: longest.start,
             thread: threads.name(longest.pid),

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap as Named};
 use foldhash::{HashMap, HashSet};
 
 use super::{end, Threads};
+use crate::event::names::NameId;
 use crate::event::number::{is_thread, level, share, Level, Share, LOST, NUMBERS, STALLED};
 use crate::span::stack::no_value;
 use crate::span::{Span, NONE};
@@ -54,7 +55,7 @@ pub struct Program {
 /// An activity under way.
 #[derive(Debug)]
 struct Open {
-    name: u32,
+    name: NameId,
     start: i64,
     end: i64,
     total: i64,
@@ -81,12 +82,12 @@ pub struct Kernel {
     seen: HashSet<i32>,
     /// Whether pieces of a call that have not returned say so; those of the original's have 0.
     told: bool,
-    sums: HashMap<(Level, u32), Sum>,
+    sums: HashMap<(Level, NameId), Sum>,
 }
 
 impl Kernel {
     /// Something of this level and name began.
-    pub fn begin(&mut self, level: Level, name: u32) {
+    pub fn begin(&mut self, level: Level, name: NameId) {
         self.sums.entry((level, name)).or_default().count += 1;
     }
 
@@ -143,7 +144,7 @@ impl Kernel {
     pub fn sums(&self, levels: &[Level], names: &[String]) -> Vec<Sum> {
         let wanted = self.sums.iter().filter(|((level, _), _)| levels.contains(level));
         let mut sums: Vec<Sum> = wanted
-            .map(|(&(_, name), sum)| Sum { name: names.get(name as usize).cloned().unwrap_or_default(), ..sum.clone() })
+            .map(|(&(_, name), sum)| Sum { name: names.get(name.index()).cloned().unwrap_or_default(), ..sum.clone() })
             .collect();
         sums.sort_by(|a, b| (Reverse(a.total), &a.name).cmp(&(Reverse(b.total), &b.name)));
         sums
@@ -168,7 +169,7 @@ fn place<'a>(thread: &'a mut Opens, cpu: &'a mut Opens, level: Level) -> &'a mut
     }
 }
 
-fn close(sums: &mut HashMap<(Level, u32), Sum>, level: Level, open: &Open) {
+fn close(sums: &mut HashMap<(Level, NameId), Sum>, level: Level, open: &Open) {
     let sum = sums.entry((level, open.name)).or_default();
     sum.total += open.total;
     sum.longest = sum.longest.max(open.total);

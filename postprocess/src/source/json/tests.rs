@@ -9,7 +9,7 @@ use crate::sink::json::{write, LINE};
 fn what_is_written_reads_back_the_same() {
     let span =
         Span { start: -1, dur: 123, cpu: 3, pid: 4_194_303, event: SYSCALL as i32 + 4, arg: 65_535, ..Span::default() };
-    let long = Span { start: 1_000 * PER_SECOND + 7, dur: 90_000_000_000, name: 1, ret: 65_500, ..span };
+    let long = Span { start: 1_000 * PER_SECOND + 7, dur: 90_000_000_000, name: NameId(1), ret: 65_500, ..span };
     let meta = Meta {
         title: "a \"b\" </script>".into(),
         mbit_sec: 1000,
@@ -18,7 +18,7 @@ fn what_is_written_reads_back_the_same() {
         added: serde_json::json!({ "notes": [{ "text": "it's </script>\n" }] }),
         ..Meta::default()
     };
-    let (span, long) = (Span { name: 1, ..span }, Span { name: 2, ..long });
+    let (span, long) = (Span { name: NameId(1), ..span }, Span { name: NameId(2), ..long });
     let spans = Spans { meta, names: vec!["".into(), "x\\'".into(), "é".into()], spans: vec![span, long] };
     let mut text = Vec::new();
     write(&spans, &mut text).unwrap();
@@ -59,7 +59,7 @@ fn no_apostrophe_ends_the_script_that_the_original_puts_the_json_into() {
     let spans = Spans {
         meta,
         names: vec!["".into(), "x';alert(1)//".into()],
-        spans: vec![Span { name: 1, ..Span::default() }],
+        spans: vec![Span { name: NameId(1), ..Span::default() }],
     };
     let mut text = Vec::new();
     write(&spans, &mut text).unwrap();

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 use kutrace_tests::chromium;
+use postprocess::event::names::NameId;
 use postprocess::event::number;
 use postprocess::sink::page;
 use postprocess::span::order::order;
@@ -71,8 +72,13 @@ fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
         all.names.extend(recorded.names.iter().map(|name| renamed(name, round)));
         let later = i64::from(round) * (end - begin);
         let room = most - all.spans.len();
-        all.spans
-            .extend(recorded.spans.iter().take(room).map(|s| Span { name: s.name + names, ..moved(*s, round, later) }));
+        all.spans.extend(
+            recorded
+                .spans
+                .iter()
+                .take(room)
+                .map(|s| Span { name: NameId(s.name.0 + names), ..moved(*s, round, later) }),
+        );
         if all.spans.len() == most {
             break;
         }
