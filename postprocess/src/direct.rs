@@ -12,7 +12,6 @@ use std::thread;
 
 use crate::event::batch::{Batch, Renumber};
 use crate::event::names::Names;
-use crate::event::number::is_execution;
 use crate::event::{Event, Meta};
 use crate::raw::damage::NotATrace;
 use crate::sink::page;
@@ -142,7 +141,7 @@ fn executed(trace: &dyn Trace, cpu: i32, window: (i64, i64), each: &mut dyn FnMu
     let Ok(cpu) = u32::try_from(cpu) else { return };
     let mut those = |span: &Span, name: &str| {
         let within = span.start < window.1 && span.start.saturating_add(span.dur) > window.0;
-        if within && span.cpu == cpu as i32 && is_execution(span.event) {
+        if within && span.cpu == cpu as i32 && span.is_execution() {
             each(span, name);
         }
     };

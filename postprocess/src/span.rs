@@ -8,7 +8,8 @@
 //! of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
-//! [`held`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each. [`sample`] calls program counters by their functions.
+//! [`held`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each, and
+//! [`what`] says what each is. [`sample`] calls program counters by their functions.
 //! [`mod@order`] is the order of all, [`runs`] that of more than memory holds.
 
 pub mod build;
@@ -36,6 +37,7 @@ pub mod sample;
 pub mod order;
 pub mod held;
 pub mod row;
+pub mod what;
 pub mod runs;
 
 use std::collections::BTreeMap;
@@ -43,7 +45,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::event::names::NameId;
-use crate::event::number::{class, is_execution, share, Class, Share};
+use crate::event::number::{class, Class};
+use what::Share;
 
 pub use build::build;
 pub use check::check;
@@ -238,8 +241,8 @@ impl Repair {
 impl Tally {
     /// Adds up the time of all execution spans.
     fn count(&mut self, spans: &[Span]) {
-        for span in spans.iter().filter(|s| is_execution(s.event)) {
-            let sum = match share(span.event) {
+        for (span, activity) in spans.iter().filter_map(|span| Some((span, span.activity()?))) {
+            let sum = match activity.share() {
                 Share::User => &mut self.user,
                 Share::Kernel => &mut self.system,
                 Share::Idle => &mut self.idle,

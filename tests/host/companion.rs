@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, RUNNABLE};
 use kutrace_tests::{busy, Trace};
-use postprocess::event::number::{is_execution, user, SYSCALL, WAIT_A, WAIT_Z};
+use postprocess::event::number::{user, SYSCALL, WAIT_A, WAIT_Z};
 use postprocess::sink::profile::{profile, Rows};
 use postprocess::source::events::read;
 use postprocess::span::trim::{labelled, trim, Range};
@@ -40,7 +40,7 @@ fn text(spans: &Spans) -> String {
 /// From when to when each CPU's execution spans go; panics if they leave a hole or overlap.
 fn cover(spans: &Spans) -> BTreeMap<i32, (i64, i64)> {
     let mut cpus: BTreeMap<i32, (i64, i64)> = BTreeMap::new();
-    for s in spans.spans.iter().filter(|s| is_execution(s.event) && s.dur > 0) {
+    for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > 0) {
         let cover = cpus.entry(s.cpu).or_insert((s.start, s.start));
         assert_eq!(s.start, cover.1, "cpu {}", s.cpu);
         cover.1 += s.dur;
@@ -51,7 +51,7 @@ fn cover(spans: &Spans) -> BTreeMap<i32, (i64, i64)> {
 /// Time by CPU, thread, event and name.
 fn sums(spans: &Spans) -> BTreeMap<(i32, i32, i32, &str), i64> {
     let mut sums = BTreeMap::new();
-    for s in spans.spans.iter().filter(|s| is_execution(s.event) && s.dur > 0) {
+    for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > 0) {
         *sums.entry((s.cpu, s.pid, s.event, spans.names[s.name].as_str())).or_default() += s.dur;
     }
     sums
@@ -160,14 +160,14 @@ fn a_profile_of_rows_has_the_time_of_the_trace() {
     profile(&mut rows, Rows::Each);
     let of_cpus = |spans: &Spans| {
         let mut sums: BTreeMap<(i32, i32, String), i64> = BTreeMap::new();
-        for s in spans.spans.iter().filter(|s| s.cpu >= 0 && is_execution(s.event) && s.dur > 0) {
+        for s in spans.spans.iter().filter(|s| s.cpu >= 0 && s.is_execution() && s.dur > 0) {
             *sums.entry((s.cpu, s.event, spans.names[s.name].clone())).or_default() += s.dur;
         }
         sums
     };
     assert_eq!(of_cpus(&rows), of_cpus(&whole));
     let of_threads = |spans: &Spans| {
-        let time = |s: &&Span| s.pid > 0 && (is_execution(s.event) || (WAIT_A..=WAIT_Z).contains(&(s.event as u32)));
+        let time = |s: &&Span| s.pid > 0 && (s.is_execution() || (WAIT_A..=WAIT_Z).contains(&(s.event as u32)));
         spans.spans.iter().filter(time).map(|s| s.dur).sum::<i64>()
     };
     assert_eq!(of_threads(&rows), of_threads(&whole));

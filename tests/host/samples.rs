@@ -7,7 +7,7 @@ use std::path::Path;
 
 use kutrace_tests::repeat::Recorded;
 use postprocess::event::number::{
-    is_execution, RUNNABLE, SPECIAL, SPECIAL_LAST, SYSCALL, SYSCALL_RETURN, TRAP, WAIT_A, WAIT_Z, WAKEUP_ARC,
+    RUNNABLE, SPECIAL, SPECIAL_LAST, SYSCALL, SYSCALL_RETURN, TRAP, WAIT_A, WAIT_Z, WAKEUP_ARC,
 };
 use postprocess::event::{Event, Events};
 use postprocess::source;
@@ -54,7 +54,7 @@ impl Kind {
     fn of(s: &Span) -> Kind {
         match s.event {
             ..0 => Kind::Arc,
-            event if is_execution(event) => Kind::Execution,
+            _ if s.is_execution() => Kind::Execution,
             event => match event as u32 {
                 SPECIAL..=SPECIAL_LAST => Kind::Point,
                 WAIT_A..=WAIT_Z => Kind::Wait,

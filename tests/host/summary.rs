@@ -9,13 +9,14 @@ use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, TRAP, TRAP_RETURN};
 use kutrace_tests::repeat::Recorded;
 use kutrace_tests::{busy, Trace};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
-use postprocess::event::number::{self, class, is_event, is_thread, Class, Level, WAIT_A, WAIT_Z};
+use postprocess::event::number::{self, class, is_event, Class, Level, WAIT_A, WAIT_Z};
 use postprocess::event::Events;
 use postprocess::sink::profile::{profile, Rows};
 use postprocess::sink::summary::{share::Share, work::Sum, Adder, Summary};
 use postprocess::source;
 use postprocess::span::build;
 use postprocess::span::held::Held;
+use postprocess::span::what::Activity;
 
 use crate::golden::assert_golden;
 use crate::schema::wrong;
@@ -122,8 +123,7 @@ fn counts_are_those_of_the_events_and_times_those_of_the_spans() {
         assert_eq!(all, (tally.user, tally.system, tally.idle, tally.lost));
         let kernel =
             [&summary.calls, &summary.interrupts, &summary.faults].map(|s| s.iter().map(|s| s.total).sum::<i64>());
-        let threads =
-            spans.spans.iter().filter(|s| is_thread(s.event) && number::share(s.event) == number::Share::Kernel);
+        let threads = spans.spans.iter().filter(|s| s.is_own_code() && s.activity() == Some(Activity::Thread));
         assert_eq!(kernel.iter().sum::<i64>() + threads.map(|s| s.dur).sum::<i64>(), tally.system);
         assert_eq!(summary.programs.iter().map(|p| p.user).sum::<i64>(), tally.user);
     }

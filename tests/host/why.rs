@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN};
 use kutrace_tests::{busy, Trace};
 use postprocess::direct::spans_of_raw;
-use postprocess::event::number::{is_execution, is_thread, level, Level};
+use postprocess::event::number::{level, Level};
 use postprocess::sink;
 use postprocess::source;
 use postprocess::source::events::read;
@@ -71,10 +71,9 @@ fn asked(bytes: &[u8], ask: &Ask) -> Why {
 fn checked(spans: &Spans) -> usize {
     let timeline = Timeline::new(spans);
     let name = |s: &postprocess::span::Span| spans.names[s.name].clone();
-    let executed = || spans.spans.iter().filter(|s| is_execution(s.event));
+    let executed = || spans.spans.iter().filter(|s| s.is_execution());
     let called = executed().filter(|s| matches!(level(s.event as u32), Level::Syscall | Level::Trap)).map(name);
-    let programs =
-        executed().filter(|s| is_thread(s.event)).filter_map(|s| Some(name(s).rsplit_once('.')?.0.to_string()));
+    let programs = executed().filter(|s| s.is_own_code()).filter_map(|s| Some(name(s).rsplit_once('.')?.0.to_string()));
     let of_programs = programs
         .collect::<BTreeSet<_>>()
         .into_iter()

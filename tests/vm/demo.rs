@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use postprocess::event::number::{is_execution, IRQ, RUNNABLE, SYSCALL, USER_FIRST, USER_LAST, WAKEUP_ARC};
+use postprocess::event::number::{IRQ, RUNNABLE, SYSCALL, USER_FIRST, USER_LAST, WAKEUP_ARC};
 
 use crate::trace::Trace;
 
@@ -24,7 +24,7 @@ fn the_demo_covers_every_cpu_and_names_every_thread() {
     let trace = &*DEMO;
     assert_eq!(trace.events.meta.intervals.len(), 4);
     assert_eq!(trace.events.meta.lost, 0);
-    for span in trace.spans.spans.iter().filter(|s| is_execution(s.event)) {
+    for span in trace.spans.spans.iter().filter(|s| s.is_execution()) {
         let name = trace.span_name(span);
         let pid = format!(".{}", span.pid);
         let user = (USER_FIRST..=USER_LAST).contains(&(span.event as u32));
@@ -40,7 +40,7 @@ fn every_cpu_ticks_while_a_thread_runs_on_it() {
     let trace = &*DEMO;
     for interval in &trace.events.meta.intervals {
         let ticks = trace.of(LOCAL_TIMER).filter(|e| e.cpu == interval.cpu).count() as i64;
-        let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == interval.cpu as i32 && is_execution(s.event));
+        let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == interval.cpu as i32 && s.is_execution());
         let busy: i64 = on_cpu.filter(|s| s.pid != 0).map(|s| s.dur).sum();
         // CONFIG_HZ=250; a virtual CPU without time of the host's misses ticks.
         assert!(ticks > busy / 400_000 / 4, "cpu {}: {ticks} in {busy} x 10 ns", interval.cpu);

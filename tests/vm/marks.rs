@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use postprocess::event::number::{
-    is_execution, DEQUEUE, ENQUEUE, LOCK_HELD, LOCK_TRY, LOCK_WAITED, MARK_A, MARK_D, RPC_MIDDLE, RPC_REQUEST,
-    RPC_RESPONSE,
+    DEQUEUE, ENQUEUE, LOCK_HELD, LOCK_TRY, LOCK_WAITED, MARK_A, MARK_D, RPC_MIDDLE, RPC_REQUEST, RPC_RESPONSE,
 };
 
 use crate::guest;
@@ -83,7 +82,7 @@ fn has_parts(trace: &Trace, lines: &[String], language: &str) {
     let first = lines.iter().position(|line| *line == outer).unwrap();
     assert_eq!(lines[first..first + 4], [&outer, &inner, &outer, "rpcreq.0 0"]);
     for id in [outer_id, inner_id] {
-        let shown = trace.spans.spans.iter().filter(|s| is_execution(s.event) && s.rpc == id as i32 && s.dur > 0);
+        let shown = trace.spans.spans.iter().filter(|s| s.is_execution() && s.rpc == id as i32 && s.dur > 0);
         assert!(shown.count() > 0, "{id}");
     }
 }

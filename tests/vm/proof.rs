@@ -18,10 +18,11 @@ use std::thread;
 use std::time::Duration;
 
 use postprocess::event::number::{
-    is_execution, EXIT, IDLE_EXIT, IPI, IRQ, IRQ_LAST, MONITOR_EXIT, MWAIT, RUNNABLE, SCHED, SOFTIRQ, STALLED, SYSCALL,
-    SYSCALL32, SYSCALL_LAST, TRAP, USER,
+    EXIT, IDLE_EXIT, IPI, IRQ, IRQ_LAST, MONITOR_EXIT, MWAIT, RUNNABLE, SCHED, SOFTIRQ, STALLED, SYSCALL, SYSCALL32,
+    SYSCALL_LAST, TRAP, USER,
 };
 use postprocess::event::Event;
+use postprocess::span::what::What;
 use postprocess::span::Span;
 
 use crate::guest::{self, Run};
@@ -357,7 +358,8 @@ pub fn own(run: &Run, trace: &Trace) {
         time_within(&window.inner, spans)
     };
     // To which of two threads the scheduler's time belongs each sees in its own way.
-    let (traced, scheduler) = (time_in(is_execution), time_in(|event| event as u32 == SCHED));
+    let (traced, scheduler) =
+        (time_in(|event| matches!(What::of(event), What::Run(_))), time_in(|event| event as u32 == SCHED));
     eprintln!(
         "own CPU time: the kernel counted {counted} units of 10 ns, the trace {traced}, {scheduler} in the scheduler"
     );

@@ -8,7 +8,7 @@ use std::path::Path;
 use kutrace_tests::check::Texts;
 use kutrace_tests::cut::{self, Part};
 use kutrace_tests::reader;
-use postprocess::event::number::{is_execution, SWITCH, USER};
+use postprocess::event::number::{SWITCH, USER};
 use postprocess::event::{Event, Events};
 use postprocess::span::check;
 use postprocess::span::{self, Span, Spans, Tally};
@@ -111,7 +111,7 @@ impl Trace {
 
     /// Threads whose user spans are named like this, the pid after the dot left off.
     pub fn pids_of(&self, program: &str) -> BTreeSet<i32> {
-        let users = self.spans.spans.iter().filter(|s| is_execution(s.event) && s.event as u32 > USER && s.pid > 0);
+        let users = self.spans.spans.iter().filter(|s| s.is_execution() && s.event as u32 > USER && s.pid > 0);
         let named = users.filter(|s| self.span_name(s).rsplit_once('.').is_some_and(|(name, _)| name == program));
         named.map(|s| s.pid).collect()
     }

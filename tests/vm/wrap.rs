@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use postprocess::event::number::{is_thread, MARK_D, PID_NAME, RUNNABLE, SYSCALL};
+use postprocess::event::number::{MARK_D, PID_NAME, RUNNABLE, SYSCALL};
 
 use crate::blocks::Blocks;
 use crate::guest;
@@ -53,7 +53,7 @@ fn every_pid_has_a_name(trace: &Trace) {
     };
     trace.switches().filter(|e| e.arg != 0).for_each(|e| named(trace.event_name(e), e.arg));
     trace.of(RUNNABLE).for_each(|e| named(trace.event_name(e), e.arg));
-    let users = trace.spans.spans.iter().filter(|s| is_thread(s.event) && s.pid > 0);
+    let users = trace.spans.spans.iter().filter(|s| s.is_own_code() && s.pid > 0);
     users.for_each(|s| named(trace.span_name(s), s.pid as u32));
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::event::names::{NameId, Names};
-use crate::event::number::{self, is_execution};
+use crate::event::number;
 use crate::sink::summary::work::{Kernel, Part};
 use crate::span::held::Keep;
 use crate::span::order::order;
@@ -96,7 +96,7 @@ impl Adder {
     fn span(&mut self, span: &Span) {
         self.label(span);
         let Some(bar) = Bar::of(span.event) else { return };
-        let goes_on = is_execution(span.event) && span.cpu >= 0 && self.kernel.add(span) == Part::GoesOn;
+        let goes_on = span.is_execution() && span.cpu >= 0 && self.kernel.add(span) == Part::GoesOn;
         let keys = [
             (span.cpu >= 0).then_some(Key::Cpu(span.cpu)),
             (span.pid > 0).then_some(Key::Thread(span.pid)),
@@ -113,7 +113,7 @@ impl Adder {
             number::RPC_REQUEST..=number::RPC_MIDDLE => {
                 self.labels.entry(Key::Rpc(span.rpc)).or_insert(span.name);
             }
-            _ if number::is_thread(span.event) => {
+            _ if span.is_own_code() => {
                 self.labels.entry(Key::Thread(span.pid)).or_insert(span.name);
             }
             _ => {}

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use foldhash::HashMap;
 
 use crate::event::names::NameId;
-use crate::event::number::{is_event, is_execution, is_thread, Class, Level};
+use crate::event::number::{is_event, Class, Level};
 use crate::event::Event;
 use crate::span::{Meta, Span};
 use latency::{Latency, Waiting};
@@ -99,7 +99,7 @@ impl Adder {
 
     /// Takes a span.
     pub fn span(&mut self, span: &Span) {
-        if !is_execution(span.event) || span.cpu < 0 {
+        if !span.is_execution() || span.cpu < 0 {
             self.waits.add(span);
             self.waiting.add(span);
             return;
@@ -110,7 +110,7 @@ impl Adder {
         self.kernel.add(span);
         self.programs.add(span);
         self.waiting.runs(span);
-        if is_thread(span.event) {
+        if span.is_own_code() {
             self.threads.insert(span.pid, span.name);
         }
     }

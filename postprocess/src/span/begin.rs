@@ -16,7 +16,7 @@ use super::mode::KEPT;
 use super::stack::{no_value, Frame, Nesting};
 use super::Span;
 use crate::event::names::NameId;
-use crate::event::number::{self, is_execution, Level};
+use crate::event::number::{self, Level};
 
 /// Execution spans held back on a CPU at most; a call reaches back no further.
 const HELD_MAX: usize = 256;
@@ -183,7 +183,7 @@ impl Builder {
             // It may have been taken for a thread of the kernel since it sleeps in nothing known.
             let program = Frame { event: number::user(pid), ..below };
             let kept = self.out.iter_mut().rev().take(KEPT);
-            for span in kept.filter(|s| s.pid == pid as i32 && is_execution(s.event) && doubt.covers(s)) {
+            for span in kept.filter(|s| s.pid == pid as i32 && s.is_execution() && doubt.covers(s)) {
                 let _ = [below, program, work].into_iter().any(|from| give(span, from, call));
             }
         }

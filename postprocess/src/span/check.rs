@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::what::{Arc, What};
 use super::{Span, Spans, Tally};
-use crate::event::number::{is_execution, RUNNABLE, WAKEUP_ARC};
+use crate::event::number::RUNNABLE;
 use crate::event::Interval;
 
 /// Violations spoken of; the rest is dropped.
@@ -50,14 +51,14 @@ struct Covered {
 impl Check {
     /// Takes a span.
     pub fn span(&mut self, span: &Span) {
-        match span.event {
-            event if event == RUNNABLE as i32 => self.wakeups += 1,
-            WAKEUP_ARC => self.runs += 1,
+        match span.what() {
+            What::Point(event) if event == RUNNABLE as i32 => self.wakeups += 1,
+            What::Arc(Arc::Wakeup) => self.runs += 1,
             _ => {}
         }
         if span.dur < 0 {
             self.violated(|| format!("{} at {} lasts {}", span.event, span.start, span.dur));
-        } else if is_execution(span.event) && span.cpu >= 0 {
+        } else if span.is_execution() && span.cpu >= 0 {
             self.cover(span);
         }
     }

@@ -10,7 +10,7 @@ use super::ipc::Mean;
 use super::stack::no_value;
 use super::{order, Span, Spans};
 use crate::event::names::NameId;
-use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
+use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
 
 /// Merges, within steps of `step` units of 10 ns, each CPU's spans of the same activity: the same event, name, thread
 /// and RPC. Within a step, activities stand in the order in which they began.
@@ -54,7 +54,7 @@ impl Coarse {
 
     fn add(&mut self, span: &Span) {
         let step = i64::from(self.step.get());
-        if is_execution(span.event) && span.cpu >= 0 {
+        if span.is_execution() && span.cpu >= 0 {
             self.cpus.entry(span.cpu).or_default().add(span, step);
         } else if span.dur >= step || stays(span.event) {
             self.others.push(*span);

@@ -12,8 +12,9 @@ use kutrace_format::capability::Capability;
 use super::build::Builder;
 use super::cpu::Close;
 use super::stack::Frame;
+use super::what::{Activity, What};
 use super::Span;
-use crate::event::number::{self, is_execution, Level};
+use crate::event::number::{self, Level};
 
 /// Spans that may be told anew are looked for among this many of the last ones, of all CPUs: what they write in 10 ms
 /// or more, for which a virtual CPU may stand still in a tick.
@@ -100,7 +101,7 @@ impl Builder {
         }
         let cpu = &self.cpus[c];
         let &[user, ref above @ ..] = &cpu.stack[..] else { return };
-        let of_program = number::share(user.event as i32) == number::Share::User;
+        let of_program = What::of(user.event as i32) == What::Run(Activity::User);
         let told = above.iter().any(|f| f.level() != Level::Irq);
         if !self.sees(Capability::Returns) || !of_program || told {
             return;
@@ -129,7 +130,7 @@ impl Builder {
     fn tell_anew(&mut self, c: usize, since: i64, from: Frame, to: Frame) {
         let id = self.cpus[c].id;
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
-        let written = self.out.iter_mut().rev().take(KEPT).filter(|s| s.cpu == id && is_execution(s.event));
+        let written = self.out.iter_mut().rev().take(KEPT).filter(|s| s.cpu == id && s.is_execution());
         for span in held.iter_mut().rev().chain(written).take_while(|s| s.start >= since) {
             if span.event == from.event as i32 {
                 (span.event, span.arg, span.name) = (to.event as i32, to.arg, to.name);
@@ -146,9 +147,8 @@ impl Builder {
         let stalled = |s: &Span| s.event == number::STALLED as i32;
         let of = |s: &Span| if stalled(s) { s.arg } else { s.event.into() };
         // The interrupt that the sample is of may have pieces already, if the CPU stood still in it.
-        let is_before = |s: &Span| {
-            s.cpu == id && is_execution(s.event) && (top.level() != Level::Irq || of(s) != i64::from(top.event))
-        };
+        let is_before =
+            |s: &Span| s.cpu == id && s.is_execution() && (top.level() != Level::Irq || of(s) != i64::from(top.event));
         let first = spans.len().saturating_sub(KEPT);
         let Some(at) = spans[first..].iter().rposition(is_before).map(|at| first + at) else { return i64::MAX };
         let last = &mut spans[at];
@@ -185,14 +185,14 @@ impl Builder {
         let id = self.cpus[c].id;
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
         let written = self.out.iter_mut().rev().take(KEPT);
-        held.iter_mut().rev().chain(written).find(|s| s.cpu == id && is_execution(s.event) && is_it(s))
+        held.iter_mut().rev().chain(written).find(|s| s.cpu == id && s.is_execution() && is_it(s))
     }
 
     /// The first span among those written that may be told anew.
     pub(super) fn first_in_doubt(&self) -> usize {
         let from = self.out.len().saturating_sub(KEPT);
         let in_doubt = |s: &Span| {
-            let cpu = self.cpus.get(s.cpu as usize).filter(|_| is_execution(s.event));
+            let cpu = self.cpus.get(s.cpu as usize).filter(|_| s.is_execution());
             self.perhaps_ends.iter().any(|woke| woke.made(s))
                 || self.doubts.get(&(s.pid as u32)).is_some_and(|doubt| doubt.covers(s))
                 || cpu.is_some_and(|c| c.leaving || c.ticks.may_be_stall(s.start) || s.pid > 0 && s.start >= c.entered)

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::order::order;
 use super::stack::no_value;
 use super::{Span, Spans};
-use crate::event::number::{is_execution, MARK_A, MARK_D, ROW_LABEL};
+use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
 
 /// A range of time, units of 10 ns after the trace's base minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub fn trim(spans: &mut Spans, range: Range) {
 fn cut(span: &mut Span, range: Range) -> bool {
     let end = span.start.saturating_add(span.dur);
     let within = span.start < range.to && (end > range.from || span.start == range.from);
-    if end > range.to && is_execution(span.event) {
+    if end > range.to && span.is_execution() {
         // It returns later.
         span.ret = no_value(span.event as u32);
     }

@@ -23,6 +23,14 @@ macro_rules! reasons {
             /// All reasons, by letter.
             pub const ALL: &[Reason] = &[$(Reason::$reason,)*];
 
+            /// The reason of this letter; not known for any other.
+            pub const fn of(letter: u8) -> Reason {
+                match letter {
+                    $($letter => Reason::$reason,)*
+                    _ => Reason::Unknown,
+                }
+            }
+
             /// The name of the wait.
             pub fn name(self) -> &'static str {
                 match self {
@@ -71,6 +79,11 @@ reasons! {
 }
 
 impl Reason {
+    /// Whether the thread could run meanwhile: it waited for a CPU only.
+    pub const fn could_run(self) -> bool {
+        matches!(self, Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall)
+    }
+
     /// The event number of the wait.
     pub fn event(self) -> i32 {
         number::WAIT_A as i32 + i32::from(self as u8 - b'a')

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::exchange::{clients, served, By};
 use super::request::{calls, marks, rpcs, runs, Ask, Request};
 use super::timeline::{Thread, Timeline};
-use crate::event::number::{level, Level};
+use crate::event::number::Level;
+use crate::span::what::Activity;
 use crate::span::Spans;
 
 /// Calls in which a thread has nothing to do.
@@ -58,7 +59,7 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
     let time = |found: &Vec<Request>| found.iter().map(Request::dur).sum::<i64>();
     let much = (timeline.extent.1 - timeline.extent.0) / MUCH;
     let mut called = calls(spans, |s| {
-        let is_call = level(s.event as u32) == Level::Syscall;
+        let is_call = s.activity() == Some(Activity::Call(Level::Syscall));
         is_call && !IDLING.contains(&timeline.text(s)) && !timeline.program(s.pid).starts_with(OURS)
     });
     called.sort_by_key(|(name, _)| *name);

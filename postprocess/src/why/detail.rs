@@ -9,7 +9,7 @@ use super::cause::{Causes, Kind};
 use super::compare::Data;
 use super::path::{path, Part};
 use super::timeline::{end, Timeline};
-use crate::event::number::{is_thread, share, Share};
+use crate::span::what::Share;
 
 /// Requests that are looked at, at most.
 const LOOKED_AT: usize = 500;
@@ -66,7 +66,7 @@ impl<'a> Gathered<'a> {
         if kind == Kind::Queue && part.culprit > 0 {
             for span in timeline.executed(part.cpu, part.start, part.end) {
                 let time = end(span).min(part.end) - span.start.max(part.start);
-                let did = if is_thread(span.event) { "its own code" } else { timeline.text(span) };
+                let did = if span.is_own_code() { "its own code" } else { timeline.text(span) };
                 *self.did.entry(did).or_default() += time;
             }
             self.beside_idle += idle_elsewhere(timeline, part);
@@ -125,7 +125,7 @@ fn idle_elsewhere(timeline: &Timeline, part: &Part) -> i64 {
     let mut spans: Vec<(i64, i64)> = (0..timeline.cpus() as i32)
         .filter(|cpu| *cpu != part.cpu)
         .flat_map(|cpu| timeline.executed(cpu, part.start, part.end))
-        .filter(|span| share(span.event) == Share::Idle)
+        .filter(|span| span.activity().is_some_and(|a| a.share() == Share::Idle))
         .map(|span| (span.start.max(part.start), end(span).min(part.end)))
         .collect();
     spans.sort_unstable();

@@ -5,8 +5,9 @@ use foldhash::HashMap;
 
 use super::request::Request;
 use super::timeline::{end, Timeline};
-use crate::event::number::{is_execution, level, Level, WAKEUP_ARC};
+use crate::event::number::Level;
 use crate::span::wait::Reason;
+use crate::span::what::{Activity, Arc, What};
 use crate::span::{Span, Spans, NONE};
 
 /// Calls that send on a descriptor.
@@ -88,7 +89,7 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
     let calls = Calls::new(spans);
     let mut sides = Sides::new(by);
     for s in &spans.spans {
-        if s.event == WAKEUP_ARC {
+        if s.what() == What::Arc(Arc::Wakeup) {
             let pid = s.ret as i32;
             if let Some(arrival) = arrival(timeline, pid, s) {
                 let serving = threads.entry(pid).or_default();
@@ -138,8 +139,9 @@ fn arrival(timeline: &Timeline, pid: i32, arc: &Span) -> Option<i64> {
     let thread = timeline.thread(pid)?;
     let after = thread.waits.partition_point(|&n| end(timeline.span(n)) < arc.start);
     let wait = timeline.span(*thread.waits.get(after)?);
-    let is_message = [Reason::Net.event(), Reason::Pipe.event()].contains(&wait.event);
-    let bringer = timeline.before(arc.cpu, arc.start + 1).next().filter(|b| level(b.event as u32) == Level::Softirq);
+    let is_message = matches!(wait.what(), What::Wait(Reason::Net | Reason::Pipe));
+    let is_softirq = |b: &&Span| b.activity() == Some(Activity::Call(Level::Softirq));
+    let bringer = timeline.before(arc.cpu, arc.start + 1).next().filter(is_softirq);
     (is_message && end(wait) == arc.start).then(|| bringer.map_or(arc.start, |b| b.start))
 }
 
@@ -244,5 +246,5 @@ impl Sides {
 }
 
 fn is_call(s: &Span) -> bool {
-    s.pid > 0 && is_execution(s.event) && level(s.event as u32) == Level::Syscall
+    s.pid > 0 && s.activity() == Some(Activity::Call(Level::Syscall))
 }

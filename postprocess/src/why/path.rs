@@ -12,9 +12,9 @@ use super::cause::{Cause, Causes, Chain, Kind, NAMELESS};
 use super::request::Request;
 use super::timeline::{end, Thread, Timeline};
 use crate::event::names::NameId;
-use crate::event::number::{is_thread, level, share, Level, Share, KERNEL, STALLED};
-use crate::sink::summary::latency::could_run;
+use crate::event::number::Level;
 use crate::span::wait::Reason;
+use crate::span::what::{Activity, Share, What};
 use crate::span::Span;
 
 /// From waiting thread to waking thread this often at most: more than a trace without damage has.
@@ -144,14 +144,14 @@ impl<'a> Path<'a, '_> {
     fn executing(&self, span: &Span, of: Of) -> (Cause, i32) {
         let blamed = if of.chain == Chain::OWN { 0 } else { of.pid };
         let does = |kind, name| (Cause { chain: of.chain, ..Cause::own(kind, name) }, blamed);
-        match (share(span.event), level(span.event as u32)) {
-            (Share::User, _) => does(Kind::User, NAMELESS),
-            (Share::Lost, _) => (Cause::own(Kind::Lost, NAMELESS), 0),
-            (Share::Stalled, _) => (Cause::own(Kind::Stalled, NAMELESS), 0),
-            (Share::Offline, _) => (Cause::own(Kind::Offline, NAMELESS), 0),
-            (_, Level::Irq | Level::Softirq) => self.interrupted(span),
-            (_, Level::User) => does(Kind::Kernel, NAMELESS),
-            _ => does(Kind::Kernel, span.name),
+        match span.activity() {
+            Some(Activity::User) => does(Kind::User, NAMELESS),
+            Some(Activity::Lost) => (Cause::own(Kind::Lost, NAMELESS), 0),
+            Some(Activity::Stalled) => (Cause::own(Kind::Stalled, NAMELESS), 0),
+            Some(Activity::Offline) => (Cause::own(Kind::Offline, NAMELESS), 0),
+            Some(Activity::Call(Level::Irq | Level::Softirq)) => self.interrupted(span),
+            Some(Activity::Call(Level::Syscall | Level::Trap | Level::Sched)) => does(Kind::Kernel, span.name),
+            _ => does(Kind::Kernel, NAMELESS),
         }
     }
 
@@ -169,9 +169,9 @@ impl<'a> Path<'a, '_> {
         for wait in thread.waits[first..].iter().map(|&n| timeline.span(n)).take_while(|s| s.start < to) {
             self.untold(of, wait.start.min(to), cpus.1);
             let until = end(wait).min(to);
-            match could_run(wait.event) {
-                true => self.runnable(wait, of, cpus, until),
-                false => self.asleep(thread, wait, of, until, depth),
+            match wait.what() {
+                What::Wait(reason) if reason.could_run() => self.runnable(wait, of, cpus, until),
+                _ => self.asleep(thread, wait, of, until, depth),
             }
         }
         self.untold(of, to, cpus.1);
@@ -193,15 +193,17 @@ impl<'a> Path<'a, '_> {
     fn runnable(&mut self, wait: &Span, of: Of, (last, next): (Option<i32>, Option<i32>), to: i64) {
         let own = |kind| Cause { chain: of.chain, ..Cause::own(kind, NAMELESS) };
         let blamed = if of.chain == Chain::OWN { 0 } else { of.pid };
-        if wait.event == Reason::Quota.event() {
+        if wait.what() == What::Wait(Reason::Quota) {
             return self.until(to, own(Kind::Quota), -1, blamed);
         }
         let Some(cpu) = next.or(last) else { return self.until(to, own(Kind::Queue), -1, 0) };
         let (timeline, from) = (self.timeline, self.at);
-        let competed = wait.event == Reason::Cpu.event();
+        let competed = wait.what() == What::Wait(Reason::Cpu);
         for span in timeline.executed(cpu, from, to) {
             self.until(span.start.min(to), own(Kind::Queue), cpu, 0);
-            match last.filter(|last| competed && *last != cpu && share(span.event) == Share::Idle) {
+            match last
+                .filter(|last| competed && *last != cpu && span.activity().is_some_and(|a| a.share() == Share::Idle))
+            {
                 Some(last) => self.behind(last, of, end(span).min(to)),
                 None => self.had(span, of, end(span).min(to)),
             }
@@ -220,9 +222,14 @@ impl<'a> Path<'a, '_> {
 
     fn had(&mut self, span: &Span, of: Of, to: i64) {
         let own = |kind| Cause { chain: of.chain, ..Cause::own(kind, NAMELESS) };
-        let (cause, culprit) = match (share(span.event), level(span.event as u32)) {
-            (Share::Idle, _) => (own(Kind::Idle), 0),
-            (Share::User | Share::Kernel, level) if !matches!(level, Level::Irq | Level::Softirq) => match span.pid {
+        let (cause, culprit) = match span.activity() {
+            Some(Activity::Idle | Activity::IdleExit) => (own(Kind::Idle), 0),
+            Some(
+                Activity::User
+                | Activity::Thread
+                | Activity::Kernel
+                | Activity::Call(Level::Syscall | Level::Trap | Level::Sched),
+            ) => match span.pid {
                 ..=0 => (own(Kind::Idle), 0),
                 // It has been switched to, or is on its way to another CPU.
                 pid if pid == of.pid => (own(Kind::Queue), 0),
@@ -252,7 +259,7 @@ impl<'a> Path<'a, '_> {
                 self.follow(Of { pid, chain: of.chain, untold: Some(wait) }, to, depth + 1);
             }
             Some(Waker::Device(name)) => {
-                told.ended = if wait.event == Reason::Time.event() { NAMELESS } else { name };
+                told.ended = if wait.what() == What::Wait(Reason::Time) { NAMELESS } else { name };
                 self.until(to, told, -1, blamed);
             }
             None => self.until(to, told, -1, blamed),
@@ -264,9 +271,9 @@ impl<'a> Path<'a, '_> {
         let timeline = self.timeline;
         let mut before = timeline.before(arc.cpu, arc.start + 1).skip_while(|s| s.start > arc.start);
         let Some(first) = before.next() else { return Waker::Device(NAMELESS) };
-        match level(first.event as u32) {
-            Level::Irq => return Waker::Device(first.name),
-            Level::Softirq => {}
+        match first.activity() {
+            Some(Activity::Call(Level::Irq)) => return Waker::Device(first.name),
+            Some(Activity::Call(Level::Softirq)) => {}
             _ if arc.pid > 0 && first.pid == arc.pid => return Waker::Thread(arc.pid),
             _ => return Waker::Device(NAMELESS),
         }
@@ -275,24 +282,27 @@ impl<'a> Path<'a, '_> {
         let mut before = before.peekable();
         while let Some(s) = before.next() {
             let follows = end(s) == std::mem::replace(&mut burst, s).start;
-            match level(s.event as u32) {
-                _ if s.event == STALLED as i32 => {}
+            match s.activity() {
+                Some(Activity::Stalled) => {}
                 // A timer that sends a packet is why that arrives.
-                Level::Softirq if follows && is_net(first) && s.arg == 1 => name = s.name,
-                Level::Softirq => {}
+                Some(Activity::Call(Level::Softirq)) if follows && is_net(first) && s.arg == 1 => name = s.name,
+                Some(Activity::Call(Level::Softirq)) => {}
                 // It came while the softirq ran.
-                Level::Irq if before.peek().is_some_and(|b| b.event == first.event && b.arg == first.arg) => {}
-                Level::Irq if follows => {
+                Some(Activity::Call(Level::Irq))
+                    if before.peek().is_some_and(|b| b.event == first.event && b.arg == first.arg) => {}
+                Some(Activity::Call(Level::Irq)) if follows => {
                     let device = timeline.text(s);
                     let general = device.contains("timer") || device.contains("ipi") || device.contains("call_func");
                     let is_told = name != first.name;
                     return Waker::Device(if general || is_told { name } else { s.name });
                 }
                 // A softirq that follows a call of the thread is that call's doing: a message to this machine.
-                Level::Syscall if s.pid == arc.pid && arc.pid > 0 && is_net(first) && name == first.name => {
+                Some(Activity::Call(Level::Syscall))
+                    if s.pid == arc.pid && arc.pid > 0 && is_net(first) && name == first.name =>
+                {
                     return Waker::Thread(arc.pid);
                 }
-                _ if is_thread(s.event) && s.event >= KERNEL as i32 && s.pid == arc.pid => {
+                Some(Activity::Thread) if s.pid == arc.pid => {
                     let servant = timeline.program(s.pid).starts_with("ksoftirqd");
                     return if servant { Waker::Servant(s.pid) } else { Waker::Device(name) };
                 }

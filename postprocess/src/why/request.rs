@@ -10,7 +10,8 @@ use super::best::best;
 use super::exchange::{clients, of_program, served};
 use super::timeline::{end, Timeline};
 use crate::event::names::NameId;
-use crate::event::number::{is_execution, is_thread, level, Level, EXIT, MARK_A, RPC_REQUEST, RPC_RESPONSE};
+use crate::event::number::{Level, EXIT, MARK_A, RPC_REQUEST, RPC_RESPONSE};
+use crate::span::what::Activity;
 use crate::span::{Span, Spans, NONE};
 
 /// A stretch of a thread's time.
@@ -168,10 +169,11 @@ pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Requ
             found.extend(ended.filter(|(_, request)| request.end > request.start));
             continue;
         }
-        if !is_execution(s.event) {
-            continue;
-        }
-        let at = level(s.event as u32);
+        let at = match s.activity() {
+            Some(Activity::Call(level)) => level,
+            Some(_) => Level::User,
+            None => continue,
+        };
         let is_call = matches!(at, Level::Syscall | Level::Trap);
         let goes_on = is_call && open.get(&s.pid).is_some_and(|(_, name, _)| *name == s.name);
         if !goes_on && matches!(at, Level::User | Level::Syscall) {
@@ -193,7 +195,7 @@ pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Requ
 /// The time of each thread from its start to its end, of programs that are wanted.
 pub fn runs(timeline: &Timeline, wanted: impl Fn(&str) -> bool) -> Vec<Request> {
     let mut starts: HashMap<i32, i64> = HashMap::default();
-    for s in timeline.spans.spans.iter().filter(|s| is_thread(s.event) && s.pid > 0) {
+    for s in timeline.spans.spans.iter().filter(|s| s.is_own_code() && s.pid > 0) {
         if timeline.text(s).rsplit_once('.').is_some_and(|(name, _)| wanted(name)) {
             starts.entry(s.pid).or_insert(s.start);
         }

@@ -4,7 +4,8 @@
 use foldhash::HashMap;
 
 use crate::event::names::{NameId, Names};
-use crate::event::number::{is_execution, is_thread, EXIT, IPI_ARC, WAIT_A, WAIT_Z, WAKEUP_ARC};
+use crate::event::number::EXIT;
+use crate::span::what::{Arc, What};
 use crate::span::{Span, Spans};
 
 /// CPUs beyond this are not looked at: a number so large is damage.
@@ -63,14 +64,12 @@ impl<'a> Timeline<'a> {
         let ends = |name: &String| matches!(name.as_str(), "exit" | "exit_group");
         let ends: Vec<bool> = spans.names.iter().map(ends).collect();
         for (n, s) in (0..).zip(&spans.spans) {
-            match s.event {
-                WAKEUP_ARC => threads.entry(s.ret as i32).or_default().wakeups.push(n),
-                IPI_ARC => list(&mut sent, s.arg).extend(Some(n)),
-                event if (WAIT_A as i32..=WAIT_Z as i32).contains(&event) => {
-                    threads.entry(s.pid).or_default().waits.push(n);
-                }
-                event if event == EXIT as i32 => threads.entry(s.pid).or_default().exit = Some(s.start),
-                event if is_execution(event) && s.cpu >= 0 => {
+            match s.what() {
+                What::Arc(Arc::Wakeup) => threads.entry(s.ret as i32).or_default().wakeups.push(n),
+                What::Arc(Arc::Ipi) => list(&mut sent, s.arg).extend(Some(n)),
+                What::Wait(_) => threads.entry(s.pid).or_default().waits.push(n),
+                What::Point(event) if event == EXIT as i32 => threads.entry(s.pid).or_default().exit = Some(s.start),
+                What::Run(_) if s.cpu >= 0 => {
                     list(&mut cpus, s.cpu.into()).push(n);
                     extent = (extent.0.min(s.start), extent.1.max(end(s)));
                     if s.pid > 0 {
@@ -176,7 +175,7 @@ pub fn end(span: &Span) -> i64 {
 
 impl Thread {
     fn executes(&mut self, s: &Span) {
-        if is_thread(s.event) {
+        if s.is_own_code() {
             self.name = Some(s.name);
         }
         match self.runs.last_mut().filter(|run| run.cpu == s.cpu && run.end == s.start) {

@@ -8,10 +8,11 @@
 use std::collections::{HashMap, HashSet};
 
 use postprocess::event::names::NameId;
-use postprocess::event::number::{self, is_execution, IDLE_EXIT, IPI_ARC, RUNNABLE, SCHED_OLD, SOFTIRQ, WAKEUP_ARC};
+use postprocess::event::number::{self, IDLE_EXIT, IPI_ARC, RUNNABLE, SCHED_OLD, SOFTIRQ, WAKEUP_ARC};
 use postprocess::event::{Event, Events};
 use postprocess::source;
 use postprocess::source::events::read;
+use postprocess::span::what::What;
 use postprocess::span::{build, check, Spans};
 
 use super::{reference, Differences, STEMS};
@@ -46,7 +47,7 @@ struct Line {
 
 impl Line {
     fn is_execution(&self) -> bool {
-        is_execution(self.event)
+        matches!(What::of(self.event), What::Run(_))
     }
 
     fn is_wait(&self) -> bool {

@@ -8,7 +8,7 @@ use kutrace_format::flag;
 use serde::{Deserialize, Serialize};
 
 use super::columns::Layout;
-use crate::event::number::{self, is_execution};
+use crate::event::number;
 use crate::span::{Meta, SavedView, Span, Spans};
 
 /// Version of the page's data; a reader takes pages of its own version and below.
@@ -112,7 +112,7 @@ impl<'a> About<'a> {
 /// Whether a span begins with an entry of the recorder: execution does, and what happens at a point in time on a CPU.
 fn begins_with_entry(span: &Span) -> bool {
     let point = (number::SWITCH as i32..=number::SPECIAL_LAST as i32).contains(&span.event);
-    span.cpu >= 0 && (is_execution(span.event) || point)
+    span.cpu >= 0 && (span.is_execution() || point)
 }
 
 /// What an entry of a trace with these flags cost.

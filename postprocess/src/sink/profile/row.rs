@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::event::names::{NameId, Names};
-use crate::event::number::{self, is_execution, Share};
+use crate::event::number;
 use crate::span::ipc::Mean;
 use crate::span::stack::no_value;
+use crate::span::what::{Activity, Share, What};
 use crate::span::Span;
 
 /// A bar of a row.
@@ -42,11 +43,11 @@ struct Sum {
 impl Bar {
     /// The bar that an event belongs to, if it takes time.
     pub fn of(event: i32) -> Option<Bar> {
-        match event as u32 {
-            number::WAIT_A..=number::WAIT_Z => Some(Bar::Time),
-            number::PC_USER..=number::PC_KERNEL => Some(Bar::Samples),
-            number::LOCK_HELD => Some(Bar::Locks),
-            _ => is_execution(event).then_some(Bar::Time),
+        match (What::of(event), event as u32) {
+            (What::Run(_) | What::Wait(_), _) => Some(Bar::Time),
+            (_, number::PC_USER..=number::PC_KERNEL) => Some(Bar::Samples),
+            (_, number::LOCK_HELD) => Some(Bar::Locks),
+            _ => None,
         }
     }
 }
@@ -76,13 +77,14 @@ impl Row {
     /// Adds another row of the same group. What differs by thread there is user code, and is one thing here.
     pub fn merge(&mut self, other: &Row, names: &mut Names) {
         for (&(bar, event, name), sum) in &other.sums {
-            let key = match number::is_thread(event) {
-                true => {
-                    let stem = super::stem(names.text(name)).to_string();
-                    let one = if number::share(event) == Share::User { number::USER_FIRST } else { number::kernel(1) };
-                    (bar, one as i32, names.id(&stem))
-                }
-                false => (bar, event, name),
+            let mut one_of_all = |event: u32| {
+                let stem = super::stem(names.text(name)).to_string();
+                (bar, event as i32, names.id(&stem))
+            };
+            let key = match What::of(event) {
+                What::Run(Activity::User) => one_of_all(number::USER_FIRST),
+                What::Run(Activity::Thread) => one_of_all(number::kernel(1)),
+                _ => (bar, event, name),
             };
             self.sums.entry(key).or_default().merge(sum);
         }
@@ -116,9 +118,9 @@ impl Sum {
 
 /// Running before waiting before idle.
 fn order(event: i32) -> u8 {
-    match event as u32 {
-        number::USER | number::IDLE_EXIT | number::LOST | number::OFFLINE_SPAN | number::STALLED => 2,
-        number::WAIT_A..=number::WAIT_Z => 1,
+    match What::of(event) {
+        What::Run(activity) if !matches!(activity.share(), Share::User | Share::Kernel) => 2,
+        What::Wait(_) => 1,
         _ => 0,
     }
 }

@@ -12,8 +12,8 @@ use std::cmp::Reverse;
 use foldhash::HashMap;
 
 use super::{end, Threads};
-use crate::event::number::{level, Level, IDLE_EXIT, LOST, OFFLINE_SPAN, STALLED, USER, WAIT_A, WAKEUP_ARC};
 use crate::span::wake::SHORT;
+use crate::span::what::{Activity, Arc, What};
 use crate::span::Span;
 
 /// Waits for a CPU of one kind.
@@ -43,11 +43,6 @@ pub struct Worst {
     pub cpu: i32,
     /// What that CPU did meanwhile, most time first: threads, interrupts, `-idle-`.
     pub meanwhile: Vec<(String, i64)>,
-}
-
-/// Whether an event is the wait of a thread that could run: wait_cpu, wait_idle, wait_quota, wait_stall.
-pub fn could_run(event: i32) -> bool {
-    matches!(event.checked_sub(WAIT_A as i32), Some(2 | 8 | 16 | 21))
 }
 
 /// Waits for a CPU, of woken threads and of others.
@@ -95,14 +90,16 @@ impl Waiting {
 
     /// Adds a span that is not execution: a wait for a CPU, or the arc of a wakeup.
     pub fn add(&mut self, span: &Span) {
-        let pid = match span.event {
-            event if could_run(event) => span.pid,
-            WAKEUP_ARC => span.ret as i32,
+        let what = span.what();
+        let pid = match what {
+            What::Wait(reason) if reason.could_run() => span.pid,
+            What::Arc(Arc::Wakeup) => span.ret as i32,
             _ => return,
         };
+        let is_arc = matches!(what, What::Arc(_));
         let begins = Coming { at: end(span), ..Coming::default() };
         let coming = self.coming.entry(pid).or_insert(begins);
-        if span.event != WAKEUP_ARC && coming.join(span) {
+        if !is_arc && coming.join(span) {
             return;
         }
         if coming.at != begins.at {
@@ -110,7 +107,7 @@ impl Waiting {
             self.arrived(pid, before, -1);
         }
         if let Some(coming) = self.coming.get_mut(&pid) {
-            let kind = if span.event == WAKEUP_ARC { &mut coming.arc } else { &mut coming.wait };
+            let kind = if is_arc { &mut coming.arc } else { &mut coming.wait };
             *kind = Some(span.dur);
         }
     }
@@ -213,12 +210,12 @@ impl Candidate {
 
 /// Who a CPU's time is to be put down to: an interrupt, idle, or a thread, whatever that does.
 fn doer(span: &Span, name: &str, threads: &Threads) -> String {
-    match span.event as u32 {
-        USER | IDLE_EXIT => "-idle-".to_string(),
-        LOST => "-lost-".to_string(),
-        OFFLINE_SPAN => "-offline-".to_string(),
-        STALLED => "-stalled-".to_string(),
-        event if matches!(level(event), Level::Irq | Level::Softirq) => name.to_string(),
+    match span.activity() {
+        Some(Activity::Idle | Activity::IdleExit) => "-idle-".to_string(),
+        Some(Activity::Lost) => "-lost-".to_string(),
+        Some(Activity::Offline) => "-offline-".to_string(),
+        Some(Activity::Stalled) => "-stalled-".to_string(),
+        Some(activity) if activity.interrupts() => name.to_string(),
         _ if span.pid <= 0 => "-idle-".to_string(),
         _ => threads.name(span.pid),
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use std::ops::AddAssign;
 
-use crate::event::number;
+use crate::span::what;
 use crate::span::Span;
 
 /// Units of 10 ns of each kind.
@@ -35,13 +35,14 @@ impl Share {
 
     /// Adds a span of execution.
     pub fn add(&mut self, span: &Span) {
-        *match number::share(span.event) {
-            number::Share::User => &mut self.user,
-            number::Share::Kernel => &mut self.kernel,
-            number::Share::Idle => &mut self.idle,
-            number::Share::Lost => &mut self.lost,
-            number::Share::Offline => &mut self.offline,
-            number::Share::Stalled => {
+        let Some(activity) = span.activity() else { return };
+        *match activity.share() {
+            what::Share::User => &mut self.user,
+            what::Share::Kernel => &mut self.kernel,
+            what::Share::Idle => &mut self.idle,
+            what::Share::Lost => &mut self.lost,
+            what::Share::Offline => &mut self.offline,
+            what::Share::Stalled => {
                 self.stalls += 1;
                 &mut self.stalled
             }

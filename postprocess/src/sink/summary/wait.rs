@@ -3,11 +3,12 @@
 
 use serde::Serialize;
 
+use foldhash::HashMap;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use super::Threads;
-use crate::event::number::{WAIT_A, WAIT_Z};
+use crate::event::names::NameId;
+use crate::span::what::What;
 use crate::span::Span;
 
 /// All waits for one reason.
@@ -27,19 +28,17 @@ pub struct Wait {
     pub thread: String,
 }
 
-/// Waits by event number, with the longest of each.
+/// Waits by name, with the longest of each.
 #[derive(Debug, Default)]
 pub struct Waits {
-    reasons: BTreeMap<i32, (Wait, Span)>,
+    reasons: HashMap<NameId, (Wait, Span)>,
 }
 
 impl Waits {
     /// Adds a span, if it is a wait.
     pub fn add(&mut self, span: &Span) {
-        if !(WAIT_A as i32..=WAIT_Z as i32).contains(&span.event) {
-            return;
-        }
-        let (wait, longest) = self.reasons.entry(span.event).or_default();
+        let What::Wait(_) = span.what() else { return };
+        let (wait, longest) = self.reasons.entry(span.name).or_default();
         if span.dur > longest.dur || wait.count == 0 {
             *longest = *span;
         }

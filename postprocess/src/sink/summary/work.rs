@@ -14,8 +14,9 @@ use foldhash::{HashMap, HashSet};
 
 use super::{end, Threads};
 use crate::event::names::NameId;
-use crate::event::number::{is_thread, level, share, Level, Share, LOST, NUMBERS, STALLED};
+use crate::event::number::Level;
 use crate::span::stack::no_value;
+use crate::span::what::Activity;
 use crate::span::{Span, NONE};
 
 /// Something the kernel did, under one name.
@@ -93,10 +94,11 @@ impl Kernel {
 
     /// Adds a span of execution, and says what it is of an activity.
     pub fn add(&mut self, span: &Span) -> Part {
-        if span.event == STALLED as i32 {
-            return Part::Begins;
-        }
-        let level = if span.event as u32 >= NUMBERS { Level::User } else { level(span.event as u32) };
+        let level = match span.activity() {
+            Some(Activity::Stalled) => return Part::Begins,
+            Some(Activity::Call(level)) => level,
+            _ => Level::User,
+        };
         // What is on top shows that whatever can only be above it has ended.
         let over = match level {
             Level::User => &[Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched][..],
@@ -107,7 +109,7 @@ impl Kernel {
             Level::Irq => &[],
         };
         match level {
-            _ if span.event == LOST as i32 => drop(self.seen.remove(&span.cpu)),
+            _ if span.activity() == Some(Activity::Lost) => drop(self.seen.remove(&span.cpu)),
             Level::Softirq | Level::Irq => {}
             _ => drop(self.seen.insert(span.cpu)),
         }
@@ -206,10 +208,10 @@ impl Programs {
             return;
         }
         let thread = self.threads.entry(span.pid).or_default();
-        match level(span.event as u32) {
-            _ if share(span.event) == Share::User => thread.user += span.dur,
-            _ if is_thread(span.event) => thread.kernel += span.dur,
-            Level::Syscall | Level::Trap | Level::Sched => thread.kernel += span.dur,
+        match span.activity() {
+            Some(Activity::User) => thread.user += span.dur,
+            Some(Activity::Thread | Activity::Kernel) => thread.kernel += span.dur,
+            Some(Activity::Call(Level::Syscall | Level::Trap | Level::Sched)) => thread.kernel += span.dur,
             _ => {}
         }
     }
