@@ -96,7 +96,8 @@ impl Adder {
     fn span(&mut self, span: &Span) {
         self.label(span);
         let Some(bar) = Bar::of(span.event) else { return };
-        let goes_on = span.is_execution() && span.cpu >= 0 && self.kernel.add(span) == Part::GoesOn;
+        let activity = span.activity().filter(|_| span.cpu >= 0);
+        let goes_on = activity.is_some_and(|activity| self.kernel.add(activity, span) == Part::GoesOn);
         let keys = [
             (span.cpu >= 0).then_some(Key::Cpu(span.cpu)),
             (span.pid > 0).then_some(Key::Thread(span.pid)),

@@ -99,18 +99,18 @@ impl Adder {
 
     /// Takes a span.
     pub fn span(&mut self, span: &Span) {
-        if !span.is_execution() || span.cpu < 0 {
+        let Some(activity) = span.activity().filter(|_| span.cpu >= 0) else {
             self.waits.add(span);
             self.waiting.add(span);
             return;
-        }
+        };
         let (first, last) = self.extent.unwrap_or((span.start, span.start));
         self.extent = Some((first.min(span.start), last.max(end(span))));
-        self.cpus.entry(span.cpu).or_default().add(span);
-        self.kernel.add(span);
-        self.programs.add(span);
+        self.cpus.entry(span.cpu).or_default().add(activity, span.dur);
+        self.kernel.add(activity, span);
+        self.programs.add(activity, span);
         self.waiting.runs(span);
-        if span.is_own_code() {
+        if activity.is_own_code() {
             self.threads.insert(span.pid, span.name);
         }
     }

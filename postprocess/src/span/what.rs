@@ -3,7 +3,7 @@
 
 use super::wait::Reason;
 use super::Span;
-use crate::event::number::{self, class, Class, Level};
+use crate::event::number::{self, class, Class, Level, NUMBERS};
 
 /// What a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +71,29 @@ pub enum Share {
     Stalled,
 }
 
+/// What spans of the numbers of event lines are: a table, as every span is asked more than once.
+static LOW: [What; NUMBERS as usize] = {
+    let (mut low, mut event) = ([What::Lock; NUMBERS as usize], 0);
+    while event < NUMBERS {
+        low[event as usize] = What::of_line(event);
+        event += 1;
+    }
+    low
+};
+
 impl What {
     /// What a span of this number is.
     #[inline]
-    pub const fn of(event: i32) -> What {
+    pub fn of(event: i32) -> What {
+        match event as u32 {
+            low @ ..NUMBERS => LOW[low as usize],
+            number::USER => What::Run(Activity::Idle),
+            _ => What::of_rare(event),
+        }
+    }
+
+    /// What a span of any other number is.
+    const fn of_rare(event: i32) -> What {
         match event {
             number::WAKEUP_ARC => return What::Arc(Arc::Wakeup),
             number::IPI_ARC => return What::Arc(Arc::Ipi),
@@ -82,24 +101,28 @@ impl What {
             ..0 => return What::Point(event),
             _ => {}
         }
-        What::Run(match event as u32 {
-            number::LOCK_HELD | number::LOCK_WAITED => return What::Lock,
-            number::WAIT_A..=number::WAIT_Z => {
-                return What::Wait(Reason::of(b'a' + (event as u32 - number::WAIT_A) as u8))
-            }
-            number::TRAP..=number::SCHED_RETURN => match class(event as u32) {
-                Class::Call(level) | Class::Return(level) => Activity::Call(level),
-                _ => Activity::Kernel,
+        match event as u32 {
+            ..number::USER => What::Point(event),
+            number::IDLE_EXIT => What::Run(Activity::IdleExit),
+            number::LOST => What::Run(Activity::Lost),
+            number::OFFLINE_SPAN => What::Run(Activity::Offline),
+            number::STALLED => What::Run(Activity::Stalled),
+            number::KERNEL.. => What::Run(Activity::Thread),
+            _ => What::Run(Activity::User),
+        }
+    }
+
+    /// What a span of a number of event lines is.
+    const fn of_line(event: u32) -> What {
+        match event {
+            number::LOCK_HELD | number::LOCK_WAITED => What::Lock,
+            number::WAIT_A..=number::WAIT_Z => What::Wait(Reason::of(b'a' + (event - number::WAIT_A) as u8)),
+            number::TRAP..=number::SCHED_RETURN => match class(event) {
+                Class::Call(level) | Class::Return(level) => What::Run(Activity::Call(level)),
+                _ => What::Run(Activity::Kernel),
             },
-            ..number::USER => return What::Point(event),
-            number::USER => Activity::Idle,
-            number::IDLE_EXIT => Activity::IdleExit,
-            number::LOST => Activity::Lost,
-            number::OFFLINE_SPAN => Activity::Offline,
-            number::STALLED => Activity::Stalled,
-            number::KERNEL.. => Activity::Thread,
-            _ => Activity::User,
-        })
+            _ => What::Point(event as i32),
+        }
     }
 }
 
@@ -131,13 +154,13 @@ impl Activity {
 impl Span {
     /// What it is.
     #[inline]
-    pub const fn what(&self) -> What {
+    pub fn what(&self) -> What {
         What::of(self.event)
     }
 
     /// What a CPU does in it; `None` if it is not a span of a CPU's time.
     #[inline]
-    pub const fn activity(&self) -> Option<Activity> {
+    pub fn activity(&self) -> Option<Activity> {
         match self.what() {
             What::Run(activity) => Some(activity),
             _ => None,
@@ -146,7 +169,7 @@ impl Span {
 
     /// Whether it is a part of a CPU's time.
     #[inline]
-    pub const fn is_execution(&self) -> bool {
+    pub fn is_execution(&self) -> bool {
         matches!(self.what(), What::Run(_))
     }
 

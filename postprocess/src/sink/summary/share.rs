@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use std::ops::AddAssign;
 
-use crate::span::what;
-use crate::span::Span;
+use crate::span::what::{self, Activity};
 
 /// Units of 10 ns of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -34,8 +33,7 @@ impl Share {
     }
 
     /// Adds a span of execution.
-    pub fn add(&mut self, span: &Span) {
-        let Some(activity) = span.activity() else { return };
+    pub fn add(&mut self, activity: Activity, dur: i64) {
         *match activity.share() {
             what::Share::User => &mut self.user,
             what::Share::Kernel => &mut self.kernel,
@@ -46,7 +44,7 @@ impl Share {
                 self.stalls += 1;
                 &mut self.stalled
             }
-        } += span.dur;
+        } += dur;
     }
 }
 

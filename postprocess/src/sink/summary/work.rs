@@ -93,10 +93,10 @@ impl Kernel {
     }
 
     /// Adds a span of execution, and says what it is of an activity.
-    pub fn add(&mut self, span: &Span) -> Part {
-        let level = match span.activity() {
-            Some(Activity::Stalled) => return Part::Begins,
-            Some(Activity::Call(level)) => level,
+    pub fn add(&mut self, activity: Activity, span: &Span) -> Part {
+        let level = match activity {
+            Activity::Stalled => return Part::Begins,
+            Activity::Call(level) => level,
             _ => Level::User,
         };
         // What is on top shows that whatever can only be above it has ended.
@@ -109,7 +109,7 @@ impl Kernel {
             Level::Irq => &[],
         };
         match level {
-            _ if span.activity() == Some(Activity::Lost) => drop(self.seen.remove(&span.cpu)),
+            _ if activity == Activity::Lost => drop(self.seen.remove(&span.cpu)),
             Level::Softirq | Level::Irq => {}
             _ => drop(self.seen.insert(span.cpu)),
         }
@@ -195,7 +195,7 @@ pub struct Programs {
 
 impl Programs {
     /// Adds a span of execution.
-    pub fn add(&mut self, span: &Span) {
+    pub fn add(&mut self, activity: Activity, span: &Span) {
         let new = Run { pid: span.pid, from: span.start, to: end(span) };
         let run = self.running.entry(span.cpu).or_insert(new);
         if run.pid == span.pid {
@@ -208,10 +208,10 @@ impl Programs {
             return;
         }
         let thread = self.threads.entry(span.pid).or_default();
-        match span.activity() {
-            Some(Activity::User) => thread.user += span.dur,
-            Some(Activity::Thread | Activity::Kernel) => thread.kernel += span.dur,
-            Some(Activity::Call(Level::Syscall | Level::Trap | Level::Sched)) => thread.kernel += span.dur,
+        match activity {
+            Activity::User => thread.user += span.dur,
+            Activity::Thread | Activity::Kernel => thread.kernel += span.dur,
+            Activity::Call(Level::Syscall | Level::Trap | Level::Sched) => thread.kernel += span.dur,
             _ => {}
         }
     }
