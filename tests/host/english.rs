@@ -7,7 +7,7 @@
 use std::fs;
 
 use kutrace_tests::{prose, tree};
-use regex::Regex;
+use regex::{Regex, RegexSet};
 use unicase::UniCase;
 
 /// What is not ours to write, or not prose: recorded and generated data, fixed interfaces.
@@ -28,12 +28,17 @@ const PASSED_OVER: [&str; 10] = [
 struct Guide {
     allowed: Vec<Regex>,
     refused: Vec<(Regex, String)>,
+    /// A word that may be misspelled.
+    word: Regex,
+    /// All that is refused, at once: which of it a text has at all.
+    any: RegexSet,
 }
 
 impl Guide {
     fn parse(text: &str) -> Guide {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let mut guide = Guide { allowed: Vec::new(), refused: Vec::new() };
+        let mut guide =
+            Guide { allowed: Vec::new(), refused: Vec::new(), word: phrase(r"[A-Za-z]{4,}"), any: RegexSet::empty() };
         for line in lines {
             match line.split_once(" => ") {
                 Some((pattern, instead)) => guide.refused.push((phrase(pattern), instead.trim().to_owned())),
@@ -42,6 +47,7 @@ impl Guide {
                     .push(phrase(line.strip_prefix("allow ").expect("`PATTERN => INSTEAD` or `allow PATTERN`"))),
             }
         }
+        guide.any = RegexSet::new(guide.refused.iter().map(|(pattern, _)| pattern.as_str())).expect("as each alone");
         guide
     }
 
@@ -53,12 +59,12 @@ impl Guide {
                 .replace_all(&prose, |found: &regex::Captures| found[0].replace(|c: char| c != '\n', "#"))
                 .into_owned()
         });
-        let words = phrase(r"[A-Za-z]{4,}");
-        let misspelled = words.find_iter(&prose).filter_map(|word| {
+        let misspelled = self.word.find_iter(&prose).filter_map(|word| {
             let known = typos_dict::WORD.find(&UniCase::new(word.as_str()))?;
             Some((word.start(), word.as_str(), known.join("\" or \"")))
         });
-        let refused = self.refused.iter().flat_map(|(pattern, instead)| {
+        let refused = self.any.matches(&prose).into_iter().flat_map(|n| {
+            let (pattern, instead) = &self.refused[n];
             pattern.find_iter(&prose).map(|found| (found.start(), found.as_str(), instead.clone()))
         });
         let mut found: Vec<_> = misspelled.chain(refused).collect();
