@@ -17,7 +17,7 @@ fn text_from_raw_files_of_the_original_is_the_originals_text() {
         let (ours, theirs) = (text(&raw), String::from_utf8(theirs).unwrap());
         let mut differences = Differences::default();
         let (ours, moved) = sorted(&ours);
-        differences.count("lines of one time", moved);
+        differences.count("lines with equal times", moved);
         let unexplained = compare(&theirs.lines().collect::<Vec<_>>(), &ours, &mut differences);
         differences.assert_named(stem, &unexplained);
     }
