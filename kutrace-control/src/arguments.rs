@@ -14,7 +14,7 @@ use crate::mark::Mark;
 use crate::quantity::{blocks, duration};
 use crate::record::Plan;
 use crate::session::Mode;
-use crate::target::{Existing, Target};
+use crate::target::{IfExists, Target};
 
 const AFTER: &str = "\
 Without a command, reads commands from standard input, as the original does.
@@ -345,7 +345,7 @@ impl Record {
             mode: Mode(flags.iter().filter(|(asked, _)| *asked).map(|(_, flag)| flag).sum()),
             blocks: self.buffer.unwrap_or_default(),
             duration: self.duration,
-            target: Target::new(self.output, Existing::of(self.force)),
+            target: Target::new(self.output, IfExists::of(self.force)),
             command: self.command,
         }
     }
@@ -356,7 +356,7 @@ impl Page {
     pub fn target(&self) -> Target {
         let file = self.trace.file();
         let beside = || if file == Path::new("-") { file.to_owned() } else { file.with_extension("html") };
-        Target::new(Some(self.output.clone().unwrap_or_else(beside)), Existing::of(self.force))
+        Target::new(Some(self.output.clone().unwrap_or_else(beside)), IfExists::of(self.force))
     }
 }
 

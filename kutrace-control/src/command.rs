@@ -13,10 +13,10 @@ use crate::arguments::{Arguments, Command};
 use crate::check::{self, Grade};
 use crate::device::Device;
 use crate::record::record;
+use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
-use crate::target::{Existing, Target};
-use crate::words::{self, Giver};
+use crate::target::{IfExists, Target};
 
 /// Does what is asked.
 pub fn run(arguments: Arguments) -> Result<Status> {
@@ -25,9 +25,9 @@ pub fn run(arguments: Arguments) -> Result<Status> {
         Some(command) => one(&mut session, command),
         None => {
             standard::input()?;
-            let giver = if io::stdin().is_terminal() { Giver::Person } else { Giver::Script };
+            let source = if io::stdin().is_terminal() { CommandSource::Terminal } else { CommandSource::Script };
             let first = if arguments.force { &b"-force\n"[..] } else { b"" };
-            words::run(&mut session, first.chain(io::stdin().lock()), giver).map(Status::from)
+            script::run(&mut session, first.chain(io::stdin().lock()), source).map(Status::from)
         }
     }
 }
@@ -40,10 +40,10 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         }
         Command::Go(go) => session.go(go.mode()).map(done)?,
         Command::Stop { force, no_symbols, file } => {
-            session.without_symbols(no_symbols).stop(&Target::new(file, Existing::of(force)))?
+            session.without_symbols(no_symbols).stop(&Target::new(file, IfExists::of(force)))?
         }
         Command::Snapshot { force, no_symbols, file } => {
-            session.without_symbols(no_symbols).snapshot(&Target::new(file, Existing::of(force)))?
+            session.without_symbols(no_symbols).snapshot(&Target::new(file, IfExists::of(force)))?
         }
         Command::Status => standard::print(&session.status()?).map(done)?,
         Command::Reset { force: true } => session.force_reset().map(done)?,

@@ -15,7 +15,7 @@ use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, FL
 
 use crate::names::Names;
 use crate::pool;
-use crate::selection::{Choice, Recycling, Selection};
+use crate::selection::{Recycling, SelectedBlock, Selection};
 use crate::status::has_wrapped;
 
 /// What is said when the blocks of a trace are not there any more.
@@ -100,7 +100,7 @@ pub fn head(header: &Header, names: &Names) -> Vec<u8> {
 
 /// Copies a block, zero after its content but for counter bytes, with the trace's identity and its checksum; false
 /// if the recorder has put another in its place.
-pub fn copy_block(pool: &[AtomicU32], choice: &Choice, header: &Header, copy: &mut [u8]) -> bool {
+pub fn copy_block(pool: &[AtomicU32], choice: &SelectedBlock, header: &Header, copy: &mut [u8]) -> bool {
     if !pool::copy(&pool[choice.index * WORDS..][..WORDS], choice.id, copy) {
         return false;
     }

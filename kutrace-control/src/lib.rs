@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Control of the recorder: start it, stop it, write what it holds to a file, and show what is in the file.
 //!
-//! [`arguments`] that make a [`command`], or a line of [`words`], become calls on a [`session::Session`], which drives
+//! [`arguments`] that make a [`command`], or a line of [`script`], become calls on a [`session::Session`], which drives
 //! the [`device`] and, at the stop or for a snapshot, selects the blocks, gathers the names and writes the file.
 
 #![deny(unsafe_code)]
 
 pub mod arguments;
 pub mod command;
-pub mod words;
+pub mod script;
 pub mod quantity;
 pub mod record;
 pub mod session;

@@ -129,14 +129,14 @@ mod tests {
     use std::path::Path;
 
     use crate::session::tests::session;
-    use crate::target::Existing;
+    use crate::target::IfExists;
 
     fn plan(path: &Path, command: &[&str]) -> Plan {
         Plan {
             mode: Mode(0),
             blocks: 7,
             duration: None,
-            target: Target::new(Some(path.to_owned()), Existing::Keep),
+            target: Target::new(Some(path.to_owned()), IfExists::Keep),
             command: command.iter().map(OsString::from).collect(),
         }
     }

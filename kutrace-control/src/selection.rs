@@ -16,14 +16,14 @@ use crate::pool::{self, Id};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// In the order of their begin.
-    pub blocks: Vec<Choice>,
+    pub blocks: Vec<SelectedBlock>,
     /// Anything that should not be.
     pub findings: Vec<Finding>,
 }
 
 /// A block of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Choice {
+pub struct SelectedBlock {
     /// Which block it is.
     pub id: Id,
     /// Its place in the pool.
@@ -83,7 +83,7 @@ impl Selection {
             let Some(found) = pool::summary(block).filter(|found| found.id.begin < end) else { continue };
             let (id, bits, content) = (found.id, found.content_bits, (found.content_bits / 8) as usize);
             if bits.is_multiple_of(32) && (HEADER_WORDS * 4..=BYTES).contains(&content) {
-                selection.blocks.push(Choice { id, index, content, lost: found.lost });
+                selection.blocks.push(SelectedBlock { id, index, content, lost: found.lost });
             } else {
                 selection.findings.push(Finding::Size { index, cpu: id.cpu, bits });
             }
@@ -124,7 +124,7 @@ impl Selection {
 }
 
 /// Which of the `copied` blocks are in a run of their CPU's that ends in its newest of `all`.
-pub(crate) fn newest_runs(all: &[Choice], copied: &[Choice]) -> Vec<usize> {
+pub(crate) fn newest_runs(all: &[SelectedBlock], copied: &[SelectedBlock]) -> Vec<usize> {
     let mut expected = HashMap::<u32, u64>::new();
     for Id { cpu, sequence, .. } in all.iter().map(|choice| choice.id) {
         let newest = expected.entry(cpu).or_default();

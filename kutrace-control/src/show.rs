@@ -14,7 +14,7 @@ use postprocess::progress::percent;
 use postprocess::sink::page::{self, Error};
 use postprocess::sink::summary::Summary;
 use postprocess::source::Stage;
-use postprocess::span::held::Held;
+use postprocess::span::limit::SpanLimit;
 use postprocess::span::{Meta, Spans};
 
 use crate::arguments::{Diff, Why};
@@ -61,7 +61,7 @@ pub fn why(asked: &Why) -> Result<Exit> {
     let file = asked.trace.file();
     let watch = Watch::at_terminal(percent);
     let (spans, _) =
-        direct::spans_of_raw(&open(file, "why")?.raw()?, Held::new(usize::MAX)).with_context(|| name(file))?;
+        direct::spans_of_raw(&open(file, "why")?.raw()?, SpanLimit::new(usize::MAX)).with_context(|| name(file))?;
     let named = Some(file).filter(|file| *file != Path::new("-"));
     let answer = asked.asked.answer(&spans, named);
     drop(watch);
@@ -86,7 +86,7 @@ fn differ(Diff { before, after, between }: &Diff) -> Result<Exit> {
     }
     let spans = |file: &Path| -> Result<Spans> {
         let bytes = open(file, "diff")?.raw()?;
-        Ok(direct::spans_of_raw(&bytes, Held::new(usize::MAX)).with_context(|| name(file))?.0)
+        Ok(direct::spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).with_context(|| name(file))?.0)
     };
     let watch = Watch::at_terminal(percent);
     let named = Some(after.as_path()).filter(|file| *file != Path::new("-"));

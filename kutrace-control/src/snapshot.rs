@@ -51,7 +51,7 @@ mod tests {
     use crate::dump;
     use crate::pool::Id;
     use crate::selection::tests::{block, pool};
-    use crate::selection::{Choice, Recycling};
+    use crate::selection::{Recycling, SelectedBlock};
     use kutrace_format::abi::block::{self, HEADER_WORDS, MAGIC, WORDS};
     use kutrace_format::abi::command::Info;
     use std::collections::HashMap;
@@ -66,8 +66,8 @@ mod tests {
         dump::header(&Info::default(), &Selection::default(), [9; 16], [0; 16])
     }
 
-    fn choices(ids: &[(u32, u64)]) -> Vec<Choice> {
-        let choice = |(n, &(cpu, sequence)): (usize, &(u32, u64))| Choice {
+    fn choices(ids: &[(u32, u64)]) -> Vec<SelectedBlock> {
+        let choice = |(n, &(cpu, sequence)): (usize, &(u32, u64))| SelectedBlock {
             id: Id { begin: n as u64, cpu, sequence },
             index: n,
             content: BYTES,
@@ -80,7 +80,8 @@ mod tests {
     fn a_cpu_keeps_what_it_has_without_a_gap_up_to_its_newest() {
         let all = choices(&[(0, 3), (1, 7), (0, 4), (1, 8), (0, 5), (1, 9), (2, 0)]);
         let without = |gone: &[usize]| {
-            let copied: Vec<Choice> = all.iter().filter(|choice| !gone.contains(&choice.index)).copied().collect();
+            let copied: Vec<SelectedBlock> =
+                all.iter().filter(|choice| !gone.contains(&choice.index)).copied().collect();
             let kept = newest_runs(&all, &copied);
             kept.into_iter().map(|at| copied[at].index).collect::<Vec<_>>()
         };

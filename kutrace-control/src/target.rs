@@ -25,7 +25,7 @@ pub enum Target {
         /// Its name.
         path: PathBuf,
         /// What is done with a file of this name.
-        existing: Existing,
+        existing: IfExists,
     },
     /// Standard output.
     Stdout,
@@ -33,26 +33,26 @@ pub enum Target {
 
 /// What is done with a file that already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
+pub enum IfExists {
     /// It is kept, and the new one refused.
     Keep,
     /// It is replaced.
     Replace,
 }
 
-impl Existing {
+impl IfExists {
     /// What `--force`, given or not, asks for.
-    pub fn of(force: bool) -> Existing {
+    pub fn of(force: bool) -> IfExists {
         match force {
-            true => Existing::Replace,
-            false => Existing::Keep,
+            true => IfExists::Replace,
+            false => IfExists::Keep,
         }
     }
 }
 
 impl Target {
     /// The named file, standard output for `-`, or the default name of a trace in the working directory.
-    pub fn new(name: Option<PathBuf>, existing: Existing) -> Target {
+    pub fn new(name: Option<PathBuf>, existing: IfExists) -> Target {
         match name {
             Some(name) if name == Path::new("-") => Target::Stdout,
             Some(path) => Target::File { path, existing },
@@ -103,20 +103,20 @@ impl fmt::Display for Target {
     }
 }
 
-fn check_file(path: &Path, existing: Existing) -> Result<()> {
+fn check_file(path: &Path, existing: IfExists) -> Result<()> {
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
     let place = path.display();
     if !found.is_file() && !found.is_symlink() {
         return Err(Failure::new(format_args!("{place}: exists and is not a regular file"), "name another file").into());
     }
-    if existing == Existing::Keep {
+    if existing == IfExists::Keep {
         let hint = "name another file, or replace it: --force";
         return Err(Failure::new(format_args!("{place}: already exists"), hint).into());
     }
     Ok(())
 }
 
-fn write_file(path: &Path, existing: Existing, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+fn write_file(path: &Path, existing: IfExists, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let directory = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -157,16 +157,16 @@ impl Draft {
     }
 
     /// Gives it its name.
-    fn publish(self, directory: &Path, path: &Path, existing: Existing) -> io::Result<()> {
+    fn publish(self, directory: &Path, path: &Path, existing: IfExists) -> io::Result<()> {
         match (self, existing) {
-            (Draft::Nameless(file), Existing::Keep) => link(&file, path),
+            (Draft::Nameless(file), IfExists::Keep) => link(&file, path),
             // A link does not replace, a rename does.
-            (Draft::Nameless(file), Existing::Replace) => {
+            (Draft::Nameless(file), IfExists::Replace) => {
                 let linked = hidden().make_in(directory, |name| link(&file, name))?;
                 Ok(linked.persist(path).map(drop)?)
             }
-            (Draft::Hidden(file), Existing::Keep) => Ok(file.persist_noclobber(path).map(drop)?),
-            (Draft::Hidden(file), Existing::Replace) => Ok(file.persist(path).map(drop)?),
+            (Draft::Hidden(file), IfExists::Keep) => Ok(file.persist_noclobber(path).map(drop)?),
+            (Draft::Hidden(file), IfExists::Replace) => Ok(file.persist(path).map(drop)?),
         }
     }
 }
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn file(path: &Path, existing: Existing) -> Target {
+    fn file(path: &Path, existing: IfExists) -> Target {
         Target::new(Some(path.to_owned()), existing)
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn a_new_file_is_readable_as_the_umask_says() {
         let directory = tempfile::tempdir().unwrap();
         let (path, other) = (directory.path().join("t.trace"), directory.path().join("other"));
-        file(&path, Existing::Keep).write(hello).unwrap();
+        file(&path, IfExists::Keep).write(hello).unwrap();
         fs::write(&other, "").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"hello");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
@@ -224,10 +224,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.trace");
         fs::write(&path, "old").unwrap();
-        let error = file(&path, Existing::Keep).write(hello).unwrap_err();
+        let error = file(&path, IfExists::Keep).write(hello).unwrap_err();
         assert!(error.to_string().ends_with("t.trace: already exists"));
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        file(&path, Existing::Replace).write(hello).unwrap();
+        file(&path, IfExists::Replace).write(hello).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"hello");
         assert_eq!(listing(directory.path()), 1);
     }
@@ -236,7 +236,7 @@ mod tests {
     fn a_file_that_appears_meanwhile_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.trace");
-        let raced = file(&path, Existing::Keep).write(|out| {
+        let raced = file(&path, IfExists::Keep).write(|out| {
             fs::write(&path, "other")?;
             hello(out)
         });
@@ -249,7 +249,7 @@ mod tests {
     fn a_write_that_fails_leaves_no_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.trace");
-        let full = file(&path, Existing::Keep).write(|out| {
+        let full = file(&path, IfExists::Keep).write(|out| {
             hello(out)?;
             Err(io::Error::from(io::ErrorKind::StorageFull).into())
         });
@@ -273,16 +273,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("t.trace");
         let draft = || Draft::Hidden(hidden().tempfile_in(directory.path()).unwrap());
-        draft().publish(directory.path(), &path, Existing::Keep).unwrap();
-        let taken = draft().publish(directory.path(), &path, Existing::Keep).unwrap_err();
+        draft().publish(directory.path(), &path, IfExists::Keep).unwrap();
+        let taken = draft().publish(directory.path(), &path, IfExists::Keep).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
-        draft().publish(directory.path(), &path, Existing::Replace).unwrap();
+        draft().publish(directory.path(), &path, IfExists::Replace).unwrap();
         assert_eq!(listing(directory.path()), 1);
     }
 
     #[test]
     fn a_device_is_never_replaced() {
-        assert!(file(Path::new("/dev/null"), Existing::Replace).write(hello).is_err());
+        assert!(file(Path::new("/dev/null"), IfExists::Replace).write(hello).is_err());
     }
 
     #[test]
@@ -295,6 +295,6 @@ mod tests {
 
     #[test]
     fn a_dash_is_standard_output() {
-        assert_eq!(Target::new(Some("-".into()), Existing::Keep), Target::Stdout);
+        assert_eq!(Target::new(Some("-".into()), IfExists::Keep), Target::Stdout);
     }
 }

@@ -3,7 +3,7 @@
 //! once.
 //!
 //! Invariant: memory is bounded. Apart from the raw bytes there are a few batches of events, and no more spans than
-//! asked for; what is done about more, [`Held`] tells. A summary keeps none.
+//! asked for; what is done about more, [`SpanLimit`] tells. A summary keeps none.
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
@@ -18,7 +18,7 @@ use crate::sink::page;
 use crate::sink::summary::{Adder, Summary};
 use crate::source::{self, Batches, Decode, Trace};
 use crate::span::build::Builder;
-use crate::span::held::{Held, Keep};
+use crate::span::limit::{Keep, SpanLimit};
 use crate::span::{Span, Spans, Tally};
 
 /// Events that are handed over at a time.
@@ -79,14 +79,14 @@ pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(c
 /// # Errors
 /// If `bytes` are no raw trace.
 pub fn spans_for_page(bytes: &[u8]) -> Result<(Spans, Tally), NotATrace> {
-    spans_of_raw(bytes, Held::within(MEMORY.saturating_sub(bytes.len()).max(LEAST)))
+    spans_of_raw(bytes, SpanLimit::within(MEMORY.saturating_sub(bytes.len()).max(LEAST)))
 }
 
 /// Decodes a raw trace of any format and builds its spans, as many as `held` holds.
 ///
 /// # Errors
 /// If `bytes` are no raw trace.
-pub fn spans_of_raw(bytes: &[u8], mut held: Held) -> Result<(Spans, Tally), NotATrace> {
+pub fn spans_of_raw(bytes: &[u8], mut held: SpanLimit) -> Result<(Spans, Tally), NotATrace> {
     let (spans, tally) = built(&*source::trace(bytes)?, |_, builder| {
         if builder.written().len() > held.room() {
             held.add(builder.take());

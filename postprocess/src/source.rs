@@ -30,7 +30,7 @@ use crate::event::{Events, Meta};
 use crate::progress;
 use crate::raw::damage::NotATrace;
 use crate::raw::{self, file, original};
-use crate::span::held::Keep;
+use crate::span::limit::Keep;
 use crate::span::Spans;
 use kind::{Kind, LOOK};
 

@@ -4,11 +4,11 @@
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`]
 //! handles calls and returns, [`begin`] what began before the recording, [`mode`] whether it is the program or the
 //! kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`], and of
-//! who could run [`runnable`], CPUs that stood still [`stall`], by the numbers of the [`machine`], and the latencies
+//! who could run [`runnable`], CPUs that stood still [`stall`], by the numbers of the [`abi`], and the latencies
 //! of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
-//! [`held`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each, and
+//! [`limit`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each, and
 //! [`what`] says what each is. [`sample`] calls program counters by their functions.
 //! [`mod@order`] is the order of all, [`runs`] that of more than memory holds.
 
@@ -27,7 +27,7 @@ pub mod wait;
 pub mod runnable;
 pub mod stall;
 pub mod call;
-pub mod machine;
+pub mod abi;
 pub mod idle;
 pub mod check;
 pub mod trim;
@@ -35,7 +35,7 @@ pub mod coarsen;
 pub mod ipc;
 pub mod sample;
 pub mod order;
-pub mod held;
+pub mod limit;
 pub mod row;
 pub mod what;
 pub mod runs;

@@ -10,7 +10,7 @@ use postprocess::event::number::{
 };
 use postprocess::sink::{self, page};
 use postprocess::source;
-use postprocess::span::held::{Held, OF_A_PART};
+use postprocess::span::limit::{SpanLimit, OF_A_PART};
 use postprocess::span::{build, Meta, Span, Spans};
 use serde_json::json;
 
@@ -164,7 +164,8 @@ fn a_page_of_too_many_spans_is_coarse_and_says_how_to_see_all_of_a_part() {
     let all = workload(300);
     let mut text = Vec::new();
     sink::json::write(&all, &mut text).unwrap();
-    let coarse = source::open(&text[..]).expect("memory can be read").spans(Held::new(all.spans.len() / 4)).unwrap();
+    let coarse =
+        source::open(&text[..]).expect("memory can be read").spans(SpanLimit::new(all.spans.len() / 4)).unwrap();
     assert!(coarse.spans.len() <= all.spans.len() / 4);
     let banner = ["there were more than", "added up in steps of", OF_A_PART];
     run_on("open", &coarse, &json!({ "spans": coarse.spans.len(), "banner": banner }));

@@ -14,7 +14,7 @@ use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::sink::{self, page};
 use postprocess::source;
 use postprocess::source::events::read;
-use postprocess::span::held::Held;
+use postprocess::span::limit::SpanLimit;
 use postprocess::span::{build, Spans};
 
 /// A trace whose source lacks these.
@@ -68,7 +68,7 @@ fn what_a_source_lacks_is_said_by_every_reader() {
     for &capability in Capability::ALL {
         let bytes = lacking(only(capability));
         let said = capability.unseen();
-        let (spans, tally) = spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap();
+        let (spans, tally) = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap();
         assert_eq!(spans.meta.unseen, [said]);
         for carried in [text(&bytes), frames(&bytes)] {
             let events = read(&carried[..]).unwrap();
@@ -93,7 +93,7 @@ fn what_a_source_lacks_is_said_by_every_reader() {
 fn what_sees_everything_says_nothing() {
     let bytes = lacking(Unseen::default());
     assert!(!String::from_utf8(text(&bytes)).unwrap().contains("UNSEEN"));
-    let spans = spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap().0;
+    let spans = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap().0;
     assert!(spans.meta.unseen.is_empty() && !String::from_utf8(as_json(&spans)).unwrap().contains("unseen"));
     assert!(!judge(&bytes).unwrap().iter().any(|finding| finding.text.contains("cannot show")));
     assert!(!summary(&bytes).text(3).contains("cannot show"));
@@ -113,7 +113,7 @@ fn the_original_lacks_what_its_format_never_has() {
 #[test]
 fn values_are_as_wide_as_the_source_has_them() {
     for (unseen, bits) in [(Unseen::default(), 32), (only(Capability::Values), 16)] {
-        assert_eq!(spans_of_raw(&lacking(unseen), Held::new(usize::MAX)).unwrap().0.meta.value_bits, bits);
+        assert_eq!(spans_of_raw(&lacking(unseen), SpanLimit::new(usize::MAX)).unwrap().0.meta.value_bits, bits);
     }
 }
 

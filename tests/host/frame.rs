@@ -10,7 +10,7 @@ use postprocess::event::names::{NameId, Names};
 use postprocess::event::{Event, Events};
 use postprocess::frame::Writer;
 use postprocess::source::events::read;
-use postprocess::span::held::{Held, OF_A_PART};
+use postprocess::span::limit::{SpanLimit, OF_A_PART};
 use postprocess::span::runs::Runs;
 use postprocess::span::{build, Span, Spans};
 use postprocess::{direct, source};
@@ -55,7 +55,7 @@ fn spans_come_back_the_same() {
     let mut writer = Writer::new(&mut bytes).unwrap();
     sent.spans.iter().for_each(|s| writer.row(s, &sent.names).unwrap());
     writer.finish(&sent.meta, &sent.names).unwrap();
-    let back = source::open(&bytes[..]).expect("memory can be read").spans(Held::new(usize::MAX)).unwrap();
+    let back = source::open(&bytes[..]).expect("memory can be read").spans(SpanLimit::new(usize::MAX)).unwrap();
     assert_eq!(back.meta, sent.meta);
     assert!(spelled(&back) == spelled(&sent));
 }
@@ -64,7 +64,7 @@ fn spans_come_back_the_same() {
 fn spans_are_the_same_by_every_way() {
     let bytes = busy(3, 20_000, 5).bytes();
     let expected = build(events());
-    let direct = direct::spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap();
+    let direct = direct::spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap();
     let sent = frames(&events());
     let source = source::open(&sent[..]).unwrap().events().unwrap();
     let never = |_: Vec<Span>, _: &Names| -> io::Result<()> { unreachable!() };
@@ -144,8 +144,8 @@ fn another_version_is_refused() {
 #[test]
 fn more_spans_than_fit_are_coarsened_and_cover_the_same_time() {
     let bytes = busy(3, 60_000, 6).bytes();
-    let all = direct::spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap().0;
-    let few = direct::spans_of_raw(&bytes, Held::new(all.spans.len() / 8)).unwrap().0;
+    let all = direct::spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap().0;
+    let few = direct::spans_of_raw(&bytes, SpanLimit::new(all.spans.len() / 8)).unwrap().0;
     assert!(few.spans.len() <= all.spans.len() / 8, "{} of {}", few.spans.len(), all.spans.len());
     let [said] = &few.meta.quality[..] else { panic!("{:?}", few.meta.quality) };
     assert!(said.starts_with("there were more than") && said.ends_with(&format!("`{OF_A_PART}`")), "{said}");

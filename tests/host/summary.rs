@@ -15,7 +15,7 @@ use postprocess::sink::profile::{profile, Rows};
 use postprocess::sink::summary::{share::Share, work::Sum, Adder, Summary};
 use postprocess::source;
 use postprocess::span::build;
-use postprocess::span::held::Held;
+use postprocess::span::limit::SpanLimit;
 use postprocess::span::what::Activity;
 
 use crate::golden::assert_golden;
@@ -136,7 +136,7 @@ fn calls_are_counted_alike_by_all_tools() {
     for name in samples {
         let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"))).unwrap();
         let summary = summary_of_raw(&bytes, 0).unwrap();
-        let (mut spans, tally) = spans_of_raw(&bytes, Held::new(1000)).unwrap();
+        let (mut spans, tally) = spans_of_raw(&bytes, SpanLimit::new(1000)).unwrap();
         let tables = [&summary.calls, &summary.interrupts, &summary.faults];
         let mut all: BTreeMap<&str, u64> = tables.into_iter().flat_map(|table| counted(table)).collect();
         let calls = counted(&summary.calls).into_iter().filter(|(name, _)| !matches!(*name, "-sched-" | "exit_work"));
@@ -144,7 +144,7 @@ fn calls_are_counted_alike_by_all_tools() {
         all.extend(summary.waits.iter().map(|wait| (&*wait.name, wait.count)));
         all.insert("-wakeup-", tally.runs);
         assert_eq!(spans.meta.counts, all.into_iter().map(|(name, count)| (name.to_string(), count)).collect());
-        spans = spans_of_raw(&bytes, Held::new(usize::MAX)).unwrap().0;
+        spans = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap().0;
         profile(&mut spans, Rows::Each);
         let mut profiled: BTreeMap<String, u64> = BTreeMap::new();
         for span in spans.spans.iter().filter(|s| s.cpu >= 0 && number::level(s.event as u32) == Level::Syscall) {
@@ -179,7 +179,7 @@ fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
     let entries = recorded.repeat(ROUNDS * recorded.entries(), &mut long).unwrap();
     assert_eq!(entries, ROUNDS * recorded.entries());
     let limit = 20_000;
-    let (page, tally) = spans_of_raw(&long, Held::new(limit)).unwrap();
+    let (page, tally) = spans_of_raw(&long, SpanLimit::new(limit)).unwrap();
     assert!(page.spans.len() <= limit && page.meta.quality.iter().any(|s| s.contains("added up in steps of")));
 
     let (one, all) = (summary_of_raw(&once, 3).unwrap(), summary_of_raw(&long, 3).unwrap());
@@ -197,7 +197,7 @@ fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
     assert_eq!(all.meta.quality, Vec::<String>::new());
 
     // Waits and wakeups: as of all spans, of which none was left out.
-    let (full, same) = spans_of_raw(&long, Held::new(usize::MAX)).unwrap();
+    let (full, same) = spans_of_raw(&long, SpanLimit::new(usize::MAX)).unwrap();
     assert_eq!((same, tally.runs), (tally, all.woken.count + all.running));
     for wait in &all.waits {
         let of_it = || full.spans.iter().filter(|s| full.names[s.name] == wait.name);

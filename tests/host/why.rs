@@ -13,7 +13,7 @@ use postprocess::event::number::{level, Level};
 use postprocess::sink;
 use postprocess::source;
 use postprocess::source::events::read;
-use postprocess::span::held::Held;
+use postprocess::span::limit::SpanLimit;
 use postprocess::span::{build, Spans};
 use postprocess::why::check::check_requests;
 use postprocess::why::request::{find, Ask, Request};
@@ -43,7 +43,7 @@ pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
 }
 
 pub fn spans(bytes: &[u8]) -> Spans {
-    spans_of_raw(bytes, Held::new(usize::MAX)).unwrap().0
+    spans_of_raw(bytes, SpanLimit::new(usize::MAX)).unwrap().0
 }
 
 pub fn sample(name: &str) -> Spans {
@@ -131,7 +131,7 @@ fn spans_that_were_written_and_read_have_the_same_causes() {
         let spans = sample(name);
         let mut text = Vec::new();
         sink::json::write(&spans, &mut text).unwrap();
-        let read = source::open(&text[..]).expect("memory can be read").spans(Held::new(usize::MAX)).unwrap();
+        let read = source::open(&text[..]).expect("memory can be read").spans(SpanLimit::new(usize::MAX)).unwrap();
         let [direct, read] = [&spans, &read].map(|s| explain(&Timeline::new(s), &question(Ask::Best)).unwrap());
         assert_eq!(direct, read, "{name}");
     }

@@ -21,7 +21,7 @@ use postprocess::source::events::read;
 use postprocess::span::build::Builder;
 use postprocess::span::check::Check;
 use postprocess::span::coarsen::coarsen;
-use postprocess::span::held::Held;
+use postprocess::span::limit::SpanLimit;
 use postprocess::span::trim::{trim, Range};
 use postprocess::span::{build, check, Span, Spans};
 use postprocess::{frame, sink, source};
@@ -115,12 +115,14 @@ pub fn frames(bytes: &[u8]) {
         assert!(named(&again.events, again.names.since(0)) == named(&events.events, events.names.since(0)));
         sound(events);
     } else if frame::begins::<Span>(&mut &bytes[..]).unwrap_or(false) {
-        let spans =
-            source::open(bytes).expect("memory can be read").spans(Held::new(usize::MAX)).expect("memory can be read");
+        let spans = source::open(bytes)
+            .expect("memory can be read")
+            .spans(SpanLimit::new(usize::MAX))
+            .expect("memory can be read");
         assert!(spans.spans.len() * COLUMNS <= bytes.len() && spans.names.len() <= bytes.len() + 1);
         let again = source::open(&spans_framed(&spans)[..])
             .expect("memory can be read")
-            .spans(Held::new(usize::MAX))
+            .spans(SpanLimit::new(usize::MAX))
             .expect("memory can be read");
         assert_eq!(again.meta, spans.meta);
         assert!(named(&again.spans, &again.names) == named(&spans.spans, &spans.names));

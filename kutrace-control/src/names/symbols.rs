@@ -11,13 +11,13 @@ use kutrace_format::file::NameKind;
 use postprocess::span::sample::kernel::Symbols;
 
 use super::Names;
-use crate::selection::{Choice, Selection};
+use crate::selection::{SelectedBlock, Selection};
 
 /// The kernel's program counters in the blocks of a selection. Of a block that is recycled meanwhile they may be any
 /// numbers.
 pub fn sampled(pool: &[AtomicU32], selection: &Selection) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
-    for Choice { index, content, .. } in &selection.blocks {
+    for SelectedBlock { index, content, .. } in &selection.blocks {
         let block = &pool[index * WORDS..][..WORDS];
         let at = |word: usize| block.get(word).filter(|_| word < content / 4).map(|word| word.load(Ordering::Relaxed));
         let mut next = HEADER_WORDS;

@@ -12,7 +12,7 @@ use kutrace_format::file::{Header, HEADER_BYTES};
 
 use super::*;
 use crate::selection::tests::block;
-use crate::target::Existing;
+use crate::target::IfExists;
 
 /// A recorder whose pool fills with two blocks when it is started.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ pub(crate) fn session(lost: u64) -> Session<Memory> {
 }
 
 fn file(path: &Path) -> Target {
-    Target::new(Some(path.to_owned()), Existing::Keep)
+    Target::new(Some(path.to_owned()), IfExists::Keep)
 }
 
 #[test]

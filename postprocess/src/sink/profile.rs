@@ -15,7 +15,7 @@ use std::fmt;
 use crate::event::names::{NameId, Names};
 use crate::event::number;
 use crate::sink::summary::work::{Kernel, Part};
-use crate::span::held::Keep;
+use crate::span::limit::Keep;
 use crate::span::order::order;
 use crate::span::{Span, Spans};
 use row::{Bar, Row};

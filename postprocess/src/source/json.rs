@@ -13,7 +13,7 @@ use crate::event::digits;
 use crate::event::names::{NameId, Names};
 use crate::event::number::NUMBERS;
 use crate::line::{Lines, Unread};
-use crate::span::held::{Held, Keep};
+use crate::span::limit::{Keep, SpanLimit};
 use crate::span::order::order;
 use crate::span::{units, Meta, Span, Spans, NONE, PER_SECOND};
 
@@ -58,7 +58,7 @@ struct Reader {
 /// # Errors
 /// Whatever error `input` returns.
 pub fn read(input: &mut impl BufRead) -> io::Result<Spans> {
-    read_into(input, Held::new(usize::MAX))
+    read_into(input, SpanLimit::new(usize::MAX))
 }
 
 /// As [`read`], handing the spans to `keep`.

@@ -8,7 +8,7 @@ use crate::event::batch::Renumber;
 use crate::event::names::Names;
 use crate::frame;
 use crate::line::count;
-use crate::span::held::Keep;
+use crate::span::limit::Keep;
 use crate::span::{order, Span, Spans};
 
 /// Reads all spans, and hands them to `keep`.

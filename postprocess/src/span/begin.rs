@@ -23,7 +23,7 @@ const HELD_MAX: usize = 256;
 
 /// Since when a thread on a CPU is known, while it is not known what it was inside of then.
 #[derive(Clone, Debug)]
-pub struct Begin {
+pub struct UnsettledStart {
     /// Frames that were known then; some may be gone by now.
     pub known: usize,
     /// Event numbers of all that has run directly above those.
@@ -38,7 +38,7 @@ pub struct Begin {
     since: i64,
 }
 
-/// What a thread that is on no CPU has done since before it was known: see [`Begin`].
+/// What a thread that is on no CPU has done since before it was known: see [`UnsettledStart`].
 #[derive(Clone, Debug)]
 pub struct Doubt {
     since: i64,
@@ -52,7 +52,7 @@ impl Doubt {
     }
 }
 
-impl Begin {
+impl UnsettledStart {
     /// Whether there may be an interrupt above these many frames that nobody saw begin.
     pub fn may_be_interrupted(&self, depth: usize) -> bool {
         self.anywhere
@@ -134,7 +134,7 @@ impl Builder {
             above.extend(&doubt.above);
             since = doubt.since;
         }
-        cpu.begin = Some(Begin { known, above, spans: Vec::new(), anywhere, kernel_until: i64::MIN, since });
+        cpu.begin = Some(UnsettledStart { known, above, spans: Vec::new(), anywhere, kernel_until: i64::MIN, since });
         cpu.folded = None;
     }
 

@@ -23,9 +23,9 @@ use std::collections::BTreeSet;
 use foldhash::HashMap;
 use kutrace_format::capability::{Capability, Unseen};
 
+use super::abi::TracedAbi;
 use super::begin::Doubt;
 use super::cpu::{Close, Cpu};
-use super::machine::Machine;
 use super::order::order;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
@@ -48,7 +48,7 @@ pub struct Builder {
     unseen: Unseen,
     /// What may begin while something else runs.
     pub(super) nesting: Nesting,
-    pub(super) machine: Machine,
+    pub(super) abi: TracedAbi,
     pub(super) cpus: Vec<Cpu>,
     pub(super) threads: Threads,
     pub(super) overlays: Overlays,
@@ -142,12 +142,12 @@ impl Builder {
 
     /// What an event is, by the numbers of its machine.
     pub fn class(&self, e: &Event) -> Class {
-        number::class(self.machine.number(e.event))
+        number::class(self.abi.number(e.event))
     }
 
     /// Takes one event.
     pub fn push(&mut self, e: &Event) {
-        let e = &match self.machine.number(e.event) {
+        let e = &match self.abi.number(e.event) {
             number::EXIT_WORK => Event { event: number::WAY_OUT, dur: 0, ..*e },
             number::EXIT_WORK_RETURN => Event { event: number::WAY_OUT | number::RETURN_BIT, dur: 0, arg: 0, ..*e },
             event => Event { event, ..*e },
@@ -325,7 +325,7 @@ impl Builder {
     /// Takes a name line.
     fn name(&mut self, e: &Event) {
         let text = self.names.text(e.name);
-        self.machine.learn(e.event, e.arg, text);
+        self.abi.learn(e.event, e.arg, text);
         match e.event {
             number::PID_NAME => self.rename(e),
             number::OPEN_CALL => self.open_call(e),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 /// What a system call does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Work {
+pub enum CallKind {
     /// Takes and gives locks.
     Lock,
     /// Moves bytes: of a pipe, a file, a queue of messages; or opens and closes one.
@@ -63,7 +63,7 @@ pub enum Special {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
     /// What it does.
-    pub work: Work,
+    pub work: CallKind,
     /// What sets it apart.
     pub special: Option<Special>,
 }
@@ -87,42 +87,42 @@ static CALLS: LazyLock<HashMap<&str, Call>> = LazyLock::new(|| {
 });
 
 /// Calls by what they do, of 32-bit programs and of other systems than Linux, too.
-const WORK: &[(Work, &str)] = &[
+const WORK: &[(CallKind, &str)] = &[
     (
-        Work::Lock,
+        CallKind::Lock,
         "fcntl fcntl64 flock futex futex_requeue futex_time64 futex_wait futex_waitv futex_wake semop semtimedop
          semtimedop_time64 _umtx_op",
     ),
     (
-        Work::Bytes,
+        CallKind::Bytes,
         "close close_range copy_file_range dup2 dup3 ioctl mq_timedreceive mq_timedreceive_time64 mq_timedsend
          mq_timedsend_time64 msgrcv msgsnd open openat openat2 pread pread64 preadv preadv2 pwrite pwrite64 pwritev
          pwritev2 read readv sendfile sendfile64 splice tee vmsplice write writev",
     ),
     (
-        Work::Socket,
+        CallKind::Socket,
         "accept accept4 bind connect getpeername getsockname getsockopt listen recv recvfrom recvmmsg recvmmsg_time64
          recvmsg send sendmmsg sendmsg sendto setsockopt shutdown socket socketcall socketpair",
     ),
     (
-        Work::Poll,
+        CallKind::Poll,
         "_newselect epoll_pwait epoll_pwait2 epoll_wait io_getevents io_pgetevents io_pgetevents_time64 io_uring_enter
          kevent poll ppoll ppoll_time64 pselect6 pselect6_time64 select",
     ),
     (
-        Work::Task,
+        CallKind::Task,
         "clone clone3 execve execveat exit exit_group fork kill pause pidfd_send_signal ptrace rt_sigqueueinfo
          rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 rt_tgsigqueueinfo sigsuspend tgkill tkill vfork wait4 wait6
          waitid waitpid",
     ),
-    (Work::Sleep, "clock_nanosleep clock_nanosleep_time64 nanosleep"),
+    (CallKind::Sleep, "clock_nanosleep clock_nanosleep_time64 nanosleep"),
     (
-        Work::Memory,
+        CallKind::Memory,
         "brk madvise mlock mlock2 mlockall mmap mmap2 mprotect mremap munlock munlockall munmap process_madvise",
     ),
-    (Work::Sync, "fdatasync fsync msync sync sync_file_range sync_file_range2 syncfs"),
+    (CallKind::Sync, "fdatasync fsync msync sync sync_file_range sync_file_range2 syncfs"),
     (
-        Work::Files,
+        CallKind::Files,
         "access chdir chmod creat faccessat faccessat2 fadvise64 fadvise64_64 fallocate fchmod fchmodat fchmodat2 fstat
          fstat64 fstatat fstatat64 ftruncate ftruncate64 getdents getdents64 link linkat lstat lstat64 mkdir mkdirat
          newfstatat oldlstat oldstat readahead readdir readlink readlinkat rename renameat renameat2 rmdir stat stat64

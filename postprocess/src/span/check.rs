@@ -31,7 +31,7 @@ pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String
 /// * Every wakeup led to a run, was repeated before the run, or is pending at the end.
 #[derive(Debug, Default)]
 pub struct Check {
-    cpus: BTreeMap<i32, Covered>,
+    cpus: BTreeMap<i32, Coverage>,
     time: i64,
     wakeups: u64,
     runs: u64,
@@ -40,7 +40,7 @@ pub struct Check {
 
 /// What the spans of a CPU cover so far.
 #[derive(Debug)]
-struct Covered {
+struct Coverage {
     /// Where its first span starts.
     from: i64,
     /// Where its last span that has a length starts, and where it ends.
@@ -65,7 +65,7 @@ impl Check {
 
     fn cover(&mut self, &Span { cpu, start, dur, .. }: &Span) {
         self.time = self.time.saturating_add(dur);
-        let covered = self.cpus.entry(cpu).or_insert(Covered { from: start, start, end: start });
+        let covered = self.cpus.entry(cpu).or_insert(Coverage { from: start, start, end: start });
         let (before, end) = (covered.start, covered.end);
         if dur > 0 {
             (covered.start, covered.end) = (start, start.saturating_add(dur));

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::begin::Begin;
+use super::begin::UnsettledStart;
 use super::stack::Frame;
 use super::stall::Ticks;
 use super::wait::{By, Reason};
@@ -37,7 +37,7 @@ pub struct Cpu {
     /// What that thread is inside of; never empty once `seen`.
     pub stack: Vec<Frame>,
     /// While it is not known what else the thread is inside of.
-    pub begin: Option<Begin>,
+    pub begin: Option<UnsettledStart>,
     /// The frame of `stack` that the thread may have left unseen while it was away.
     pub ambiguous: Option<usize>,
     /// When it switched, and the index of the thread it switched from unless that runs elsewhere already,

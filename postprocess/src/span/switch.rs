@@ -159,7 +159,7 @@ impl Builder {
         let exits = self.sees(Capability::Exits);
         let old = &mut self.threads.list[thread];
         old.running = false;
-        let ended = old.exited || !exits && old.stack.iter().any(|f| self.machine.is_exit(f.event));
+        let ended = old.exited || !exits && old.stack.iter().any(|f| self.abi.is_exit(f.event));
         old.last_end = Some(t).filter(|_| !ended);
     }
 
@@ -251,7 +251,7 @@ impl Builder {
                 thread.stack.push(bottom);
             }
             // It is a new one with an old pid if it is in another call than the one that ends it.
-            if thread.stack.iter().any(|f| self.machine.is_exit(f.event) && f.event != frame.event) {
+            if thread.stack.iter().any(|f| self.abi.is_exit(f.event) && f.event != frame.event) {
                 thread.last_end = None;
             }
             if insert_call(&mut thread.stack, frame) {

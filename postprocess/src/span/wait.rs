@@ -4,8 +4,8 @@
 
 use kutrace_format::abi::event as abi;
 
-use super::call::{Call, Special, Work};
-use super::machine::Machine;
+use super::abi::TracedAbi;
+use super::call::{Call, CallKind, Special};
 use super::stack::Frame;
 use crate::event::number::{self, Level};
 
@@ -156,30 +156,30 @@ pub enum Asleep {
 }
 
 /// Why a thread slept that was inside of this, and was woken by that.
-pub fn why(machine: &Machine, asleep: Asleep, by: By) -> Reason {
+pub fn why(abi: &TracedAbi, asleep: Asleep, by: By) -> Reason {
     match asleep {
-        _ if by == By::Unknown => of_sleeper_alone(machine, asleep),
+        _ if by == By::Unknown => of_sleeper_alone(abi, asleep),
         Asleep::Kernel => of_kernel(by),
         Asleep::Worker => of_worker(by),
-        Asleep::Out => on_the_way_out(machine, by),
+        Asleep::Out => on_the_way_out(abi, by),
         Asleep::Fault => in_memory(by),
-        Asleep::Call(call) => in_call(machine, call, by),
+        Asleep::Call(call) => in_call(abi, call, by),
         Asleep::Unknown => Reason::Unknown,
     }
 }
 
 /// What some are there for tells, whoever wakes.
-fn of_sleeper_alone(machine: &Machine, asleep: Asleep) -> Reason {
+fn of_sleeper_alone(abi: &TracedAbi, asleep: Asleep) -> Reason {
     let call = match asleep {
         Asleep::Worker => return Reason::Task,
         Asleep::Call(call) => call,
         _ => return Reason::Unknown,
     };
-    match machine.call(call).work {
-        Work::Sleep => Reason::Time,
-        Work::Sync => Reason::Disk,
-        Work::Lock => Reason::Lock,
-        Work::Task => Reason::Task,
+    match abi.call(call).work {
+        CallKind::Sleep => Reason::Time,
+        CallKind::Sync => Reason::Disk,
+        CallKind::Lock => Reason::Lock,
+        CallKind::Task => Reason::Task,
         _ => Reason::Unknown,
     }
 }
@@ -203,17 +203,17 @@ fn of_worker(by: By) -> Reason {
 
 /// The kernel had to wait before it could let the program go on: for what the last close of a file has to write, or
 /// until somebody lets it. Nothing else there sleeps for a time but who is above its memory limit.
-fn on_the_way_out(machine: &Machine, by: By) -> Reason {
+fn on_the_way_out(abi: &TracedAbi, by: By) -> Reason {
     match by {
         By::Disk | By::Device | By::DiskWorker | By::Worker => Reason::Disk,
         By::Timer => Reason::Memory,
         By::Net => Reason::Net,
         By::Rcu => Reason::Rcu,
         By::End => Reason::Task,
-        By::Call(call) => match machine.call(call) {
+        By::Call(call) => match abi.call(call) {
             Call { special: Some(Special::Signal), .. } => Reason::Stop,
             Call { special: Some(Special::Ptrace), .. } => Reason::Trace,
-            Call { work: Work::Bytes, .. } => Reason::Frozen,
+            Call { work: CallKind::Bytes, .. } => Reason::Frozen,
             _ => Reason::Unknown,
         },
         _ => Reason::Unknown,
@@ -230,11 +230,11 @@ fn in_memory(by: By) -> Reason {
     }
 }
 
-fn in_call(machine: &Machine, call: u32, by: By) -> Reason {
-    let Call { work, special } = machine.call(call);
+fn in_call(abi: &TracedAbi, call: u32, by: By) -> Reason {
+    let Call { work, special } = abi.call(call);
     match work {
-        Work::Sleep => return Reason::Time,
-        Work::Sync => return Reason::Disk,
+        CallKind::Sleep => return Reason::Time,
+        CallKind::Sync => return Reason::Disk,
         _ => {}
     }
     // What any call may have to wait for on its way.
@@ -262,7 +262,7 @@ fn in_call(machine: &Machine, call: u32, by: By) -> Reason {
         },
         Some(Special::Open) => match by {
             By::Device | By::DiskWorker | By::Worker => Reason::Disk,
-            By::Call(call) => match machine.call(call).special {
+            By::Call(call) => match abi.call(call).special {
                 // It opened the other end of a pipe, or is the file system.
                 Some(Special::Open | Special::Write | Special::Ring) => Reason::Pipe,
                 _ => Reason::Lock,
@@ -274,49 +274,49 @@ fn in_call(machine: &Machine, call: u32, by: By) -> Reason {
         Some(Special::Connect) if by == By::Device => Reason::Disk,
         Some(Special::Ring) => match by {
             By::Device | By::DiskWorker => Reason::Disk,
-            By::Call(call) if matches!(machine.call(call).work, Work::Bytes | Work::Socket) => Reason::Pipe,
+            By::Call(call) if matches!(abi.call(call).work, CallKind::Bytes | CallKind::Socket) => Reason::Pipe,
             _ => Reason::Task,
         },
-        _ => by_work(machine, work, by),
+        _ => by_work(abi, work, by),
     }
 }
 
-fn by_work(machine: &Machine, work: Work, by: By) -> Reason {
+fn by_work(abi: &TracedAbi, work: CallKind, by: By) -> Reason {
     match (work, by) {
         // Who joins a thread waits for its end in futex.
-        (Work::Lock, By::End) => Reason::Task,
-        (Work::Lock, _) => Reason::Lock,
-        (Work::Task, By::Call(call)) if machine.call(call).special == Some(Special::Ptrace) => Reason::Trace,
-        (Work::Task, _) => Reason::Task,
-        (Work::Memory, by) => in_memory(by),
-        (Work::Files, By::Device | By::DiskWorker | By::Worker | By::Softirq | By::Scheduler) => Reason::Disk,
+        (CallKind::Lock, By::End) => Reason::Task,
+        (CallKind::Lock, _) => Reason::Lock,
+        (CallKind::Task, By::Call(call)) if abi.call(call).special == Some(Special::Ptrace) => Reason::Trace,
+        (CallKind::Task, _) => Reason::Task,
+        (CallKind::Memory, by) => in_memory(by),
+        (CallKind::Files, By::Device | By::DiskWorker | By::Worker | By::Softirq | By::Scheduler) => Reason::Disk,
         // Another thread had the files.
-        (Work::Files, _) => Reason::Lock,
-        (Work::Bytes, By::Device | By::DiskWorker) => Reason::Disk,
+        (CallKind::Files, _) => Reason::Lock,
+        (CallKind::Bytes, By::Device | By::DiskWorker) => Reason::Disk,
         // The rest of a terminal's or a pipe's work is done by a worker.
-        (Work::Bytes, _) => Reason::Pipe,
-        (Work::Socket, By::Device | By::Worker | By::DiskWorker | By::Softirq) => Reason::Net,
-        (Work::Socket, _) => Reason::Pipe,
+        (CallKind::Bytes, _) => Reason::Pipe,
+        (CallKind::Socket, By::Device | By::Worker | By::DiskWorker | By::Softirq) => Reason::Net,
+        (CallKind::Socket, _) => Reason::Pipe,
         // A descriptor may stand for a task.
-        (Work::Poll, By::End) => Reason::Task,
-        (Work::Poll, By::Call(call)) if machine.call(call).work == Work::Task => Reason::Task,
-        (Work::Poll, By::Call(_) | By::Lookup | By::Worker | By::DiskWorker) => Reason::Pipe,
-        (Work::Other, By::Worker | By::DiskWorker | By::End) => Reason::Task,
-        (Work::Other, By::Call(call)) => by_call(machine.call(call).work),
-        (Work::Other, By::Fault) => Reason::Memory,
+        (CallKind::Poll, By::End) => Reason::Task,
+        (CallKind::Poll, By::Call(call)) if abi.call(call).work == CallKind::Task => Reason::Task,
+        (CallKind::Poll, By::Call(_) | By::Lookup | By::Worker | By::DiskWorker) => Reason::Pipe,
+        (CallKind::Other, By::Worker | By::DiskWorker | By::End) => Reason::Task,
+        (CallKind::Other, By::Call(call)) => by_call(abi.call(call).work),
+        (CallKind::Other, By::Fault) => Reason::Memory,
         _ => Reason::Unknown,
     }
 }
 
 /// Why the thread was waiting that is woken by a call that does this, if that tells.
-fn by_call(work: Work) -> Reason {
+fn by_call(work: CallKind) -> Reason {
     match work {
-        Work::Lock => Reason::Lock,
-        Work::Bytes | Work::Socket => Reason::Pipe,
-        Work::Task => Reason::Task,
-        Work::Memory => Reason::Memory,
-        Work::Sync => Reason::Disk,
-        Work::Poll | Work::Sleep | Work::Files | Work::Other => Reason::Unknown,
+        CallKind::Lock => Reason::Lock,
+        CallKind::Bytes | CallKind::Socket => Reason::Pipe,
+        CallKind::Task => Reason::Task,
+        CallKind::Memory => Reason::Memory,
+        CallKind::Sync => Reason::Disk,
+        CallKind::Poll | CallKind::Sleep | CallKind::Files | CallKind::Other => Reason::Unknown,
     }
 }
 
@@ -332,7 +332,7 @@ pub enum Waker {
 }
 
 /// Why the thread was waiting that is woken in this context of one of the original's traces, if the context tells.
-pub fn of_waker(machine: &Machine, waker: Frame) -> Reason {
+pub fn of_waker(abi: &TracedAbi, waker: Frame) -> Reason {
     match (waker.level(), waker.event) {
         (Level::Softirq, _) => match waker.arg {
             0 | 6 => Reason::Task,
@@ -342,39 +342,39 @@ pub fn of_waker(machine: &Machine, waker: Frame) -> Reason {
             7 => Reason::Sched,
             _ => Reason::Unknown,
         },
-        (Level::Irq, irq) if machine.is_timer(irq) => Reason::Time,
-        (Level::Trap, trap) if machine.is_page_fault(trap) => Reason::Memory,
-        (Level::Syscall, call) => by_call(machine.call(call).work),
+        (Level::Irq, irq) if abi.is_timer(irq) => Reason::Time,
+        (Level::Trap, trap) if abi.is_page_fault(trap) => Reason::Memory,
+        (Level::Syscall, call) => by_call(abi.call(call).work),
         _ => Reason::Unknown,
     }
 }
 
 /// Why a thread of one of the original's traces was waiting in what it blocked in, where its waker's context does not
 /// tell. A thread of the kernel blocks in nothing that is known: it waits for another to give it work.
-pub fn of_sleeper(machine: &Machine, sleeper: Option<Frame>, waker: Waker) -> Reason {
+pub fn of_sleeper(abi: &TracedAbi, sleeper: Option<Frame>, waker: Waker) -> Reason {
     let Some(sleeper) = sleeper else {
         return if waker == Waker::Device { Reason::Unknown } else { Reason::Task };
     };
     let work = match sleeper.level() {
-        Level::Trap if machine.is_page_fault(sleeper.event) => Work::Memory,
-        Level::Syscall => machine.call(sleeper.event).work,
+        Level::Trap if abi.is_page_fault(sleeper.event) => CallKind::Memory,
+        Level::Syscall => abi.call(sleeper.event).work,
         _ => return Reason::Unknown,
     };
     match (work, waker) {
-        (Work::Lock, _) => Reason::Lock,
-        (Work::Sleep, _) => Reason::Time,
-        (Work::Task, _) => Reason::Task,
-        (Work::Sync, _) => Reason::Disk,
-        (Work::Socket | Work::Bytes | Work::Poll, Waker::Thread) => Reason::Pipe,
-        (Work::Socket, _) => Reason::Net,
+        (CallKind::Lock, _) => Reason::Lock,
+        (CallKind::Sleep, _) => Reason::Time,
+        (CallKind::Task, _) => Reason::Task,
+        (CallKind::Sync, _) => Reason::Disk,
+        (CallKind::Socket | CallKind::Bytes | CallKind::Poll, Waker::Thread) => Reason::Pipe,
+        (CallKind::Socket, _) => Reason::Net,
         // The rest of a terminal's or a pipe's work is done by a worker.
-        (Work::Bytes | Work::Poll, Waker::Worker) => Reason::Pipe,
-        (Work::Bytes, Waker::Device) => Reason::Disk,
+        (CallKind::Bytes | CallKind::Poll, Waker::Worker) => Reason::Pipe,
+        (CallKind::Bytes, Waker::Device) => Reason::Disk,
         // Another thread had the files, or the address space.
-        (Work::Files, Waker::Thread) => Reason::Lock,
-        (Work::Memory, Waker::Thread) => Reason::Memory,
-        (Work::Files | Work::Memory, _) => Reason::Disk,
-        (Work::Other, Waker::Worker) => Reason::Task,
-        (Work::Poll | Work::Other, _) => Reason::Unknown,
+        (CallKind::Files, Waker::Thread) => Reason::Lock,
+        (CallKind::Memory, Waker::Thread) => Reason::Memory,
+        (CallKind::Files | CallKind::Memory, _) => Reason::Disk,
+        (CallKind::Other, Waker::Worker) => Reason::Task,
+        (CallKind::Poll | CallKind::Other, _) => Reason::Unknown,
     }
 }

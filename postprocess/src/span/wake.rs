@@ -82,7 +82,7 @@ impl Builder {
     /// A thread ends: whom it woke since it last was in its program, or in a call, waited for that.
     pub(super) fn ends(&mut self, thread: usize) {
         for woke in self.perhaps_ends.extract_if(.., |woke| woke.waker == thread).collect::<Vec<_>>() {
-            let why = why(&self.machine, woke.asleep, By::End);
+            let why = why(&self.abi, woke.asleep, By::End);
             let name = self.names.id(why.name());
             if let Some(wait) = self.out.iter_mut().rev().take(KEPT).find(|span| woke.made(span)) {
                 let counted = self.counts.entry(wait.name).or_default();
@@ -97,8 +97,8 @@ impl Builder {
     fn why(&self, c: usize) -> Reason {
         let cpu = &self.cpus[c];
         let waker = cpu.top();
-        match of_waker(&self.machine, waker) {
-            Reason::Unknown if self.machine.is_remote(waker.event) => cpu.remote.map_or(Reason::Unknown, |r| r.0),
+        match of_waker(&self.abi, waker) {
+            Reason::Unknown if self.abi.is_remote(waker.event) => cpu.remote.map_or(Reason::Unknown, |r| r.0),
             known => known,
         }
     }
@@ -119,16 +119,16 @@ impl Builder {
                 9 => By::Rcu,
                 _ => By::Softirq,
             },
-            Level::Irq if self.machine.is_timer(top.event) => By::Timer,
-            Level::Irq if self.machine.is_disk(top.event) => By::Disk,
-            Level::Irq if self.machine.is_remote(top.event) => cpu.remote.map_or(By::Unknown, |r| r.1),
+            Level::Irq if self.abi.is_timer(top.event) => By::Timer,
+            Level::Irq if self.abi.is_disk(top.event) => By::Disk,
+            Level::Irq if self.abi.is_remote(top.event) => cpu.remote.map_or(By::Unknown, |r| r.1),
             Level::Irq => By::Device,
             Level::Sched => By::Scheduler,
             _ if cpu.is_lost() || thread.pid == 0 => By::Unknown,
-            _ if thread.exited || self.machine.is_exit(top.event) => By::End,
+            _ if thread.exited || self.abi.is_exit(top.event) => By::End,
             Level::Trap => By::Fault,
             Level::Syscall if top.event == number::WAY_OUT => By::Program,
-            Level::Syscall => match self.machine.call(top.event).special {
+            Level::Syscall => match self.abi.call(top.event).special {
                 Some(Special::Open) if thread.slept_for == Some(Reason::Disk) => By::Lookup,
                 _ => By::Call(top.event),
             },
@@ -161,7 +161,7 @@ impl Builder {
         Some(match frame.level() {
             Level::Syscall if frame.event == number::WAY_OUT => Asleep::Out,
             Level::Syscall => Asleep::Call(frame.event),
-            Level::Trap if self.machine.is_page_fault(frame.event) => Asleep::Fault,
+            Level::Trap if self.abi.is_page_fault(frame.event) => Asleep::Fault,
             _ => Asleep::Unknown,
         })
     }
@@ -169,7 +169,7 @@ impl Builder {
     /// What a thread that is woken was waiting for.
     fn why_asleep(&self, c: usize, sleeper: usize) -> Reason {
         if self.sees(Capability::Returns) {
-            let why = |asleep| why(&self.machine, asleep, self.by(c));
+            let why = |asleep| why(&self.abi, asleep, self.by(c));
             let told = self.threads.list[sleeper].waits_for;
             return told.or_else(|| self.asleep(sleeper).map(why)).unwrap_or(Reason::Unknown);
         }
@@ -183,7 +183,7 @@ impl Builder {
         let in_doubt = blocked.is_none() && (self.tally.gaps > 0 || self.late && sleeper.unsure);
         match self.why(c) {
             Reason::Unknown if in_doubt => Reason::Unknown,
-            Reason::Unknown => of_sleeper(&self.machine, blocked.copied(), waker),
+            Reason::Unknown => of_sleeper(&self.abi, blocked.copied(), waker),
             known => known,
         }
     }
@@ -262,7 +262,7 @@ impl Builder {
     pub(super) fn born(&mut self, c: usize, e: &Event) {
         let child = e.ret as u32;
         let ended = e.dur > 0 || e.event & number::RETURN_BIT != 0;
-        let is_birth = ended && self.machine.is_birth(e.event & !number::RETURN_BIT) && child != 0 && child < 0xff80;
+        let is_birth = ended && self.abi.is_birth(e.event & !number::RETURN_BIT) && child != 0 && child < 0xff80;
         if !self.sees(Capability::Births) && is_birth && self.threads.known(child).is_none_or(|i| self.is_new(i)) {
             let t = self.cpus[c].since;
             let name = self.names.id(&format!("runnable.{child}"));

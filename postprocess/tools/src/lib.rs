@@ -21,7 +21,7 @@ use kutrace_cli::{arguments, message, say, standard, Exit, Failure};
 use postprocess::line::count;
 use postprocess::progress;
 use postprocess::source::{self, Batches, Source, Stage};
-use postprocess::span::held::Keep;
+use postprocess::span::limit::Keep;
 use postprocess::span::{Meta, Spans};
 use tempfile::NamedTempFile;
 

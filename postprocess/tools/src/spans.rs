@@ -9,7 +9,7 @@ use anyhow::{bail, Context, Result};
 use postprocess::frame;
 use postprocess::sink;
 use postprocess::source::Stage;
-use postprocess::span::held::{Held, Keep};
+use postprocess::span::limit::{Keep, SpanLimit};
 use postprocess::span::runs::Runs;
 use postprocess::span::{Span, Spans};
 
@@ -28,7 +28,7 @@ pub struct Form {
 
 /// Reads spans from a file, or from standard input; returns what to call the input, too.
 pub fn read(file: Option<&PathBuf>) -> Result<(Spans, String)> {
-    read_into(file, Held::new(usize::MAX))
+    read_into(file, SpanLimit::new(usize::MAX))
 }
 
 /// As [`read`], handing the spans to `keep`.

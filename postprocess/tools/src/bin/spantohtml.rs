@@ -12,7 +12,7 @@ use clap::Parser;
 use kutrace_cli::{hint, say, Exit};
 use kutrace_tools::{outcome, spans, Common, Named};
 use postprocess::sink::page::{self, Error};
-use postprocess::span::held::Held;
+use postprocess::span::limit::SpanLimit;
 
 /// Make a timeline page from spans.
 ///
@@ -48,7 +48,7 @@ fn run(options: Options) -> Result<Exit> {
         hint("spantohtml t.json > t.html");
         return Ok(Exit::Usage);
     }
-    let (mut spans, place) = spans::read_into(options.named.or(&options.file), Held::within(MEMORY))?;
+    let (mut spans, place) = spans::read_into(options.named.or(&options.file), SpanLimit::within(MEMORY))?;
     if let Some(title) = options.title {
         spans.meta.title = title;
     }

@@ -19,7 +19,7 @@ const TAKEN: usize = 1 << 16;
 
 /// Spans beyond a limit, coarsened. Those of a CPU come in order.
 #[derive(Debug)]
-pub struct Held {
+pub struct SpanLimit {
     most: usize,
     coarse: Option<Coarse>,
 }
@@ -36,19 +36,19 @@ pub trait Keep {
     fn finish(self, last: Spans) -> Spans;
 }
 
-impl Held {
+impl SpanLimit {
     /// Lets `most` spans be.
-    pub fn new(most: usize) -> Held {
-        Held { most, coarse: None }
+    pub fn new(most: usize) -> SpanLimit {
+        SpanLimit { most, coarse: None }
     }
 
     /// Allows as many spans as fit into this many bytes of memory; coarsening them takes as much again.
-    pub fn within(bytes: usize) -> Held {
-        Held::new(bytes / (2 * size_of::<Span>()))
+    pub fn within(bytes: usize) -> SpanLimit {
+        SpanLimit::new(bytes / (2 * size_of::<Span>()))
     }
 }
 
-impl Keep for Held {
+impl Keep for SpanLimit {
     /// Up to the limit there is no need to add any.
     fn room(&self) -> usize {
         match self.coarse {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The words of the original program, one line each on standard input.
+//! A script: the commands of the original program, one line each on standard input.
 //!
-//! A script ends at the first word that fails; at a terminal the next line is asked for. The end of input
+//! It ends at the first command that fails; at a terminal the next line is asked for. The end of input
 //! leaves a running trace running.
 
 use std::ffi::OsStr;
@@ -19,11 +19,11 @@ use crate::device::Recorder;
 use crate::mark::Mark;
 use crate::quantity::duration;
 use crate::session::{Mode, Session};
-use crate::target::{Existing, Target};
+use crate::target::{IfExists, Target};
 
-/// One line, understood.
+/// A command, from one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum Command {
     /// Empty the recorder and start it.
     Go(Mode),
     /// Start it as it is.
@@ -58,11 +58,11 @@ pub enum Word {
     Unknown(String),
 }
 
-/// Who gives the words.
+/// Where commands come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Giver {
-    /// A person at a terminal: prompt, and go on after an error.
-    Person,
+pub enum CommandSource {
+    /// A terminal: prompt, and go on after an error.
+    Terminal,
     /// A script.
     Script,
 }
@@ -73,12 +73,12 @@ const WORDS: &str =
 /// Bytes of a line, at most: a word and the name of a file.
 const LONGEST: u64 = 1 << 13;
 
-/// Carries out the words of `input` to its end.
-pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver: Giver) -> Result<Exit> {
+/// Carries out the commands of `input` to its end.
+pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, source: CommandSource) -> Result<Exit> {
     let mut worst = Exit::Done;
     let mut line = Vec::new();
     loop {
-        if giver == Giver::Person {
+        if source == CommandSource::Terminal {
             let _ = write!(io::stderr(), "control> ");
         }
         line.clear();
@@ -86,29 +86,29 @@ pub fn run<R: Recorder>(session: &mut Session<R>, mut input: impl BufRead, giver
             return Ok(worst);
         }
         ensure!((line.len() as u64) < LONGEST, "{}: a line of {LONGEST} bytes is not a command", standard::INPUT);
-        match step(session, parse(&line), giver) {
+        match step(session, parse(&line), source) {
             Ok(Step::Next(exit)) => worst = worst.max(exit),
             Ok(Step::End(exit)) => return Ok(worst.max(exit)),
-            Err(error) if giver == Giver::Person => worst = worst.max(exit::fail(&error)),
+            Err(error) if source == CommandSource::Terminal => worst = worst.max(exit::fail(&error)),
             Err(error) => return Err(error),
         }
     }
 }
 
 /// Understands one line.
-pub fn parse(line: &[u8]) -> Word {
+pub fn parse(line: &[u8]) -> Command {
     let line = line.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     let (word, rest) = line.split_at(end);
     let rest = rest.trim_ascii_start();
     match (word, rest) {
-        (b"", _) => Word::Empty,
-        (b"stop", name) => Word::Stop(file_name(name)),
-        (b"dump", name) => Word::Dump(file_name(name)),
-        (b"snapshot", name) => Word::Snapshot(file_name(name)),
-        (b"wait", time) => text(time).and_then(|time| duration(time).ok()).map_or_else(|| unknown(line), Word::Wait),
+        (b"", _) => Command::Empty,
+        (b"stop", name) => Command::Stop(file_name(name)),
+        (b"dump", name) => Command::Dump(file_name(name)),
+        (b"snapshot", name) => Command::Snapshot(file_name(name)),
+        (b"wait", time) => text(time).and_then(|time| duration(time).ok()).map_or_else(|| unknown(line), Command::Wait),
         (b"mark", label) => {
-            text(label).and_then(|label| Mark::parse(label).ok()).map_or_else(|| unknown(line), Word::Mark)
+            text(label).and_then(|label| Mark::parse(label).ok()).map_or_else(|| unknown(line), Command::Mark)
         }
         (word, b"") => bare(word).unwrap_or_else(|| unknown(line)),
         _ => unknown(line),
@@ -121,27 +121,27 @@ enum Step {
     End(Exit),
 }
 
-fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Result<Step> {
+fn step<R: Recorder>(session: &mut Session<R>, word: Command, source: CommandSource) -> Result<Step> {
     match word {
-        Word::Go(mode) => session.go(mode)?,
-        Word::On => session.on()?,
-        Word::Off => session.off()?,
-        Word::Reset => session.reset()?,
-        Word::ForceReset => session.force_reset()?,
-        Word::Mark(mark) => mark.insert()?,
-        Word::Stop(name) => return session.stop(&Target::new(name, Existing::Keep)).map(Step::End),
-        Word::Dump(name) => return session.stop(&Target::new(name, Existing::Keep)).map(Step::Next),
-        Word::Snapshot(name) => return session.snapshot(&Target::new(name, Existing::Keep)).map(Step::Next),
-        Word::Quit => {
+        Command::Go(mode) => session.go(mode)?,
+        Command::On => session.on()?,
+        Command::Off => session.off()?,
+        Command::Reset => session.reset()?,
+        Command::ForceReset => session.force_reset()?,
+        Command::Mark(mark) => mark.insert()?,
+        Command::Stop(name) => return session.stop(&Target::new(name, IfExists::Keep)).map(Step::End),
+        Command::Dump(name) => return session.stop(&Target::new(name, IfExists::Keep)).map(Step::Next),
+        Command::Snapshot(name) => return session.snapshot(&Target::new(name, IfExists::Keep)).map(Step::Next),
+        Command::Quit => {
             session.off()?;
             return Ok(Step::End(Exit::Done));
         }
-        Word::Status => standard::print(&session.status()?)?,
-        Word::Empty if giver == Giver::Person => standard::print(&session.status()?)?,
-        Word::Empty | Word::Implied => (),
-        Word::Test => drop(session.recorder()?),
-        Word::Wait(time) => thread::sleep(time),
-        Word::Unknown(line) => {
+        Command::Status => standard::print(&session.status()?)?,
+        Command::Empty if source == CommandSource::Terminal => standard::print(&session.status()?)?,
+        Command::Empty | Command::Implied => (),
+        Command::Test => drop(session.recorder()?),
+        Command::Wait(time) => thread::sleep(time),
+        Command::Unknown(line) => {
             say(format_args!("unknown command '{}'; {WORDS}", line.escape_debug()));
             return Ok(Step::Next(Exit::Usage));
         }
@@ -149,19 +149,19 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Word, giver: Giver) -> Resu
     Ok(Step::Next(Exit::Done))
 }
 
-fn bare(word: &[u8]) -> Option<Word> {
+fn bare(word: &[u8]) -> Option<Command> {
     Some(match word {
-        b"1" => Word::Go(Mode(0)),
-        b"0" => Word::Stop(None),
-        b"-force" => Word::ForceReset,
-        b"on" => Word::On,
-        b"off" => Word::Off,
-        b"reset" => Word::Reset,
-        b"stat" | b"status" => Word::Status,
-        b"test" => Word::Test,
-        b"quit" | b"exit" => Word::Quit,
-        b"init" | b"flush" => Word::Implied,
-        word => Word::Go(mode(word)?),
+        b"1" => Command::Go(Mode(0)),
+        b"0" => Command::Stop(None),
+        b"-force" => Command::ForceReset,
+        b"on" => Command::On,
+        b"off" => Command::Off,
+        b"reset" => Command::Reset,
+        b"stat" | b"status" => Command::Status,
+        b"test" => Command::Test,
+        b"quit" | b"exit" => Command::Quit,
+        b"init" | b"flush" => Command::Implied,
+        word => Command::Go(mode(word)?),
     })
 }
 
@@ -181,8 +181,8 @@ fn mode(word: &[u8]) -> Option<Mode> {
     Some(Mode(flags))
 }
 
-fn unknown(line: &[u8]) -> Word {
-    Word::Unknown(String::from_utf8_lossy(line).into_owned())
+fn unknown(line: &[u8]) -> Command {
+    Command::Unknown(String::from_utf8_lossy(line).into_owned())
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {
@@ -207,35 +207,35 @@ mod tests {
     fn words_are_understood_with_blanks_around_them() {
         let path = |name: &str| Some(PathBuf::from(name));
         for (line, word) in [
-            ("go\n", Word::Go(Mode(0))),
-            ("  gowrap \r\n", Word::Go(Mode(WRAP))),
-            ("goipc\n", Word::Go(Mode(IPC))),
-            ("gowrapipc\n", Word::Go(Mode(IPC | WRAP))),
-            ("goipcllcwrap\n", Word::Go(Mode(IPC | LLC | WRAP))),
-            ("goipcipc\n", Word::Unknown("goipcipc".to_owned())),
-            ("goipcs\n", Word::Unknown("goipcs".to_owned())),
-            ("stop", Word::Stop(None)),
-            ("stop one\n", Word::Stop(path("one.trace"))),
-            ("stop  a b.raw\n", Word::Stop(path("a b.raw"))),
-            ("stop -\n", Word::Stop(path("-"))),
-            ("dump x.trace\n", Word::Dump(path("x.trace"))),
-            ("snapshot now\n", Word::Snapshot(path("now.trace"))),
-            ("wait 2\n", Word::Wait(Duration::from_secs(2))),
-            ("wait 0.25\n", Word::Wait(Duration::from_millis(250))),
-            ("stat\n", Word::Status),
-            ("wait 500ms\n", Word::Wait(Duration::from_millis(500))),
-            ("mark abc\n", Word::Mark(Mark::parse("abc").unwrap())),
-            ("mark sevenis\n", Word::Unknown("mark sevenis".to_owned())),
-            ("1\n", Word::Go(Mode(0))),
-            ("0\n", Word::Stop(None)),
-            ("-force\n", Word::ForceReset),
-            ("exit\n", Word::Quit),
-            ("init\n", Word::Implied),
-            ("\n", Word::Empty),
-            ("wait\n", Word::Unknown("wait".to_owned())),
-            ("wait -1\n", Word::Unknown("wait -1".to_owned())),
-            ("stopit\n", Word::Unknown("stopit".to_owned())),
-            ("go now\n", Word::Unknown("go now".to_owned())),
+            ("go\n", Command::Go(Mode(0))),
+            ("  gowrap \r\n", Command::Go(Mode(WRAP))),
+            ("goipc\n", Command::Go(Mode(IPC))),
+            ("gowrapipc\n", Command::Go(Mode(IPC | WRAP))),
+            ("goipcllcwrap\n", Command::Go(Mode(IPC | LLC | WRAP))),
+            ("goipcipc\n", Command::Unknown("goipcipc".to_owned())),
+            ("goipcs\n", Command::Unknown("goipcs".to_owned())),
+            ("stop", Command::Stop(None)),
+            ("stop one\n", Command::Stop(path("one.trace"))),
+            ("stop  a b.raw\n", Command::Stop(path("a b.raw"))),
+            ("stop -\n", Command::Stop(path("-"))),
+            ("dump x.trace\n", Command::Dump(path("x.trace"))),
+            ("snapshot now\n", Command::Snapshot(path("now.trace"))),
+            ("wait 2\n", Command::Wait(Duration::from_secs(2))),
+            ("wait 0.25\n", Command::Wait(Duration::from_millis(250))),
+            ("stat\n", Command::Status),
+            ("wait 500ms\n", Command::Wait(Duration::from_millis(500))),
+            ("mark abc\n", Command::Mark(Mark::parse("abc").unwrap())),
+            ("mark sevenis\n", Command::Unknown("mark sevenis".to_owned())),
+            ("1\n", Command::Go(Mode(0))),
+            ("0\n", Command::Stop(None)),
+            ("-force\n", Command::ForceReset),
+            ("exit\n", Command::Quit),
+            ("init\n", Command::Implied),
+            ("\n", Command::Empty),
+            ("wait\n", Command::Unknown("wait".to_owned())),
+            ("wait -1\n", Command::Unknown("wait -1".to_owned())),
+            ("stopit\n", Command::Unknown("stopit".to_owned())),
+            ("go now\n", Command::Unknown("go now".to_owned())),
         ] {
             assert_eq!(parse(line.as_bytes()), word, "{line:?}");
         }
@@ -246,7 +246,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let script = format!("reset\ninit\non\nflush\nstop {}/t\ngo\n", directory.path().display());
         let mut session = session(0);
-        assert_eq!(run(&mut session, script.as_bytes(), Giver::Script).unwrap(), Exit::Done);
+        assert_eq!(run(&mut session, script.as_bytes(), CommandSource::Script).unwrap(), Exit::Done);
         assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start", "hold", "stop", "release"]);
         assert!(directory.path().join("t.trace").exists());
     }
@@ -254,21 +254,21 @@ mod tests {
     #[test]
     fn the_end_of_input_leaves_the_trace_running() {
         let mut session = session(0);
-        assert_eq!(run(&mut session, &b"go"[..], Giver::Script).unwrap(), Exit::Done);
+        assert_eq!(run(&mut session, &b"go"[..], CommandSource::Script).unwrap(), Exit::Done);
         assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start"]);
     }
 
     #[test]
     fn an_unknown_word_is_passed_over_and_remembered() {
         let mut session = session(0);
-        assert_eq!(run(&mut session, &b"og\ngo\n"[..], Giver::Script).unwrap(), Exit::Usage);
+        assert_eq!(run(&mut session, &b"og\ngo\n"[..], CommandSource::Script).unwrap(), Exit::Usage);
         assert_eq!(session.recorder().unwrap().log.borrow().len(), 2);
     }
 
     #[test]
     fn a_script_ends_at_the_first_word_that_fails() {
         let mut session = session(0);
-        let error = run(&mut session, &b"dump\ngo\n"[..], Giver::Script).unwrap_err();
+        let error = run(&mut session, &b"dump\ngo\n"[..], CommandSource::Script).unwrap_err();
         assert_eq!(error.to_string(), "nothing has been recorded");
         assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "release"]);
     }
@@ -276,14 +276,14 @@ mod tests {
     #[test]
     fn a_person_is_asked_again() {
         let mut session = session(0);
-        assert_eq!(run(&mut session, &b"dump\ngo\n"[..], Giver::Person).unwrap(), Exit::Failed);
+        assert_eq!(run(&mut session, &b"dump\ngo\n"[..], CommandSource::Terminal).unwrap(), Exit::Failed);
         assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "release", "reset", "start"]);
     }
 
     #[test]
     fn a_forced_reset_ends_the_trace_and_the_script_goes_on() {
         let mut session = session(0);
-        assert_eq!(run(&mut session, &b"go\n-force\ngo\n"[..], Giver::Script).unwrap(), Exit::Done);
+        assert_eq!(run(&mut session, &b"go\n-force\ngo\n"[..], CommandSource::Script).unwrap(), Exit::Done);
         assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start", "stop", "reset", "reset", "start"]);
     }
 }

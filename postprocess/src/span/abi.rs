@@ -33,9 +33,9 @@ fn call_number(kind: u32, n: u32) -> Option<u32> {
     first.checked_add(n).filter(|&call| call <= last)
 }
 
-/// A machine.
+/// The numbers of the traced machine.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct TracedAbi {
     /// What the trace's names tell of its system calls, by event number from [`number::SYSCALL`] on.
     calls: Vec<Option<Call>>,
     /// That the calls of x86-64 are not this machine's.
@@ -52,9 +52,9 @@ pub struct Machine {
     softirq: u32,
 }
 
-impl Default for Machine {
-    fn default() -> Machine {
-        Machine {
+impl Default for TracedAbi {
+    fn default() -> TracedAbi {
+        TracedAbi {
             calls: vec![None; X86.len()],
             foreign: false,
             generic: false,
@@ -66,7 +66,7 @@ impl Default for Machine {
     }
 }
 
-impl Machine {
+impl TracedAbi {
     /// Learns from a name; the number of the call that locks are made of tells whose calls they are.
     pub fn learn(&mut self, kind: u32, n: u32, text: &str) {
         if let Some(call) = call_number(kind, n) {
@@ -145,11 +145,11 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::call::Work;
+    use super::super::call::CallKind;
     use super::*;
 
-    fn works(machine: &Machine, calls: &[u32]) -> Vec<Work> {
-        calls.iter().map(|&call| machine.call(call).work).collect()
+    fn works(abi: &TracedAbi, calls: &[u32]) -> Vec<CallKind> {
+        calls.iter().map(|&call| abi.call(call).work).collect()
     }
 
     const READ: u32 = number::SYSCALL;
@@ -158,21 +158,21 @@ mod tests {
 
     #[test]
     fn a_trace_without_names_is_of_x86_64() {
-        let machine = Machine::default();
-        assert_eq!(works(&machine, &[READ, FUTEX, FUTEX32]), [Work::Bytes, Work::Lock, Work::Lock]);
-        assert_eq!(works(&machine, &[0, number::SYSCALL + 510, number::SYSCALL32_LAST, u32::MAX]), [Work::Other; 4]);
+        let abi = TracedAbi::default();
+        assert_eq!(works(&abi, &[READ, FUTEX, FUTEX32]), [CallKind::Bytes, CallKind::Lock, CallKind::Lock]);
+        assert_eq!(works(&abi, &[0, number::SYSCALL + 510, number::SYSCALL32_LAST, u32::MAX]), [CallKind::Other; 4]);
     }
 
     #[test]
     fn names_tell_whose_calls_they_are() {
-        let mut machine = Machine::default();
+        let mut abi = TracedAbi::default();
         // As on arm64, in the order of their numbers.
         for (n, name) in [(63, "read"), (93, "exit"), (98, "futex"), (115, "clock_nanosleep")] {
-            machine.learn(number::SYSCALL_NAME, n, name);
+            abi.learn(number::SYSCALL_NAME, n, name);
         }
-        assert_eq!(works(&machine, &[READ, FUTEX, FUTEX32]), [Work::Other; 3]);
+        assert_eq!(works(&abi, &[READ, FUTEX, FUTEX32]), [CallKind::Other; 3]);
         let told = [63, 98, 115].map(|n| number::SYSCALL + n);
-        assert_eq!(works(&machine, &told), [Work::Bytes, Work::Lock, Work::Sleep]);
-        assert!(machine.is_exit(number::SYSCALL + 93) && machine.is_page_fault(number::TRAP + 4));
+        assert_eq!(works(&abi, &told), [CallKind::Bytes, CallKind::Lock, CallKind::Sleep]);
+        assert!(abi.is_exit(number::SYSCALL + 93) && abi.is_page_fault(number::TRAP + 4));
     }
 }
