@@ -132,37 +132,37 @@ pub enum Command {
     /// One of the starts.
     #[command(flatten)]
     Go(Go),
-    /// Stop, and write the trace; again, to write it once more
+    /// Stop, and write the trace; repeat to write it again
     #[command(alias = "0", after_help = AFTER_STOP)]
     Stop {
-        /// Replace FILE if it is there
+        /// Replace FILE if it exists
         #[arg(short, long)]
         force: bool,
-        /// Leave out the names of the kernel's functions
+        /// Omit the names of the kernel's functions
         #[arg(long)]
         no_symbols: bool,
         /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
         file: Option<PathBuf>,
     },
-    /// In wrap mode: write the trace so far, and go on
+    /// Write the trace so far, and keep recording (wrap mode)
     #[command(after_help = AFTER_SNAPSHOT)]
     Snapshot {
-        /// Replace FILE if it is there
+        /// Replace FILE if it exists
         #[arg(short, long)]
         force: bool,
-        /// Leave out the names of the kernel's functions
+        /// Omit the names of the kernel's functions
         #[arg(long)]
         no_symbols: bool,
-        /// Where to [default: ku_DATE_TIME_host_pid.trace]
+        /// Output file [default: ku_DATE_TIME_host_pid.trace]
         file: Option<PathBuf>,
     },
     /// Show the state of the recorder
     #[command(after_help = AFTER_STATUS)]
     Status,
-    /// Empty the recorder
+    /// Clear the recorder
     #[command(after_help = AFTER_RESET)]
     Reset {
-        /// Also while it traces
+        /// Even while it records
         #[arg(short, long)]
         force: bool,
     },
@@ -179,39 +179,39 @@ pub enum Command {
         /// What is read.
         #[command(flatten)]
         trace: Trace,
-        /// Lines of each list
+        /// Lines per list
         #[arg(short, long, value_name = "N", default_value_t = 10)]
         top: usize,
-        /// For programs, as docs/summary.schema.json says
+        /// Print JSON, as described in docs/summary.schema.json
         #[arg(long)]
         json: bool,
     },
     /// Explain where requests spent their time, and why some are slow
     #[command(after_help = AFTER_WHY)]
     Why(Why),
-    /// Tell whether requests are slower in a second trace, and why
+    /// Show whether requests are slower in a second trace, and why
     #[command(after_help = AFTER_DIFF)]
     Diff(Diff),
     /// Make an HTML page from a trace
     #[command(after_help = AFTER_HTML)]
     Html(Page),
-    /// Check whether this machine can record, and say what to do
+    /// Check whether this machine can record, and suggest fixes
     #[command(after_help = AFTER_CHECK)]
     Check,
-    /// Print the completions of a shell
+    /// Print completions for a shell
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions {
-        /// Which
+        /// Shell
         shell: Shell,
     },
     /// Sleep
     #[command(hide = true, after_help = AFTER_WAIT)]
     Wait {
-        /// How long: 2, 500ms, 1m
+        /// Duration: 2, 500ms, 1m
         #[arg(value_parser = duration)]
         time: Duration,
     },
-    /// Stop, and write nothing
+    /// Stop without writing the trace
     #[command(hide = true, after_help = AFTER_QUIT)]
     Quit,
 }
@@ -222,7 +222,7 @@ pub enum Go {
     /// Record until the buffer is full; also gowrap, goipc, goipcllcwrap
     #[command(alias = "1", after_help = AFTER_GO)]
     Go,
-    /// Record, the newest in place of the oldest when the memory is full
+    /// Record, replacing the oldest events when the buffer is full
     #[command(hide = true, after_help = AFTER_GO)]
     Gowrap,
     /// Record, and count instructions per cycle (experimental)
@@ -248,7 +248,7 @@ pub enum Go {
 /// Options of `record`.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// Stop after this time: 2, 500ms, 1m; COMMAND runs on
+    /// Stop after this time: 2, 500ms, 1m; COMMAND keeps running
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
     /// Memory for the trace: 64M, 2G [default: the module's]
@@ -260,19 +260,19 @@ pub struct Record {
     /// Count misses of the last-level cache (experimental)
     #[arg(long)]
     llc: bool,
-    /// Keep the newest when the memory is full, not the oldest
+    /// Keep the newest events when the buffer is full, not the oldest
     #[arg(long)]
     wrap: bool,
     /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace FILE if it is there
+    /// Replace FILE if it exists
     #[arg(short, long)]
     force: bool,
-    /// Leave out the names of the kernel's functions
+    /// Omit the names of the kernel's functions
     #[arg(long)]
     pub no_symbols: bool,
-    /// What to run and record
+    /// Command to run and record
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -306,7 +306,7 @@ pub struct Page {
     /// Title of the page [default: the name of FILE]
     #[arg(long)]
     pub title: Option<String>,
-    /// Replace OUT if it is there
+    /// Replace OUT if it exists
     #[arg(short, long)]
     force: bool,
 }
@@ -376,7 +376,7 @@ pub struct Why {
 pub struct Diff {
     /// A raw trace
     pub before: PathBuf,
-    /// Another, that is compared with it; one of them may be `-`
+    /// A second raw trace to compare with; either may be `-`
     pub after: PathBuf,
     /// What is asked.
     #[command(flatten)]

@@ -226,10 +226,10 @@ impl Named {
 /// What every tool that writes has.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Common {
-    /// Write to this new file, not to standard output
+    /// Write to this new file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Say nothing but what is wrong
+    /// Print only problems
     #[arg(short, long)]
     pub quiet: bool,
 }

@@ -38,7 +38,7 @@ struct Cli {
 enum Task {
     /// Build everything, trace a workload in the VM and leave target/demo/t.raw and t.html
     Demo {
-        /// What to trace in place of tests/vm/workload.sh
+        /// Workload to trace instead of tests/vm/workload.sh
         #[arg(last = true, value_name = "CMD")]
         command: Vec<OsString>,
     },
@@ -46,15 +46,14 @@ enum Task {
     Vm(vm::VmArgs),
     /// Run every tier of tests: host, golden, VM, browser
     Test,
-    /// Run the recorder's tests in the VM for as long as it takes to trust it, on the debug kernel too, and every
-    /// mutant: 2 h
+    /// Run the long form of the recorder's tests in the VM, also on other kernels, and every mutant: hours
     Soak,
-    /// Take one hook or one line of the recorder away at a time: a test must fail for each
+    /// Remove one hook or one line of the recorder at a time: a test must fail for each
     Mutants(mutants::MutantsArgs),
     /// Work on the kernel patches
     #[command(subcommand)]
     Patches(Patches),
-    /// Print what tracing costs, instructions, nanoseconds, bytes; how fast a page is made, and how fast it is
+    /// Measure what tracing costs, in instructions, nanoseconds and bytes, and how fast tools and page are
     Bench(bench::BenchArgs),
     /// Write manual pages and completions below target/share, for packages
     Man,
@@ -68,11 +67,11 @@ enum Patches {
         #[arg(long, value_name = "N", default_value_t = 1)]
         from: usize,
     },
-    /// Apply the series to another kernel's source: 0 if all fits, 3 if some of it needs a hand
+    /// Apply the series to another kernel's source: status 0 if all of it applies, 3 if parts need manual work
     Port {
-        /// The source; it is not changed
+        /// Kernel source; it is not modified
         tree: PathBuf,
-        /// New folder for the series that comes out, and for hunks that do not fit
+        /// New folder for the ported series, and for hunks that do not apply
         #[arg(long, default_value = "target/ported")]
         out: PathBuf,
     },

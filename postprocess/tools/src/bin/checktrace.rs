@@ -25,10 +25,10 @@ struct Args {
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
-    /// Print the verdict only
+    /// Print only the verdict
     #[arg(short, long)]
     quiet: bool,
-    /// Write to this new file, not to standard output
+    /// Write to this new file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -24,13 +24,13 @@ use postprocess::source::Stage;
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The raw file, `-` or nothing for standard input; and the folder, which is made
+    /// The raw file (standard input if absent or `-`), and the folder to create
     #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "DIR"])]
     paths: Vec<PathBuf>,
     /// The same as FILE
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Replace a folder that was made by this tool before
+    /// Replace a folder that this tool created
     #[arg(short, long)]
     force: bool,
 }

@@ -26,7 +26,7 @@ struct Args {
     file: Option<PathBuf>,
     #[command(flatten)]
     named: Named,
-    /// Write frames, which eventtospan reads faster, in place of text
+    /// Write frames, which eventtospan reads faster, instead of text
     #[arg(long)]
     binary: bool,
     #[command(flatten)]

@@ -16,10 +16,10 @@ use postprocess::sink::profile::{Adder, Rows};
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// One profile for each CPU, thread and RPC; the default
+    /// One profile per CPU, thread and RPC (the default)
     #[arg(long)]
     row: bool,
-    /// Averages over those with the same name, and over those of about the same duration among them
+    /// Average profiles with the same name, and among these, profiles of similar duration
     #[arg(long, conflicts_with = "row")]
     group: bool,
     /// With --group, also groups of one

@@ -24,10 +24,10 @@ struct Args {
     input: Option<PathBuf>,
     #[command(flatten)]
     asked: Asked,
-    /// Write to this new file, not to standard output
+    /// Write to this new file instead of standard output
     #[arg(short, long, value_name = "FILE", hide = true)]
     output: Option<PathBuf>,
-    /// Say nothing but what is wrong
+    /// Print only problems
     #[arg(short, long, hide = true)]
     quiet: bool,
 }

@@ -27,7 +27,7 @@ use program::Programs;
 struct Args {
     /// Maps of the traced threads, each after `==== /proc/PID/maps`
     maps: PathBuf,
-    /// Where the traced machine's files are
+    /// Root of the traced machine's files
     #[arg(long, default_value = "/")]
     root: PathBuf,
     /// The spans as JSON; standard input if absent or `-`

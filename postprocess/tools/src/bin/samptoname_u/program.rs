@@ -10,7 +10,7 @@ use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 /// Program files, each read when it is first asked for.
 pub struct Programs {
-    /// Where the traced machine's files are.
+    /// Root of the traced machine's files.
     root: PathBuf,
     files: HashMap<String, Option<Program>>,
     /// What could not be read, a line each.
