@@ -120,10 +120,10 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         Search::of("cpu:9", |s, _| s.cpu == 9),
     ];
     let errors = json!([
-        ["cpu:", "cpu: takes numbers, as cpu:0,2-3"],
-        ["read cpu:1,two", "cpu: takes numbers, as cpu:0,2-3"],
-        ["rpc:-3", "rpc: takes numbers, as rpc:5 or rpc:1-"],
-        ["pid:", "pid: takes numbers or parts of names, as pid:1-99,bash"],
+        ["cpu:", "cpu: takes numbers, such as cpu:0,2-3"],
+        ["read cpu:1,two", "cpu: takes numbers, such as cpu:0,2-3"],
+        ["rpc:-3", "rpc: takes numbers, such as rpc:5 or rpc:1-"],
+        ["pid:", "pid: takes numbers or parts of names, such as pid:1-99,bash"],
         ["kind:colour", "kind: takes idle, user, kernel, syscall, fault, irq, sched, wait, wakeup, mark"],
         ["kind:constructor", "kind: takes idle, user, kernel, syscall, fault, irq, sched, wait, wakeup, mark"],
         ["colour:red", r"no selector colour: — there are cpu: pid: rpc: kind: — as text write colour\:"],

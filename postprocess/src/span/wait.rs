@@ -42,7 +42,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A CPU: it could run, and others did.
+    /// A CPU: it could run, but other threads did.
     Cpu b'c' "wait_cpu";
     /// A disk.
     Disk b'd' "wait_disk";

@@ -61,23 +61,23 @@ export const isKernel = (kind) => kind >= Kind.SYSCALL && kind <= Kind.SCHED;
 
 /** What a thread waits for: the letter of its wait event, the name, a word, and when it is that. */
 export const WAITS = Object.freeze([
-  ["c", "wait_cpu", "a CPU", "it could run, and others did"],
+  ["c", "wait_cpu", "a CPU", "it could run, but other threads did"],
   ["d", "wait_disk", "disk", "pages of a file are read, or written"],
   ["f", "wait_frozen", "thaw", "its control group is frozen"],
   ["h", "wait_stopped", "SIGCONT", "a signal stopped it"],
-  ["i", "wait_idle", "a CPU, beside an idle one", "it could run, and an idle CPU took its time to come"],
-  ["k", "wait_task", "a thread or work", "another task is to end or to send a signal; a thread of the kernel has nothing to do"],
-  ["l", "wait_lock", "a lock", "another thread has it: of a program, a file, a directory"],
-  ["m", "wait_mem", "memory", "its group is above its limit, pages are reclaimed, or others have the address space"],
-  ["n", "wait_net", "network", "nothing has come from another machine or through the loopback device"],
-  ["p", "wait_pipe", "a pipe", "another thread is to write or read: a pipe, a socket of this machine, a terminal"],
+  ["i", "wait_idle", "an idle CPU to wake up", "it could run, but an idle CPU was slow to wake up"],
+  ["k", "wait_task", "a thread or work", "another task has yet to end or to send a signal; a kernel thread waits for work"],
+  ["l", "wait_lock", "a lock", "another thread holds it: a lock of a program, a file, a directory"],
+  ["m", "wait_mem", "memory", "its group is above its limit, pages are reclaimed, or other threads hold the address space"],
+  ["n", "wait_net", "network", "nothing has arrived from another machine or over loopback"],
+  ["p", "wait_pipe", "a pipe", "another thread has yet to write or read: a pipe, a socket on this machine, a terminal"],
   ["q", "wait_quota", "CPU quota", "its control group has used up its share of the CPU"],
-  ["r", "wait_rcu", "RCU", "all CPUs have to leave what they read"],
+  ["r", "wait_rcu", "RCU", "all CPUs have yet to leave their read-side sections"],
   ["s", "wait_sche", "the scheduler", "the scheduler balances the CPUs"],
-  ["t", "wait_time", "time", "it sleeps until a moment, or for a time"],
+  ["t", "wait_time", "time", "it sleeps for a time, or until a given time"],
   ["v", "wait_stall", "a CPU that stood still", "the host, or the firmware, did not let the CPU run"],
-  ["x", "wait_traced", "its tracer", "a debugger or the like holds it"],
-  ["z", "wait_unk", "something not in the trace", "the trace does not tell"],
+  ["x", "wait_traced", "its tracer", "a debugger or another tracer holds it"],
+  ["z", "wait_unk", "something not in the trace", "the trace does not show it"],
 ]);
 
 /** The letters in Morse code, by which a wait can be told without its colour. */

@@ -34,9 +34,9 @@ const RPC_NUMBERS = 1 << 16;
  * @type {Map<string, {values: (store: Store) => ArrayLike<number>, test: (store: Store, part: string) => NumberTest | null, may: (store: Store) => string}>}
  */
 const SELECTORS = new Map([
-  ["cpu", { values: ({ cpus }) => cpus, test: (_, part) => rangeTest(part), may: () => "numbers, as cpu:0,2-3" }],
-  ["pid", { values: ({ pids }) => pids, test: threadTest, may: () => "numbers or parts of names, as pid:1-99,bash" }],
-  ["rpc", { values: () => Uint32Array.from({ length: RPC_NUMBERS }, (_, n) => n), test: (_, part) => rangeTest(part), may: () => "numbers, as rpc:5 or rpc:1-" }],
+  ["cpu", { values: ({ cpus }) => cpus, test: (_, part) => rangeTest(part), may: () => "numbers, such as cpu:0,2-3" }],
+  ["pid", { values: ({ pids }) => pids, test: threadTest, may: () => "numbers or parts of names, such as pid:1-99,bash" }],
+  ["rpc", { values: () => Uint32Array.from({ length: RPC_NUMBERS }, (_, n) => n), test: (_, part) => rangeTest(part), may: () => "numbers, such as rpc:5 or rpc:1-" }],
   ["kind", { values: () => Object.values(Kind), test: (_, part) => kindTest(part), may: ({ kinds }) => wordsOf(kinds) }],
 ]);
 

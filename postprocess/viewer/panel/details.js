@@ -56,7 +56,7 @@ function showSpan(app, panel) {
     closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)), table,
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
     actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
-    actionButton("Find all of this name (H)", "Search this name", () => app.searchName(store.name[selected])),
+    actionButton("Search for this name (H)", "Search this name", () => app.searchName(store.name[selected])),
     actionButton("Note (M)", "Put a note on this span", () => annotate(app)),
     actionButton("Measure (R)", "Sum up the time of this span", () => measureSelected(app, false)),
   );

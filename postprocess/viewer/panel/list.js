@@ -213,7 +213,7 @@ function tableOfGroups(app, pivot) {
     const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
     const texts = chosen.map(([, { texts }], which) => texts[numbers[which]] ?? "all others");
     const finds = chosen.map(([, { finds }], which) => finds[numbers[which]] ?? "");
-    const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search these, and list them", () => narrowTo(app, finds));
+    const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds));
     return [link, ...texts.slice(1), ...GROUP_COLUMNS.map(([title, value]) =>
       (title === "Count" ? value(pivot.groups[at]).toLocaleString("en") : alignedText(value(pivot.groups[at]))))];
   });
@@ -377,7 +377,7 @@ export function showList(app, panel) {
     actionButton("Longest (J)", "The longest of these, then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
     actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
   ];
-  if (query.least + query.most !== "") buttons.push(actionButton("All durations", "Forget the bounds of the duration", () => app.find({ ...query, least: "", most: "" })));
+  if (query.least + query.most !== "") buttons.push(actionButton("All durations", "Clear the limits of the duration", () => app.find({ ...query, least: "", most: "" })));
   panel.replaceChildren(
     closeButton(() => toggleList(app)), textElement("h2", "Table"), choicesOf(app, then),
     histogramOf(pivot.all, (from, to) => keepDurations(app, from, to)), ...buttons, summary, table,

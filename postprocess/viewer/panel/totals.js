@@ -24,7 +24,7 @@ export function showTotals(app, panel, from, to) {
     panel.replaceChildren(
       closeButton(() => app.measure(null)), textElement("h2", durationText(to - from)),
       actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
-      textElement("p", "On rows that count from their own starts this is another time on each: there are no totals."),
+      textElement("p", "There are no totals while each row counts from its own start."),
     );
     return;
   }
