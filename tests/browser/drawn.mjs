@@ -389,8 +389,10 @@ export const drawn = {
     };
     const all = [50, 51, 52, 53, 54].map((pid) => `worker.${pid}`);
     assert.deepEqual(await shows(15_000, 25_000), all);
-    await page.locator("#layer-rows").click({ modifiers: ["Shift"] });
-    assert.equal(await page.locator("#layer-rows").textContent(), "Rows: that run");
+    for (const state of ["programs", "that run"]) {
+      await page.locator("#layer-rows").click({ modifiers: ["Shift"] });
+      assert.equal(await page.locator("#layer-rows").textContent(), `Rows: ${state}`);
+    }
     await settle(page);
     assert.deepEqual(await shows(15_000, 25_000), ["worker.51", "worker.52"]);
     assert.ok((await page.locator("#labels .group").last().textContent()).includes("2 of 5"));
@@ -414,7 +416,7 @@ export const drawn = {
     await ask(page, () => __ku.toggle("PID"));
     await settle(page);
     assert.deepEqual(await heights(), before, "CPUs lose height to five threads");
-    await page.locator("#layer-rows").click({ modifiers: ["Shift"] });
+    for (let back = 0; back < 2; back++) await page.locator("#layer-rows").click({ modifiers: ["Shift"] });
     await settle(page);
     const box = await page.locator("#overlay").boundingBox();
     const labels = async () => (await rowsOf(page, "PID")).map((r) => r.label);

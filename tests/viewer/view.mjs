@@ -104,3 +104,19 @@ test("CPUs have the same height with many threads and few in sight, and with non
     }
   }
 });
+
+test("kernel threads hide where only programs are asked for, but for highlighted ones", () => {
+  const spans = [[1, EVENT.USER + 1], [2, EVENT.KERNEL + 2], [3, EVENT.SYSCALL], [4, EVENT.SCHED]];
+  spans.push([3, EVENT.USER + 3], [4, EVENT.KERNEL + 4], [5, EVENT.IRQ]);
+  const store = storeOf(spans.map(([pid, event], k) => ({ start: k * 100, dur: 100, event, cpu: 0, pid })));
+  const groups = buildGroups(store, indexByKind(store));
+  const view = new View(store, groups[0].exec);
+  const threads = groups[1];
+  threads.collapsed = false;
+  const seen = () => view.wantedRows(threads).map((row) => threads.keys[row]);
+  assert.deepEqual(seen(), [1, 2, 3, 4, 5]);
+  view.onlyPrograms = true;
+  assert.deepEqual(seen(), [1, 3, 5]);
+  threads.lit[threads.rowOfKey.get(2)] = 1;
+  assert.deepEqual(seen(), [1, 2, 3, 5]);
+});

@@ -4,7 +4,7 @@
 // A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
 
 import { shownName, threadText, valueOf, wokenBy } from "./format.js";
-import { isExecution, LOCK_HELD, RESOURCE_EVENT } from "./kind.js";
+import { isExecution, KERNEL_EVENTS, LOCK_HELD, RESOURCE_EVENT } from "./kind.js";
 import { Reach } from "./reach.js";
 import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
 import { Kind } from "./tables.js";
@@ -53,6 +53,18 @@ export function buildGroups(store, kinds) {
   const parts = [cpuParts(store, of), threadParts(store, of), rpcParts(store, of), resourceParts(store, of),
     networkParts(store, of)];
   return parts.flatMap((part) => (part ? [buildGroup(store, part)] : []));
+}
+
+/**
+ * The rows of a group that are those of kernel threads, as 1: by the first span on each that is a thread's own code.
+ * @param {Store} store
+ * @param {Group} group
+ */
+export function kernelThreads({ event, events, kind }, { keys, exec: { first, ids } }) {
+  return Uint8Array.from(keys, (_, row) => {
+    const own = ids.subarray(first[row], first[row + 1]).find((i) => kind[i] === Kind.USER || events[event[i]] >= KERNEL_EVENTS);
+    return own !== undefined && kind[own] !== Kind.USER ? 1 : 0;
+  });
 }
 
 /** @typedef {(...kinds: number[]) => Uint32Array} IdsOf */

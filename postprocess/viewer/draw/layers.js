@@ -44,7 +44,7 @@ export class Layers {
       [kinds.has(Kind.FREQ), { id: "freq", name: "Freq", title: "Frequency below the rows of CPUs", states: ["on", "off"], state: slow ? 1 : 0 }],
       [kinds.has(Kind.SAMPLE), { id: "samples", name: "Samples", title: "Samples of the program counter above the rows of CPUs", states: ["busy", "idle", "off"], state: 0 }],
       [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],
-      [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight", states: ["in sight", "all", "that run"], state: 0 }],
+      [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight; those in sight but the kernel's threads", states: ["in sight", "all", "that run", "programs"], state: 0 }],
     ];
     const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name", states: [...ORDERS], state: 0, menu: true };
     all.push([groups[1].keys.length > 1, order]);
@@ -81,6 +81,7 @@ export class Layers {
     const { groups, view } = this;
     view.keepsRows = this.stateOf("rows") === "all";
     view.onlyRunning = this.stateOf("rows") === "that run";
+    view.onlyPrograms = this.stateOf("rows") === "programs";
     view.orderedBy = this.stateOf("order");
     const [cpus, threads] = groups;
     const sampled = this.stateOf("samples") === "off" ? 0 : SAMPLES_HEIGHT;

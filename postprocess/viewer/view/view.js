@@ -5,6 +5,7 @@
 // what it holds first lies where the trace begins. The view's own range is then that of the axis. Whoever draws, or
 // looks for something, on a row takes times from `on(item)`, and need not know.
 
+import { kernelThreads } from "../data/groups.js";
 import { ORDERS, orderOf } from "../data/order.js";
 import { runsIn } from "../data/rows.js";
 import { TimeScale } from "./timescale.js";
@@ -68,6 +69,10 @@ export class View extends TimeScale {
     this.keepsRows = false;
     /** Whether rows hide on which nothing runs in sight, too. */
     this.onlyRunning = false;
+    /** Whether rows of kernel threads hide. */
+    this.onlyPrograms = false;
+    /** The rows of threads that are kernel threads, once that was asked. @type {Uint8Array | null} */
+    this.kernelThreads = null;
     /** What threads are ordered by. */
     this.orderedBy = ORDERS[0];
     /** The order of rows, where it is not that of their numbers. @type {Map<Group, number[]>} */
@@ -169,7 +174,8 @@ export class View extends TimeScale {
 
   /**
    * Rows of a group that are to be seen: none of a collapsed group, of a group with highlighted rows perhaps only
-   * those, and else those with something in sight, or with something that runs there, and the one under the pointer.
+   * those, and else those with something in sight, or with something that runs there, or of programs; and the one
+   * under the pointer.
    * @param {Group} group
    */
   wantedRows(group) {
@@ -181,9 +187,12 @@ export class View extends TimeScale {
     const under = this.itemAt(this.pointerY);
     const held = under?.group === group ? under.row : -1;
     const runs = (/** @type {number} */ r) => !running || r === kept || runsIn(this.store, exec, r, this.t0, this.t1);
+    if (this.onlyPrograms && group.name === "PID") this.kernelThreads ??= kernelThreads(this.store, group);
+    const isProgram = (/** @type {number} */ r) => !this.onlyPrograms || group.name !== "PID" || this.kernelThreads?.[r] !== 1;
     const wanted = group.onlyLit ? (/** @type {number} */ r) => lit[r] === 1
       : this.keepsRows || this.relative || !group.hides ? () => true
-      : (/** @type {number} */ r) => lit[r] === 1 || r === held || (from[r] <= this.t1 && to[r] >= this.t0 && runs(r));
+      : (/** @type {number} */ r) => lit[r] === 1 || r === held
+        || (from[r] <= this.t1 && to[r] >= this.t0 && runs(r) && isProgram(r));
     return (this.orders.get(group) ?? [...group.keys.keys()]).filter(wanted);
   }
 
