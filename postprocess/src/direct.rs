@@ -113,7 +113,7 @@ pub fn summary_of_raw(bytes: &[u8], worst: usize) -> Result<Summary, NotATrace> 
 }
 
 /// Builds the spans of all events of `source`, and returns what is known about the trace, too. When there are more than
-/// `most`, they are handed to `away`, with all names so far, and only the last are answered.
+/// `most`, they are handed to `away`, with all names so far, and only the last are returned.
 ///
 /// # Errors
 /// Whatever error the source's input returns, or `away`.

@@ -12,7 +12,7 @@ pub fn count(number: u64, one: &str, many: &str) -> String {
 #[derive(Debug)]
 pub struct Lines<R> {
     input: R,
-    /// Bytes of the input's buffer that have been answered.
+    /// Bytes of the input's buffer that have been returned.
     used: usize,
     /// A line that the buffer did not hold whole.
     cut: Vec<u8>,

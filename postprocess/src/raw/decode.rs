@@ -42,7 +42,7 @@ pub struct Decoder<'a> {
     cpus: Vec<Cpu>,
     tasks: Tasks,
     event_names: EventNames,
-    /// Events decoded and not yet answered.
+    /// Events decoded and not yet returned.
     ready: VecDeque<Event>,
     /// What could be counted on the way.
     pub counts: Counts,
@@ -51,7 +51,7 @@ pub struct Decoder<'a> {
 /// What the decoder counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events answered, names not counted.
+    /// Events returned, names not counted.
     pub events: u64,
     /// Returns whose system call is not known.
     pub unknown_returns: u64,

@@ -67,9 +67,9 @@ pub struct Stream<'a> {
     counter: u64,
     /// What is added to it: by how much the counter has stepped back since the first block.
     ahead: u64,
-    /// Counter last answered; never goes back.
+    /// Counter last returned; never goes back.
     at: u64,
-    /// The event last answered, and its first argument word.
+    /// The event last returned, and its first argument word.
     last: (u16, u32),
     /// Whether something is missing between `rest` and the next block.
     gap: bool,
@@ -134,7 +134,7 @@ impl<'a> Stream<'a> {
         self.from
     }
 
-    /// Counter last answered.
+    /// Counter last returned.
     pub fn at(&self) -> u64 {
         self.at
     }

@@ -77,7 +77,7 @@ pub struct Builder {
     pub(super) counts: HashMap<NameId, u64>,
     intervals: Vec<Interval>,
     last: i64,
-    /// Spans answered by [`Builder::take`], and the earliest start among them.
+    /// Spans returned by [`Builder::take`], and the earliest start among them.
     taken: usize,
     earliest: Option<i64>,
 }
@@ -113,7 +113,7 @@ impl Builder {
     }
 
     /// Takes out the spans written so far, but for those that may still change. Only what is told of spans taken out,
-    /// and of those answered at the end, is all; they are not ordered. While more may change than not, none are taken
+    /// and of those returned at the end, is all; they are not ordered. While more may change than not, none are taken
     /// out: each is moved a few times at most.
     pub fn take(&mut self) -> Vec<Span> {
         let now = self.cpus.iter().map(|cpu| cpu.last).max().unwrap_or(i64::MIN);

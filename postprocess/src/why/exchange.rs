@@ -157,7 +157,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// What is answered is over.
+    /// What it has responded to is over.
     fn flush(&mut self, pid: i32, found: &mut Vec<Request>) {
         self.polled = None;
         self.open.retain(|_, (start, sent)| {

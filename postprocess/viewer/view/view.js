@@ -124,7 +124,7 @@ export class View extends TimeScale {
     const whole = Math.max((this.end - this.begin) * 1.01, SHORTEST);
     const span = Math.min(Math.max(t1 - t0, SHORTEST), whole);
     const wanted = span === whole ? (this.begin + this.end) / 2 : (t0 + t1) / 2;
-    // Each end of the trace can come to the middle, but no more is empty beside it than there is to see elsewhere.
+    // Each end of the trace can come to the middle, but no more of the picture is empty than there is to see elsewhere.
     const empty = Math.min(Math.max(whole - span, (whole - (this.end - this.begin)) / 2), span / 2);
     const [least, most] = [this.begin - empty + span / 2, this.end + empty - span / 2];
     const middle = Math.min(Math.max(wanted, least), Math.max(most, least));
@@ -238,7 +238,7 @@ export class View extends TimeScale {
     const cpus = shown.reduce((sum, g) => sum + (g.name === "CPU" ? rowsOf(g).length : 0), 0);
     const rest = shown.reduce((sum, g) => sum + rowsOf(g).length, -cpus);
     const room = this.rowsSeen - shown.length * HEADER_HEIGHT;
-    // All rows of what is open beside CPUs count, in sight or not: CPUs keep their height while those hide and come.
+    // All rows of what is open besides CPUs count, in sight or not: CPUs keep their height while those are hidden and shown.
     const beside = shown.reduce((sum, g) => sum + (g.name === "CPU" || g.collapsed ? 0 : g.keys.length * ROW_MOST), 0);
     const cpuHeight = Math.min(Math.max(Math.max(room * CPU_PART, room - beside) / Math.max(cpus, 1), ROW_LEAST), ROW_MOST);
     const most = held ? Math.min(this.mostAround(held, shown, cpuHeight), ROW_MOST) : ROW_MOST;

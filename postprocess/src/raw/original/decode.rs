@@ -24,7 +24,7 @@ pub struct Decoder<'a> {
     event_names: EventNames,
     /// Names by kind and number: threads, by the low half of their pid; methods, locks, queues.
     given: HashMap<(u32, u32), NameId>,
-    /// Events decoded and not yet answered.
+    /// Events decoded and not yet returned.
     ready: VecDeque<Event>,
     /// What could be counted on the way.
     pub counts: Counts,

@@ -84,14 +84,14 @@ pub struct Stream<'a> {
     /// Event number of softirqs.
     softirq: u32,
     blocks: std::vec::IntoIter<Block<'a>>,
-    /// Read and not answered, by time.
+    /// Read and not returned, by time.
     window: VecDeque<Timed<'a>>,
     /// How many the last block read has put there.
     latest: usize,
     pid: u32,
     /// When the last timer interrupt was.
     tick: Option<i64>,
-    /// Time last answered, `None` at first.
+    /// Time last returned, `None` at first.
     at: Option<i64>,
     from: i64,
 }
@@ -144,7 +144,7 @@ impl<'a> Stream<'a> {
         self.from
     }
 
-    /// Time last answered.
+    /// Time last returned.
     pub fn at(&self) -> i64 {
         self.at.unwrap_or(self.from)
     }

@@ -105,7 +105,7 @@ fn fits(value: i64, width: usize) -> bool {
     (0..escape(width)).contains(&value)
 }
 
-/// Applies `work` to every job, on as many threads as there are CPUs; the answers stand in the order of the jobs.
+/// Applies `work` to every job, on as many threads as there are CPUs; the results are in the order of the jobs.
 pub fn on_all_cpus<J: Sync, A: Send>(jobs: &[J], work: impl Fn(&J) -> A + Sync) -> Vec<A> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     let next = AtomicUsize::new(0);
