@@ -248,7 +248,7 @@ pub enum Go {
 /// Options of `record`.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// Stop after this time: 2, 500ms, 1m; COMMAND keeps running
+    /// Stop after this time: 2, 500ms, 1m; COMMAND runs on
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
     /// Memory for the trace: 64M, 2G [default: the module's]
@@ -260,7 +260,7 @@ pub struct Record {
     /// Count misses of the last-level cache (experimental)
     #[arg(long)]
     llc: bool,
-    /// Keep the newest events when the buffer is full, not the oldest
+    /// When the buffer is full, keep the newest events
     #[arg(long)]
     wrap: bool,
     /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]

@@ -238,7 +238,7 @@ export class View extends TimeScale {
     const cpus = shown.reduce((sum, g) => sum + (g.name === "CPU" ? rowsOf(g).length : 0), 0);
     const rest = shown.reduce((sum, g) => sum + rowsOf(g).length, -cpus);
     const room = this.rowsSeen - shown.length * HEADER_HEIGHT;
-    // All rows of what is open besides CPUs count, in sight or not: CPUs keep their height while those are hidden and shown.
+    // All rows of groups that are open count, in sight or not: CPUs keep their height while those are hidden and shown.
     const beside = shown.reduce((sum, g) => sum + (g.name === "CPU" || g.collapsed ? 0 : g.keys.length * ROW_MOST), 0);
     const cpuHeight = Math.min(Math.max(Math.max(room * CPU_PART, room - beside) / Math.max(cpus, 1), ROW_LEAST), ROW_MOST);
     const most = held ? Math.min(this.mostAround(held, shown, cpuHeight), ROW_MOST) : ROW_MOST;
