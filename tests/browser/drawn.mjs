@@ -258,7 +258,7 @@ export const drawn = {
     await page.locator("#legend button", { hasText: "wakeup" }).click();
     await settle(page);
     assert.deepEqual(await ask(page, () => [__ku.search().pattern, __ku.search().count]), ["kind:wakeup", 1]);
-    assert.match(await page.locator("#legend button", { hasText: "wakeup" }).getAttribute("title"), /^from who woke/);
+    assert.match(await page.locator("#legend button", { hasText: "wakeup" }).getAttribute("title"), /^from the waker/);
     await page.locator("#legend button", { hasText: "wakeup" }).click();
     await settle(page);
     assert.equal((await ask(page, () => __ku.search())).active, false, "a second click does not end the search");
