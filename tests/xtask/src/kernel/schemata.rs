@@ -106,7 +106,8 @@ fn guarded(line: &str, number: usize) -> String {
     let (indent, code) = line.split_at(line.len() - line.trim_start().len());
     match code.split_once(" = ") {
         Some((variable, call)) => {
-            let other = if call.contains(&format!(", {variable})")) { variable } else { "0" };
+            let is_given = call.split(['(', ',', ')']).skip(1).any(|argument| argument.trim() == variable);
+            let other = if is_given { variable } else { "0" };
             format!("{indent}{variable} = kutrace_mutant == {number} ? {other} : {call}")
         }
         None => format!("{indent}if (kutrace_mutant != {number}) {code}"),
@@ -150,7 +151,8 @@ static bool do_call(struct pt_regs *regs,
 \t\t    int nr)
 {
 \tunr = kutrace_syscall(regs, unr);
-\ttold = kutrace_exit_work(work);
+\ttold = kutrace_told(work);
+\tti_work = kutrace_exit_work(ti_work);
 }
 void kutrace_record(int nr)
 {
@@ -166,14 +168,16 @@ void kutrace_record(int nr)
                 "a.h DEFINE_IDTENTRY kutrace_trap(kutrace_vector_##func)",
                 "a.h exc_page_fault kutrace_trap(X86_TRAP_PF)",
                 "a.h do_call kutrace_syscall(regs, unr)",
-                "a.h do_call kutrace_exit_work(work)",
+                "a.h do_call kutrace_told(work)",
+                "a.h do_call kutrace_exit_work(ti_work)",
             ]
         );
         for line in [
             "\tif (kutrace_mutant != 1) kutrace_trap(kutrace_vector_##func);\t\\\n",
             "\t\tif (kutrace_mutant != 2) kutrace_trap(X86_TRAP_PF);\n",
             "\tunr = kutrace_mutant == 3 ? unr : kutrace_syscall(regs, unr);\n",
-            "\ttold = kutrace_mutant == 4 ? 0 : kutrace_exit_work(work);\n",
+            "\ttold = kutrace_mutant == 4 ? 0 : kutrace_told(work);\n",
+            "\tti_work = kutrace_mutant == 5 ? ti_work : kutrace_exit_work(ti_work);\n",
             "\n\tkutrace_inner(nr);\n",
         ] {
             assert!(out.contains(line), "{line}{out}");
