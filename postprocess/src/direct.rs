@@ -13,6 +13,7 @@ use std::thread;
 use crate::event::batch::{Batch, Renumber};
 use crate::event::names::Names;
 use crate::event::{Event, Meta};
+use crate::id::CpuId;
 use crate::raw::damage::NotATrace;
 use crate::sink::page;
 use crate::sink::summary::{Adder, Summary};
@@ -137,11 +138,10 @@ pub fn build_from<E: From<io::Error>>(
 }
 
 /// Looks once more at what a CPU did in a range of time.
-fn executed(trace: &dyn Trace, cpu: i32, window: (i64, i64), each: &mut dyn FnMut(&Span, &str)) {
-    let Ok(cpu) = u32::try_from(cpu) else { return };
+fn executed(trace: &dyn Trace, cpu: CpuId, window: (i64, i64), each: &mut dyn FnMut(&Span, &str)) {
     let mut those = |span: &Span, name: &str| {
         let within = span.start < window.1 && span.start.saturating_add(span.dur) > window.0;
-        if within && span.cpu == cpu as i32 && span.is_execution() {
+        if within && span.cpu == Some(cpu) && span.is_execution() {
             each(span, name);
         }
     };

@@ -12,6 +12,7 @@ pub mod write;
 pub mod read;
 pub mod batch;
 
+use crate::id::{CpuId, Pid};
 use kutrace_format::capability::Unseen;
 use names::NameId;
 use serde::{Deserialize, Serialize};
@@ -29,9 +30,9 @@ pub struct Event {
     /// Number; see [`number`]. Names have it without their length.
     pub event: u32,
     /// CPU.
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// Thread running there.
-    pub pid: u32,
+    pub pid: Pid,
     /// RPC identity, 0 for none.
     pub rpc: u32,
     /// First argument; of a name, the number named.
@@ -96,7 +97,7 @@ fn is_zero(bits: &u64) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// The CPU.
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// First moment.
     pub from: i64,
     /// Last moment.
@@ -109,7 +110,7 @@ pub struct BlockLine {
     /// Its start, units of 10 ns.
     pub ts: i64,
     /// Its CPU.
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// Its place in the file, from 0.
     pub index: usize,
 }

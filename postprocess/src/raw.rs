@@ -31,6 +31,7 @@ use kutrace_format::flag;
 
 use crate::event::names::Names;
 use crate::event::{date, BlockLine, Event, Interval, Meta, CPUS_MAX};
+use crate::id::CpuId;
 use crate::line::count;
 use crate::progress;
 use block::{Block, Expected};
@@ -56,9 +57,9 @@ pub struct Raw<'a> {
     header_sound: bool,
     counting: Counting,
     names: Vec<Name<'a>>,
-    cpus: BTreeMap<u32, Vec<Block<'a>>>,
+    cpus: BTreeMap<CpuId, Vec<Block<'a>>>,
     /// CPUs of which every block is damaged.
-    missing: Vec<u32>,
+    missing: Vec<CpuId>,
 }
 
 /// Reads a raw file and checks its blocks.
@@ -95,7 +96,7 @@ impl<'a> Raw<'a> {
         let (start, wrapped) = (self.start(), self.header.flags & FLAG_WRAPPED != 0);
         progress::begin(self.cpus.values().map(|blocks| blocks.len() as u64).sum());
         let present = self.cpus.iter().map(|(&cpu, blocks)| (cpu, blocks.clone()));
-        let mut streams: BTreeMap<u32, Stream> =
+        let mut streams: BTreeMap<CpuId, Stream> =
             present.map(|(cpu, blocks)| (cpu, Stream::new(cpu, blocks, start, wrapped))).collect();
         for &cpu in &self.missing {
             streams.entry(cpu).or_insert_with(|| Stream::unknown(cpu, start));
@@ -109,12 +110,12 @@ impl<'a> Raw<'a> {
     }
 
     /// Each CPU with its blocks, in sequence.
-    pub fn cpus(&self) -> impl Iterator<Item = (u32, &[Block<'a>])> {
+    pub fn cpus(&self) -> impl Iterator<Item = (CpuId, &[Block<'a>])> {
         self.cpus.iter().map(|(&cpu, blocks)| (cpu, &blocks[..]))
     }
 
     /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
-    pub fn part(&self, cpu: u32, range: (i64, i64)) -> Raw<'a> {
+    pub fn part(&self, cpu: CpuId, range: (i64, i64)) -> Raw<'a> {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         let blocks = all[within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
         let header = Header { flags: self.header.flags | FLAG_WRAPPED, ..self.header };
@@ -150,7 +151,7 @@ impl<'a> Raw<'a> {
         let start = self.clock.tsc_units(self.header.start.tsc.into());
         match lines.first_mut() {
             Some(first) => first.ts = start,
-            None => lines.push(BlockLine { ts: start, cpu: 0, index: 0 }),
+            None => lines.push(BlockLine { ts: start, cpu: CpuId::default(), index: 0 }),
         }
         lines
     }
@@ -189,9 +190,9 @@ impl<'a> Raw<'a> {
     }
 
     /// CPUs that were offline when the recording began.
-    fn offline(&self) -> impl Iterator<Item = u32> + '_ {
+    fn offline(&self) -> impl Iterator<Item = CpuId> + '_ {
         let cpus = self.names.iter().filter(|name| name.kind == NameKind::Cpu as u16 && name.number < CPUS_MAX);
-        cpus.filter(|name| name.second & CPU_OFFLINE != 0).map(|name| name.number)
+        cpus.filter(|name| name.second & CPU_OFFLINE != 0).map(|name| CpuId::new(name.number))
     }
 
     /// What the recorder noted of the whole trace.
@@ -297,7 +298,7 @@ impl Trace for Raw<'_> {
         Box::new(Decoding { raw: self, decoder: self.decoder(names) })
     }
 
-    fn part<'t>(&'t self, cpu: u32, range: (i64, i64)) -> Box<dyn Trace + 't> {
+    fn part<'t>(&'t self, cpu: CpuId, range: (i64, i64)) -> Box<dyn Trace + 't> {
         Box::new(self.part(cpu, range))
     }
 

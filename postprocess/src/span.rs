@@ -46,6 +46,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::names::NameId;
 use crate::event::number::{class, Class};
+use crate::id::{CpuId, Pid};
 use what::Share;
 
 pub use build::build;
@@ -84,10 +85,10 @@ pub struct Span {
     pub start: i64,
     /// Duration, units of 10 ns.
     pub dur: i64,
-    /// CPU, or -1 for what happens on none (waits, locks). An arc starts here.
-    pub cpu: i32,
-    /// Thread, or -1 for none.
-    pub pid: i32,
+    /// CPU, unless it happens on none, as waits and locks do. An arc starts here.
+    pub cpu: Option<CpuId>,
+    /// Thread, if it is one's.
+    pub pid: Option<Pid>,
     /// RPC identity, 0 for none.
     pub rpc: i32,
     /// Event number; negative for arcs and annotations.
@@ -102,6 +103,26 @@ pub struct Span {
     pub ipc: u8,
     /// Its name, among [`Spans::names`].
     pub name: NameId,
+}
+
+impl Span {
+    /// Its thread, unless that is idle.
+    #[inline]
+    pub fn thread(&self) -> Option<Pid> {
+        self.pid.filter(|pid| *pid != Pid::IDLE)
+    }
+
+    /// Of an arc, the CPU where it ends.
+    #[inline]
+    pub fn to_cpu(&self) -> CpuId {
+        CpuId::new(self.arg as u32)
+    }
+
+    /// Of the arc of a wakeup, the thread that is woken.
+    #[inline]
+    pub fn woken(&self) -> Pid {
+        Pid::new(self.ret as u32)
+    }
 }
 
 /// No value: of an argument that is not known, of a call that has not returned.
@@ -219,7 +240,7 @@ pub struct Repair {
     /// When an event showed it, units of 10 ns after [`Meta::tracebase`].
     pub ts: i64,
     /// CPU.
-    pub cpu: i32,
+    pub cpu: CpuId,
     /// Its event number.
     pub event: u32,
     /// What it is a call of or return from, or the thread switched to; among [`Spans::names`].

@@ -9,6 +9,7 @@ use kutrace_format::abi::word::Call as Word;
 use kutrace_format::file::NameKind;
 use kutrace_tests::calls::{contradictions, is_call, Call, Said};
 use kutrace_tests::chromium::run;
+use kutrace_tests::number::{idle, of_thread};
 use kutrace_tests::Trace;
 use postprocess::event::names::NameId;
 use postprocess::event::write::Writer;
@@ -158,10 +159,10 @@ fn values_are_shown_as_far_as_they_are_known() {
 
 #[test]
 fn a_return_that_was_not_is_nowhere_in_panel_table_file_and_search() {
-    let call = Span { pid: 7, event: SYSCALL as i32 + 1, arg: 16, ..Span::default() };
+    let call = Span { pid: of_thread(7), event: SYSCALL as i32 + 1, arg: 16, ..idle() };
     let spans = [
         Span { start: 0, dur: 400, ret: postprocess::span::NONE, ..call },
-        Span { start: 400, dur: 200, event: IRQ as i32 + 0xec, ..Span { pid: 7, ..Span::default() } },
+        Span { start: 400, dur: 200, event: IRQ as i32 + 0xec, ..Span { pid: of_thread(7), ..idle() } },
         Span { start: 600, dur: 400, ret: 9, name: NameId::EMPTY, ..call },
         Span { start: 1000, dur: 500, arg: postprocess::span::NONE, ret: 3, ..call },
     ];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What is drawn in addition to execution: from event text through the stages to a page, looked at in a browser.
 
+use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::number::{
     DEQUEUE, ENQUEUE, FREQUENCY, IDLE_EXIT, IPI_ARC, IRQ, LOCK_ACQUIRED, LOCK_HELD, LOCK_RELEASED, LOCK_TRY,
     LOCK_WAITED, LOST, MARK_A, MARK_B, MARK_D, MWAIT, PC_USER, RESOURCE, RPC_RECEIVED, RPC_REQUEST, RPC_RESPONSE,
@@ -136,7 +137,7 @@ fn the_stages_number_spans_as_the_page_expects() {
         (IDLE_EXIT, 0, 1330),    // leaving low power
         (LOST, 1, 26_000),       // lost
     ] {
-        let mut of_event = spans.iter().filter(|s| s.event == event as i32 && s.cpu == cpu);
+        let mut of_event = spans.iter().filter(|s| s.event == event as i32 && s.cpu == on_cpu(cpu));
         assert!(of_event.any(|s| s.dur == dur), "no {event:#x} on CPU {cpu} that lasts {dur}: {spans:#?}");
     }
 }
@@ -163,9 +164,9 @@ fn a_wave_leaves_low_power_and_recording_itself_is_drawn_from_near() {
 fn arcs_lead_from_who_wakes_or_interrupts_to_whom_and_the_legend_tells_them_apart() {
     let mut made = Made::default();
     for cpu in 0..2 {
-        made.add(Span { cpu, event: USER as i32, dur: 100_000, ..Span::default() }, "-idle-");
+        made.add(Span { cpu: on_cpu(cpu), event: USER as i32, dur: 100_000, ..idle() }, "-idle-");
     }
-    let arc = Span { start: 20_000, dur: 30_000, arg: 1, ..Span::default() };
+    let arc = Span { start: 20_000, dur: 30_000, arg: 1, ..idle() };
     made.add(Span { event: WAKEUP_ARC, ret: 7, ..arc }, "-wakeup-");
     made.add(Span { event: IPI_ARC, start: 60_000, ..arc }, "-ipi-");
     run_on("arcs", &made.done(), &json!({}));
@@ -177,8 +178,8 @@ fn alike() -> Spans {
     made.0.meta.flags = 0x80;
     for (cpu, begin) in [(0, 1000), (1, 5000)] {
         let (pid, rpc) = (50 + cpu, 3 + cpu);
-        made.add(Span { cpu, event: USER as i32, dur: begin, ..Span::default() }, "-idle-");
-        let on = Span { cpu, pid, rpc, ..Span::default() };
+        made.add(Span { cpu: on_cpu(cpu), event: USER as i32, dur: begin, ..idle() }, "-idle-");
+        let on = Span { cpu: on_cpu(cpu), pid: of_thread(pid), rpc, ..idle() };
         let rows = [
             (USER as i32 + pid, 0, 300, format!("worker.{pid}")),
             (SYSCALL as i32 + 1, 300, 200, "write".into()),
@@ -188,14 +189,17 @@ fn alike() -> Spans {
         for (event, at, dur, name) in rows {
             made.add(Span { event, start: begin + at, dur, ipc: 5, ..on }, &name);
         }
-        let aside = Span { cpu: -1, ..on };
+        let aside = Span { cpu: None, ..on };
         made.add(Span { event: WAIT_A as i32 + 3, start: begin + 600, dur: 400, ..aside }, "wait_disk");
         made.add(Span { event: LOCK_HELD as i32, start: begin + 100, dur: 150, arg: 9, ..aside }, "=table");
         made.add(Span { event: MARK_A as i32, start: begin + 50, dur: 1, ..on }, &format!("mark_a=go{cpu}"));
-        made.add(Span { cpu, event: USER as i32, start: begin + 600, dur: 400, ..Span::default() }, "-idle-");
-        made.add(Span { cpu, event: USER as i32, start: begin + 1400, dur: 5000 - begin, ..Span::default() }, "-idle-");
+        made.add(Span { cpu: on_cpu(cpu), event: USER as i32, start: begin + 600, dur: 400, ..idle() }, "-idle-");
+        made.add(
+            Span { cpu: on_cpu(cpu), event: USER as i32, start: begin + 1400, dur: 5000 - begin, ..idle() },
+            "-idle-",
+        );
     }
-    let arc = Span { pid: 50, event: WAKEUP_ARC, start: 1350, dur: 3650, arg: 1, ret: 51, ..Span::default() };
+    let arc = Span { pid: of_thread(50), event: WAKEUP_ARC, start: 1350, dur: 3650, arg: 1, ret: 51, ..idle() };
     made.add(arc, "-wakeup-");
     made.done()
 }
@@ -221,7 +225,7 @@ fn stripes_tell_calls_of_one_colour_apart_in_every_theme() {
     let narrow = [(SYSCALL as i32, 0, 60, "call0".to_string()), (SYSCALL as i32 + 1, 0, 60, "call1".into())];
     let mut start = 0;
     for (event, arg, dur, name) in calls.chain(others).chain(halves).chain(narrow) {
-        made.add(Span { event, arg, start, dur, pid: 9, ..Span::default() }, &name);
+        made.add(Span { event, arg, start, dur, pid: of_thread(9), ..idle() }, &name);
         start += dur;
     }
     run_on("stripes", &made.done(), &json!({}));
@@ -232,7 +236,7 @@ fn rows_of_which_nothing_is_in_sight_hide() {
     let mut made = Made::default();
     for k in 0..120i32 {
         let (pid, start) = (100 + k, i64::from(k) * 10_000);
-        let span = Span { pid, event: USER as i32 + pid, start, dur: 10_000, ..Span::default() };
+        let span = Span { pid: of_thread(pid), event: USER as i32 + pid, start, dur: 10_000, ..idle() };
         made.add(span, &format!("short{}.{pid}", if k % 2 == 0 { "-lived" } else { "" }));
     }
     run_on("hiding", &made.done(), &json!({}));
@@ -243,11 +247,17 @@ fn sleepers() -> Spans {
     let mut made = Made::default();
     for k in 0..5i32 {
         let (pid, start) = (50 + k, i64::from(k) * 10_000);
-        let runs = Span { pid, event: USER as i32 + pid, start, dur: 10_000, ..Span::default() };
+        let runs = Span { pid: of_thread(pid), event: USER as i32 + pid, start, dur: 10_000, ..idle() };
         made.add(runs, &format!("worker.{pid}"));
         for (from, to) in [(0, start), (start + 10_000, 50_000)] {
-            let waits =
-                Span { cpu: -1, pid, event: WAIT_A as i32 + 13, start: from, dur: to - from, ..Span::default() };
+            let waits = Span {
+                cpu: None,
+                pid: of_thread(pid),
+                event: WAIT_A as i32 + 13,
+                start: from,
+                dur: to - from,
+                ..idle()
+            };
             if from < to {
                 made.add(waits, "wait_net");
             }
@@ -274,10 +284,17 @@ fn threads_stand_in_the_order_that_is_chosen() {
 #[test]
 fn a_wait_ends_in_the_letter_of_its_reason_in_morse_code() {
     let mut made = Made::default();
-    made.add(Span { event: USER as i32, dur: 1_000_000, ..Span::default() }, "-idle-");
+    made.add(Span { event: USER as i32, dur: 1_000_000, ..idle() }, "-idle-");
     for (k, letter) in ('a'..='z').enumerate() {
         let pid = 100 + k as i32;
-        let span = Span { cpu: -1, pid, event: WAIT_A as i32 + k as i32, start: 100, dur: 900_000, ..Span::default() };
+        let span = Span {
+            cpu: None,
+            pid: of_thread(pid),
+            event: WAIT_A as i32 + k as i32,
+            start: 100,
+            dur: 900_000,
+            ..idle()
+        };
         made.add(span, &format!("wait_{letter}"));
     }
     run_on("morse", &made.done(), &json!({}));
@@ -325,7 +342,7 @@ fn a_trace_of_nothing_but_resources_has_their_rows() {
     let mut made = Made::default();
     made.0.meta = Meta::default();
     made.add(
-        Span { cpu: -1, pid: 5, rpc: -1, event: LOCK_HELD as i32, start: 10, dur: 500, arg: 9, ..Span::default() },
+        Span { cpu: None, pid: of_thread(5), rpc: -1, event: LOCK_HELD as i32, start: 10, dur: 500, arg: 9, ..idle() },
         "=table",
     );
     run_on("open", &made.done(), &json!({ "spans": 1 }));

@@ -5,9 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_tests::chromium::in_firefox;
+use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::number::{
     user, IRQ, MARK_A, OFFLINE_SPAN, SOFTIRQ, STALLED, SYSCALL, USER, WAIT_A, WAKEUP_ARC,
 };
+use postprocess::id::Pid;
 use postprocess::sink::{self, page};
 use postprocess::source;
 use postprocess::span::limit::{SpanLimit, OF_A_PART};
@@ -45,7 +47,7 @@ fn a_point_of_the_picture_answers_with_the_span_drawn_there() {
 #[test]
 fn low_power_is_dashed_wherever_it_began() {
     let mut made = Made::default();
-    let span = Span { event: USER as i32, arg: 1, dur: 1_000_000, ..Span::default() };
+    let span = Span { event: USER as i32, arg: 1, dur: 1_000_000, ..idle() };
     made.add(span, "-idlelp-");
     let views: Vec<_> = (0..12).map(|k| [k * 10_007, k * 10_007 + 5_000 + k]).collect();
     run_on("dashes", &made.done(), &json!({ "spans": views }));
@@ -59,24 +61,33 @@ fn relay() -> Spans {
         (0, 0, IRQ + 0x0b, 1000, 30, "disk"),
         (0, 0, SOFTIRQ, 1030, 20, "BH:block"),
         (0, 0, USER, 1050, 1950, "-idle-"),
-        (1, 21, user(21), 150, 100, "a.21"),
+        (1, 21, user(Pid::new(21)), 150, 100, "a.21"),
         (1, 0, USER, 250, 850, "-idle-"),
-        (1, 21, user(21), 1100, 100, "a.21"),
+        (1, 21, user(Pid::new(21)), 1100, 100, "a.21"),
         (1, 21, SYSCALL + 1, 1200, 50, "write"),
         (1, 21, SOFTIRQ, 1250, 20, "BH:rx"),
         (1, 21, SYSCALL + 1, 1270, 30, "write"),
         (2, 0, USER, 0, 1360, "-idle-"),
-        (2, 22, user(22), 1360, 140, "b.22"),
+        (2, 22, user(Pid::new(22)), 1360, 140, "b.22"),
         (-1, 21, WAIT_A + 3, 250, 790, "wait_disk"),
         (-1, 22, WAIT_A + 13, 500, 760, "wait_net"),
     ];
     for (cpu, pid, event, start, dur, name) in rows {
-        made.add(Span { cpu, pid, event: event as i32, start, dur, ..Span::default() }, name);
+        made.add(Span { cpu: on_cpu(cpu), pid: of_thread(pid), event: event as i32, start, dur, ..idle() }, name);
     }
     for (cpu, pid, to_cpu, to_pid, start, dur) in
         [(0, 0, 1, 21, 100, 50), (0, 0, 1, 21, 1040, 60), (1, 21, 2, 22, 1260, 100)]
     {
-        let arc = Span { cpu, pid, event: WAKEUP_ARC, start, dur, arg: to_cpu, ret: to_pid, ..Span::default() };
+        let arc = Span {
+            cpu: on_cpu(cpu),
+            pid: of_thread(pid),
+            event: WAKEUP_ARC,
+            start,
+            dur,
+            arg: to_cpu,
+            ret: to_pid,
+            ..idle()
+        };
         made.add(arc, "-wakeup-");
     }
     made.done()
@@ -103,7 +114,7 @@ fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
 fn more_rows_than_fit_scroll() {
     let mut made = Made::default();
     for cpu in 0..300 {
-        made.add(Span { cpu, event: USER as i32, start: i64::from(cpu), dur: 1000, ..Span::default() }, "-idle-");
+        made.add(Span { cpu: on_cpu(cpu), event: USER as i32, start: i64::from(cpu), dur: 1000, ..idle() }, "-idle-");
     }
     run_on("scroll", &made.done(), &json!({ "rows": 300 }));
 }
@@ -113,9 +124,9 @@ fn a_hostile_name_shows_as_itself() {
     let mut made = Made::default();
     made.0.meta =
         Meta { title: HOSTILE.into(), host: HOSTILE.into(), quality: vec![HOSTILE.into()], ..Meta::default() };
-    made.add(Span { pid: 7, event: user(7) as i32, dur: 1000, ..Span::default() }, &format!("{HOSTILE}.7"));
-    made.add(Span { pid: 7, event: WAIT_A as i32 + 3, cpu: -1, start: 1000, dur: 900, ..Span::default() }, HOSTILE);
-    made.add(Span { pid: 7, event: MARK_A as i32, start: 10, dur: 1, ..Span::default() }, HOSTILE);
+    made.add(Span { pid: of_thread(7), event: user(Pid::new(7)) as i32, dur: 1000, ..idle() }, &format!("{HOSTILE}.7"));
+    made.add(Span { pid: of_thread(7), event: WAIT_A as i32 + 3, cpu: None, start: 1000, dur: 900, ..idle() }, HOSTILE);
+    made.add(Span { pid: of_thread(7), event: MARK_A as i32, start: 10, dur: 1, ..idle() }, HOSTILE);
     run_on("hostile", &made.done(), &json!({ "name": HOSTILE, "thread": format!("{HOSTILE}.7") }));
 }
 
@@ -123,7 +134,7 @@ fn a_hostile_name_shows_as_itself() {
 fn nothing_and_a_single_instant_are_traces_too() {
     run_on("open", &Spans::default(), &json!({ "spans": 0, "empty": true }));
     let mut made = Made::default();
-    made.add(Span { event: SYSCALL as i32, ..Span::default() }, "read");
+    made.add(Span { event: SYSCALL as i32, ..idle() }, "read");
     run_on("open", &made.done(), &json!({ "spans": 1 }));
 }
 
@@ -141,14 +152,14 @@ fn what_delayed_all_in_a_trace_stands_above_the_picture_with_a_way_to_the_longes
     let rows: [(i32, i32, u32, i64, i64, &str); 7] = [
         (0, 0, USER, 0, 1000, "-idle-"),
         (0, 0, STALLED, 1000, 300_000, "-stalled-"),
-        (0, 7, user(7), 301_000, 1000, "a.7"),
+        (0, 7, user(Pid::new(7)), 301_000, 1000, "a.7"),
         (0, 7, STALLED, 302_000, 500_000, "-stalled-"),
         (1, 0, OFFLINE_SPAN, 0, 802_000, "-offline-"),
         (-1, 8, WAIT_A + 16, 0, 100_000, "wait_quota"),
         (-1, 8, WAIT_A + 13, 100_000, 700_000, "wait_net"),
     ];
     for (cpu, pid, event, start, dur, name) in rows {
-        made.add(Span { cpu, pid, event: event as i32, start, dur, ..Span::default() }, name);
+        made.add(Span { cpu: on_cpu(cpu), pid: of_thread(pid), event: event as i32, start, dur, ..idle() }, name);
     }
     let lines = json!([
         ["CPUs stood still 2 times, 8 ms together", "5 ms", 302_000],
@@ -187,7 +198,7 @@ fn a_page_opens_and_answers_in_firefox_too() {
 #[test]
 fn the_largest_numbers_are_shown_in_full() {
     let hour = 360_000_000_000;
-    let span = Span { cpu: 4095, pid: 4_194_303, ..Span::default() };
+    let span = Span { cpu: on_cpu(4095), pid: of_thread(4_194_303), ..idle() };
     let call = Span {
         event: SYSCALL as i32 + 61,
         start: 5 * hour + 1,
@@ -197,7 +208,7 @@ fn the_largest_numbers_are_shown_in_full() {
         ..span
     };
     let mut made = Made::default();
-    made.add(Span { event: USER as i32 + span.pid, dur: 5 * hour + 1, ..span }, "long.4194303");
+    made.add(Span { event: USER as i32 + 4_194_303, dur: 5 * hour + 1, ..span }, "long.4194303");
     made.add(call, "wait4");
     let spans = made.done();
     let mut expected = expectations(&spans);

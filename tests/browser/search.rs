@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The search box: calls, times, and selectors, each compared with a count of the spans themselves.
 
+use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::number::{
     ENQUEUE, FREQUENCY, IDLE_EXIT, IRQ, KERNEL, LOCK_HELD, LOCK_WAITED, LOST, MARK_A, MARK_D, PC_KERNEL, PC_USER,
     RPC_MIDDLE, RPC_RECEIVED, RPC_REQUEST, RPC_SENT, RX_PACKET, SCHED, SCHED_OLD, SCHED_RETURN, SOFTIRQ, SYSCALL, TRAP,
@@ -75,8 +76,8 @@ fn tame(name: &str) -> bool {
     !name.starts_with('-')
 }
 
-fn thread(s: &Span, name: &str, pids: std::ops::RangeInclusive<i32>) -> bool {
-    pids.contains(&s.pid) && tame(name)
+fn thread(s: &Span, name: &str, pids: std::ops::RangeInclusive<u32>) -> bool {
+    s.pid.is_some_and(|pid| pids.contains(&pid.number())) && tame(name)
 }
 
 #[test]
@@ -84,40 +85,51 @@ fn selectors_say_where_a_pattern_is_looked_for() {
     let mut made = Made(workload(300));
     for name in ["cpu:1", "disk io:7 done"] {
         made.add(
-            Span { cpu: 2, pid: 1002, event: SYSCALL as i32 + 1, start: 6_000_000_100, dur: 5, ..Span::default() },
+            Span {
+                cpu: on_cpu(2),
+                pid: of_thread(1002),
+                event: SYSCALL as i32 + 1,
+                start: 6_000_000_100,
+                dur: 5,
+                ..idle()
+            },
             name,
         );
     }
     let spans = made.done();
     let searches = [
-        Search::of("cpu:1", |s, name| s.cpu == 1 && tame(name)),
-        Search::of("cpu:0,2-3 read", |s, name| (s.cpu == 0 || s.cpu >= 2) && name == "read"),
-        Search::of("  ^read$   cpu:2-", |s, name| s.cpu >= 2 && name == "read"),
-        Search::of("cpu:1-2 cpu:2-3", |s, name| s.cpu == 2 && tame(name)),
+        Search::of("cpu:1", |s, name| s.cpu == on_cpu(1) && tame(name)),
+        Search::of("cpu:0,2-3 read", |s, name| (s.cpu == on_cpu(0) || s.cpu >= on_cpu(2)) && name == "read"),
+        Search::of("  ^read$   cpu:2-", |s, name| s.cpu >= on_cpu(2) && name == "read"),
+        Search::of("cpu:1-2 cpu:2-3", |s, name| s.cpu == on_cpu(2) && tame(name)),
         Search::of("pid:1001", |s, name| thread(s, name, 1001..=1001)),
-        Search::of("pid:1001 kind:syscall", |s, _| s.pid == 1001 && s.event == SYSCALL as i32),
+        Search::of("pid:1001 kind:syscall", |s, _| s.pid == of_thread(1001) && s.event == SYSCALL as i32),
         Search::of("pid:.1003,1000", |s, name| thread(s, name, 1000..=1000) || thread(s, name, 1003..=1003)),
-        Search::of("pid:worker wait", |s, name| s.pid > 0 && name == "wait_disk"),
+        Search::of("pid:worker wait", |s, name| s.thread().is_some() && name == "wait_disk"),
         Search::of("kind:idle", |s, name| name == "-idle-" && s.event == USER as i32),
         Search::of("pid:0- kind:idle,sched", |s, _| {
-            s.event == SCHED_OLD as i32 || (s.event == USER as i32 && s.pid == 0)
+            s.event == SCHED_OLD as i32 || (s.event == USER as i32 && s.pid == of_thread(0))
         }),
         Search::of("kind:sched -sched-", |s, _| s.event == SCHED_OLD as i32),
         Search::of("rpc:0 read", |_, name| name == "read"),
-        Search::of("cpu:2 read", |s, name| s.cpu == 2 && tame(name) && !name.contains("read")).inverted(),
-        Search::of("cpu:2", |s, name| s.cpu == 2 && tame(name) && s.dur >= 30).least("0.3"),
-        Search::of("page kind:fault cpu:0", |s, _| s.cpu == 0 && s.event == TRAP as i32 + 0x0e).least("0.05"),
-        Search::of("cpu:1 =ENOENT", |s, _| s.cpu == 1 && s.event == SYSCALL as i32 && s.ret == 65_534),
-        Search::of(r"read\(3\)=5 pid:1002-", |s, _| s.pid >= 1002 && s.event == SYSCALL as i32 && s.ret == 5),
-        Search::of("cpu:0 ipc=5/8", |s, name| s.cpu == 0 && s.event >= TRAP as i32 && s.ipc == 5 && tame(name)),
-        Search::of("cpu:1 =5", |s, name| s.cpu == 1 && tame(name) && !(s.event == SYSCALL as i32 && s.ret == 5))
-            .inverted(),
+        Search::of("cpu:2 read", |s, name| s.cpu == on_cpu(2) && tame(name) && !name.contains("read")).inverted(),
+        Search::of("cpu:2", |s, name| s.cpu == on_cpu(2) && tame(name) && s.dur >= 30).least("0.3"),
+        Search::of("page kind:fault cpu:0", |s, _| s.cpu == on_cpu(0) && s.event == TRAP as i32 + 0x0e).least("0.05"),
+        Search::of("cpu:1 =ENOENT", |s, _| s.cpu == on_cpu(1) && s.event == SYSCALL as i32 && s.ret == 65_534),
+        Search::of(r"read\(3\)=5 pid:1002-", |s, _| {
+            s.pid >= of_thread(1002) && s.event == SYSCALL as i32 && s.ret == 5
+        }),
+        Search::of("cpu:0 ipc=5/8", |s, name| s.cpu == on_cpu(0) && s.event >= TRAP as i32 && s.ipc == 5 && tame(name)),
+        Search::of("cpu:1 =5", |s, name| {
+            s.cpu == on_cpu(1) && tame(name) && !(s.event == SYSCALL as i32 && s.ret == 5)
+        })
+        .inverted(),
         // A colon after a backslash, in brackets or after a capital letter is the pattern's own.
         Search::of(r"^cpu\:1", |_, name| name == "cpu:1"),
         Search::of("(cpu:1)", |_, name| name == "cpu:1"),
         Search::of(r"io\:7 done", |_, name| name.contains("io:7 done")),
         Search::of("BH:rx|read", |_, name| name == "read"),
-        Search::of("cpu:9", |s, _| s.cpu == 9),
+        Search::of("cpu:9", |s, _| s.cpu == on_cpu(9)),
     ];
     let errors = json!([
         ["cpu:", "cpu: takes numbers, such as cpu:0,2-3"],
@@ -143,8 +155,8 @@ fn each_kind_has_its_word() {
     let rpc = |s: &Span| if s.rpc > 0 { s.rpc & 0xffff } else { 0 };
     assert!(spans.spans.iter().any(|s| rpc(s) == 7));
     let searches = [
-        Search::of("kind:idle", |s, _| s.pid <= 0 && matches!(s.event as u32, USER | IDLE_EXIT)),
-        Search::of("kind:user", |s, _| s.pid > 0 && (USER..IDLE_EXIT).contains(&(s.event as u32))),
+        Search::of("kind:idle", |s, _| s.thread().is_none() && matches!(s.event as u32, USER | IDLE_EXIT)),
+        Search::of("kind:user", |s, _| s.thread().is_some() && (USER..IDLE_EXIT).contains(&(s.event as u32))),
         Search::of("kind:kernel", |s, _| (TRAP..=SCHED_RETURN).contains(&(s.event as u32)) || s.event >= KERNEL as i32),
         Search::of("kind:syscall", |s, _| {
             (SYSCALL..=SCHED_RETURN).contains(&(s.event as u32))
@@ -158,15 +170,17 @@ fn each_kind_has_its_word() {
         Search::of("kind:sample", |s, _| matches!(s.event as u32, PC_USER | PC_KERNEL)),
         Search::of("kind:freq", |s, _| s.event == FREQUENCY as i32),
         Search::of("kind:lock", |s, _| matches!(s.event as u32, LOCK_HELD | LOCK_WAITED)),
-        Search::of("kind:queue", |s, _| s.event == ENQUEUE as i32 && s.cpu < 0),
+        Search::of("kind:queue", |s, _| s.event == ENQUEUE as i32 && s.cpu.is_none()),
         Search::of("kind:rpc", |s, _| (RPC_REQUEST..=RPC_MIDDLE).contains(&(s.event as u32))),
         Search::of("kind:message", |s, _| matches!(s.event as u32, RPC_RECEIVED | RPC_SENT)),
         Search::of("kind:packet", |s, _| (RX_PACKET..=TX_USER).contains(&(s.event as u32))),
         Search::of("kind:lost", |s, _| s.event == LOST as i32),
         Search::of("rpc:7", |s, name| s.rpc > 0 && s.rpc & 0xffff == 7 && tame(name)),
         Search::of("rpc:1- kind:kernel", |s, _| s.rpc > 0 && (TRAP..=SCHED_RETURN).contains(&(s.event as u32))),
-        Search::of("rpc:0 kind:user", |s, _| s.rpc <= 0 && s.pid > 0 && s.event >= USER as i32),
-        Search::of("pid:server kind:lock", |s, _| s.pid == 50 && matches!(s.event as u32, LOCK_HELD | LOCK_WAITED)),
+        Search::of("rpc:0 kind:user", |s, _| s.rpc <= 0 && s.thread().is_some() && s.event >= USER as i32),
+        Search::of("pid:server kind:lock", |s, _| {
+            s.pid == of_thread(50) && matches!(s.event as u32, LOCK_HELD | LOCK_WAITED)
+        }),
         Search::of("rpc:8-", |s, _| s.rpc & 0xffff > 8 && s.rpc > 0),
     ];
     run_searches(&spans, &searches, &json!([]));
@@ -176,12 +190,13 @@ fn each_kind_has_its_word() {
 fn calls_are_told_apart_however_many_there_are_and_large_their_numbers() {
     let mut made = Made::default();
     for k in 0..70_000 {
-        let call = Span { pid: 7, event: SYSCALL as i32, start: k * 10, dur: 5, arg: k, ret: k % 7, ..Span::default() };
+        let call =
+            Span { pid: of_thread(7), event: SYSCALL as i32, start: k * 10, dur: 5, arg: k, ret: k % 7, ..idle() };
         made.add(call, "read");
     }
     // 5 billion and 705 million have the same low 32 bits, and so have the two results.
     for (arg, ret) in [(5_000_000_000, -2), (5_000_000_000, 4_294_967_294), (705_032_704, -2), (4, 65_534)] {
-        let call = Span { pid: 7, event: SYSCALL as i32, start: 800_000 + ret, dur: 5, arg, ret, ..Span::default() };
+        let call = Span { pid: of_thread(7), event: SYSCALL as i32, start: 800_000 + ret, dur: 5, arg, ret, ..idle() };
         made.add(call, "read");
     }
     let searches = [

@@ -2,10 +2,12 @@
 //! Spans for pages: a builder, a workload of four CPUs, what a page of spans must answer; and the tests that need no
 //! more than a scenario on that workload.
 
+use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::names::NameId;
 use postprocess::event::number::{
     user, IRQ, MARK_A, ROW_LABEL, ROW_LABEL_LAST, SCHED_OLD, SCHED_RETURN, SYSCALL, TRAP, USER, WAIT_A, WAKEUP_ARC,
 };
+use postprocess::id::Pid;
 use postprocess::span::order::order;
 use postprocess::span::{Meta, Span, Spans, NONE};
 use serde_json::json;
@@ -42,23 +44,38 @@ pub fn workload(rounds: i64) -> Spans {
         let mut at = 6_000_000_000 + i64::from(cpu) * 7;
         for round in 0..rounds {
             let execution: [(u32, i32, i64, &str); 7] = [
-                (user(pid as u32), pid, 300, "worker"),
+                (user(Pid::new(pid as u32)), pid, 300, "worker"),
                 (SYSCALL, pid, 41, "read"),
-                (user(pid as u32), pid, 23, "worker"),
+                (user(Pid::new(pid as u32)), pid, 23, "worker"),
                 (TRAP + 0x0e, pid, 87, "page_fault"),
                 (SCHED_OLD, pid, 12, "-sched-"),
                 (USER, 0, 500 + round % 40, "-idle-"),
                 (IRQ + 0xec, 0, 9, "local_timer_vector"),
             ];
-            let wait = Span { cpu: -1, pid, event: WAIT_A as i32 + 3, start: at + 463, dur: 509, ..Span::default() };
+            let wait =
+                Span { cpu: None, pid: of_thread(pid), event: WAIT_A as i32 + 3, start: at + 463, dur: 509, ..idle() };
             made.add(wait, "wait_disk");
             let other = (cpu + 1) % 4;
-            let arc =
-                Span { cpu, pid, event: WAKEUP_ARC, start: at + 310, dur: 400, arg: other.into(), ..Span::default() };
+            let arc = Span {
+                cpu: on_cpu(cpu),
+                pid: of_thread(pid),
+                event: WAKEUP_ARC,
+                start: at + 310,
+                dur: 400,
+                arg: other.into(),
+                ..idle()
+            };
             made.add(Span { ret: i64::from(1000 + other), ..arc }, "-wakeup-");
             if round % 50 == 0 {
                 made.add(
-                    Span { cpu, pid, event: MARK_A as i32, start: at + 5, dur: 1, ..Span::default() },
+                    Span {
+                        cpu: on_cpu(cpu),
+                        pid: of_thread(pid),
+                        event: MARK_A as i32,
+                        start: at + 5,
+                        dur: 1,
+                        ..idle()
+                    },
                     "mark_a=hello",
                 );
             }
@@ -66,7 +83,17 @@ pub fn workload(rounds: i64) -> Spans {
                 let ret = if round % 3 == 0 { 65_534 } else { 5 };
                 let name = if name == "worker" { format!("worker.{pid}") } else { name.to_string() };
                 made.add(
-                    Span { cpu, pid, event: event as i32, start: at, dur, arg: 3, ret, ipc: 5, ..Span::default() },
+                    Span {
+                        cpu: on_cpu(cpu),
+                        pid: of_thread(pid),
+                        event: event as i32,
+                        start: at,
+                        dur,
+                        arg: 3,
+                        ret,
+                        ipc: 5,
+                        ..idle()
+                    },
                     &name,
                 );
                 at += dur;
@@ -96,7 +123,7 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
         search("a", ["", "0.0009ms"], false, count(&|name, dur| tame(name) && name.contains('a') && dur <= 90)),
     ];
     let known = |value: i64| Some(value).filter(|&value| value != NONE);
-    let executed = |s: &&Span| s.cpu >= 0 && s.dur > 0 && (TRAP..=SCHED_RETURN).contains(&(s.event as u32));
+    let executed = |s: &&Span| s.cpu.is_some() && s.dur > 0 && (TRAP..=SCHED_RETURN).contains(&(s.event as u32));
     let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
     let hits = spans.spans.iter().filter(executed).step_by(step).map(|s| {
         json!({ "start": s.start, "dur": s.dur, "cpu": s.cpu, "pid": s.pid, "event": s.event, "arg": known(s.arg),

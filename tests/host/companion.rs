@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, RUNNABLE};
+use kutrace_tests::number::{idle, on_cpu};
 use kutrace_tests::{busy, Trace};
 use postprocess::event::number::{user, SYSCALL, WAIT_A, WAIT_Z};
+use postprocess::id::{CpuId, Pid};
 use postprocess::sink::profile::{profile, Rows};
 use postprocess::source::events::read;
 use postprocess::span::trim::{labelled, trim, Range};
@@ -38,18 +40,21 @@ fn text(spans: &Spans) -> String {
 }
 
 /// From when to when each CPU's execution spans go; panics if they leave a hole or overlap.
-fn cover(spans: &Spans) -> BTreeMap<i32, (i64, i64)> {
-    let mut cpus: BTreeMap<i32, (i64, i64)> = BTreeMap::new();
+fn cover(spans: &Spans) -> BTreeMap<Option<CpuId>, (i64, i64)> {
+    let mut cpus: BTreeMap<Option<CpuId>, (i64, i64)> = BTreeMap::new();
     for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > 0) {
         let cover = cpus.entry(s.cpu).or_insert((s.start, s.start));
-        assert_eq!(s.start, cover.1, "cpu {}", s.cpu);
+        assert_eq!(s.start, cover.1, "cpu {:?}", s.cpu);
         cover.1 += s.dur;
     }
     cpus
 }
 
-/// Time by CPU, thread, event and name.
-fn sums(spans: &Spans) -> BTreeMap<(i32, i32, i32, &str), i64> {
+/// CPU, thread, event and name.
+type Doer<'a> = (Option<CpuId>, Option<Pid>, i32, &'a str);
+
+/// The time of each.
+fn sums(spans: &Spans) -> BTreeMap<Doer<'_>, i64> {
     let mut sums = BTreeMap::new();
     for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > 0) {
         *sums.entry((s.cpu, s.pid, s.event, spans.names[s.name].as_str())).or_default() += s.dur;
@@ -73,7 +78,7 @@ fn a_label_stands_for_the_time_from_its_mark_to_the_mark_that_ends_it() {
     let mut part = whole.clone();
     trim(&mut part, labelled(&whole, "hello").unwrap());
     let marks = part.spans.iter().filter(|s| s.event == i32::from(MARK_A)).count();
-    assert_eq!((marks, cover(&part)), (2, [(0, (150, 2_501)), (1, (150, 2_501))].into()));
+    assert_eq!((marks, cover(&part)), (2, [0, 1].map(|cpu| (on_cpu(cpu), (150, 2_501))).into()));
 }
 
 #[test]
@@ -85,8 +90,8 @@ fn within_a_step_there_is_one_span_for_each_thing_done() {
 
 #[test]
 fn merged_spans_keep_a_value_only_if_all_had_it() {
-    let call = Span { dur: 10, event: SYSCALL as i32, arg: 3, ret: 5, ipc: 8, ..Span::default() };
-    let user = Span { dur: 10, event: user(7) as i32, ..Span::default() };
+    let call = Span { dur: 10, event: SYSCALL as i32, arg: 3, ret: 5, ipc: 8, ..idle() };
+    let user = Span { dur: 10, event: user(Pid::new(7)) as i32, ..idle() };
     let list = [call, user, Span { ret: 6, ipc: 2, ..call }, user];
     let list = list.into_iter().zip(0..).map(|(s, i)| Span { start: i * 10, ..s }).collect();
     let mut spans = Spans { names: vec!["x".into()], spans: list, ..Spans::default() };
@@ -107,7 +112,8 @@ fn a_profile_shows_each_row_longest_first_and_idle_last() {
 fn began(text: &str, names: &[&str]) -> Vec<i64> {
     let (mut rows, _) = build(read(&mut text.as_bytes()).unwrap());
     profile(&mut rows, Rows::Each);
-    let count = |name: &&str| rows.spans.iter().find(|s| s.cpu == 0 && rows.names[s.name] == **name).unwrap().arg;
+    let count =
+        |name: &&str| rows.spans.iter().find(|s| s.cpu == on_cpu(0) && rows.names[s.name] == **name).unwrap().arg;
     names.iter().map(count).collect()
 }
 
@@ -159,15 +165,16 @@ fn a_profile_of_rows_has_the_time_of_the_trace() {
     let mut rows = whole.clone();
     profile(&mut rows, Rows::Each);
     let of_cpus = |spans: &Spans| {
-        let mut sums: BTreeMap<(i32, i32, String), i64> = BTreeMap::new();
-        for s in spans.spans.iter().filter(|s| s.cpu >= 0 && s.is_execution() && s.dur > 0) {
+        let mut sums: BTreeMap<(Option<CpuId>, i32, String), i64> = BTreeMap::new();
+        for s in spans.spans.iter().filter(|s| s.cpu.is_some() && s.is_execution() && s.dur > 0) {
             *sums.entry((s.cpu, s.event, spans.names[s.name].clone())).or_default() += s.dur;
         }
         sums
     };
     assert_eq!(of_cpus(&rows), of_cpus(&whole));
     let of_threads = |spans: &Spans| {
-        let time = |s: &&Span| s.pid > 0 && (s.is_execution() || (WAIT_A..=WAIT_Z).contains(&(s.event as u32)));
+        let time =
+            |s: &&Span| s.thread().is_some() && (s.is_execution() || (WAIT_A..=WAIT_Z).contains(&(s.event as u32)));
         spans.spans.iter().filter(time).map(|s| s.dur).sum::<i64>()
     };
     assert_eq!(of_threads(&rows), of_threads(&whole));
@@ -182,7 +189,7 @@ proptest! {
         let mut part = whole.clone();
         let to = from + length;
         trim(&mut part, Range { from, to });
-        let expected: BTreeMap<i32, (i64, i64)> = cover(&whole)
+        let expected: BTreeMap<Option<CpuId>, (i64, i64)> = cover(&whole)
             .into_iter()
             .map(|(cpu, (first, last))| (cpu, (first.max(from), last.min(to))))
             .filter(|(_, (first, last))| first < last)

@@ -5,6 +5,7 @@ use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, COUNTERS_AT, HEADER_WORDS
 use kutrace_format::abi::counter::{byte, ipc, ipc_code, llc, llc_code};
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_D, RUNNABLE};
 use kutrace_format::file::{FLAG_IPC, FLAG_LLC};
+use kutrace_tests::number::on_cpu;
 use kutrace_tests::Trace;
 use postprocess::event::{number, Event, Events};
 use postprocess::raw::counter::Counting;
@@ -124,7 +125,7 @@ fn a_span_has_the_code_of_its_own_time() {
     let (spans, tally) = build(events);
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
     let line = |s: &postprocess::span::Span| (spans.names[s.name].clone(), s.start, s.ipc);
-    let executed = spans.spans.iter().filter(|s| s.dur > 1 && s.cpu == 0);
+    let executed = spans.spans.iter().filter(|s| s.dur > 1 && s.cpu == on_cpu(0));
     let said: Vec<_> = executed.map(line).collect();
     let expected = [("a.7", 0, 1), ("getpid", 100, 12), ("a.7", 120, 2), ("local_timer", 300, 3), ("a.7", 320, 14)];
     assert_eq!(said.len(), expected.len(), "{said:?}");

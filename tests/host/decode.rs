@@ -9,6 +9,7 @@ use kutrace_format::abi::word::Call;
 use kutrace_format::file::{NameKind, FLAG_WRAPPED};
 use kutrace_tests::{Random, Trace};
 use postprocess::event::{number, Event, Events, Interval, Meta};
+use postprocess::id::CpuId;
 use postprocess::raw;
 use postprocess::source;
 use proptest::prelude::*;
@@ -39,8 +40,8 @@ fn a_stream_begins_with_who_runs_at_the_start_of_the_trace() {
     let (events, meta) = decode(&trace);
     let all: Vec<String> = events.iter().map(brief).collect();
     assert_eq!(all, ["0 1 2 4194303 0 a_b", "0 1 200 4194303 0 a_b.4194303", "700 0 5ec 0 0 local_timer"]);
-    assert_eq!(events[2].0.pid, 4_194_303);
-    assert_eq!(meta.intervals, [Interval { cpu: 0, from: 0, to: 1000 }]);
+    assert_eq!(events[2].0.pid.number(), 4_194_303);
+    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(0), from: 0, to: 1000 }]);
 }
 
 #[test]
@@ -384,7 +385,7 @@ fn a_wrapped_trace_begins_with_each_cpus_first_block() {
     trace.header.flags = FLAG_WRAPPED;
     trace.cpu(0).entry(300, RUNNABLE, &[1]).overwritten().entry(400, RUNNABLE, &[2]);
     let (events, meta) = decode(&trace);
-    assert_eq!(meta.intervals, [Interval { cpu: 0, from: 300, to: 1000 }]);
+    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(0), from: 300, to: 1000 }]);
     assert_eq!((events[0].0.ts, meta.quality.len()), (300, 0));
 }
 
@@ -437,7 +438,7 @@ proptest! {
         let decoded: Vec<_> = events
             .iter()
             .filter(|(e, _)| e.event > number::SWITCH)
-            .map(|(e, _)| (e.ts, e.cpu, e.event, value(e)))
+            .map(|(e, _)| (e.ts, e.cpu.number(), e.event, value(e)))
             .collect();
         prop_assert_eq!(decoded, recorded);
     }

@@ -5,11 +5,13 @@ use std::num::NonZeroU32;
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, SYSCALL_RETURN};
 use kutrace_format::file::{FLAG_WRAP, FLAG_WRAPPED};
+use kutrace_tests::number::{of_thread, on_cpu};
 use kutrace_tests::Trace;
 use postprocess::event::names::NameId;
 use postprocess::event::number::TRAP;
 use postprocess::event::write::Writer;
 use postprocess::event::{Events, Interval};
+use postprocess::id::{CpuId, Pid};
 use postprocess::raw;
 use postprocess::sink;
 use postprocess::sink::page::{lift, render};
@@ -64,7 +66,7 @@ fn spans(text: &str) -> Spans {
 }
 
 /// Start, duration and thread of the only span of this name that is longer than a second or comes after the wakeup.
-fn only(spans: &Spans, name: &str) -> (u64, u64, i32) {
+fn only(spans: &Spans, name: &str) -> (u64, u64, Option<Pid>) {
     let long = |s: &&Span| spans.names[s.name] == name && (s.dur > 100_000_000 || s.start as u64 >= WOKEN);
     let found: Vec<&Span> = spans.spans.iter().filter(long).collect();
     let [one] = found[..] else { panic!("{name}: {found:?}") };
@@ -82,8 +84,8 @@ fn times_and_threads_are_right_after_29_hours() {
     );
     assert!(text.contains(&format!("\n{} 0 1516 1  9 0  0 0 0 local_timer (5ec)\n", TICKS * 1_000_000)));
     let spans = spans(&text);
-    let sleeper = SLEEPER as i32;
-    assert_eq!(only(&spans, "read"), (HOUR, 28 * HOUR, 9));
+    let sleeper = of_thread(SLEEPER);
+    assert_eq!(only(&spans, "read"), (HOUR, 28 * HOUR, of_thread(9)));
     assert_eq!(only(&spans, "wait_lock"), (170, WOKEN - 170, sleeper));
     assert_eq!(only(&spans, "wait_idle"), (WOKEN, 60, sleeper));
     assert_eq!(only(&spans, &format!("sleeper.{SLEEPER}")), (end, 30 * HOUR - end, sleeper));
@@ -109,8 +111,9 @@ fn json_and_page_give_the_spans_of_hours_back() {
 fn coarse_spans_of_hours_cover_the_same_time() {
     let mut spans = spans(&text(&hours().bytes()));
     coarsen(&mut spans, NonZeroU32::MAX);
-    let of =
-        |cpu| spans.spans.iter().filter(move |s| s.cpu == cpu && s.event >= TRAP as i32).map(|s| s.dur as u64).sum();
+    let of = |cpu: u32| {
+        spans.spans.iter().filter(move |s| s.cpu == on_cpu(cpu) && s.event >= TRAP as i32).map(|s| s.dur as u64).sum()
+    };
     let times: [u64; 2] = [0, 1].map(of);
     assert_eq!(times, [30 * HOUR; 2]);
 }
@@ -125,6 +128,6 @@ fn what_a_flight_recorder_keeps_after_a_day_has_its_times() {
     assert!(text.contains("\n# [1] 2026-11-21_20:14:00.000010 cpu 00"), "{text}");
     assert!(text.contains(&format!("\n{} 5 2087 0  7 0  0 7 0 getpid (827)\n", 29 * HOUR + 2_000)), "{text}");
     let (from, to) = ((29 * HOUR) as i64, (30 * HOUR) as i64);
-    assert_eq!(read(text.as_bytes()).unwrap().meta.intervals, [Interval { cpu: 0, from, to }]);
+    assert_eq!(read(text.as_bytes()).unwrap().meta.intervals, [Interval { cpu: CpuId::new(0), from, to }]);
     assert_eq!(spans(&text).spans.iter().map(|s| s.start).min(), Some(from));
 }

@@ -9,6 +9,7 @@ use postprocess::event::number::{
     TSDELTA,
 };
 use postprocess::event::{number, Event, Events, Interval, Meta};
+use postprocess::id::CpuId;
 use postprocess::raw::damage::NotATrace;
 use postprocess::source;
 use postprocess::span::{build, check};
@@ -52,7 +53,7 @@ fn a_stream_begins_with_who_runs_and_ends_with_its_last_entry() {
     let (events, meta) = decode(&file);
     assert_eq!(events, ["7 1 2 70000 0 prog", "7 1 200 70000 0 prog.70000", "90 0 5ec 0 0 irq#236"]);
     assert_eq!((meta.format, meta.flags, meta.base.as_str()), (3, 3, "2026-11-20_15:14:00"));
-    assert_eq!(meta.intervals, [Interval { cpu: 3, from: 7, to: 90 }]);
+    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(3), from: 7, to: 90 }]);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The page as text: names from a trace stay text, and nothing in it points outside.
 
+use kutrace_tests::number::{idle, of_thread};
 use kutrace_tests::{busy, Random};
 use postprocess::event::number::user;
+use postprocess::id::Pid;
 use postprocess::sink;
 use postprocess::sink::page::{self, NotLifted};
 use postprocess::source;
@@ -29,7 +31,7 @@ fn hostile() -> Spans {
         quality: vec![HOSTILE.into()],
         ..Meta::default()
     };
-    let span = Span { dur: 10, pid: 1, event: user(1) as i32, ..Span::default() };
+    let span = Span { dur: 10, pid: of_thread(1), event: user(Pid::new(1)) as i32, ..idle() };
     Spans { meta, names: vec![HOSTILE.into()], spans: vec![span] }
 }
 

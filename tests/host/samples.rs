@@ -10,6 +10,7 @@ use postprocess::event::number::{
     RUNNABLE, SPECIAL, SPECIAL_LAST, SYSCALL, SYSCALL_RETURN, TRAP, WAIT_A, WAIT_Z, WAKEUP_ARC,
 };
 use postprocess::event::{Event, Events};
+use postprocess::id::{CpuId, Pid};
 use postprocess::source;
 use postprocess::span::{build, check, Span, Spans};
 
@@ -83,12 +84,12 @@ fn the_pipeline_forks_three_children_which_take_their_names() {
     let from_clone = events.events.iter().filter(|e| names.text(e.name) == "/clone" && e.ret == 0).count();
     assert_eq!(from_clone, 4, "bash and its three children begin by returning from clone");
     assert!(events.events.iter().any(|e| e.event == SYSCALL + 59), "execve");
-    assert!(events.events.iter().any(|e| names.text(e.name) == "virtio0" && e.cpu == 1));
+    assert!(events.events.iter().any(|e| names.text(e.name) == "virtio0" && e.cpu == CpuId::new(1)));
 }
 
 /// The waits of this name, and the threads that waited.
-fn waits(spans: &Spans, name: &str) -> (usize, BTreeSet<i32>) {
-    let found: Vec<i32> = spans.spans.iter().filter(|s| spans.names[s.name] == name).map(|s| s.pid).collect();
+fn waits(spans: &Spans, name: &str) -> (usize, BTreeSet<Pid>) {
+    let found: Vec<Pid> = spans.spans.iter().filter(|s| spans.names[s.name] == name).filter_map(|s| s.pid).collect();
     (found.len(), found.into_iter().collect())
 }
 
@@ -100,7 +101,7 @@ fn hello_is_one_write_after_many_waits_for_the_disk() {
         assert!(spans.names.contains(&format!("{program}.{}", write.pid)), "the thread was {program}");
     }
     assert_eq!(waits(&spans, "wait_disk").0, 197);
-    assert!(waits(&spans, "wait_disk").1.contains(&(write.pid as i32)));
+    assert!(waits(&spans, "wait_disk").1.contains(&write.pid));
 }
 
 #[test]
@@ -113,9 +114,9 @@ fn the_threads_of_the_convoy_wait_for_their_lock() {
 
 /// The spans of this name, by start, of threads that are ever called so.
 fn of_program<'a>(spans: &'a Spans, program: &str, name: &str) -> Vec<&'a Span> {
-    let called = |n: &String| n.strip_prefix(program)?.strip_prefix('.')?.parse().ok();
-    let threads: BTreeSet<i32> = spans.names.iter().filter_map(called).collect();
-    let named = |s: &&Span| spans.names[s.name] == name && threads.contains(&s.pid);
+    let called = |n: &String| n.strip_prefix(program)?.strip_prefix('.')?.parse().ok().map(Pid::new);
+    let threads: BTreeSet<Pid> = spans.names.iter().filter_map(called).collect();
+    let named = |s: &&Span| spans.names[s.name] == name && s.pid.is_some_and(|pid| threads.contains(&pid));
     spans.spans.iter().filter(named).collect()
 }
 
@@ -137,11 +138,11 @@ fn fresh_memory_faults_at_its_first_touch_and_again_after_it_was_given_back() {
 #[test]
 fn threads_that_compute_lose_their_cpu_and_wait_for_one_without_a_wakeup() {
     let (_, spans) = sample("slices.raw");
-    let woken: BTreeSet<(i64, i64)> =
-        spans.spans.iter().filter(|s| s.event == WAKEUP_ARC).map(|s| (s.start, s.ret)).collect();
+    let woken: BTreeSet<(i64, Option<Pid>)> =
+        spans.spans.iter().filter(|s| s.event == WAKEUP_ARC).map(|s| (s.start, Some(s.woken()))).collect();
     let waits = of_program(&spans, "slices", "wait_cpu");
-    let lost: Vec<_> = waits.into_iter().filter(|s| !woken.contains(&(s.start, s.pid.into()))).collect();
-    let threads: BTreeSet<i32> = lost.iter().map(|s| s.pid).collect();
+    let lost: Vec<_> = waits.into_iter().filter(|s| !woken.contains(&(s.start, s.pid))).collect();
+    let threads: BTreeSet<Option<Pid>> = lost.iter().map(|s| s.pid).collect();
     assert!(threads.len() >= 7 && lost.len() >= 14, "{} threads, {} waits", threads.len(), lost.len());
     assert!(lost.iter().any(|s| s.dur > 2_000_000), "a wait of more than 20 ms");
 }
@@ -156,7 +157,7 @@ fn each_write_of_dd_waits_for_the_disk() {
     for begin in begins {
         let mut after = events.events.iter().filter(|e| e.ts > begin.ts && e.pid == begin.pid);
         let Some(end) = after.find(|e| e.event == SYSCALL_RETURN + 1 && e.ret == 4096) else { continue };
-        let slept = |s: &&&Span| s.pid == begin.pid as i32 && s.dur > 250_000 && (begin.ts..end.ts).contains(&s.start);
+        let slept = |s: &&&Span| s.pid == Some(begin.pid) && s.dur > 250_000 && (begin.ts..end.ts).contains(&s.start);
         assert!(waits.iter().any(|s| slept(&s)), "the write at {}", begin.ts);
         found += 1;
     }
@@ -174,7 +175,7 @@ fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
         last.is_some_and(|b| events.names.text(b.name) == "BH:rx")
     };
     assert!(woken.filter(in_softirq).count() > 40);
-    assert!(waits(&spans, "wait_net").1.contains(&(server as i32)));
+    assert!(waits(&spans, "wait_net").1.contains(&Pid::new(server)));
 }
 
 #[test]

@@ -13,10 +13,12 @@ use kutrace_format::abi::event::{EXIT, IDLE_POLL, IPI, IRQ, IRQ_RETURN, MARK_A, 
 use kutrace_format::abi::event::{MONITOR_EXIT, MONITOR_STORE, RUNNABLE, SCHED, SCHED_RETURN};
 use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
 use kutrace_format::event::{class, Class, RETURN_BIT};
+use kutrace_tests::number::on_cpu;
 use kutrace_tests::Trace;
 use postprocess::event::names::{NameId, Names};
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events, Interval, Meta};
+use postprocess::id::{CpuId, Pid};
 use postprocess::source;
 use postprocess::source::events::read;
 use postprocess::span::build::Builder;
@@ -85,7 +87,8 @@ fn line(event: &Event, names: &Names) -> String {
 
 /// Writes one span as a line.
 pub fn show(text: &mut String, s: &Span, name: &str) {
-    let _ = write!(text, "        {}+{} cpu {} pid {} {name}  event {}", s.start, s.dur, s.cpu, s.pid, s.event);
+    let (cpu, pid) = (CpuId::column(s.cpu), Pid::column(s.pid));
+    let _ = write!(text, "        {}+{} cpu {cpu} pid {pid} {name}  event {}", s.start, s.dur, s.event);
     for (what, value) in [("rpc", s.rpc.into()), ("arg", s.arg), ("ret", s.ret), ("ipc", s.ipc.into())] {
         match value {
             0 => {}
@@ -300,7 +303,7 @@ fn a_sample_tells_of_its_cpu_whatever_others_wrote_since_it_was_interrupted() {
     let of_a: Vec<_> = [&spans[..], builder.written()]
         .concat()
         .iter()
-        .filter(|s| s.cpu == 0 && (100..800).contains(&s.start))
+        .filter(|s| s.cpu == on_cpu(0) && (100..800).contains(&s.start))
         .map(|s| (s.start, s.dur, name(s)))
         .collect();
     let expected = [(100, 10, "exit_work"), (110, 590, "a.7"), (700, 100, "exit_work")];
@@ -468,8 +471,8 @@ fn any_event() -> impl Strategy<Value = Event> {
             ts,
             dur: if matches!(class(event), Class::Point | Class::Switch) { dur & 1 } else { dur },
             event,
-            cpu,
-            pid,
+            cpu: CpuId::new(cpu),
+            pid: Pid::new(pid),
             arg,
             ret,
             name: NameId(name),
@@ -487,7 +490,7 @@ proptest! {
         names.id("name");
         names.id("4/stat");
         list.sort_by_key(|e| e.ts);
-        let intervals = (0..2).map(|cpu| Interval { cpu, from: 0, to: 300 }).collect();
+        let intervals = [0, 1].map(|cpu| Interval { cpu: CpuId::new(cpu), from: 0, to: 300 }).into();
         let meta = Meta { format, intervals, ..Meta::default() };
         let mut builder = Builder::new(&meta, names);
         list.iter().for_each(|e| builder.push(e));

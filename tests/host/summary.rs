@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, TRAP, TRAP_RETURN};
+use kutrace_tests::number::on_cpu;
 use kutrace_tests::repeat::Recorded;
 use kutrace_tests::{busy, Trace};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
@@ -64,7 +65,7 @@ fn a_wait_for_a_cpu_tells_who_had_it() {
     let latency = summary(&trace).woken;
     assert_eq!((latency.count, latency.percentiles), (1, [3_020; 5]));
     let [worst] = &latency.worst[..] else { panic!("{:?}", latency.worst) };
-    assert_eq!((&*worst.thread, worst.cpu, worst.dur), ("waiter.100", 0, 3_020));
+    assert_eq!((&*worst.thread, worst.cpu, worst.dur), ("waiter.100", on_cpu(0), 3_020));
     let did: Vec<(&str, i64)> = worst.meanwhile.iter().map(|(name, dur)| (&**name, *dur)).collect();
     assert_eq!(did, [("hog.300", 2_620), ("local_timer", 400)]);
 }
@@ -147,7 +148,7 @@ fn calls_are_counted_alike_by_all_tools() {
         spans = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap().0;
         profile(&mut spans, Rows::Each);
         let mut profiled: BTreeMap<String, u64> = BTreeMap::new();
-        for span in spans.spans.iter().filter(|s| s.cpu >= 0 && number::level(s.event as u32) == Level::Syscall) {
+        for span in spans.spans.iter().filter(|s| s.cpu.is_some() && number::level(s.event as u32) == Level::Syscall) {
             *profiled.entry(spans.names[span.name].clone()).or_default() += span.arg as u64;
         }
         profiled.retain(|name, count| *count > 0 && name != "exit_work");

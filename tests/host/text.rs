@@ -5,6 +5,7 @@ use kutrace_tests::busy;
 use postprocess::event::names::{NameId, Names};
 use postprocess::event::write::Writer;
 use postprocess::event::{number, BlockLine, Event, Events, Interval, Meta};
+use postprocess::id::{CpuId, Pid};
 use postprocess::raw;
 use postprocess::source;
 use postprocess::source::events::read;
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 fn write(events: &[Event], names: &Names, meta: &Meta) -> Vec<u8> {
     let mut text = Vec::new();
     let mut writer = Writer::new(&mut text);
-    let block = BlockLine { ts: 2_488_582_818, cpu: 2, index: 0 };
+    let block = BlockLine { ts: 2_488_582_818, cpu: CpuId::new(2), index: 0 };
     writer.head(5, 5, 1_795_187_640, &[block]).unwrap();
     for event in events {
         writer.event(event, names).unwrap();
@@ -32,8 +33,8 @@ fn columns_are_those_of_the_original() {
     let mut names = Names::default();
     let (write_name, comm) = (names.id("write"), names.id("a_thread_name"));
     let name = Event { ts: -1, event: number::PID_NAME, arg: 70_000, name: comm, ..Event::default() };
-    let call =
-        Event { ts: 5, dur: 20, event: number::SYSCALL + 1, cpu: 2, pid: 70_000, arg: 1, ret: 65_534, ipc: 35, ..name };
+    let (cpu, pid) = (CpuId::new(2), Pid::new(70_000));
+    let call = Event { ts: 5, dur: 20, event: number::SYSCALL + 1, cpu, pid, arg: 1, ret: 65_534, ipc: 35, ..name };
     let text = write(&[name, Event { name: write_name, ..call }], &names, &Meta { flags: 5, ..Meta::default() });
     let expected = "# ## VERSION: 3
 # ## FORMAT: 5
@@ -57,7 +58,7 @@ fn what_is_known_of_the_whole_trace_travels_with_the_events() {
         flags: 0x45,
         lost: 7,
         quality: vec!["block 3 is damaged".to_string()],
-        intervals: vec![Interval { cpu: 3, from: -5, to: 1 << 50 }],
+        intervals: vec![Interval { cpu: CpuId::new(3), from: -5, to: 1 << 50 }],
         unseen: 0,
     };
     let text = write(&[], &Names::default(), &meta);
@@ -107,7 +108,7 @@ fn lines_that_are_no_events_are_counted() {
 fn a_text_with_lines_missing_or_cut_is_said_to_be() {
     let mut names = Names::default();
     let name = names.id("timer");
-    let event = |ts| Event { ts, event: number::IRQ + 0xec, cpu: 0, pid: 7, name, ..Event::default() };
+    let event = |ts| Event { ts, event: number::IRQ + 0xec, pid: Pid::new(7), name, ..Event::default() };
     let text = String::from_utf8(write(&[event(1), event(2), event(30)], &names, &Meta::default())).unwrap();
     let whole = parse(&text);
     assert_eq!((whole.events.len(), whole.meta.quality.len()), (3, 0));
@@ -132,7 +133,7 @@ fn a_text_with_lines_missing_or_cut_is_said_to_be() {
 #[test]
 fn the_intervals_of_a_cpu_are_one() {
     let events = parse("# ## CPU: 1 50 70\n# ## CPU: 0 5 6\n# ## CPU: 1 20 60\n# ## CPU: 1 60 70\n");
-    let [one, zero] = [(1, 20, 70), (0, 5, 6)].map(|(cpu, from, to)| Interval { cpu, from, to });
+    let [one, zero] = [(1, 20, 70), (0, 5, 6)].map(|(cpu, from, to)| Interval { cpu: CpuId::new(cpu), from, to });
     assert_eq!((events.meta.intervals, events.meta.quality.len()), (vec![one, zero], 0));
 }
 
@@ -165,14 +166,14 @@ fn an_interval_that_cannot_be_is_counted() {
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
-    let numbers = (0i64..1 << 50, 0i64..1 << 40, number::SWITCH..number::NUMBERS, 0u32..100, any::<u32>());
+    let numbers = (0i64..1 << 50, 0i64..1 << 40, number::SWITCH..number::NUMBERS, 0u32..100, 0u32..1 << 31);
     (numbers, (any::<u32>(), any::<u32>(), any::<i32>(), any::<u8>(), 0u32..4)).prop_map(
         |((ts, dur, event, cpu, pid), (rpc, arg, ret, ipc, name))| Event {
             ts,
             dur,
             event,
-            cpu,
-            pid,
+            cpu: CpuId::new(cpu),
+            pid: Pid::new(pid),
             rpc,
             arg,
             ret,

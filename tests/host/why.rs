@@ -84,7 +84,7 @@ fn checked(spans: &Spans) -> usize {
     let all = timeline.threads().map(|(pid, _)| vec![Request { pid, start, end }]);
     let mut requests = 0;
     for mut some in found.map(|(_, some)| some).chain(all) {
-        some.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
+        some.sort_unstable_by_key(|r| (r.pid.number(), r.start, r.end));
         assert_eq!(check_requests(&timeline, &some), [""; 0]);
         requests += some.len();
     }
@@ -107,7 +107,7 @@ fn the_check_finds_a_request_that_is_not_divided_as_it_is_alone() {
     let spans = sample("redis");
     let timeline = Timeline::new(&spans);
     let (_, mut requests) = find(&spans, &timeline, &Ask::Best).unwrap();
-    requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
+    requests.sort_unstable_by_key(|r| (r.pid.number(), r.start, r.end));
     assert_eq!(check_requests(&timeline, &requests), [""; 0]);
     // One that ends before it starts cannot be divided.
     let Request { start, end, .. } = requests[0];
@@ -176,7 +176,7 @@ fn rpcs_and_marks_are_found_by_thread_and_name() {
         500 0 2087 0  7 0  0 0 0 getpid (827)\n";
     let spans = build(read(&mut lines.as_bytes()).unwrap()).0;
     let times = |ask| {
-        let mut times: Vec<_> = found(&spans, ask).iter().map(|r| (r.pid, r.start, r.end)).collect();
+        let mut times: Vec<_> = found(&spans, ask).iter().map(|r| (r.pid.number(), r.start, r.end)).collect();
         times.sort_unstable();
         times
     };

@@ -33,7 +33,7 @@ pub fn compare(bytes: &[u8], text: &str) -> usize {
         let start = raw.header.start.tsc >> raw.clock.shift();
         let ours: Vec<Entry> =
             Stream::new(cpu, blocks.to_vec(), start, wrapped).filter_map(|timed| entry(&raw, timed)).collect();
-        let theirs = theirs.get(&cpu).map_or(&[][..], |entries| entries);
+        let theirs = theirs.get(&cpu.number()).map_or(&[][..], |entries| entries);
         assert_eq!(ours.len(), theirs.len(), "events on CPU {cpu}");
         for (our, their) in ours.iter().zip(theirs) {
             assert!(our.ns.abs_diff(their.ns) <= ROUNDING_NS as u64 && our.call == their.call, "{our:?} {their:?}");

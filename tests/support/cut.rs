@@ -63,7 +63,7 @@ pub fn entries<'a>(raw: &Raw<'a>) -> Vec<(u32, Timed<'a>)> {
     let wrapped = raw.header.flags & FLAG_WRAPPED != 0;
     let mut all = Vec::new();
     for (cpu, blocks) in raw.cpus() {
-        all.extend(Stream::new(cpu, blocks.to_vec(), start, wrapped).map(|timed| (cpu, timed)));
+        all.extend(Stream::new(cpu, blocks.to_vec(), start, wrapped).map(|timed| (cpu.number(), timed)));
     }
     // What one CPU says at one time stays in its order.
     all.sort_by_key(|(cpu, timed)| (timed.at, *cpu));

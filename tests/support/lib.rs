@@ -9,6 +9,7 @@
 //! hold of any input, [`cases`] how many are tried, [`skip`] which test had nothing to look at, and
 //! [`prose`] what of a file is meant for readers.
 
+pub mod number;
 pub mod repeat;
 pub mod original;
 pub mod chromium;

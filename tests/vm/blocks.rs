@@ -63,7 +63,7 @@ impl Blocks {
             let (decoded, ends) = calls(block);
             let Block { sequence, offline: offline_after, .. } = block;
             let content = Content { sequence, span: (block.begin, block.end), offline_after, ends, decoded, counted };
-            cpus.entry(block.cpu).or_default().push(content);
+            cpus.entry(block.cpu.number()).or_default().push(content);
         }
         cpus.values_mut().for_each(|blocks| blocks.sort_by_key(|b| b.sequence));
         for pair in cpus.values().flat_map(|blocks| blocks.windows(2)) {

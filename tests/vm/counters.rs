@@ -70,7 +70,7 @@ fn counted(run: &guest::Run) {
         let trace = Trace::read_whole(&run.file(&format!("{word}.raw")));
         let flags = [("ipc", 0x80), ("llc", 0x20)].map(|(part, flag)| if word.contains(part) { flag } else { 0 });
         assert_eq!(trace.events.meta.flags & 0xa0, flags[0] | flags[1], "{word}");
-        let coded = trace.spans.spans.iter().filter(|s| s.cpu >= 0 && s.pid > 0 && s.ipc > 0).count();
+        let coded = trace.spans.spans.iter().filter(|s| s.cpu.is_some() && s.thread().is_some() && s.ipc > 0).count();
         assert!(coded > 100, "{word}: {coded} spans have a code");
     }
 }

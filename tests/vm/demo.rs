@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use kutrace_tests::number::of_thread;
 use postprocess::event::number::{IRQ, RUNNABLE, SYSCALL, USER_FIRST, USER_LAST, WAKEUP_ARC};
+use postprocess::id::Pid;
 
 use crate::trace::Trace;
 
@@ -24,11 +26,11 @@ fn the_demo_covers_every_cpu_and_names_every_thread() {
     let trace = &*DEMO;
     assert_eq!(trace.events.meta.intervals.len(), 4);
     assert_eq!(trace.events.meta.lost, 0);
-    for span in trace.spans.spans.iter().filter(|s| s.is_execution()) {
+    for (span, pid) in trace.spans.spans.iter().filter(|s| s.is_execution()).filter_map(|s| Some((s, s.pid?))) {
         let name = trace.span_name(span);
-        let pid = format!(".{}", span.pid);
+        let suffix = format!(".{pid}");
         let user = (USER_FIRST..=USER_LAST).contains(&(span.event as u32));
-        assert!(!user || name.len() > pid.len() && name.ends_with(&pid), "pid {} is named {name:?}", span.pid);
+        assert!(!user || name.len() > suffix.len() && name.ends_with(&suffix), "pid {pid} is named {name:?}");
     }
     for program in ["sort", "gcc", "cc1", "redis-server", "redis-benchmark"] {
         assert!(!trace.pids_of(program).is_empty(), "{program} is not on the timeline");
@@ -40,8 +42,8 @@ fn every_cpu_ticks_while_a_thread_runs_on_it() {
     let trace = &*DEMO;
     for interval in &trace.events.meta.intervals {
         let ticks = trace.of(LOCAL_TIMER).filter(|e| e.cpu == interval.cpu).count() as i64;
-        let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == interval.cpu as i32 && s.is_execution());
-        let busy: i64 = on_cpu.filter(|s| s.pid != 0).map(|s| s.dur).sum();
+        let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == Some(interval.cpu) && s.is_execution());
+        let busy: i64 = on_cpu.filter(|s| s.pid != of_thread(0)).map(|s| s.dur).sum();
         // CONFIG_HZ=250; a virtual CPU without time of the host's misses ticks.
         assert!(ticks > busy / 400_000 / 4, "cpu {}: {ticks} in {busy} x 10 ns", interval.cpu);
         let most = (interval.to - interval.from) / 400_000 * 5 / 4;
@@ -61,16 +63,16 @@ fn requests_can_be_followed_from_client_to_server_and_back() {
 }
 
 /// Counts wakeups by a thread that is sending, after which the woken one receives within 10 ms.
-fn followed(trace: &Trace, pair: impl Fn(i32, i32) -> bool) -> usize {
+fn followed(trace: &Trace, pair: impl Fn(Pid, Pid) -> bool) -> usize {
     let spans = &trace.spans.spans;
-    let arcs = spans.iter().filter(|s| s.event == WAKEUP_ARC && pair(s.pid, s.ret as i32));
+    let arcs = spans.iter().filter(|s| s.event == WAKEUP_ARC && s.pid.is_some_and(|by| pair(by, s.woken())));
     let writes = |arc: &&postprocess::span::Span| {
         let before = spans[..spans.partition_point(|s| s.start <= arc.start)].iter().rev();
         before.take(200).any(|s| s.pid == arc.pid && SEND.contains(&(s.event as u32)))
     };
     let reads = |arc: &postprocess::span::Span| {
         let mut after = spans[spans.partition_point(|s| s.start < arc.start + arc.dur)..].iter();
-        let next = after.find(|s| s.pid == arc.ret as i32 && RECEIVE.contains(&(s.event as u32)));
+        let next = after.find(|s| s.pid == Some(arc.woken()) && RECEIVE.contains(&(s.event as u32)));
         next.is_some_and(|read| read.start - (arc.start + arc.dur) < 1_000_000)
     };
     arcs.filter(writes).filter(|arc| reads(arc)).count()

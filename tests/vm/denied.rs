@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use postprocess::event::number::{EXIT, RETURN_BIT, SYSCALL, SYSCALL32, UNKNOWN_CALL, WAIT};
 use postprocess::event::Event;
+use postprocess::id::Pid;
 
 use crate::guest;
 use crate::trace::Trace;
@@ -25,8 +26,8 @@ type Made = (i64, i64, Option<i32>);
 fn made(trace: &Trace, program: &str, number: u32) -> Vec<Made> {
     let pids = trace.pids_of(program);
     let mut calls = Vec::new();
-    let mut open: BTreeMap<u32, usize> = BTreeMap::new();
-    let of_program = |e: &&Event| pids.contains(&(e.pid as i32));
+    let mut open: BTreeMap<Pid, usize> = BTreeMap::new();
+    let of_program = |e: &&Event| pids.contains(&e.pid);
     for e in trace.events.events.iter().filter(of_program) {
         if e.event == number {
             let folded = (e.dur > 0).then_some(e.ret);
@@ -51,7 +52,7 @@ fn values(trace: &Trace, program: &str, number: u32) -> Vec<Option<i32>> {
 fn waits(trace: &Trace, program: &str, reason: &str) -> usize {
     let pids = trace.pids_of(program);
     let name = format!("wait_{reason}");
-    trace.of(WAIT).filter(|e| pids.contains(&(e.pid as i32)) && trace.event_name(e) == name).count()
+    trace.of(WAIT).filter(|e| pids.contains(&e.pid) && trace.event_name(e) == name).count()
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn calls_that_are_not_made_are_recorded_with_number_and_value() {
     assert_eq!(values(&trace, "kill_asking", GETPPID), [Some(-38)]);
     for (program, signal) in [("kill_thread", 31), ("kill_process", 31), ("strict", 9), ("kill_asking", 9)] {
         let pids = trace.pids_of(program);
-        let died = |e: &&Event| pids.contains(&(e.pid as i32)) && e.arg & 0x7f == signal;
+        let died = |e: &&Event| pids.contains(&e.pid) && e.arg & 0x7f == signal;
         assert_eq!(trace.of(EXIT).filter(died).count(), 1, "{program}");
     }
 

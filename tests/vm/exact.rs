@@ -28,10 +28,14 @@ fn as_many_getppid_as_were_called_and_the_switches_the_kernel_counted() {
 
     let program = trace.pids_of("getppids");
     assert_eq!(program.len(), 1, "{program:?}");
-    let calls: Vec<_> = trace.of(GETPPID).filter(|e| program.contains(&(e.pid as i32))).collect();
+    let calls: Vec<_> = trace.of(GETPPID).filter(|e| program.contains(&e.pid)).collect();
     assert_eq!(calls.len(), 20_000);
     // A span that an interrupt cut continues after it: pieces of one call are told by what stands between them.
-    let spans = trace.spans.spans.iter().filter(|s| program.contains(&s.pid) && s.event as u32 == GETPPID);
+    let spans = trace
+        .spans
+        .spans
+        .iter()
+        .filter(|s| s.pid.is_some_and(|pid| program.contains(&pid)) && s.event as u32 == GETPPID);
     let resumed = calls.iter().filter(|call| call.dur == 0).count();
     let pieces = spans.count();
     assert!((20_000..=20_000 + 8 * resumed).contains(&pieces), "{pieces} spans, {resumed} calls cut by interrupts");
@@ -61,8 +65,7 @@ fn a_call_blocked_since_before_the_trace_has_its_name() {
     );
     let trace = Trace::read_whole(&run.file("t.raw"));
     let sleeper = trace.pids_of("sleep");
-    let named =
-        |e: &&postprocess::event::Event| sleeper.contains(&(e.pid as i32)) && trace.event_name(e) == "/clock_nanosleep";
+    let named = |e: &&postprocess::event::Event| sleeper.contains(&e.pid) && trace.event_name(e) == "/clock_nanosleep";
     assert!(trace.events.events.iter().any(|e| named(&e)), "{sleeper:?}");
 }
 

@@ -20,7 +20,7 @@ const CALLS: [(u32, &str, usize); 5] =
 fn counts(trace: &Trace, program: &str) -> BTreeMap<u32, usize> {
     let pids = trace.pids_of(program);
     let mut counts = BTreeMap::new();
-    for event in trace.events.events.iter().filter(|e| pids.contains(&(e.pid as i32))) {
+    for event in trace.events.events.iter().filter(|e| pids.contains(&e.pid)) {
         *counts.entry(event.event).or_default() += 1;
     }
     counts

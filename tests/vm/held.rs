@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use postprocess::event::number::{EXIT_WORK, EXIT_WORK_RETURN, GROUP, OPEN_CALL, SYSCALL, THROTTLE, UNTHROTTLE, WAIT};
 use postprocess::event::Event;
+use postprocess::id::Pid;
 use postprocess::span::Span;
 
 use crate::guest;
@@ -15,13 +16,13 @@ const WRITE: i32 = SYSCALL as i32 + 1;
 /// The pids of a program's threads, and how many events of a number and name they have.
 fn count(trace: &Trace, program: &str, number: u32, name: &str) -> usize {
     let pids = trace.pids_of(program);
-    trace.of(number).filter(|e| pids.contains(&(e.pid as i32)) && trace.event_name(e) == name).count()
+    trace.of(number).filter(|e| pids.contains(&e.pid) && trace.event_name(e) == name).count()
 }
 
 /// The groups a program's threads are said to be in.
 fn groups(trace: &Trace, program: &str) -> BTreeSet<u32> {
     let pids = trace.pids_of(program);
-    let said = trace.of(GROUP).filter(|e| pids.contains(&(e.arg as i32)));
+    let said = trace.of(GROUP).filter(|e| pids.contains(&Pid::new(e.arg)));
     said.map(|e| trace.event_name(e).parse().unwrap()).filter(|&group| group != 0).collect()
 }
 
@@ -191,7 +192,7 @@ fn work_on_the_way_out_is_told_and_ends() {
     let trace = Trace::read_whole(&run.file("t.raw"));
     let pids = trace.pids_of("signals");
     let of = |number, bit: u32| {
-        let own = trace.of(number).filter(|e| pids.contains(&(e.pid as i32)));
+        let own = trace.of(number).filter(|e| pids.contains(&e.pid));
         own.filter(|e| e.arg & bit != 0).count()
     };
     for (bit, name) in [(1, "signals"), (2, "closed files")] {
@@ -220,7 +221,7 @@ fn a_program_that_the_kernel_starts_is_in_no_call_before() {
     let trace = Trace::read_whole(&run.file("t.raw"));
     let helpers = trace.pids_of("spin");
     assert!(helpers.len() >= 2, "no helper was started");
-    let inside: Vec<_> = trace.of(OPEN_CALL).filter(|e| helpers.contains(&(e.arg as i32))).collect();
+    let inside: Vec<_> = trace.of(OPEN_CALL).filter(|e| helpers.contains(&Pid::new(e.arg))).collect();
     let named: Vec<&str> = inside.iter().map(|e| trace.event_name(e)).collect();
     assert!(named.iter().all(|name| !name.starts_with("0/")), "{named:?}");
 }

@@ -12,6 +12,7 @@ use postprocess::event::number::{
     IPI, IRQ, IRQ_LAST, MONITOR_STORE, MWAIT, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
 };
 use postprocess::event::Event;
+use postprocess::id::{CpuId, Pid};
 
 use crate::blocks::Blocks;
 use crate::guest::{self, Run};
@@ -77,7 +78,7 @@ fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Trace) {
     for cpu in 0..trace.events.meta.intervals.len() {
         let columns = growth(run, "stat", &format!("cpu{cpu} "));
         let ticks = (columns[0] + columns[1]) * 10 / 4;
-        let samples = trace.of(PC_USER).filter(|e| e.cpu as usize == cpu);
+        let samples = trace.of(PC_USER).filter(|e| e.cpu.index() == cpu);
         // Two columns, each cut off at both ends.
         window.assert(&format!("ticks in programs, cpu {cpu}"), ticks, samples, 6);
         all += ticks;
@@ -87,11 +88,11 @@ fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Trace) {
 
 fn forks_are_named_and_return_in_the_child(trace: &Trace) {
     let pids = trace.pids_of("hooks");
-    let returned = trace.of(CLONE_RETURN).filter(|e| e.ret == 0 && pids.contains(&(e.pid as i32)));
-    let children: BTreeSet<u32> = returned.map(|e| e.pid).collect();
+    let returned = trace.of(CLONE_RETURN).filter(|e| e.ret == 0 && pids.contains(&e.pid));
+    let children: BTreeSet<Pid> = returned.map(|e| e.pid).collect();
     assert!(children.len() > FORKS, "{children:?}");
     // And each has its name from where it is made runnable, not only from where it runs.
-    let when = |number, pid| trace.of(number).find(|e| e.arg == pid).map(|e| e.ts);
+    let when = |number, pid: Pid| trace.of(number).find(|e| e.arg == pid.number()).map(|e| e.ts);
     for pid in children {
         let (named, woken) = (when(PID_NAME, pid), when(RUNNABLE, pid));
         assert!(named.is_some() && named <= woken, "{pid} is named at {named:?} and woken at {woken:?}");
@@ -101,11 +102,11 @@ fn forks_are_named_and_return_in_the_child(trace: &Trace) {
 /// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who
 /// stores records it right after that, perhaps when the CPU is idle but not yet asleep. A CPU that polls continues
 /// doing so after an interrupt that wakes nobody.
-fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(u32, i64)>) {
-    let mut stores: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
-    trace.of(MONITOR_STORE).for_each(|e| stores.entry(e.arg).or_default().push(e.ts));
-    let mut idle: BTreeMap<u32, i64> = BTreeMap::new();
-    let mut asleep: BTreeMap<u32, bool> = BTreeMap::new();
+fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(CpuId, i64)>) {
+    let mut stores: BTreeMap<CpuId, Vec<i64>> = BTreeMap::new();
+    trace.of(MONITOR_STORE).for_each(|e| stores.entry(CpuId::new(e.arg)).or_default().push(e.ts));
+    let mut idle: BTreeMap<CpuId, i64> = BTreeMap::new();
+    let mut asleep: BTreeMap<CpuId, bool> = BTreeMap::new();
     let (mut sleeps, mut unexplained) = (0, Vec::new());
     let end = trace.events.events.last().map_or(0, |e| e.ts);
     for e in &trace.events.events {
@@ -230,7 +231,7 @@ const IDLE: &str = r#"
 /// How often the two CPUs entered each idle state, by its hint; that must be as often as cpuidle counted.
 fn idle_states_entered(run: &Run, trace: &Trace, hints: [u32; 3]) -> [u64; 3] {
     let mut entered = [0; 3];
-    for cpu in 0..2 {
+    for cpu in [0, 1].map(CpuId::new) {
         for (state, hint) in hints.into_iter().enumerate() {
             let grown = |edge: &str| {
                 let of = |when: &str| run.number(&format!("{edge}_{when}{cpu}{state}"));
@@ -298,7 +299,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
     let counted = run.number("after") - run.number("before");
     let of = |number| trace.of(number).count() as u64;
     assert_eq!((of(MACHINE_CHECK), of(MACHINE_CHECK | RETURN_BIT)), (counted, counted));
-    let in_programs = trace.of(MACHINE_CHECK).filter(|e| e.pid > 0).count();
+    let in_programs = trace.of(MACHINE_CHECK).filter(|e| e.pid != Pid::IDLE).count();
     assert!(in_programs >= 2 && counted as usize >= in_programs + 2, "{in_programs} of {counted}");
 }
 
@@ -346,7 +347,7 @@ fn what_a_kernel_seldom_does_is_told() {
     );
     let trace = Trace::read_whole(&run.file("t.raw"));
     let me = run.number("me") as u32;
-    let itself = trace.of(RUNNABLE).filter(|e| e.arg == me && e.pid == me).count();
+    let itself = trace.of(RUNNABLE).filter(|e| e.arg == me && e.pid.number() == me).count();
     assert_eq!(itself, 50, "a thread that wakes itself");
 
     let shared = names(&trace, "provoked");
@@ -358,7 +359,7 @@ fn what_a_kernel_seldom_does_is_told() {
     let resent: Vec<_> = trace.of(IPI).filter(|e| (0x20..0xec).contains(&e.ret)).collect();
     assert!(!resent.is_empty(), "the interrupt that came while it was off");
     let [first, ..] = resent[..] else { unreachable!() };
-    let arrived = trace.of(IRQ + first.ret as u32).any(|e| e.cpu == first.arg && e.ts >= first.ts);
+    let arrived = trace.of(IRQ + first.ret as u32).any(|e| e.cpu.number() == first.arg && e.ts >= first.ts);
     assert!(arrived, "{first:?}");
 }
 

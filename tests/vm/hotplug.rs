@@ -7,6 +7,7 @@ use std::path::Path;
 
 use kutrace_format::abi::event::{OFFLINE, ONLINE};
 use postprocess::event::number::{self, MARK_A};
+use postprocess::id::CpuId;
 
 use crate::blocks::Blocks;
 use crate::guest;
@@ -123,7 +124,7 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
     let run = guest::succeed(&["--no-load"], &[TOGGLE, script].concat());
     let marks = |path: &Path| {
         let trace = Trace::read_whole(path);
-        let of = trace.of(MARK_A).map(|e| (trace.event_name(e).to_string(), e.cpu));
+        let of = trace.of(MARK_A).map(|e| (trace.event_name(e).to_string(), e.cpu.number()));
         of.collect::<Vec<_>>()
     };
     for name in ["away.raw", "stop.raw"] {
@@ -134,6 +135,10 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
     assert_eq!(Blocks::read(&path).offline, [3].into());
     assert_eq!(marks(&path)[1], ("mark_a=back".to_string(), 3));
     let trace = Trace::read_and_ask(&path);
-    let first = trace.events.events.iter().find(|e| e.cpu == 3 && e.event >= number::TRAP || e.event == number::ONLINE);
-    assert_eq!(first.map(|e| (e.event, e.cpu, e.arg)), Some((number::ONLINE, 3, 3)), "{first:?}");
+    let first = trace
+        .events
+        .events
+        .iter()
+        .find(|e| e.cpu == CpuId::new(3) && e.event >= number::TRAP || e.event == number::ONLINE);
+    assert_eq!(first.map(|e| (e.event, e.cpu.number(), e.arg)), Some((number::ONLINE, 3, 3)), "{first:?}");
 }

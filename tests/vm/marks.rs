@@ -27,7 +27,7 @@ const BUILD: &str = "
 /// What programs recorded, in order, as `name argument`.
 fn recorded(trace: &Trace, program: &str) -> Vec<String> {
     let pids = trace.pids_of(program);
-    let inserted = trace.events.events.iter().filter(|e| pids.contains(&(e.pid as i32)));
+    let inserted = trace.events.events.iter().filter(|e| pids.contains(&e.pid));
     let of_programs =
         inserted.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_MIDDLE | MARK_A..=MARK_D | LOCK_TRY..=DEQUEUE));
     of_programs.map(|e| format!("{} {}", trace.event_name(e), e.arg)).collect()
@@ -251,7 +251,7 @@ fn threads_and_the_signal_handlers_that_interrupt_them_record_all_they_mean_to()
     for pid in trace.pids_of("storm") {
         // What the thread works on, where the handler interrupted it too; its marks, and its handler's.
         let (mut id, mut marks, mut signals) = (0, Vec::new(), 0);
-        for e in trace.events.events.iter().filter(|e| e.pid as i32 == pid) {
+        for e in trace.events.events.iter().filter(|e| e.pid == pid) {
             match e.event {
                 RPC_REQUEST..=RPC_MIDDLE => id = e.arg & 0xffff,
                 MARK_D => marks.push((e.arg, id)),

@@ -2,6 +2,7 @@
 //! Non-maskable interrupts, against the kernel's own count of them.
 
 use postprocess::event::number::{RETURN_BIT, TRAP};
+use postprocess::id::CpuId;
 
 use crate::guest;
 use crate::trace::Trace;
@@ -30,7 +31,7 @@ fn as_many_nmis_on_every_cpu_as_the_kernel_counted() {
         "#,
     );
     let trace = Trace::read_whole(&run.file("t.raw"));
-    let recorded = |number, cpu| trace.of(number).filter(|e| e.cpu == cpu).count() as u64;
+    let recorded = |number, cpu| trace.of(number).filter(|e| e.cpu == CpuId::new(cpu)).count() as u64;
     let mut all = 0;
     for cpu in 0..CPUS {
         let counted = run.number(&format!("after{cpu}")) - run.number(&format!("before{cpu}"));

@@ -17,11 +17,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use kutrace_tests::number::{of_thread, on_cpu};
 use postprocess::event::number::{
     EXIT, IDLE_EXIT, IPI, IRQ, IRQ_LAST, MONITOR_EXIT, MWAIT, RUNNABLE, SCHED, SOFTIRQ, STALLED, SYSCALL, SYSCALL32,
     SYSCALL_LAST, TRAP, USER,
 };
 use postprocess::event::Event;
+use postprocess::id::Pid;
 use postprocess::span::what::What;
 use postprocess::span::Span;
 
@@ -167,7 +169,7 @@ pub fn interrupts(run: &Run, trace: &Trace) {
     let window = Window::new(trace, BEFORE, AFTER);
     let of = |cpu: usize, numbers: &[u32]| {
         let numbers = numbers.to_vec();
-        trace.events.events.iter().filter(move |e| e.cpu as usize == cpu && numbers.contains(&e.event))
+        trace.events.events.iter().filter(move |e| e.cpu.index() == cpu && numbers.contains(&e.event))
     };
     let system: [(&str, &[u32]); 6] = [
         ("NMI:", &[TRAP + 2]),
@@ -197,7 +199,7 @@ pub fn softirqs(run: &Run, trace: &Trace) {
     let names = ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     for (nr, name) in (0..).zip(names) {
         for (cpu, counted) in growth(run, "softirqs", &format!("{name}:")).into_iter().take(CPUS).enumerate() {
-            let events = trace.of(SOFTIRQ).filter(|e| e.arg == nr && e.cpu as usize == cpu);
+            let events = trace.of(SOFTIRQ).filter(|e| e.arg == nr && e.cpu.index() == cpu);
             window.assert(&format!("softirq {name}, cpu {cpu}"), counted, events, 2);
         }
     }
@@ -218,7 +220,7 @@ fn idle_time(run: &Run, trace: &Trace) {
     let did = |span: &Span| if span.event as u32 == STALLED { span.arg as u32 } else { span.event as u32 };
     for cpu in 0..trace.events.meta.intervals.len() {
         let counted = growth(run, "stat", &format!("cpu{cpu} "))[3] as i64 * 1_000_000;
-        let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == cpu as i32 && s.pid == 0);
+        let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == on_cpu(cpu) && s.pid == of_thread(0));
         let idle = on_cpu.filter(|s| [USER, IDLE_EXIT, TRAP + 2].contains(&did(s)));
         let traced = time_within(&window, idle);
         eprintln!("idle, cpu {cpu}: the kernel counted {counted} units of 10 ns, the trace {traced}");
@@ -251,13 +253,13 @@ fn idle_that_polls_is_idle() {
 
 /// The first wakeup of each thread younger than proof.c: pids are given in ascending order.
 fn births(trace: &Trace) -> Vec<&Event> {
-    let oldest = trace.of(MARK).next().expect("a mark").pid;
+    let oldest = trace.of(MARK).next().expect("a mark").pid.number();
     let mut born = BTreeSet::new();
     trace.of(RUNNABLE).filter(|e| e.arg > oldest && born.insert(e.arg)).collect()
 }
 
 /// How many calls these threads made since the mark of calls.c, by number.
-fn calls(trace: &Trace, pids: &BTreeSet<u32>, base: u32) -> BTreeMap<u32, u64> {
+fn calls(trace: &Trace, pids: &BTreeSet<Pid>, base: u32) -> BTreeMap<u32, u64> {
     let begin = trace.of(MARK).find(|e| e.arg == FIRST_CALL).expect("the mark").ts;
     let mut counts = BTreeMap::new();
     for e in trace.events.events.iter().filter(|e| e.ts >= begin && pids.contains(&e.pid)) {
@@ -291,7 +293,7 @@ PROGRAMS
     let trace = Trace::read_whole(&run.file("t.raw"));
     let counts = fs::read_to_string(run.file("counts")).unwrap();
     let lines = |key: &str| counts.lines().filter_map(|l| l.strip_prefix(key)).map(numbers).collect::<Vec<_>>();
-    let pids: BTreeSet<u32> = lines("pid ").iter().map(|pid| pid[0] as u32).collect();
+    let pids: BTreeSet<Pid> = lines("pid ").iter().map(|pid| Pid::new(pid[0] as u32)).collect();
     for (bits, base, least) in [("call 64 ", SYSCALL, 50), ("call 32 ", SYSCALL32, 1)] {
         let counted: BTreeMap<u32, u64> = lines(bits).iter().map(|call| (call[0] as u32, call[1])).collect();
         eprintln!("{bits}: {} of {} numbers, {} programs", counted.values().sum::<u64>(), counted.len(), pids.len());
@@ -320,9 +322,9 @@ PERL
     );
     let trace = Trace::read_whole(&run.file("t.raw"));
     let ends = fs::read_to_string(run.file("ends")).unwrap();
-    let seen: Vec<_> = ends.lines().map(numbers).map(|end| (end[0] as u32, end[1] as u32)).collect();
+    let seen: Vec<_> = ends.lines().map(numbers).map(|end| (Pid::new(end[0] as u32), end[1] as u32)).collect();
     assert_eq!(seen.len(), 64);
-    let children: BTreeSet<u32> = seen.iter().map(|end| end.0).collect();
+    let children: BTreeSet<Pid> = seen.iter().map(|end| end.0).collect();
     let traced: Vec<_> = trace.of(EXIT).filter(|e| children.contains(&e.pid)).map(|e| (e.pid, e.arg)).collect();
     assert_eq!(traced, seen);
 }
@@ -346,15 +348,15 @@ pub fn own(run: &Run, trace: &Trace) {
     let of = |number| trace.of(number).filter(move |e| e.pid == pid);
     window.assert("own page faults", run.number("faults"), of(TRAP + 14), 0);
     // Each time that it blocked it was woken; who is woken before it sleeps did not block.
-    let woken = trace.of(RUNNABLE).filter(|e| e.arg == pid && window.outer.contains(&e.ts)).count() as u64;
+    let woken = trace.of(RUNNABLE).filter(|e| e.arg == pid.number() && window.outer.contains(&e.ts)).count() as u64;
     let blocked = run.number("blocked");
     assert!(blocked > 0 && woken >= blocked, "blocked {blocked} times, woken {woken}");
-    window.assert("own switches", run.number("switches"), trace.switches().filter(|e| e.arg == pid), 0);
+    window.assert("own switches", run.number("switches"), trace.switches().filter(|e| e.arg == pid.number()), 0);
     window.assert("own 64-bit getppid", run.number("calls"), of(SYSCALL + 110), 0);
     window.assert("own 32-bit getpid", run.number("calls"), of(SYSCALL32 + 20), 0);
     let counted = run.number("ns") as i64 / 10;
     let time_in = |events: fn(i32) -> bool| {
-        let spans = trace.spans.spans.iter().filter(|s| s.pid == pid as i32 && s.cpu >= 0 && events(s.event));
+        let spans = trace.spans.spans.iter().filter(|s| s.pid == Some(pid) && s.cpu.is_some() && events(s.event));
         time_within(&window.inner, spans)
     };
     // To which of two threads the scheduler's time belongs each sees in its own way.
@@ -381,7 +383,7 @@ pub fn every_ipi_was_sent(trace: &Trace, vectors: &[(u32, u64)]) {
     for event in &trace.events.events {
         let (cpu, vector) = match event.event {
             IPI => (event.arg, event.ret as u32),
-            number => (event.cpu, vector_of(number)),
+            number => (event.cpu.number(), vector_of(number)),
         };
         if !vectors.iter().any(|(sent, _)| *sent == vector) {
             assert_ne!(event.event, IPI, "a vector that nobody sends here: {event:?}");

@@ -45,7 +45,7 @@ fn every_snapshot_of_a_storm_is_whole() {
         let trace = read(&path);
         assert_eq!(trace.events.meta.flags & 0x40, 0x40, "{n}: it did not wrap");
         let control = trace.pids_of("kutrace_control");
-        assert!(trace.of(IOCTL).any(|e| control.contains(&(e.pid as i32))), "{n}: its own command is missing");
+        assert!(trace.of(IOCTL).any(|e| control.contains(&e.pid)), "{n}: its own command is missing");
 
         let Blocks { header, cpus, .. } = Blocks::read(&path);
         assert_eq!((header.start, cpus.len()), (start, 4), "{n}");

@@ -71,22 +71,21 @@ fn times_are_right(options: &[&str], gaps: &[&str], silent: &[u32]) {
 /// The marks in the order of time, each with the two readings of the clock that it is between.
 fn marks(trace: &Trace, printed: &str) -> Vec<Mark> {
     let program = trace.pids_of("moments");
-    let mut calls: [Vec<&Event>; 2] =
-        MARKS.map(|nr| trace.of(nr).filter(|e| program.contains(&(e.pid as i32))).collect());
+    let mut calls: [Vec<&Event>; 2] = MARKS.map(|nr| trace.of(nr).filter(|e| program.contains(&e.pid)).collect());
     calls.iter_mut().for_each(|calls| calls.reverse());
     let mark = |line: &str| {
         let numbers: Vec<i64> = line.split(' ').map(|n| n.parse().unwrap()).collect();
         let [cpu, before, after] = numbers[..] else { panic!("{line}") };
         let call = calls[cpu as usize].pop().expect("every mark is in the trace");
         assert_eq!(i64::from(call.cpu), cpu);
-        Mark { cpu: call.cpu, traced: call.ts * 10, before, after }
+        Mark { cpu: call.cpu.number(), traced: call.ts * 10, before, after }
     };
     printed.lines().map(mark).collect()
 }
 
 /// The longest time between two moments for which a CPU recorded nothing. Units of 10 ns.
 fn silence(trace: &Trace, cpu: u32, from: i64, to: i64) -> i64 {
-    let on_cpu = trace.events.events.iter().filter(|e| e.cpu == cpu && (from..to).contains(&e.ts));
+    let on_cpu = trace.events.events.iter().filter(|e| e.cpu.number() == cpu && (from..to).contains(&e.ts));
     let times: Vec<i64> = std::iter::once(from).chain(on_cpu.map(|e| e.ts)).chain([to]).collect();
     times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
 }

@@ -10,6 +10,7 @@ use kutrace_tests::cut::{self, Part};
 use kutrace_tests::reader;
 use postprocess::event::number::{SWITCH, USER};
 use postprocess::event::{Event, Events};
+use postprocess::id::Pid;
 use postprocess::span::check;
 use postprocess::span::{self, Span, Spans, Tally};
 use postprocess::{raw, source};
@@ -110,10 +111,11 @@ impl Trace {
     }
 
     /// Threads whose user spans are named like this, the pid after the dot left off.
-    pub fn pids_of(&self, program: &str) -> BTreeSet<i32> {
-        let users = self.spans.spans.iter().filter(|s| s.is_execution() && s.event as u32 > USER && s.pid > 0);
+    pub fn pids_of(&self, program: &str) -> BTreeSet<Pid> {
+        let users =
+            self.spans.spans.iter().filter(|s| s.is_execution() && s.event as u32 > USER && s.thread().is_some());
         let named = users.filter(|s| self.span_name(s).rsplit_once('.').is_some_and(|(name, _)| name == program));
-        named.map(|s| s.pid).collect()
+        named.filter_map(|s| s.pid).collect()
     }
 }
 

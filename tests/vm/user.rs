@@ -50,7 +50,7 @@ fn a_program_of_the_original_is_answered_with_and_without_tracing() {
 
     let trace = Trace::read_whole(&run.file("t.raw"));
     let program = trace.pids_of("user");
-    let inserted = trace.events.events.iter().filter(|e| program.contains(&(e.pid as i32)));
+    let inserted = trace.events.events.iter().filter(|e| program.contains(&e.pid));
     let of_programs =
         inserted.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_SENT | MARK_A..=MARK_D | LOCK_TRY..=DEQUEUE));
     let texts: Vec<String> = of_programs.map(|e| format!("{} {}", trace.event_name(e), e.arg)).collect();
@@ -87,7 +87,7 @@ fn nonsense_leaves_kernel_and_trace_whole() {
     assert_eq!(std::fs::read_to_string(run.file("dmesg")).unwrap(), "");
     let trace = Trace::read_whole(&run.file("t.raw"));
     let program = trace.pids_of("user");
-    let marks = trace.of(MARK_A).filter(|e| program.contains(&(e.pid as i32)));
+    let marks = trace.of(MARK_A).filter(|e| program.contains(&e.pid));
     assert_eq!(marks.last().map(|e| trace.event_name(e)), Some("mark_a=end"));
 
     let given = |kind| trace.of(kind).filter(|e| e.ts >= 0).map(|e| trace.event_name(e));

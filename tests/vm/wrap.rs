@@ -53,8 +53,8 @@ fn every_pid_has_a_name(trace: &Trace) {
     };
     trace.switches().filter(|e| e.arg != 0).for_each(|e| named(trace.event_name(e), e.arg));
     trace.of(RUNNABLE).for_each(|e| named(trace.event_name(e), e.arg));
-    let users = trace.spans.spans.iter().filter(|s| s.is_own_code() && s.pid > 0);
-    users.for_each(|s| named(trace.span_name(s), s.pid as u32));
+    let users = trace.spans.spans.iter().filter(|s| s.is_own_code() && s.thread().is_some());
+    users.filter_map(|s| Some((s, s.pid?))).for_each(|(s, pid)| named(trace.span_name(s), pid.number()));
 }
 
 /// The last that the program did which stopped the trace is in it, and the command to stop is its last call.
@@ -89,7 +89,13 @@ fn a_pid_that_comes_again_has_the_name_of_its_thread() {
                 names.insert(e.arg, trace.event_name(e));
             }
             MARK_D => {
-                assert_eq!(names.get(&e.pid).copied(), Some(&*format!("n{}", e.arg)), "pid {} on CPU {}", e.pid, e.cpu);
+                assert_eq!(
+                    names.get(&e.pid.number()).copied(),
+                    Some(&*format!("n{}", e.arg)),
+                    "pid {} on CPU {}",
+                    e.pid,
+                    e.cpu
+                );
                 marks += 1;
                 again += usize::from(!seen.insert(e.pid));
             }

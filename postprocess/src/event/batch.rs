@@ -3,6 +3,7 @@
 
 use super::names::{NameId, Names};
 use super::{Event, Interval, Meta, CPUS_MAX};
+use crate::id::{CpuId, Pid};
 
 /// Columns of a row.
 pub const COLUMNS: usize = 10;
@@ -65,8 +66,8 @@ impl Row for Event {
     #[inline]
     fn columns(&self) -> [i64; COLUMNS] {
         let e = self;
-        let [event, cpu, pid, rpc, arg, name] = [e.event, e.cpu, e.pid, e.rpc, e.arg, e.name.0].map(i64::from);
-        [e.ts, e.dur, event, cpu, pid, rpc, arg, e.ret.into(), e.ipc.into(), name]
+        let [event, rpc, arg, name] = [e.event, e.rpc, e.arg, e.name.0].map(i64::from);
+        [e.ts, e.dur, event, e.cpu.into(), e.pid.into(), rpc, arg, e.ret.into(), e.ipc.into(), name]
     }
 
     #[inline]
@@ -79,8 +80,8 @@ impl Row for Event {
             ts,
             dur,
             event: word(event)?,
-            cpu: word(cpu)?,
-            pid: word(pid)?,
+            cpu: CpuId::of_column(cpu)??,
+            pid: Pid::of_column(pid)??,
             rpc: word(rpc)?,
             arg: word(arg)?,
             ret: i32::try_from(ret).ok()?,
@@ -94,7 +95,9 @@ impl Row for Event {
     }
 
     fn possible(about: &Meta) -> bool {
-        let one = |i: &Interval| i.cpu < CPUS_MAX && i.from <= i.to && TIMES.contains(&i.from) && TIMES.contains(&i.to);
+        let one = |i: &Interval| {
+            i.cpu.number() < CPUS_MAX && i.from <= i.to && TIMES.contains(&i.from) && TIMES.contains(&i.to)
+        };
         about.intervals.iter().all(one) && about.intervals.is_sorted_by(|a, b| a.cpu < b.cpu)
     }
 

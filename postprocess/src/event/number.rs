@@ -4,6 +4,7 @@
 //! The bit 0x200 tells a return from its call. The middle digit of a name's number is its length in the original's
 //! files; here it is always 0.
 
+use crate::id::Pid;
 pub use kutrace_format::abi::event::line::*;
 use kutrace_format::abi::word::EVENT_BITS;
 pub use kutrace_format::event::{class, level, Class, Level, RETURN_BIT};
@@ -22,8 +23,8 @@ pub const fn is_event(event: u32) -> bool {
 }
 
 /// The event number of `pid` in user mode. No thread but idle gets idle's number.
-pub const fn user(pid: u32) -> u32 {
-    match (pid, pid & 0xffff) {
+pub const fn user(pid: Pid) -> u32 {
+    match (pid.number(), pid.number() & 0xffff) {
         (0, _) => USER,
         (_, 0) => USER | 0xffff,
         (_, low) => USER | low,
@@ -31,6 +32,6 @@ pub const fn user(pid: u32) -> u32 {
 }
 
 /// The event number of `pid`, a thread of the kernel.
-pub const fn kernel(pid: u32) -> u32 {
-    KERNEL | pid & 0xffff
+pub const fn kernel(pid: Pid) -> u32 {
+    KERNEL | pid.number() & 0xffff
 }

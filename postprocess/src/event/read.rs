@@ -12,6 +12,7 @@ use kutrace_format::capability::Unseen;
 use super::batch::Batch;
 use super::names::{NameId, Names};
 use super::{digits, number, Event, Interval, Meta, CPUS_MAX};
+use crate::id::{CpuId, Pid};
 use crate::line::{Lines, Unread};
 
 /// The newest format known.
@@ -166,8 +167,8 @@ impl Read {
 
     fn transition(&mut self, ts: i64, dur: i64, event: u32, fields: &mut Fields) -> Option<Event> {
         let dur = Some(dur).filter(|&dur| dur >= 0)?;
-        let cpu = u32::try_from(fields.number()?).ok()?;
-        let pid = u32::try_from(fields.number()?).ok()?;
+        let cpu = CpuId::new(u32::try_from(fields.number()?).ok()?);
+        let pid = Pid::of_column(fields.number()?)??;
         let rpc = u32::try_from(fields.number()?).ok()?;
         let arg = fields.word()?;
         let ret = fields.word()? as i32;
@@ -234,7 +235,7 @@ impl Read {
 
 fn interval(text: &str) -> Option<Interval> {
     let mut fields = Fields { rest: text.as_bytes() };
-    let cpu = u32::try_from(fields.number()?).ok().filter(|&cpu| cpu < CPUS_MAX)?;
+    let cpu = CpuId::of_column(fields.number()?)?.filter(|cpu| cpu.number() < CPUS_MAX)?;
     let (from, to) = (fields.number()?, fields.number()?);
     (from <= to).then_some(Interval { cpu, from, to })
 }

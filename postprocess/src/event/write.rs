@@ -58,7 +58,7 @@ impl<W: Write> Writer<W> {
         for block in blocks {
             let (seconds, part) = (block.ts.div_euclid(100_000_000), block.ts.rem_euclid(100_000_000) / 100);
             let day = date::utc(base.saturating_add(seconds));
-            let (cpu, index) = (block.cpu, block.index);
+            let (cpu, index) = (block.cpu.number(), block.index);
             writeln!(self.line, "# [1] {day}.{part:06} cpu {cpu:02x} flags {flags:02x} block {index}")?;
             self.flush_full()?;
         }
@@ -100,7 +100,7 @@ impl<W: Write> Writer<W> {
             line.signed(field);
         }
         line.put(b" ");
-        for field in [e.pid, e.rpc] {
+        for field in [e.pid.number(), e.rpc] {
             line.put(b" ");
             line.unsigned(field.into());
         }

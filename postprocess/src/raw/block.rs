@@ -7,6 +7,7 @@ use kutrace_format::abi::event::TaskState;
 
 use super::counter::Counting;
 use super::file::{checksum_without, stored};
+use crate::id::CpuId;
 
 /// A block that passed its checks.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub struct Block<'a> {
     /// Where it begins in the file.
     pub offset: usize,
     /// Its CPU.
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// Its number among its CPU's blocks.
     pub sequence: u64,
     /// Counter at its start.
@@ -49,7 +50,7 @@ pub struct Rejected {
     /// What is wrong.
     pub fact: &'static str,
     /// CPU that now misses time, if the header can be believed.
-    pub cpu: Option<u32>,
+    pub cpu: Option<CpuId>,
     /// Counters at begin and end, if the header can be believed.
     pub span: Option<(u64, u64)>,
 }
@@ -76,7 +77,7 @@ pub fn parse(index: usize, offset: usize, bytes: &[u8], expected: Expected) -> R
     let reject = |fact| {
         let plausible = word(0) == MAGIC && cpu < expected.cpus;
         let span = (plausible && begin <= end).then_some((begin, end));
-        Rejected { fact, cpu: plausible.then_some(cpu), span }
+        Rejected { fact, cpu: plausible.then_some(CpuId::new(cpu)), span }
     };
     if word(0) != MAGIC {
         let never_used = word(0) == 0;
@@ -111,7 +112,7 @@ pub fn parse(index: usize, offset: usize, bytes: &[u8], expected: Expected) -> R
     Ok(Block {
         index,
         offset,
-        cpu,
+        cpu: CpuId::new(cpu),
         sequence: long(56),
         begin,
         end,

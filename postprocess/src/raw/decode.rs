@@ -24,6 +24,7 @@ use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
 use crate::event::names::{clean, in_function, NameId, Names};
 use crate::event::{number, Event};
+use crate::id::{CpuId, Pid};
 use crate::merge::Merge;
 
 /// The system calls that never return: exit and exit_group, 64-bit and 32-bit.
@@ -63,9 +64,9 @@ pub struct Counts {
 
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
-    id: u32,
+    id: CpuId,
     task: usize,
-    pid: u32,
+    pid: Pid,
     gaps: u32,
     /// Whether who runs must be said at the next block.
     adrift: bool,
@@ -85,18 +86,19 @@ impl<'a> Decoder<'a> {
         let mut tasks = Tasks::default();
         let (event_names, known) = EventNames::new(records, names);
         let mut ready = VecDeque::from(known);
-        tasks.find(0, names);
+        tasks.find(Pid::IDLE, names);
         let tasks_named = records.iter().filter(|r| r.kind == NameKind::Task as u16);
-        for (pid, text) in std::iter::once((0, &b"-idle-"[..])).chain(tasks_named.map(|r| (r.number, r.text))) {
+        let tasks_named = tasks_named.map(|r| (Pid::new(r.number), r.text));
+        for (pid, text) in std::iter::once((Pid::IDLE, &b"-idle-"[..])).chain(tasks_named) {
             let task = tasks.find(pid, names);
-            if tasks.rename(task, &clean(text), names) || pid == 0 {
+            if tasks.rename(task, &clean(text), names) || pid == Pid::IDLE {
                 let name = tasks.get(task).comm;
-                ready.push_back(Event { ts: -1, event: number::PID_NAME, arg: pid, name, ..Event::default() });
+                ready.push_back(Event { ts: -1, event: number::PID_NAME, arg: pid.number(), name, ..Event::default() });
             }
         }
         let cpus = streams
             .iter()
-            .map(|s| Cpu { id: s.cpu, task: 0, pid: 0, gaps: 0, adrift: true, scheduling: true })
+            .map(|s| Cpu { id: s.cpu, task: 0, pid: Pid::IDLE, gaps: 0, adrift: true, scheduling: true })
             .collect();
         let merge = Merge::new(streams);
         Decoder { clock, counting, ipc: 0, merge, cpus, tasks, event_names, ready, counts: Counts::default() }
@@ -118,7 +120,7 @@ impl<'a> Decoder<'a> {
                     self.ipc = code(0) | code(1) << 4;
                     self.entry(cpu, at, number, words, names);
                 }
-                Item::Begin { pid, state, comm } => self.begin(cpu, at, (pid, state, comm), names),
+                Item::Begin { pid, state, comm } => self.begin(cpu, at, (Pid::new(pid), state, comm), names),
                 Item::Lost(count) => self.lose(cpu, at, count, names),
             }
         }
@@ -134,8 +136,8 @@ impl<'a> Decoder<'a> {
         let (ts, event) = (self.clock.units(at), u32::from(number));
         match entry {
             Entry::Nop | Entry::FullTime(_) => {}
-            Entry::Switch(pid) => self.switch(cpu, ts, pid, 0, names),
-            Entry::Task { pid, state, comm, .. } => self.task(cpu, ts, (pid, state, comm), names),
+            Entry::Switch(pid) => self.switch(cpu, ts, Pid::new(pid), 0, names),
+            Entry::Task { pid, state, comm, .. } => self.task(cpu, ts, (Pid::new(pid), state, comm), names),
             Entry::Name { kind, number, text } => self.name(ts, (kind, number), text, names),
             Entry::Exit(code) => {
                 self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
@@ -143,7 +145,7 @@ impl<'a> Decoder<'a> {
                 self.push(cpu, Event { ts, dur: 1, event, arg: code, name, ..Event::default() });
             }
             Entry::Runnable(pid) => {
-                let name = self.woken(pid, names);
+                let name = self.woken(Pid::new(pid), names);
                 self.push(cpu, Event { ts, dur: 1, event, arg: pid, name, ..Event::default() });
             }
             Entry::Ipi(ipi) => self.point(cpu, ts, event, ipi.0, (ipi.cpu(), ipi.vector().into()), names),
@@ -187,7 +189,7 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, event, arg: nr.into(), name, ..Event::default() });
     }
 
-    fn woken(&mut self, pid: u32, names: &mut Names) -> NameId {
+    fn woken(&mut self, pid: Pid, names: &mut Names) -> NameId {
         let task = self.tasks.find(pid, names);
         self.tasks.get(task).runnable
     }
@@ -218,17 +220,17 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, event, ret, name, ..Event::default() });
     }
 
-    fn switch(&mut self, cpu: usize, ts: i64, pid: u32, dur: i64, names: &mut Names) {
+    fn switch(&mut self, cpu: usize, ts: i64, pid: Pid, dur: i64, names: &mut Names) {
         let task = self.tasks.find(pid, names);
         let call = self.known_call(task);
         self.cpus[cpu].task = task;
         self.cpus[cpu].pid = pid;
         self.tasks.set_call(task, call, self.seen(cpu));
         let name = self.tasks.get(task).user;
-        self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid, name, ..Event::default() });
+        self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid.number(), name, ..Event::default() });
     }
 
-    fn task(&mut self, cpu: usize, ts: i64, (pid, state, comm): (u32, TaskState, &[u8]), names: &mut Names) {
+    fn task(&mut self, cpu: usize, ts: i64, (pid, state, comm): (Pid, TaskState, &[u8]), names: &mut Names) {
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
         let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
@@ -248,7 +250,7 @@ impl<'a> Decoder<'a> {
     fn of_kernel(&mut self, task: usize, ts: i64, state: TaskState, names: &mut Names) {
         if self.tasks.set_kernel(task, state.is_kernel()) {
             let name = names.id(if state.is_kernel() { "kernel" } else { "program" });
-            let arg = self.tasks.get(task).pid;
+            let arg = self.tasks.get(task).pid.number();
             self.ready.push_back(Event { ts, dur: 1, event: number::KERNEL_THREAD, arg, name, ..Event::default() });
         }
     }
@@ -266,14 +268,14 @@ impl<'a> Decoder<'a> {
     /// Takes which control group a thread is in.
     fn group(&mut self, task: usize, ts: i64, state: TaskState, names: &mut Names) {
         if self.tasks.set_group(task, state.group()) {
-            let (arg, name) = (self.tasks.get(task).pid, names.id(&state.group().to_string()));
+            let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&state.group().to_string()));
             self.ready.push_back(Event { ts, dur: 1, event: number::GROUP, arg, name, ..Event::default() });
         }
     }
 
     fn rename(&mut self, task: usize, ts: i64, comm: &[u8], names: &mut Names) {
         if self.tasks.rename(task, &clean(until_nul(comm)), names) {
-            let (arg, name) = (self.tasks.get(task).pid, self.tasks.get(task).comm);
+            let (arg, name) = (self.tasks.get(task).pid.number(), self.tasks.get(task).comm);
             self.ready.push_back(Event { ts, dur: 1, event: number::PID_NAME, arg, name, ..Event::default() });
         }
     }
@@ -299,7 +301,7 @@ impl<'a> Decoder<'a> {
     fn tell_call(&mut self, task: usize, ts: i64, nr: u16, names: &mut Names) {
         let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
         let name = names.id(&format!("{nr}/{}", names.text(called)));
-        let arg = self.tasks.get(task).pid;
+        let arg = self.tasks.get(task).pid.number();
         self.ready.push_back(Event { ts, dur: 1, event: number::OPEN_CALL, arg, name, ..Event::default() });
     }
 
@@ -314,7 +316,7 @@ impl<'a> Decoder<'a> {
         self.tasks.call(task, |cpu| self.cpus[cpu].gaps)
     }
 
-    fn begin(&mut self, cpu: usize, at: u64, (pid, state, comm): (u32, TaskState, &[u8]), names: &mut Names) {
+    fn begin(&mut self, cpu: usize, at: u64, (pid, state, comm): (Pid, TaskState, &[u8]), names: &mut Names) {
         let ts = self.clock.units(at);
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);

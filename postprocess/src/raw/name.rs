@@ -11,6 +11,7 @@ use kutrace_format::file::{self, Name, NameKind};
 
 use crate::event::names::{clean, clean_sentence, NameId, Names};
 use crate::event::{number, Event, CPUS_MAX};
+use crate::id::CpuId;
 use crate::tables;
 
 /// Softirqs that an event can tell apart.
@@ -31,7 +32,7 @@ pub struct EventNames {
     /// Names that programs gave to methods, locks, queues and resources, by the name's number and theirs.
     told: BTreeMap<(u32, u32), String>,
     /// Names that an interrupt has on one CPU only at present, of its call and its return, by event number and CPU.
-    on_cpu: BTreeMap<(u32, u32), NameId>,
+    on_cpu: BTreeMap<(u32, CpuId), NameId>,
     /// Functions of the kernel that samples lie in, by where they start.
     functions: BTreeMap<u64, String>,
 }
@@ -61,7 +62,7 @@ impl EventNames {
                 continue;
             }
             if let (NameKind::Irq, 0..VECTORS, cpu @ 1..) = (kind, record.number, record.second) {
-                name_vector(&mut on_cpu, record.number, cpu - 1, &text, names);
+                name_vector(&mut on_cpu, record.number, CpuId::new(cpu - 1), &text, names);
                 continue;
             }
             let event = u32::from(record.kind);
@@ -106,7 +107,7 @@ impl EventNames {
     }
 
     /// The name of an interrupt or of its return on a CPU.
-    pub fn interrupt(&mut self, event: u32, cpu: u32, names: &mut Names) -> NameId {
+    pub fn interrupt(&mut self, event: u32, cpu: CpuId, names: &mut Names) -> NameId {
         match self.on_cpu.get(&(event, cpu)) {
             Some(&name) => name,
             None => self.event(event, names),
@@ -122,7 +123,7 @@ impl EventNames {
     /// Takes what the kernel says that a vector of a CPU is called from here on; nothing, if the text is empty.
     pub fn tell_vector(&mut self, which: Vector, text: &str, names: &mut Names) {
         if let (vector @ 0..VECTORS, Some(cpu)) = (which.vector(), which.cpu()) {
-            name_vector(&mut self.on_cpu, vector, cpu, text, names);
+            name_vector(&mut self.on_cpu, vector, CpuId::new(cpu), text, names);
         }
     }
 
@@ -218,7 +219,7 @@ fn about_cpu(record: &Name, names: &mut Names) -> Vec<Event> {
 }
 
 /// Names a vector of a CPU, both the interrupt and its return.
-fn name_vector(on_cpu: &mut BTreeMap<(u32, u32), NameId>, vector: u32, cpu: u32, text: &str, names: &mut Names) {
+fn name_vector(on_cpu: &mut BTreeMap<(u32, CpuId), NameId>, vector: u32, cpu: CpuId, text: &str, names: &mut Names) {
     let call = number::IRQ + vector;
     for (event, name) in [(call, text.to_string()), (call | number::RETURN_BIT, format!("/{text}"))] {
         match text.is_empty() {

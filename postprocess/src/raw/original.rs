@@ -24,6 +24,7 @@ use super::decode::Counts;
 use super::name::EventNames;
 use crate::event::names::{clean, clean_sentence, Names};
 use crate::event::{date, number, BlockLine, Event, Interval, Meta};
+use crate::id::CpuId;
 use crate::raw::trace::{within, Decode, Head, Trace};
 use block::Block;
 use decode::Decoder;
@@ -48,7 +49,7 @@ pub struct Original<'a> {
     clock: Clock,
     damage: Vec<Damage>,
     records: Vec<Record<'a>>,
-    cpus: BTreeMap<u32, Vec<Block<'a>>>,
+    cpus: BTreeMap<CpuId, Vec<Block<'a>>>,
 }
 
 /// Whether `bytes` are a raw file of the original: version 3 in the flags of the second word, and in the second and
@@ -79,7 +80,7 @@ pub fn parse(bytes: &[u8]) -> Result<Original<'_>, NotATrace> {
     if until >> 32 > 0 && flags & flag::WRAPPED == 0 && blocks.iter().all(|b| b.begin >> 32 == 0) {
         lengthen(&mut blocks);
     }
-    let mut cpus: BTreeMap<u32, Vec<Block>> = BTreeMap::new();
+    let mut cpus: BTreeMap<CpuId, Vec<Block>> = BTreeMap::new();
     for block in blocks {
         let unused = block.index == 0 && flags & flag::WRAPPED != 0;
         if !(start.0.saturating_sub(SLACK)..=until.saturating_add(SLACK)).contains(&block.begin) {
@@ -173,7 +174,7 @@ impl<'a> Original<'a> {
         let timer = irq(|text| text.starts_with(b"local_timer")).unwrap_or(TIMER);
         let softirq = irq(|text| text == b"BH").unwrap_or(number::SOFTIRQ);
         let stream =
-            |(&cpu, blocks): (&u32, &Vec<Block<'a>>)| Stream::new(cpu, blocks.clone(), self.clock, timer, softirq);
+            |(&cpu, blocks): (&CpuId, &Vec<Block<'a>>)| Stream::new(cpu, blocks.clone(), self.clock, timer, softirq);
         let streams = self.cpus.iter().map(stream);
         let (event_names, _) = EventNames::new(&known, names);
         Decoder::new(streams.collect(), &self.records, event_names, names)
@@ -192,7 +193,7 @@ impl Trace for Original<'_> {
         Box::new(Decoding { original: self, decoder: self.decoder(names) })
     }
 
-    fn part<'t>(&'t self, cpu: u32, range: (i64, i64)) -> Box<dyn Trace + 't> {
+    fn part<'t>(&'t self, cpu: CpuId, range: (i64, i64)) -> Box<dyn Trace + 't> {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         let blocks = all[within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
         let cpus = BTreeMap::from([(cpu, blocks)]);

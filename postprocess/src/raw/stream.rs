@@ -10,6 +10,7 @@ use kutrace_format::abi::word;
 
 use super::block::Block;
 use super::damage::Damage;
+use crate::id::CpuId;
 use crate::merge::When;
 use crate::progress;
 
@@ -54,7 +55,7 @@ pub enum Item<'a> {
 #[derive(Debug)]
 pub struct Stream<'a> {
     /// The CPU.
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// What was found wrong in the entries.
     pub damage: Vec<Damage>,
     blocks: std::iter::Peekable<std::vec::IntoIter<Block<'a>>>,
@@ -98,7 +99,7 @@ impl<'a> Iterator for Stream<'a> {
 impl<'a> Stream<'a> {
     /// The stream of `cpu` from its blocks, ordered by sequence. `start` is the counter when tracing began; a CPU that
     /// was quiet then begins its first block later. A wrapped trace begins with the first block there is.
-    pub fn new(cpu: u32, blocks: Vec<Block<'a>>, start: u64, wrapped: bool) -> Stream<'a> {
+    pub fn new(cpu: CpuId, blocks: Vec<Block<'a>>, start: u64, wrapped: bool) -> Stream<'a> {
         let (sequence, begin) = blocks.first().map_or((0, start), |b| (b.sequence, b.begin));
         let at = match sequence {
             0 => start.min(begin),
@@ -125,7 +126,7 @@ impl<'a> Stream<'a> {
     }
 
     /// The stream of a CPU of which no block can be used: one gap.
-    pub fn unknown(cpu: u32, start: u64) -> Stream<'a> {
+    pub fn unknown(cpu: CpuId, start: u64) -> Stream<'a> {
         Stream { gap: true, ..Stream::new(cpu, Vec::new(), start, false) }
     }
 

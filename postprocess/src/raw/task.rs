@@ -4,12 +4,13 @@
 use foldhash::HashMap;
 
 use crate::event::names::{NameId, Names};
+use crate::id::Pid;
 
 /// A thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Task {
     /// Its id.
-    pub pid: u32,
+    pub pid: Pid,
     /// Its name.
     pub comm: NameId,
     /// Name and pid, as spans of its user code are called.
@@ -50,17 +51,17 @@ pub struct Seen {
 #[derive(Debug, Default)]
 pub struct Tasks {
     list: Vec<Task>,
-    index: HashMap<u32, usize>,
+    index: HashMap<Pid, usize>,
 }
 
 impl Tasks {
     /// The index of a thread, which is added if it is new.
-    pub fn find(&mut self, pid: u32, names: &mut Names) -> usize {
+    pub fn find(&mut self, pid: Pid, names: &mut Names) -> usize {
         if let Some(&i) = self.index.get(&pid) {
             return i;
         }
-        let text = if pid == 0 { "-idle-".to_string() } else { format!(".{pid}") };
-        let comm = names.id(if pid == 0 { "-idle-" } else { "" });
+        let text = if pid == Pid::IDLE { "-idle-".to_string() } else { format!(".{pid}") };
+        let comm = names.id(if pid == Pid::IDLE { "-idle-" } else { "" });
         let (user, runnable) = (names.id(&text), names.id(&format!("runnable.{pid}")));
         self.list.push(Task { pid, comm, user, runnable, ..Task::default() });
         self.index.insert(pid, self.list.len() - 1);
@@ -76,7 +77,7 @@ impl Tasks {
     pub fn rename(&mut self, index: usize, comm: &str, names: &mut Names) -> bool {
         let id = names.id(comm);
         let task = &mut self.list[index];
-        if task.comm == id || task.pid == 0 || comm.is_empty() {
+        if task.comm == id || task.pid == Pid::IDLE || comm.is_empty() {
             return false;
         }
         task.comm = id;

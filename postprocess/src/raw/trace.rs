@@ -8,6 +8,7 @@ use kutrace_format::capability::Unseen;
 use super::decode::Counts;
 use crate::event::names::Names;
 use crate::event::{BlockLine, Event, Meta};
+use crate::id::CpuId;
 
 /// A raw trace of any format, checked and not decoded.
 pub trait Trace: Sync {
@@ -18,7 +19,7 @@ pub trait Trace: Sync {
     fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't>;
 
     /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
-    fn part<'t>(&'t self, cpu: u32, range: (i64, i64)) -> Box<dyn Trace + 't>;
+    fn part<'t>(&'t self, cpu: CpuId, range: (i64, i64)) -> Box<dyn Trace + 't>;
 
     /// The sentences of [`Meta::quality`] that speak of no damage: what the recorder itself says is not as asked for.
     fn notes(&self) -> Vec<String> {

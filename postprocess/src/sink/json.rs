@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::event::digits::Line;
 use crate::event::number::CALLOUT;
+use crate::id::{CpuId, Pid};
 use crate::span::{Meta, Span, Spans, NONE, PER_SECOND};
 
 /// Bytes gathered before they are handed on.
@@ -105,7 +106,9 @@ impl<'a, W: Write> Writer<'a, W> {
         put_seconds(&mut line, s.start, 3);
         line.put(b", ");
         put_seconds(&mut line, s.dur, 1);
-        for field in [s.cpu.into(), s.pid.into(), s.rpc.into(), s.event.into(), s.arg, s.ret, s.ipc.into()] {
+        for field in
+            [CpuId::column(s.cpu), Pid::column(s.pid), s.rpc.into(), s.event.into(), s.arg, s.ret, s.ipc.into()]
+        {
             match field {
                 NONE => line.put(b", null"),
                 _ => {

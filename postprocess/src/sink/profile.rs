@@ -14,6 +14,7 @@ use std::fmt;
 
 use crate::event::names::{NameId, Names};
 use crate::event::number;
+use crate::id::{CpuId, Pid};
 use crate::sink::summary::work::{Kernel, Part};
 use crate::span::limit::Keep;
 use crate::span::order::order;
@@ -31,13 +32,13 @@ pub enum Rows {
 }
 
 /// The thread number of the first row of groups.
-const FIRST_GROUP: i32 = 1 << 17;
+const FIRST_GROUP: u32 = 1 << 17;
 
 /// A row of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
-    Cpu(i32),
-    Thread(i32),
+    Cpu(CpuId),
+    Thread(Pid),
     Rpc(i32),
 }
 
@@ -96,26 +97,24 @@ impl Adder {
     fn span(&mut self, span: &Span) {
         self.label(span);
         let Some(bar) = Bar::of(span.event) else { return };
-        let activity = span.activity().filter(|_| span.cpu >= 0);
+        let activity = span.activity().filter(|_| span.cpu.is_some());
         let goes_on = activity.is_some_and(|activity| self.kernel.add(activity, span) == Part::GoesOn);
-        let keys = [
-            (span.cpu >= 0).then_some(Key::Cpu(span.cpu)),
-            (span.pid > 0).then_some(Key::Thread(span.pid)),
-            (span.rpc > 0).then_some(Key::Rpc(span.rpc)),
-        ];
+        let keys =
+            [span.cpu.map(Key::Cpu), span.thread().map(Key::Thread), (span.rpc > 0).then_some(Key::Rpc(span.rpc))];
         for key in keys.into_iter().flatten() {
             self.rows.entry(key).or_default().add(bar, span, i64::from(!goes_on));
         }
     }
 
     fn label(&mut self, span: &Span) {
+        let thread = span.pid.map(Key::Thread);
         match span.event as u32 {
-            number::ROW_LABEL => drop(self.labels.insert(Key::Thread(span.pid), span.name)),
+            number::ROW_LABEL => self.labels.extend(thread.map(|key| (key, span.name))),
             number::RPC_REQUEST..=number::RPC_MIDDLE => {
                 self.labels.entry(Key::Rpc(span.rpc)).or_insert(span.name);
             }
             _ if span.is_own_code() => {
-                self.labels.entry(Key::Thread(span.pid)).or_insert(span.name);
+                thread.map(|key| *self.labels.entry(key).or_insert(span.name));
             }
             _ => {}
         }
@@ -144,7 +143,7 @@ fn drawn(wanted: Rows, each: &BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>
         }
         Rows::Groups(least) => {
             let groups = group(each, labels).into_iter().filter(|(_, rows)| rows.len() >= least);
-            for (pid, (name, rows)) in (FIRST_GROUP..).zip(groups) {
+            for (pid, (name, rows)) in (FIRST_GROUP..).map(Pid::new).zip(groups) {
                 let mut sum = Row::default();
                 rows.iter().for_each(|row| sum.merge(row, names));
                 let label = names.id(&format!("{name} ({})", rows.len()));
@@ -189,11 +188,10 @@ fn size_name(power: u32) -> String {
 
 /// Draws a row, and says what it is called where the number alone would not.
 fn draw(key: Key, row: &Row, rows: i64, label: NameId, out: &mut Vec<Span>) {
-    let nobody = Span { cpu: -1, pid: -1, ..Span::default() };
     let base = match key {
-        Key::Cpu(cpu) => Span { cpu, ..nobody },
-        Key::Thread(pid) => Span { pid, ..nobody },
-        Key::Rpc(rpc) => Span { rpc, ..nobody },
+        Key::Cpu(cpu) => Span { cpu: Some(cpu), ..Span::default() },
+        Key::Thread(pid) => Span { pid: Some(pid), ..Span::default() },
+        Key::Rpc(rpc) => Span { rpc, ..Span::default() },
     };
     row.draw(rows, base, out);
     if matches!(key, Key::Thread(_)) {

@@ -22,6 +22,7 @@ use foldhash::HashMap;
 use crate::event::names::NameId;
 use crate::event::number::{is_event, Class, Level};
 use crate::event::Event;
+use crate::id::{CpuId, Pid};
 use crate::span::{Meta, Span};
 use latency::{Latency, Waiting};
 use share::Share;
@@ -38,7 +39,7 @@ pub struct Summary {
     /// Events, as every tool counts them: [`is_event`].
     pub events: u64,
     /// How each CPU's time divides, ordered by CPU.
-    pub cpus: Vec<(i32, Share)>,
+    pub cpus: Vec<(CpuId, Share)>,
     /// Programs: all threads of one name.
     pub programs: Vec<Program>,
     /// System calls, and the scheduler.
@@ -58,20 +59,20 @@ pub struct Summary {
 }
 
 /// Calls its last argument with each span of execution of a CPU within a range of time, and its name.
-pub type Look<'a> = dyn FnMut(i32, (i64, i64), &mut dyn FnMut(&Span, &str)) + 'a;
+pub type Look<'a> = dyn FnMut(CpuId, (i64, i64), &mut dyn FnMut(&Span, &str)) + 'a;
 
 /// Adds up events, and spans as [`crate::span::build::Builder::take`] gives them.
 #[derive(Debug)]
 pub struct Adder {
     events: u64,
     extent: Option<(i64, i64)>,
-    cpus: BTreeMap<i32, Share>,
+    cpus: BTreeMap<CpuId, Share>,
     kernel: Kernel,
     programs: Programs,
     waits: Waits,
     waiting: Waiting,
     /// The name of the user code of each thread; of several that a thread had, the last.
-    threads: HashMap<i32, NameId>,
+    threads: HashMap<Pid, NameId>,
 }
 
 impl Adder {
@@ -99,19 +100,19 @@ impl Adder {
 
     /// Takes a span.
     pub fn span(&mut self, span: &Span) {
-        let Some(activity) = span.activity().filter(|_| span.cpu >= 0) else {
+        let (Some(activity), Some(cpu)) = (span.activity(), span.cpu) else {
             self.waits.add(span);
             self.waiting.add(span);
             return;
         };
         let (first, last) = self.extent.unwrap_or((span.start, span.start));
         self.extent = Some((first.min(span.start), last.max(end(span))));
-        self.cpus.entry(span.cpu).or_default().add(activity, span.dur);
+        self.cpus.entry(cpu).or_default().add(activity, span.dur);
         self.kernel.add(activity, span);
         self.programs.add(activity, span);
         self.waiting.runs(span);
         if activity.is_own_code() {
-            self.threads.insert(span.pid, span.name);
+            self.threads.extend(span.pid.map(|pid| (pid, span.name)));
         }
     }
 
@@ -140,22 +141,22 @@ impl Adder {
 /// The names of threads, with their numbers: `bash.7`.
 #[derive(Debug, Default)]
 pub struct Threads<'a> {
-    ids: HashMap<i32, NameId>,
+    ids: HashMap<Pid, NameId>,
     names: &'a [String],
 }
 
 impl<'a> Threads<'a> {
-    fn known(&self, pid: i32) -> Option<&'a str> {
+    fn known(&self, pid: Pid) -> Option<&'a str> {
         self.names.get(self.ids.get(&pid)?.index()).map(String::as_str)
     }
 
     /// Name and number of a thread.
-    pub fn name(&self, pid: i32) -> String {
+    pub fn name(&self, pid: Pid) -> String {
         self.known(pid).map_or_else(|| format!("pid.{pid}"), str::to_string)
     }
 
     /// The name without the number; `?` for a thread that has none.
-    pub fn program(&self, pid: i32) -> &'a str {
+    pub fn program(&self, pid: Pid) -> &'a str {
         let program = self.known(pid).and_then(|name| name.rsplit_once('.')).map(|(program, _)| program);
         program.filter(|program| !program.is_empty()).unwrap_or("?")
     }

@@ -12,6 +12,7 @@ use super::Backward;
 use crate::event::digits;
 use crate::event::names::{NameId, Names};
 use crate::event::number::NUMBERS;
+use crate::id::{CpuId, Pid};
 use crate::line::{Lines, Unread};
 use crate::span::limit::{Keep, SpanLimit};
 use crate::span::order::order;
@@ -146,7 +147,8 @@ impl Reader {
             return None;
         }
         let number = |column: i64| i32::try_from(column).ok();
-        let (cpu, pid, rpc, event) = (number(cpu)?, number(pid)?, number(rpc)?, number(event)?);
+        let (cpu, pid) = (CpuId::of_column(cpu)?, Pid::of_column(pid)?);
+        let (rpc, event) = (number(rpc)?, number(event)?);
         let ipc = u8::try_from(ipc).ok()?;
         self.spans.push(Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc, name: *recent });
         self.count += u64::from(self.ended.is_none());
@@ -196,8 +198,8 @@ impl Reader {
         Some(Span {
             start: time(l.0)?,
             dur: time(l.1)?,
-            cpu: number(l.2)?,
-            pid: number(l.3)?,
+            cpu: CpuId::of_column(l.2)?,
+            pid: Pid::of_column(l.3)?,
             rpc: number(l.4)?,
             event: number(l.5)?,
             arg: value(l.6)?,

@@ -17,6 +17,7 @@ use super::stack::{no_value, Frame, Nesting};
 use super::Span;
 use crate::event::names::NameId;
 use crate::event::number::{self, Level};
+use crate::id::Pid;
 
 /// Execution spans held back on a CPU at most; a call reaches back no further.
 const HELD_MAX: usize = 256;
@@ -118,7 +119,7 @@ impl Builder {
             return;
         }
         self.blind = self.blind.max(from);
-        self.late |= self.threads.list.iter().any(|t| t.cpu.is_none() && t.pid != 0 && t.last_end.is_some());
+        self.late |= self.threads.list.iter().any(|t| t.cpu.is_none() && t.pid != Pid::IDLE && t.last_end.is_some());
         self.tally.repairs -= std::mem::take(&mut self.repaired_calls);
         self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
     }
@@ -150,7 +151,7 @@ impl Builder {
     /// A program leaves its CPU, and nothing has shown yet what it was inside of at its start.
     pub(super) fn settle_later(&mut self, c: usize) {
         let thread = &self.threads.list[self.cpus[c].thread];
-        let (pid, stays) = (thread.pid, thread.pid != 0 && !thread.kernel && !thread.exited);
+        let (pid, stays) = (thread.pid, thread.pid != Pid::IDLE && !thread.kernel && !thread.exited);
         let begin = self.cpus[c].begin.as_ref().filter(|_| stays);
         let doubt = begin.map(|begin| Doubt { since: begin.since, above: begin.above.clone() });
         self.settle(c);
@@ -183,7 +184,7 @@ impl Builder {
             // It may have been taken for a thread of the kernel since it sleeps in nothing known.
             let program = Frame { event: number::user(pid), ..below };
             let kept = self.out.iter_mut().rev().take(KEPT);
-            for span in kept.filter(|s| s.pid == pid as i32 && s.is_execution() && doubt.covers(s)) {
+            for span in kept.filter(|s| s.pid == Some(pid) && s.is_execution() && doubt.covers(s)) {
                 let _ = [below, program, work].into_iter().any(|from| give(span, from, call));
             }
         }

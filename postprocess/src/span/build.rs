@@ -37,6 +37,7 @@ use super::{Meta, Span, Spans, Tally, NONE};
 use crate::event::names::{NameId, Names};
 use crate::event::number::{self, Class, Level};
 use crate::event::{self, Event, Events, Interval, CPUS_MAX};
+use crate::id::{CpuId, Pid};
 
 /// Builds spans from events in order of time.
 #[derive(Debug, Default)]
@@ -57,9 +58,9 @@ pub struct Builder {
     pub(super) period: Period,
     pub(super) perhaps_ends: Vec<PerhapsEnds>,
     /// Programs on no CPU of which it is not known yet what they were inside of, by pid; on one, until it is.
-    pub(super) doubts: HashMap<u32, Doubt>,
+    pub(super) doubts: HashMap<Pid, Doubt>,
     /// CPUs that were offline when the recording began.
-    pub(super) offline: BTreeSet<u32>,
+    pub(super) offline: BTreeSet<CpuId>,
     /// Whether the trace tells of the kernel's work on the way out to a program.
     pub(super) exit_work_told: bool,
     /// Whether the trace tells which threads are the kernel's.
@@ -155,7 +156,7 @@ impl Builder {
         match number::class(e.event) {
             Class::Name => self.name(e),
             Class::Other => self.tally.unknown += 1,
-            _ if e.cpu >= CPUS_MAX => self.tally.unknown += 1,
+            _ if e.cpu.number() >= CPUS_MAX => self.tally.unknown += 1,
             class => self.transition(class, e),
         }
     }
@@ -187,11 +188,11 @@ impl Builder {
     }
 
     /// The index of a CPU, of which there may be no event yet.
-    fn known_cpu(&mut self, cpu: u32) -> usize {
-        while self.cpus.len() <= cpu as usize {
-            self.cpus.push(Cpu::new(self.cpus.len() as i32));
+    fn known_cpu(&mut self, cpu: CpuId) -> usize {
+        while self.cpus.len() <= cpu.index() {
+            self.cpus.push(Cpu::new(CpuId::new(self.cpus.len() as u32)));
         }
-        cpu as usize
+        cpu.index()
     }
 
     /// The index of an event's CPU. At the first event of a CPU its time begins, in the user code of the thread named.
@@ -202,9 +203,9 @@ impl Builder {
             self.begin_cpu(from);
             self.cpus[c].seen = true;
             self.cpus[c].since = from;
-            self.cpus[c].thread = self.threads.find(0, &mut self.names);
+            self.cpus[c].thread = self.threads.find(Pid::IDLE, &mut self.names);
             let was_offline = self.offline.contains(&e.cpu) && e.ts > from;
-            self.place(c, if was_offline { 0 } else { e.pid }, from);
+            self.place(c, if was_offline { Pid::IDLE } else { e.pid }, from);
             if was_offline {
                 self.place(c, e.pid, e.ts);
                 self.cpus[c].leaving = true;
@@ -255,10 +256,10 @@ impl Builder {
             let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
             let (event, ipc) = (top.event as i32, ipc & 15);
             cpu.folded = None;
-            if interrupt && pid == 0 {
+            if interrupt && pid == Some(Pid::IDLE) {
                 cpu.interrupt(start, t);
             }
-            self.write(c, Span { start, dur, cpu: id, pid, rpc, event, arg, ret, ipc, name });
+            self.write(c, Span { start, dur, cpu: Some(id), pid, rpc, event, arg, ret, ipc, name });
         }
         let cpu = &mut self.cpus[c];
         cpu.since = t;
@@ -266,13 +267,13 @@ impl Builder {
     }
 
     /// The thread that a CPU's open piece belongs to, and its RPC.
-    pub(super) fn owner(&self, c: usize) -> (i32, i32) {
+    pub(super) fn owner(&self, c: usize) -> (Option<Pid>, i32) {
         let owner = self.cpus[c].owner.map(|thread| &self.threads.list[thread]);
-        owner.map_or((-1, 0), |thread| (thread.pid as i32, thread.rpc as i32))
+        owner.map_or((None, 0), |thread| (Some(thread.pid), thread.rpc as i32))
     }
 
     /// The thread on a CPU.
-    pub(super) fn running(&self, c: usize) -> u32 {
+    pub(super) fn running(&self, c: usize) -> Pid {
         self.threads.list[self.cpus[c].thread].pid
     }
 
@@ -286,14 +287,14 @@ impl Builder {
     /// Ends all CPUs' time and returns the spans.
     pub fn finish(mut self, meta: event::Meta) -> (Spans, Tally) {
         self.intervals.clone_from(&meta.intervals);
-        for i in meta.intervals.iter().filter(|i| i.cpu < CPUS_MAX) {
-            if self.cpus.get(i.cpu as usize).is_some_and(|cpu| cpu.seen) {
+        for i in meta.intervals.iter().filter(|i| i.cpu.number() < CPUS_MAX) {
+            if self.cpus.get(i.cpu.index()).is_some_and(|cpu| cpu.seen) {
                 continue;
             }
             if self.offline.contains(&i.cpu) {
                 let name = self.names.id("-offline-");
-                let (start, dur, cpu, event) = (i.from, i.to - i.from, i.cpu as i32, number::OFFLINE_SPAN as i32);
-                self.out.push(Span { start, dur, cpu, pid: -1, event, name, ..Span::default() });
+                let (start, dur, cpu, event) = (i.from, i.to - i.from, Some(i.cpu), number::OFFLINE_SPAN as i32);
+                self.out.push(Span { start, dur, cpu, event, name, ..Span::default() });
             } else {
                 let (event, name) = (number::LOST, self.names.id("-lost-"));
                 self.push(&Event { ts: i.from, cpu: i.cpu, event, name, ..Event::default() });
@@ -301,7 +302,7 @@ impl Builder {
         }
         for c in 0..self.cpus.len() {
             if self.cpus[c].seen {
-                let known = self.intervals.iter().find(|i| i.cpu as usize == c);
+                let known = self.intervals.iter().find(|i| i.cpu.index() == c);
                 let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
                 self.silent_at_the_end(c, to);
                 // A scheduler that has not returned by then has made its choice.
@@ -331,16 +332,18 @@ impl Builder {
             number::OPEN_CALL => self.open_call(e),
             number::KERNEL_THREAD => {
                 self.kernel_told = true;
-                let thread = self.threads.find(e.arg, &mut self.names);
+                let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
                 self.set_kernel(thread, self.names.text(e.name) == "kernel");
             }
-            number::CPU if self.names.text(e.name) == number::CPU_OFFLINE => drop(self.offline.insert(e.arg)),
+            number::CPU if self.names.text(e.name) == number::CPU_OFFLINE => {
+                self.offline.insert(CpuId::new(e.arg));
+            }
             number::CPU if e.arg < CPUS_MAX && text == number::CPU_TICKLESS => {
-                let c = self.known_cpu(e.arg);
+                let c = self.known_cpu(CpuId::new(e.arg));
                 self.cpus[c].ticks.tickless = true;
             }
             number::GROUP => {
-                let thread = self.threads.find(e.arg, &mut self.names);
+                let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
                 self.threads.list[thread].group = self.names.text(e.name).parse().unwrap_or_default();
             }
             number::KERNEL_NAME => {
@@ -356,7 +359,7 @@ impl Builder {
 
     /// Gives a thread a name from now on; its first name is also that of the open piece of its user code.
     fn rename(&mut self, e: &Event) {
-        let thread = self.threads.find(e.arg, &mut self.names);
+        let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
         let unnamed = self.threads.list[thread].comms.is_empty();
         let before = self.threads.list[thread].user;
         self.threads.rename(thread, e.name, &mut self.names);
@@ -376,7 +379,7 @@ impl Builder {
     fn label_rows(&mut self) {
         let start = self.earliest.unwrap_or_default();
         let renamed = self.threads.list.iter().filter(|t| t.comms.len() > 1);
-        let labels: Vec<(u32, String)> = renamed
+        let labels: Vec<(Pid, String)> = renamed
             .map(|t| {
                 let comms: Vec<&str> = t.comms.iter().map(|&c| self.names.text(c)).collect();
                 (t.pid, format!("{}.{}", comms.join("+"), t.pid))
@@ -385,7 +388,8 @@ impl Builder {
         self.taken += labels.len();
         for (pid, label) in labels {
             let (event, name) = (number::ROW_LABEL as i32, self.names.id(&label));
-            self.out.push(Span { start, dur: 1, pid: pid as i32, event, name, ..Span::default() });
+            let (cpu, pid) = (Some(CpuId::default()), Some(pid));
+            self.out.push(Span { start, dur: 1, cpu, pid, event, name, ..Span::default() });
         }
     }
 

@@ -7,6 +7,7 @@ use super::what::{Arc, What};
 use super::{Span, Spans, Tally};
 use crate::event::number::RUNNABLE;
 use crate::event::Interval;
+use crate::id::CpuId;
 
 /// Violations spoken of; the rest is dropped.
 const SHOWN: usize = 20;
@@ -31,7 +32,7 @@ pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String
 /// * Every wakeup led to a run, was repeated before the run, or is pending at the end.
 #[derive(Debug, Default)]
 pub struct Check {
-    cpus: BTreeMap<i32, Coverage>,
+    cpus: BTreeMap<CpuId, Coverage>,
     time: i64,
     wakeups: u64,
     runs: u64,
@@ -58,12 +59,12 @@ impl Check {
         }
         if span.dur < 0 {
             self.violated(|| format!("{} at {} lasts {}", span.event, span.start, span.dur));
-        } else if span.is_execution() && span.cpu >= 0 {
-            self.cover(span);
+        } else if let Some(cpu) = span.cpu.filter(|_| span.is_execution()) {
+            self.cover(cpu, span);
         }
     }
 
-    fn cover(&mut self, &Span { cpu, start, dur, .. }: &Span) {
+    fn cover(&mut self, cpu: CpuId, &Span { start, dur, .. }: &Span) {
         self.time = self.time.saturating_add(dur);
         let covered = self.cpus.entry(cpu).or_insert(Coverage { from: start, start, end: start });
         let (before, end) = (covered.start, covered.end);
@@ -82,7 +83,7 @@ impl Check {
     /// What was violated, now that all spans have been taken.
     pub fn finish(mut self, intervals: &[Interval], tally: &Tally) -> Vec<String> {
         for &Interval { cpu, from, to } in intervals {
-            match self.cpus.get(&(cpu as i32)).map(|covered| (covered.from, covered.end)) {
+            match self.cpus.get(&cpu).map(|covered| (covered.from, covered.end)) {
                 None if to > from => self.violated(|| format!("cpu {cpu} has no spans")),
                 Some((first, last)) if first > from || last < to => {
                     self.violated(|| format!("cpu {cpu}: spans from {first} to {last}, traced from {from} to {to}"));

@@ -11,6 +11,7 @@ use super::stack::no_value;
 use super::{order, Span, Spans};
 use crate::event::names::NameId;
 use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
+use crate::id::{CpuId, Pid};
 
 /// Merges, within steps of `step` units of 10 ns, each CPU's spans of the same activity: the same event, name, thread
 /// and RPC. Within a step, activities stand in the order in which they began.
@@ -27,7 +28,7 @@ pub fn coarsen(spans: &mut Spans, step: NonZeroU32) {
 #[derive(Debug)]
 pub struct Coarse {
     step: NonZeroU32,
-    cpus: BTreeMap<i32, Cpu>,
+    cpus: BTreeMap<CpuId, Cpu>,
     others: Vec<Span>,
 }
 
@@ -54,8 +55,8 @@ impl Coarse {
 
     fn add(&mut self, span: &Span) {
         let step = i64::from(self.step.get());
-        if span.is_execution() && span.cpu >= 0 {
-            self.cpus.entry(span.cpu).or_default().add(span, step);
+        if let Some(cpu) = span.cpu.filter(|_| span.is_execution()) {
+            self.cpus.entry(cpu).or_default().add(span, step);
         } else if span.dur >= step || stays(span.event) {
             self.others.push(*span);
         }
@@ -158,7 +159,7 @@ impl Sum {
 }
 
 /// What must agree for two spans to be the same activity.
-fn activity(span: &Span) -> (i32, NameId, i32, i32) {
+fn activity(span: &Span) -> (i32, NameId, Option<Pid>, i32) {
     (span.event, span.name, span.pid, span.rpc)
 }
 

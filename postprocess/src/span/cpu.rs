@@ -9,6 +9,7 @@ use super::stall::Ticks;
 use super::wait::{By, Reason};
 use crate::event::names::NameId;
 use crate::event::number;
+use crate::id::CpuId;
 
 /// Interrupts that are remembered.
 const INTERRUPTS: usize = 64;
@@ -17,7 +18,7 @@ const INTERRUPTS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Cpu {
     /// Its number.
-    pub id: i32,
+    pub id: CpuId,
     /// Whether its time has begun.
     pub seen: bool,
     /// Where the open piece of time starts.
@@ -75,7 +76,7 @@ pub struct Ipi {
     /// When that CPU sent the first that has not arrived either.
     pub first: i64,
     /// By which CPU.
-    pub from: i32,
+    pub from: CpuId,
     /// What that CPU was doing.
     pub reason: (Reason, By),
 }
@@ -110,7 +111,7 @@ pub enum Close {
 
 impl Cpu {
     /// A CPU before its first event.
-    pub fn new(id: i32) -> Cpu {
+    pub fn new(id: CpuId) -> Cpu {
         Cpu {
             id,
             seen: false,

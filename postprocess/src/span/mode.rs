@@ -15,6 +15,7 @@ use super::stack::Frame;
 use super::what::{Activity, What};
 use super::Span;
 use crate::event::number::{self, Level};
+use crate::id::Pid;
 
 /// Spans that may be told anew are looked for among this many of the last ones, of all CPUs: what they write in 10 ms
 /// or more, for which a virtual CPU may stand still in a tick.
@@ -40,7 +41,7 @@ impl Builder {
     pub(super) fn set_kernel(&mut self, thread: usize, kernel: bool) {
         let before = self.bottom(thread);
         let known = &mut self.threads.list[thread];
-        if known.kernel == kernel || known.pid == 0 {
+        if known.kernel == kernel || known.pid == Pid::IDLE {
             return;
         }
         known.kernel = kernel;
@@ -74,7 +75,7 @@ impl Builder {
 
     /// A tick interrupted a program.
     pub(super) fn sampled_in_program(&mut self, c: usize, t: i64) {
-        if !self.sees(Capability::Returns) || self.running(c) == 0 || self.cpus[c].is_lost() {
+        if !self.sees(Capability::Returns) || self.running(c) == Pid::IDLE || self.cpus[c].is_lost() {
             return;
         }
         self.in_no_call(c);
@@ -130,7 +131,7 @@ impl Builder {
     fn tell_anew(&mut self, c: usize, since: i64, from: Frame, to: Frame) {
         let id = self.cpus[c].id;
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
-        let written = self.out.iter_mut().rev().take(KEPT).filter(|s| s.cpu == id && s.is_execution());
+        let written = self.out.iter_mut().rev().take(KEPT).filter(|s| s.cpu == Some(id) && s.is_execution());
         for span in held.iter_mut().rev().chain(written).take_while(|s| s.start >= since) {
             if span.event == from.event as i32 {
                 (span.event, span.arg, span.name) = (to.event as i32, to.arg, to.name);
@@ -147,8 +148,9 @@ impl Builder {
         let stalled = |s: &Span| s.event == number::STALLED as i32;
         let of = |s: &Span| if stalled(s) { s.arg } else { s.event.into() };
         // The interrupt that the sample is of may have pieces already, if the CPU stood still in it.
-        let is_before =
-            |s: &Span| s.cpu == id && s.is_execution() && (top.level() != Level::Irq || of(s) != i64::from(top.event));
+        let is_before = |s: &Span| {
+            s.cpu == Some(id) && s.is_execution() && (top.level() != Level::Irq || of(s) != i64::from(top.event))
+        };
         let first = spans.len().saturating_sub(KEPT);
         let Some(at) = spans[first..].iter().rposition(is_before).map(|at| first + at) else { return i64::MAX };
         let last = &mut spans[at];
@@ -176,7 +178,7 @@ impl Builder {
         }
         let name = self.names.id("-offline-");
         if let Some(last) = self.last_written(c, |span| span.event == number::USER as i32) {
-            (last.event, last.pid, last.arg, last.name) = (number::OFFLINE_SPAN as i32, -1, 0, name);
+            (last.event, last.pid, last.arg, last.name) = (number::OFFLINE_SPAN as i32, None, 0, name);
         }
     }
 
@@ -185,17 +187,19 @@ impl Builder {
         let id = self.cpus[c].id;
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
         let written = self.out.iter_mut().rev().take(KEPT);
-        held.iter_mut().rev().chain(written).find(|s| s.cpu == id && s.is_execution() && is_it(s))
+        held.iter_mut().rev().chain(written).find(|s| s.cpu == Some(id) && s.is_execution() && is_it(s))
     }
 
     /// The first span among those written that may be told anew.
     pub(super) fn first_in_doubt(&self) -> usize {
         let from = self.out.len().saturating_sub(KEPT);
         let in_doubt = |s: &Span| {
-            let cpu = self.cpus.get(s.cpu as usize).filter(|_| s.is_execution());
+            let cpu = s.cpu.and_then(|cpu| self.cpus.get(cpu.index())).filter(|_| s.is_execution());
+            let of_a_thread = s.pid.is_some_and(|pid| pid != Pid::IDLE);
             self.perhaps_ends.iter().any(|woke| woke.made(s))
-                || self.doubts.get(&(s.pid as u32)).is_some_and(|doubt| doubt.covers(s))
-                || cpu.is_some_and(|c| c.leaving || c.ticks.may_be_stall(s.start) || s.pid > 0 && s.start >= c.entered)
+                || s.pid.and_then(|pid| self.doubts.get(&pid)).is_some_and(|doubt| doubt.covers(s))
+                || cpu
+                    .is_some_and(|c| c.leaving || c.ticks.may_be_stall(s.start) || of_a_thread && s.start >= c.entered)
         };
         self.out[from..].iter().position(in_doubt).map_or(self.out.len(), |at| from + at)
     }

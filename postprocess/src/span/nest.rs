@@ -29,7 +29,7 @@ impl Builder {
             self.cpus[c].stack.push(Frame::call(e.event, e.arg.into(), e.name));
             return;
         }
-        let ((pid, rpc), cpu) = (self.owner(c), self.cpus[c].id);
+        let ((pid, rpc), cpu) = (self.owner(c), Some(self.cpus[c].id));
         let (event, arg, ret) = (e.event as i32, e.arg.into(), e.ret.into());
         let (start, dur, ipc, name) = (t, e.dur, e.ipc >> 4, e.name);
         let call = self.write(c, Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc, name });

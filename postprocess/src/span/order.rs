@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 
 use super::Span;
+use crate::id::CpuId;
 
 /// Steps that are tried.
 const STEPS: usize = 32;
@@ -40,7 +41,7 @@ pub fn order(spans: &mut [Span]) {
 }
 
 /// What spans are ordered by.
-pub type Key = (i64, Reverse<i64>, i32);
+pub type Key = (i64, Reverse<i64>, Option<CpuId>);
 
 /// The place of a span in the order.
 #[inline]

@@ -12,6 +12,7 @@ use super::wait::Reason;
 use super::Span;
 use crate::event::number;
 use crate::event::Event;
+use crate::id::{CpuId, Pid};
 
 /// Locks held or waited for less than this many units are not drawn: 250 ns.
 const SHORT_LOCK: i64 = 25;
@@ -22,7 +23,7 @@ pub struct Overlays {
     /// By CPU and kind of sample: when the last was taken, and its value.
     samples: HashMap<(usize, u32), Event>,
     /// By lock and thread: the last step taken.
-    locks: HashMap<(u32, u32), Event>,
+    locks: HashMap<(u32, Pid), Event>,
 }
 
 impl Builder {
@@ -33,12 +34,12 @@ impl Builder {
             number::FREQUENCY | number::FREQUENCY_SET | number::PC_USER..=number::PC_KERNEL => {
                 return self.sample(c, e, t)
             }
-            number::MWAIT if self.running(c) == 0 => self.unwind_idle(c, t, ipc),
+            number::MWAIT if self.running(c) == Pid::IDLE => self.unwind_idle(c, t, ipc),
             _ => {}
         }
         self.line(c, e);
         match e.event {
-            number::MWAIT if self.running(c) == 0 => {
+            number::MWAIT if self.running(c) == Pid::IDLE => {
                 self.close(c, t, Close::Pause { ipc });
                 self.cpus[c].low_power = Some(e.arg).filter(|&hint| hint != IDLE_POLL);
             }
@@ -52,8 +53,8 @@ impl Builder {
                 self.close(c, t, Close::Pause { ipc });
                 self.turn_to(c, e, t);
             }
-            number::RUNNABLE => self.runnable(c, e.arg, t),
-            number::IPI | number::MONITOR_STORE => self.send(c, e.arg, t),
+            number::RUNNABLE => self.runnable(c, Pid::new(e.arg), t),
+            number::IPI | number::MONITOR_STORE => self.send(c, CpuId::new(e.arg), t),
             number::OFFLINE => {
                 self.close(c, t, Close::Pause { ipc });
                 self.cpus[c].leaving = true;
@@ -81,8 +82,8 @@ impl Builder {
         self.out.push(Span {
             start: e.ts,
             dur: e.dur,
-            cpu: cpu.id,
-            pid: thread.pid as i32,
+            cpu: Some(cpu.id),
+            pid: Some(thread.pid),
             rpc: thread.rpc as i32,
             event: e.event as i32,
             arg: e.arg.into(),
@@ -124,8 +125,8 @@ impl Builder {
             number::FREQUENCY | number::FREQUENCY_SET => (number::FREQUENCY, self.names.id("-freq-")),
             pc => (pc, e.name),
         };
-        let (cpu, arg) = (self.cpus[c].id, e.arg.into());
-        let pid = if event == number::FREQUENCY { 0 } else { e.pid as i32 };
+        let (cpu, arg) = (Some(self.cpus[c].id), e.arg.into());
+        let pid = Some(if event == number::FREQUENCY { Pid::IDLE } else { e.pid });
         self.out.push(Span { start, dur: end - start, cpu, pid, event: event as i32, arg, name, ..Span::default() });
     }
 
@@ -143,6 +144,6 @@ impl Builder {
         let name = format!("{sign}{}", text.get(4..).unwrap_or(text));
         let name = self.names.id(&name);
         let (start, dur, event, arg) = (before.ts, t - before.ts, event as i32, e.arg.into());
-        self.out.push(Span { start, dur, cpu: -1, pid: pid as i32, rpc: -1, event, arg, name, ..Span::default() });
+        self.out.push(Span { start, dur, pid: Some(pid), rpc: -1, event, arg, name, ..Span::default() });
     }
 }

@@ -4,6 +4,7 @@
 use super::{packed, unpacked, Meta, Span};
 use crate::event::batch::{Row, COLUMNS};
 use crate::event::names::NameId;
+use crate::id::{CpuId, Pid};
 
 impl Row for Span {
     const MAGIC: [u8; 8] = *b"KUspans2";
@@ -12,8 +13,19 @@ impl Row for Span {
     #[inline]
     fn columns(&self) -> [i64; COLUMNS] {
         let s = self;
-        let [cpu, pid, rpc, event] = [s.cpu, s.pid, s.rpc, s.event].map(i64::from);
-        [s.start, s.dur, cpu, pid, rpc, event, packed(s.arg), packed(s.ret), s.ipc.into(), s.name.0.into()]
+        let (cpu, pid) = (CpuId::column(s.cpu), Pid::column(s.pid));
+        [
+            s.start,
+            s.dur,
+            cpu,
+            pid,
+            s.rpc.into(),
+            s.event.into(),
+            packed(s.arg),
+            packed(s.ret),
+            s.ipc.into(),
+            s.name.0.into(),
+        ]
     }
 
     #[inline]
@@ -22,8 +34,8 @@ impl Row for Span {
         Some(Span {
             start,
             dur,
-            cpu: number(cpu)?,
-            pid: number(pid)?,
+            cpu: CpuId::of_column(cpu)?,
+            pid: Pid::of_column(pid)?,
             rpc: number(rpc)?,
             event: number(event)?,
             arg: unpacked(arg),

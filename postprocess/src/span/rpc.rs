@@ -15,6 +15,7 @@ use super::build::Builder;
 use super::Span;
 use crate::event::number;
 use crate::event::Event;
+use crate::id::{CpuId, Pid};
 
 /// Queueing shorter than this many units is not drawn: 100 ns.
 const SHORT: i64 = 10;
@@ -82,7 +83,7 @@ impl Builder {
         let name = text.strip_prefix("deq_").unwrap_or(text).to_string();
         let name = self.names.id(&name);
         let (event, dur, arg) = (number::ENQUEUE as i32, t - start, queue.arg.into());
-        self.out.push(Span { start, dur, cpu: -1, pid: -1, rpc: rpc as i32, event, arg, name, ..Span::default() });
+        self.out.push(Span { start, dur, rpc: rpc as i32, event, arg, name, ..Span::default() });
     }
 
     /// A packet is seen by the kernel or by a program.
@@ -109,7 +110,8 @@ impl Builder {
         let dur = bytes * 800 / i64::from(LINK_RATE);
         let start = if event == number::RPC_RECEIVED { at - dur } else { at };
         let (id, name, event) = ((rpc.arg & 0xffff) as i32, rpc.name, event as i32);
-        self.out.push(Span { start, dur, rpc: id, event, arg: bytes, name, ..Span::default() });
+        let (cpu, pid) = (Some(CpuId::default()), Some(Pid::IDLE));
+        self.out.push(Span { start, dur, cpu, pid, rpc: id, event, arg: bytes, name, ..Span::default() });
     }
 
     /// A thread that works on an RPC runs again.

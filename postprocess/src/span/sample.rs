@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::Spans;
 use crate::event::names::in_function;
 use crate::event::names::NameId;
+use crate::id::Pid;
 
 /// What became of the samples of one event number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,14 +28,15 @@ fn address(name: &str) -> Option<u64> {
 
 /// Calls each sample with this event number, of a thread at an address, what `find` says; nothing if it does not know.
 /// What is named by a function already keeps its name.
-pub fn name(spans: &mut Spans, event: u32, mut find: impl FnMut(i32, u64) -> Option<String>) -> Count {
+pub fn name(spans: &mut Spans, event: u32, mut find: impl FnMut(Pid, u64) -> Option<String>) -> Count {
     let Spans { names, spans, .. } = spans;
     let mut count = Count::default();
-    let mut found: HashMap<(i32, u64), Option<(NameId, i64)>> = HashMap::new();
+    let mut found: HashMap<(Pid, u64), Option<(NameId, i64)>> = HashMap::new();
     for span in spans.iter_mut().filter(|s| s.event == event as i32) {
-        let Some(pc) = names.get(span.name.index()).and_then(|name| address(name)) else { continue };
-        let known = found.entry((span.pid, pc)).or_insert_with(|| {
-            let (text, hash) = in_function(&find(span.pid, pc)?);
+        let pc = names.get(span.name.index()).and_then(|name| address(name));
+        let (Some(pid), Some(pc)) = (span.pid, pc) else { continue };
+        let known = found.entry((pid, pc)).or_insert_with(|| {
+            let (text, hash) = in_function(&find(pid, pc)?);
             names.push(text);
             Some((NameId(names.len() as u32 - 1), i64::from(hash)))
         });

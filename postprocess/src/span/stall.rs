@@ -25,6 +25,7 @@ use super::cpu::Close;
 use super::wait::Reason;
 use crate::event::number;
 use crate::event::Event;
+use crate::id::Pid;
 use crate::line::count;
 
 /// A silence of a CPU for which something was due all the time is a stall from 1 ms on.
@@ -148,13 +149,13 @@ impl Builder {
     fn tick_due(&self, c: usize, before: i64) -> Option<i64> {
         let cpu = &self.cpus[c];
         let ticks = &cpu.ticks;
-        let relied_on = self.running(c) != 0 && !ticks.tickless && ticks.in_time >= TRUSTED;
+        let relied_on = self.running(c) != Pid::IDLE && !ticks.tickless && ticks.in_time >= TRUSTED;
         let due = ticks.last.filter(|_| relied_on)?.max(cpu.idle_edge) + self.period.known()?;
         (before < due + LEAST).then_some(due.max(before))
     }
 
     fn tick(&mut self, c: usize, t: i64) {
-        let busy = self.running(c) != 0;
+        let busy = self.running(c) != Pid::IDLE;
         let cpu = &mut self.cpus[c];
         let ticks = &mut cpu.ticks;
         let apart = ticks.last.replace(t).filter(|last| busy && *last >= cpu.idle_edge).map(|last| t - last);

@@ -11,6 +11,7 @@ use super::thread::Thread;
 use super::NONE;
 use crate::event::number::{self, Level};
 use crate::event::Event;
+use crate::id::Pid;
 
 impl Builder {
     /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already.
@@ -21,7 +22,7 @@ impl Builder {
             }
             return;
         }
-        let thread = self.threads.find(e.arg, &mut self.names);
+        let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
         if thread == self.cpus[c].thread {
             return;
         }
@@ -36,7 +37,7 @@ impl Builder {
         let shown = self.cpus[c].top();
         let old = self.cpus[c].thread;
         self.cpus[c].last_switch = t;
-        if self.running(c) == 0 {
+        if self.running(c) == Pid::IDLE {
             self.cpus[c].idle.1 = t;
             self.cpus[c].idle_edge = t;
         } else if e.arg == 0 {
@@ -57,7 +58,7 @@ impl Builder {
         let losses = self.sees(Capability::Losses);
         let blind = if self.tally.gaps > 0 && self.cpus.iter().any(is_lost) { t } else { self.blind };
         let thread = &mut self.threads.list[thread];
-        if thread.pid == 0 || thread.running || !losses {
+        if thread.pid == Pid::IDLE || thread.running || !losses {
             return;
         }
         if thread.last_end.is_some_and(|since| since >= blind) {
@@ -78,7 +79,8 @@ impl Builder {
     /// more.
     fn runs_elsewhere(&mut self, thread: usize, c: usize, t: i64) {
         let Thread { pid, last_cpu, .. } = self.threads.list[thread];
-        let Some(before) = last_cpu.filter(|&before| before != c && pid != 0 && self.sees(Capability::Returns)) else {
+        let Some(before) = last_cpu.filter(|&before| before != c && pid != Pid::IDLE && self.sees(Capability::Returns))
+        else {
             return;
         };
         let switched = &mut self.cpus[before].switched;
@@ -102,7 +104,7 @@ impl Builder {
             thread.cpu = None;
             thread.unsure = unsure || thread.exited;
             thread.last_cpu = Some(c);
-            if thread.pid != 0 && !thread.exited {
+            if thread.pid != Pid::IDLE && !thread.exited {
                 thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
                 thread.stack = stack;
             }
@@ -131,7 +133,7 @@ impl Builder {
             Some(top) => *top = scheduler,
             None => cpu.stack.push(scheduler),
         }
-        if new.unsure && new.pid != 0 {
+        if new.unsure && new.pid != Pid::IDLE {
             self.doubt(c);
         }
     }
@@ -143,7 +145,7 @@ impl Builder {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         old.into_iter().for_each(|old| self.left(old, t));
         let new = &mut self.threads.list[self.cpus[c].thread];
-        let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != 0);
+        let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != Pid::IDLE);
         new.waits_for = None;
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
@@ -164,7 +166,7 @@ impl Builder {
     }
 
     /// A CPU is known to run this thread, whatever it ran before; what the thread is inside of is not known.
-    pub(super) fn place(&mut self, c: usize, pid: u32, t: i64) {
+    pub(super) fn place(&mut self, c: usize, pid: Pid, t: i64) {
         if self.cpus[c].is_lost() {
             self.blind = self.blind.max(t);
         }
@@ -185,7 +187,7 @@ impl Builder {
         new.last_end.get_or_insert(t);
         let cpu = &mut self.cpus[c];
         cpu.thread = thread;
-        cpu.idle = if pid == 0 { (t, i64::MAX) } else { (cpu.idle.0, cpu.idle.1.min(t)) };
+        cpu.idle = if pid == Pid::IDLE { (t, i64::MAX) } else { (cpu.idle.0, cpu.idle.1.min(t)) };
         cpu.entered = t;
         cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
@@ -195,7 +197,7 @@ impl Builder {
     }
 
     /// The events say that another thread runs than the switches did: one was missed.
-    pub(super) fn resync(&mut self, c: usize, pid: u32, t: i64) {
+    pub(super) fn resync(&mut self, c: usize, pid: Pid, t: i64) {
         let missed = !self.cpus[c].is_lost();
         self.place(c, pid, t);
         if missed {
@@ -212,7 +214,7 @@ impl Builder {
         self.cpus[c].owner = None;
         self.cpus[c].ticks.forget();
         self.cpus[c].idle = (i64::MAX, i64::MIN);
-        self.cpus[c].thread = self.threads.find(0, &mut self.names);
+        self.cpus[c].thread = self.threads.find(Pid::IDLE, &mut self.names);
         self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg.into(), e.name)];
     }
 
@@ -242,7 +244,7 @@ impl Builder {
         let Some(call) = call else { return };
         let name = name.to_string();
         let frame = Frame::call(call, NONE, self.names.id(&name));
-        let thread = self.threads.find(e.arg, &mut self.names);
+        let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
         self.set_kernel(thread, false);
         let bottom = self.bottom(thread);
         let Some(c) = self.threads.list[thread].cpu else {

@@ -7,12 +7,13 @@ use super::stack::Frame;
 use super::wait::Reason;
 use crate::event::names::{NameId, Names};
 use crate::event::Event;
+use crate::id::{CpuId, Pid};
 
 /// A thread.
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
     /// Its id.
-    pub pid: u32,
+    pub pid: Pid,
     /// Every name it had, in order of their last use; the last is the present one.
     pub comms: Vec<NameId>,
     /// Name and pid.
@@ -62,9 +63,9 @@ pub struct Wakeup {
     /// When.
     pub ts: i64,
     /// The waker's CPU.
-    pub cpu: i32,
+    pub cpu: CpuId,
     /// The waker.
-    pub pid: i32,
+    pub pid: Pid,
 }
 
 /// Every thread met.
@@ -72,23 +73,23 @@ pub struct Wakeup {
 pub struct Threads {
     /// By index.
     pub list: Vec<Thread>,
-    index: HashMap<u32, usize>,
+    index: HashMap<Pid, usize>,
 }
 
 impl Threads {
     /// The index of a thread, which is added if it is new.
-    pub fn find(&mut self, pid: u32, names: &mut Names) -> usize {
+    pub fn find(&mut self, pid: Pid, names: &mut Names) -> usize {
         if let Some(index) = self.known(pid) {
             return index;
         }
-        let text = if pid == 0 { "-idle-".to_string() } else { format!(".{pid}") };
-        self.list.push(Thread { pid, user: names.id(&text), unsure: pid != 0, ..Thread::default() });
+        let text = if pid == Pid::IDLE { "-idle-".to_string() } else { format!(".{pid}") };
+        self.list.push(Thread { pid, user: names.id(&text), unsure: pid != Pid::IDLE, ..Thread::default() });
         self.index.insert(pid, self.list.len() - 1);
         self.list.len() - 1
     }
 
     /// The index of a thread met before.
-    pub fn known(&self, pid: u32) -> Option<usize> {
+    pub fn known(&self, pid: Pid) -> Option<usize> {
         self.index.get(&pid).copied()
     }
 
@@ -100,7 +101,7 @@ impl Threads {
             true => "kutrace_control",
             false => text.strip_prefix("./").unwrap_or(text),
         };
-        if thread.pid == 0 || text.is_empty() {
+        if thread.pid == Pid::IDLE || text.is_empty() {
             return;
         }
         let (text, user) = (text.to_string(), format!("{text}.{}", thread.pid));

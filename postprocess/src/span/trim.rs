@@ -9,6 +9,7 @@ use super::order::order;
 use super::stack::no_value;
 use super::{Span, Spans};
 use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
+use crate::id::Pid;
 
 /// A range of time, units of 10 ns after the trace's base minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub fn trim(spans: &mut Spans, range: Range) {
     let (mut labels, mut kept): (Vec<Span>, Vec<Span>) =
         std::mem::take(&mut spans.spans).into_iter().partition(|s| s.event == ROW_LABEL as i32);
     kept.retain_mut(|s| cut(s, range));
-    let threads: HashSet<i32> = kept.iter().map(|s| s.pid).collect();
+    let threads: HashSet<Option<Pid>> = kept.iter().map(|s| s.pid).collect();
     labels.retain(|l| threads.contains(&l.pid));
     kept.extend(labels.into_iter().map(|l| Span { start: l.start.max(range.from), ..l }));
     order(&mut kept);

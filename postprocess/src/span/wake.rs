@@ -14,6 +14,7 @@ use super::wait::{of_sleeper, of_waker, why, Asleep, By, Reason, Waker};
 use super::Span;
 use crate::event::number::{self, Level};
 use crate::event::Event;
+use crate::id::{CpuId, Pid};
 
 /// Waits and exits shorter than this many units are not drawn: 100 ns.
 pub const SHORT: i64 = 10;
@@ -27,7 +28,7 @@ pub struct PerhapsEnds {
     /// Index of the waker.
     pub waker: usize,
     /// Who was woken, when, and what it was inside of.
-    woken: i32,
+    woken: Pid,
     ts: i64,
     asleep: Asleep,
 }
@@ -35,20 +36,20 @@ pub struct PerhapsEnds {
 impl PerhapsEnds {
     /// Whether this span is the wait that it ended.
     pub fn made(&self, span: &Span) -> bool {
-        span.pid == self.woken && span.event == Reason::Unknown.event() && span.start + span.dur == self.ts
+        span.pid == Some(self.woken) && span.event == Reason::Unknown.event() && span.start + span.dur == self.ts
     }
 }
 
 impl Builder {
     /// A thread is made runnable. Of two wakeups before it runs the first counts.
-    pub(super) fn runnable(&mut self, c: usize, pid: u32, t: i64) {
+    pub(super) fn runnable(&mut self, c: usize, pid: Pid, t: i64) {
         let thread = self.threads.find(pid, &mut self.names);
         self.may_have_run(thread, t);
         if self.threads.list[thread].last_end.is_some() && !self.threads.list[thread].running {
             self.presume_kernel(thread);
         }
         let why = self.why_asleep(c, thread);
-        let (cpu, waker) = (self.cpus[c].id, self.running(c) as i32);
+        let (cpu, waker) = (self.cpus[c].id, self.running(c));
         self.tally.wakeups += 1;
         let woken = &mut self.threads.list[thread];
         woken.slept_for = Some(why);
@@ -74,7 +75,7 @@ impl Builder {
             return;
         }
         if let Some(asleep) = self.asleep(sleeper) {
-            let woken = self.threads.list[sleeper].pid as i32;
+            let woken = self.threads.list[sleeper].pid;
             self.perhaps_ends.push(PerhapsEnds { waker: self.cpus[c].thread, woken, ts, asleep });
         }
     }
@@ -124,7 +125,7 @@ impl Builder {
             Level::Irq if self.abi.is_remote(top.event) => cpu.remote.map_or(By::Unknown, |r| r.1),
             Level::Irq => By::Device,
             Level::Sched => By::Scheduler,
-            _ if cpu.is_lost() || thread.pid == 0 => By::Unknown,
+            _ if cpu.is_lost() || thread.pid == Pid::IDLE => By::Unknown,
             _ if thread.exited || self.abi.is_exit(top.event) => By::End,
             Level::Trap => By::Fault,
             Level::Syscall if top.event == number::WAY_OUT => By::Program,
@@ -189,9 +190,9 @@ impl Builder {
     }
 
     /// An interrupt is sent to another CPU, or it is woken by a store to memory that it watches.
-    pub(super) fn send(&mut self, c: usize, target: u32, t: i64) {
+    pub(super) fn send(&mut self, c: usize, target: CpuId, t: i64) {
         let (from, reason) = (self.cpus[c].id, (self.why(c), self.by(c)));
-        let Some(cpu) = self.cpus.get_mut(target as usize) else { return };
+        let Some(cpu) = self.cpus.get_mut(target.index()) else { return };
         let first = cpu.ipis.iter().find(|i| i.from == from && i.first >= cpu.last).map_or(t, |i| i.first);
         cpu.ipis.retain(|i| i.from != from);
         cpu.ipis.push(Ipi { ts: t, first, from, reason });
@@ -208,6 +209,7 @@ impl Builder {
         let was_running = std::mem::replace(&mut thread.running, true);
         let name = self.names.id("-wakeup-");
         let (start, dur, arg, ret) = (ts, (t - ts).max(0), self.cpus[c].id.into(), woken.into());
+        let (cpu, pid) = (Some(cpu), Some(pid));
         self.out.push(Span { start, dur, cpu, pid, event: number::WAKEUP_ARC, arg, ret, name, ..Span::default() });
         self.tally.runs += 1;
         if !was_running {
@@ -220,19 +222,19 @@ impl Builder {
         let cpu = &mut self.cpus[c];
         for ipi in cpu.ipis.extract_if(.., |i| i.ts <= t) {
             let (start, dur, arg) = (ipi.ts, t - ipi.ts, cpu.id.into());
-            let (event, pid, rpc) = (number::IPI_ARC, -1, -1);
-            self.out.push(Span { start, dur, cpu: ipi.from, pid, rpc, event, arg, name, ..Span::default() });
+            let (event, from, rpc) = (number::IPI_ARC, Some(ipi.from), -1);
+            self.out.push(Span { start, dur, cpu: from, rpc, event, arg, name, ..Span::default() });
             cpu.remote = Some(ipi.reason);
         }
     }
 
     /// Draws what a thread waited for, if it is not too short.
-    pub(super) fn wait(&mut self, pid: u32, start: i64, end: i64, why: Reason) {
+    pub(super) fn wait(&mut self, pid: Pid, start: i64, end: i64, why: Reason) {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
             *self.counts.entry(name).or_default() += 1;
-            let (dur, pid) = (end - start, pid as i32);
-            self.out.push(Span { start, dur, cpu: -1, pid, event: why.event(), name, ..Span::default() });
+            let (dur, pid) = (end - start, Some(pid));
+            self.out.push(Span { start, dur, pid, event: why.event(), name, ..Span::default() });
         }
     }
 
@@ -253,8 +255,8 @@ impl Builder {
         let cpu = &mut self.cpus[c];
         cpu.low_power = None;
         cpu.since = t;
-        let event = number::IDLE_EXIT as i32;
-        let exit = Span { start, dur: latency, cpu: cpu.id, event, arg: hint.into(), name, ..Span::default() };
+        let (event, cpu, pid) = (number::IDLE_EXIT as i32, Some(cpu.id), Some(Pid::IDLE));
+        let exit = Span { start, dur: latency, cpu, pid, event, arg: hint.into(), name, ..Span::default() };
         self.write(c, exit);
     }
 
@@ -263,12 +265,15 @@ impl Builder {
         let child = e.ret as u32;
         let ended = e.dur > 0 || e.event & number::RETURN_BIT != 0;
         let is_birth = ended && self.abi.is_birth(e.event & !number::RETURN_BIT) && child != 0 && child < 0xff80;
-        if !self.sees(Capability::Births) && is_birth && self.threads.known(child).is_none_or(|i| self.is_new(i)) {
+        if !self.sees(Capability::Births)
+            && is_birth
+            && self.threads.known(Pid::new(child)).is_none_or(|i| self.is_new(i))
+        {
             let t = self.cpus[c].since;
             let name = self.names.id(&format!("runnable.{child}"));
             let event = number::RUNNABLE;
             self.line(c, &Event { ts: t, dur: 1, event, arg: child, ret: 0, ipc: 0, name, ..*e });
-            self.runnable(c, child, t);
+            self.runnable(c, Pid::new(child), t);
         }
     }
 

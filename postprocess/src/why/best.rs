@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What to ask of a trace, where nothing is asked.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::exchange::{clients, served, By};
@@ -60,7 +61,9 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
     let much = (timeline.extent.1 - timeline.extent.0) / MUCH;
     let mut called = calls(spans, |s| {
         let is_call = s.activity() == Some(Activity::Call(Level::Syscall));
-        is_call && !IDLING.contains(&timeline.text(s)) && !timeline.program(s.pid).starts_with(OURS)
+        is_call
+            && !IDLING.contains(&timeline.text(s))
+            && !s.pid.is_some_and(|pid| timeline.program(pid).starts_with(OURS))
     });
     called.sort_by_key(|(name, _)| *name);
     let called = called
@@ -74,7 +77,7 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
         return Ok((Ask::Run(program), found));
     }
     let busy = |thread: &Thread| thread.runs.iter().map(|run| run.end - run.start).sum::<i64>();
-    let busiest = timeline.threads().max_by_key(|(pid, thread)| (busy(thread), -pid));
+    let busiest = timeline.threads().max_by_key(|(pid, thread)| (busy(thread), Reverse(*pid)));
     let (pid, _) = busiest.ok_or("no requests: no thread runs in the trace")?;
     let range = Request { pid, start: timeline.extent.0, end: timeline.extent.1 };
     Ok((Ask::Range(range), vec![range]))

@@ -9,6 +9,7 @@ use super::cause::{Causes, Kind};
 use super::compare::Data;
 use super::path::{path, Part};
 use super::timeline::{end, Timeline};
+use crate::id::{CpuId, Pid};
 use crate::span::what::Share;
 
 /// Requests that are looked at, at most.
@@ -29,8 +30,8 @@ pub struct Detail {
 #[derive(Debug, Default)]
 struct Gathered<'a> {
     time: i64,
-    threads: BTreeMap<i32, i64>,
-    cpus: BTreeMap<i32, i64>,
+    threads: BTreeMap<Pid, i64>,
+    cpus: BTreeMap<CpuId, i64>,
     did: BTreeMap<&'a str, i64>,
     /// While some other CPU was idle.
     beside_idle: i64,
@@ -57,14 +58,10 @@ impl<'a> Gathered<'a> {
     fn add(&mut self, timeline: &Timeline<'a>, kind: Kind, part: &Part) {
         let dur = part.end - part.start;
         self.time += dur;
-        if part.culprit > 0 {
-            *self.threads.entry(part.culprit).or_default() += dur;
-        }
-        if part.cpu >= 0 {
-            *self.cpus.entry(part.cpu).or_default() += dur;
-        }
-        if kind == Kind::Queue && part.culprit > 0 {
-            for span in timeline.executed(part.cpu, part.start, part.end) {
+        part.culprit.into_iter().for_each(|pid| *self.threads.entry(pid).or_default() += dur);
+        part.cpu.into_iter().for_each(|cpu| *self.cpus.entry(cpu).or_default() += dur);
+        if let (Kind::Queue, Some(_), Some(cpu)) = (kind, part.culprit, part.cpu) {
+            for span in timeline.executed(cpu, part.start, part.end) {
                 let time = end(span).min(part.end) - span.start.max(part.start);
                 let did = if span.is_own_code() { "its own code" } else { timeline.text(span) };
                 *self.did.entry(did).or_default() += time;
@@ -122,8 +119,9 @@ fn most<K: Ord + Copy>(times: &BTreeMap<K, i64>) -> impl Iterator<Item = (&K, i6
 /// How much of a part some other CPU was idle.
 fn idle_elsewhere(timeline: &Timeline, part: &Part) -> i64 {
     let (mut at, mut idle) = (part.start, 0);
-    let mut spans: Vec<(i64, i64)> = (0..timeline.cpus() as i32)
-        .filter(|cpu| *cpu != part.cpu)
+    let mut spans: Vec<(i64, i64)> = (0..timeline.cpus() as u32)
+        .map(CpuId::new)
+        .filter(|cpu| Some(*cpu) != part.cpu)
         .flat_map(|cpu| timeline.executed(cpu, part.start, part.end))
         .filter(|span| span.activity().is_some_and(|a| a.share() == Share::Idle))
         .map(|span| (span.start.max(part.start), end(span).min(part.end)))

@@ -6,6 +6,7 @@ use foldhash::HashMap;
 use super::request::Request;
 use super::timeline::{end, Timeline};
 use crate::event::number::Level;
+use crate::id::Pid;
 use crate::span::wait::Reason;
 use crate::span::what::{Activity, Arc, What};
 use crate::span::{Span, Spans, NONE};
@@ -28,10 +29,11 @@ pub fn of_program(find: impl Fn(By) -> Vec<Request>, timeline: &Timeline, progra
 /// Whether a program sends and receives on one descriptor.
 fn goes_both_ways(timeline: &Timeline, program: &str) -> bool {
     let calls = Calls::new(timeline.spans);
-    let mut ways: HashMap<(i32, i64), Call> = HashMap::default();
-    timeline.spans.spans.iter().filter(|s| is_call(s) && timeline.program(s.pid) == program).any(|s| {
+    let mut ways: HashMap<(Pid, i64), Call> = HashMap::default();
+    let its = |s: &&Span| caller(s).is_some_and(|pid| timeline.program(pid) == program);
+    timeline.spans.spans.iter().filter(its).any(|s| {
         match calls.of(s).filter(|call| matches!(call, Call::Send | Call::Receive)) {
-            Some(call) => *ways.entry((s.pid, s.arg)).or_insert(call) != call,
+            Some(call) => *ways.entry(By::Descriptor.key(s.pid.unwrap_or_default(), s)).or_insert(call) != call,
             None => false,
         }
     })
@@ -47,29 +49,30 @@ pub enum By {
 }
 
 impl By {
-    fn key(self, s: &Span) -> (i32, i64) {
-        (s.pid, if self == By::Descriptor { s.arg } else { 0 })
+    fn key(self, pid: Pid, s: &Span) -> (Pid, i64) {
+        (pid, if self == By::Descriptor { s.arg } else { 0 })
     }
 }
 
 /// From a send on a descriptor to the next receive on it that returns something, of descriptors on which a thread
 /// begins by sending.
 pub fn clients(spans: &Spans, by: By) -> Vec<Request> {
-    let mut open: HashMap<(i32, i64), i64> = HashMap::default();
+    let mut open: HashMap<(Pid, i64), i64> = HashMap::default();
     let mut found = Vec::new();
     let calls = Calls::new(spans);
     let mut sides = Sides::new(by);
-    for s in spans.spans.iter().filter(|s| is_call(s) && s.arg != NONE) {
-        let (key, call) = (by.key(s), calls.of(s));
+    for s in spans.spans.iter().filter(|s| s.arg != NONE) {
+        let Some(pid) = caller(s) else { continue };
+        let (key, call) = (by.key(pid, s), calls.of(s));
         match call {
             Some(Call::Send) if sides.is(Side::Client, key, call) => drop(open.entry(key).or_insert(s.start)),
             Some(Call::Receive) if s.ret > 0 && sides.is(Side::Client, key, call) => {
-                found.extend(open.remove(&key).map(|start| Request { pid: s.pid, start, end: end(s) }));
+                found.extend(open.remove(&key).map(|start| Request { pid, start, end: end(s) }));
             }
             Some(Call::Close) => sides.closed(key),
             _ => {}
         }
-        sides.learn(s, call);
+        sides.learn(pid, s, call);
         if call == Some(Call::Close) {
             open.remove(&key);
         }
@@ -84,24 +87,24 @@ pub fn clients(spans: &Spans, by: By) -> Vec<Request> {
 /// with the softirq that woke it. The rest had arrived when the thread last asked which descriptors are ready; where it
 /// does not ask, when it began to receive.
 pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
-    let mut threads: HashMap<i32, Serving> = HashMap::default();
+    let mut threads: HashMap<Pid, Serving> = HashMap::default();
     let mut found = Vec::new();
     let calls = Calls::new(spans);
     let mut sides = Sides::new(by);
     for s in &spans.spans {
         if s.what() == What::Arc(Arc::Wakeup) {
-            let pid = s.ret as i32;
+            let pid = s.woken();
             if let Some(arrival) = arrival(timeline, pid, s) {
                 let serving = threads.entry(pid).or_default();
                 serving.flush(pid, &mut found);
                 serving.arrival = Some(arrival);
             }
-        } else if is_call(s) {
-            let (key, call) = (by.key(s), calls.of(s));
-            let serving = threads.entry(s.pid).or_default();
+        } else if let Some(pid) = caller(s) {
+            let (key, call) = (by.key(pid, s), calls.of(s));
+            let serving = threads.entry(pid).or_default();
             match call {
                 Some(Call::Poll) => {
-                    serving.flush(s.pid, &mut found);
+                    serving.flush(pid, &mut found);
                     match s.ret {
                         NONE => serving.arrival = None,
                         _ => serving.polled = Some(end(s)),
@@ -125,7 +128,7 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
                 }
                 _ => {}
             }
-            sides.learn(s, call);
+            sides.learn(pid, s, call);
         }
     }
     threads.iter_mut().for_each(|(pid, serving)| serving.flush(*pid, &mut found));
@@ -135,13 +138,13 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
 
 /// When what a wakeup brings had arrived, if the thread waited for the network or another program: the start of the
 /// softirq that brought it.
-fn arrival(timeline: &Timeline, pid: i32, arc: &Span) -> Option<i64> {
+fn arrival(timeline: &Timeline, pid: Pid, arc: &Span) -> Option<i64> {
     let thread = timeline.thread(pid)?;
     let after = thread.waits.partition_point(|&n| end(timeline.span(n)) < arc.start);
     let wait = timeline.span(*thread.waits.get(after)?);
     let is_message = matches!(wait.what(), What::Wait(Reason::Net | Reason::Pipe));
     let is_softirq = |b: &&Span| b.activity() == Some(Activity::Call(Level::Softirq));
-    let bringer = timeline.before(arc.cpu, arc.start + 1).next().filter(is_softirq);
+    let bringer = timeline.before(arc.cpu?, arc.start + 1).next().filter(is_softirq);
     (is_message && end(wait) == arc.start).then(|| bringer.map_or(arc.start, |b| b.start))
 }
 
@@ -158,7 +161,7 @@ struct Serving {
 
 impl Serving {
     /// What it has responded to is over.
-    fn flush(&mut self, pid: i32, found: &mut Vec<Request>) {
+    fn flush(&mut self, pid: Pid, found: &mut Vec<Request>) {
         self.polled = None;
         self.open.retain(|_, (start, sent)| {
             found.extend(sent.map(|end| Request { pid, start: *start, end }));
@@ -166,7 +169,7 @@ impl Serving {
         });
     }
 
-    fn flush_one(&mut self, (pid, descriptor): (i32, i64), found: &mut Vec<Request>) {
+    fn flush_one(&mut self, (pid, descriptor): (Pid, i64), found: &mut Vec<Request>) {
         if let Some(&(start, Some(end))) = self.open.get(&descriptor) {
             found.push(Request { pid, start, end });
             self.open.remove(&descriptor);
@@ -213,7 +216,7 @@ impl Calls {
 #[derive(Debug)]
 struct Sides {
     by: By,
-    known: HashMap<(i32, i64), Side>,
+    known: HashMap<(Pid, i64), Side>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,24 +230,25 @@ impl Sides {
         Sides { by, known: HashMap::default() }
     }
 
-    fn is(&mut self, side: Side, key: (i32, i64), call: Option<Call>) -> bool {
+    fn is(&mut self, side: Side, key: (Pid, i64), call: Option<Call>) -> bool {
         let begins = if call == Some(Call::Send) { Side::Client } else { Side::Server };
         self.by == By::Thread || *self.known.entry(key).or_insert(begins) == side
     }
 
-    fn learn(&mut self, s: &Span, call: Option<Call>) {
+    fn learn(&mut self, pid: Pid, s: &Span, call: Option<Call>) {
         match call {
-            Some(Call::Connect) => drop(self.known.insert((s.pid, s.arg), Side::Client)),
-            Some(Call::Accept) if s.ret >= 0 => drop(self.known.insert((s.pid, s.ret), Side::Server)),
+            Some(Call::Connect) => drop(self.known.insert((pid, s.arg), Side::Client)),
+            Some(Call::Accept) if s.ret >= 0 => drop(self.known.insert((pid, s.ret), Side::Server)),
             _ => {}
         }
     }
 
-    fn closed(&mut self, key: (i32, i64)) {
+    fn closed(&mut self, key: (Pid, i64)) {
         self.known.remove(&key);
     }
 }
 
-fn is_call(s: &Span) -> bool {
-    s.pid > 0 && s.activity() == Some(Activity::Call(Level::Syscall))
+/// The thread that makes a call, if it is one.
+fn caller(s: &Span) -> Option<Pid> {
+    s.thread().filter(|_| s.activity() == Some(Activity::Call(Level::Syscall)))
 }

@@ -13,6 +13,7 @@ use super::request::Request;
 use super::timeline::{end, Thread, Timeline};
 use crate::event::names::NameId;
 use crate::event::number::Level;
+use crate::id::{CpuId, Pid};
 use crate::span::wait::Reason;
 use crate::span::what::{Activity, Share, What};
 use crate::span::Span;
@@ -34,10 +35,10 @@ pub struct Part {
     pub start: i64,
     /// Until when.
     pub end: i64,
-    /// On which CPU; -1 for none.
-    pub cpu: i32,
-    /// The thread that is to blame; 0 for none but the own.
-    pub culprit: i32,
+    /// On which CPU, if on one.
+    pub cpu: Option<CpuId>,
+    /// The thread that is to blame, if it is not the own.
+    pub culprit: Option<Pid>,
     /// Into what it went, by its number.
     pub cause: u32,
     /// Instructions per cycle in sixteenths, times the time; 0 where they were not counted.
@@ -56,7 +57,7 @@ pub fn path(timeline: &Timeline, causes: &mut Causes, request: &Request) -> Vec<
     let counted = timeline.spans.meta.flags & IPC != 0;
     let mut path = Path { timeline, causes, parts: Vec::new(), at: request.start, pace: 0, counted };
     path.follow(Of { pid: request.pid, chain: Chain::OWN, untold: None }, request.end, 0);
-    path.until(request.end, Cause::UNKNOWN, -1, 0);
+    path.until(request.end, Cause::UNKNOWN, None, None);
     path.parts
 }
 
@@ -64,19 +65,26 @@ pub fn path(timeline: &Timeline, causes: &mut Causes, request: &Request) -> Vec<
 #[derive(Clone, Copy, Debug)]
 struct Of<'a> {
     /// The thread.
-    pid: i32,
+    pid: Pid,
     /// Whom the request waits for.
     chain: Chain,
     /// The wait that is told instead of those of this thread: it works when a device tells it to.
     untold: Option<&'a Span>,
 }
 
+impl Of<'_> {
+    /// Who is to blame for what the thread does: it, if it is not the request's own.
+    fn blamed(&self) -> Option<Pid> {
+        (self.chain != Chain::OWN).then_some(self.pid)
+    }
+}
+
 /// Who ended a wait.
 enum Waker {
     /// A thread.
-    Thread(i32),
+    Thread(Pid),
     /// A thread that works when a device tells it to: until then it was the device.
-    Servant(i32),
+    Servant(Pid),
     /// An interrupt or softirq of this name, or nobody knows who.
     Device(NameId),
 }
@@ -94,7 +102,7 @@ struct Path<'a, 'b> {
 
 impl<'a> Path<'a, '_> {
     /// What comes next has this cause, until `end`.
-    fn until(&mut self, end: i64, cause: Cause, cpu: i32, culprit: i32) {
+    fn until(&mut self, end: i64, cause: Cause, cpu: Option<CpuId>, culprit: Option<Pid>) {
         if end <= self.at {
             return;
         }
@@ -110,7 +118,7 @@ impl<'a> Path<'a, '_> {
     /// Divides the time until `to` by what a thread does.
     fn follow(&mut self, of: Of<'a>, to: i64, depth: u32) {
         let timeline = self.timeline;
-        let Some(thread) = timeline.thread(of.pid) else { return self.until(to, Cause::UNKNOWN, -1, 0) };
+        let Some(thread) = timeline.thread(of.pid) else { return self.until(to, Cause::UNKNOWN, None, None) };
         let first = thread.runs.partition_point(|run| run.end <= self.at);
         for (n, run) in thread.runs.iter().enumerate().skip(first) {
             if self.at >= to {
@@ -129,26 +137,26 @@ impl<'a> Path<'a, '_> {
         }
     }
 
-    fn on_cpu(&mut self, cpu: i32, of: Of, to: i64) {
+    fn on_cpu(&mut self, cpu: CpuId, of: Of, to: i64) {
         let (timeline, from) = (self.timeline, self.at);
         for span in timeline.executed(cpu, from, to) {
-            self.until(span.start.min(to), Cause::UNKNOWN, cpu, 0);
+            self.until(span.start.min(to), Cause::UNKNOWN, Some(cpu), None);
             let (cause, culprit) = self.executing(span, of);
             self.pace = if self.counted { SIXTEENTHS[usize::from(span.ipc & 15)] } else { 0 };
-            self.until(end(span).min(to), cause, cpu, culprit);
+            self.until(end(span).min(to), cause, Some(cpu), culprit);
             self.pace = 0;
         }
     }
 
     /// What a CPU does for a thread.
-    fn executing(&self, span: &Span, of: Of) -> (Cause, i32) {
-        let blamed = if of.chain == Chain::OWN { 0 } else { of.pid };
+    fn executing(&self, span: &Span, of: Of) -> (Cause, Option<Pid>) {
+        let blamed = of.blamed();
         let does = |kind, name| (Cause { chain: of.chain, ..Cause::own(kind, name) }, blamed);
         match span.activity() {
             Some(Activity::User) => does(Kind::User, NAMELESS),
-            Some(Activity::Lost) => (Cause::own(Kind::Lost, NAMELESS), 0),
-            Some(Activity::Stalled) => (Cause::own(Kind::Stalled, NAMELESS), 0),
-            Some(Activity::Offline) => (Cause::own(Kind::Offline, NAMELESS), 0),
+            Some(Activity::Lost) => (Cause::own(Kind::Lost, NAMELESS), None),
+            Some(Activity::Stalled) => (Cause::own(Kind::Stalled, NAMELESS), None),
+            Some(Activity::Offline) => (Cause::own(Kind::Offline, NAMELESS), None),
             Some(Activity::Call(Level::Irq | Level::Softirq)) => self.interrupted(span),
             Some(Activity::Call(Level::Syscall | Level::Trap | Level::Sched)) => does(Kind::Kernel, span.name),
             _ => does(Kind::Kernel, NAMELESS),
@@ -156,14 +164,14 @@ impl<'a> Path<'a, '_> {
     }
 
     /// An interrupt, and who sent it if a thread did.
-    fn interrupted(&self, span: &Span) -> (Cause, i32) {
+    fn interrupted(&self, span: &Span) -> (Cause, Option<Pid>) {
         let cause = Cause::own(Kind::Interrupt, span.name);
-        let sender = self.timeline.sender(span).filter(|pid| *pid > 0);
-        (Cause { by: sender.map_or(NAMELESS, |pid| self.timeline.program_id(pid)), ..cause }, sender.unwrap_or(0))
+        let sender = self.timeline.sender(span);
+        (Cause { by: sender.map_or(NAMELESS, |pid| self.timeline.program_id(pid)), ..cause }, sender)
     }
 
     /// The thread does not run until `to`; it had one CPU, and then it has another.
-    fn off_cpu(&mut self, thread: &Thread, of: Of<'a>, to: i64, cpus: (Option<i32>, Option<i32>), depth: u32) {
+    fn off_cpu(&mut self, thread: &Thread, of: Of<'a>, to: i64, cpus: (Option<CpuId>, Option<CpuId>), depth: u32) {
         let timeline = self.timeline;
         let first = thread.waits.partition_point(|&n| end(timeline.span(n)) <= self.at);
         for wait in thread.waits[first..].iter().map(|&n| timeline.span(n)).take_while(|s| s.start < to) {
@@ -178,29 +186,31 @@ impl<'a> Path<'a, '_> {
     }
 
     /// Time off the CPU without a wait.
-    fn untold(&mut self, of: Of, to: i64, next: Option<i32>) {
+    fn untold(&mut self, of: Of, to: i64, next: Option<CpuId>) {
         let waits = Cause { chain: of.chain, ..Cause::own(Kind::Queue, NAMELESS) };
         match (to - self.at, of.untold) {
             (..=0, _) => {}
-            (1..=SHORT, _) => self.until(to, waits, next.unwrap_or(-1), 0),
-            (_, Some(wait)) => self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Wait, wait.name) }, -1, 0),
-            _ => self.until(to, Cause::UNKNOWN, -1, 0),
+            (1..=SHORT, _) => self.until(to, waits, next, None),
+            (_, Some(wait)) => {
+                self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Wait, wait.name) }, None, None)
+            }
+            _ => self.until(to, Cause::UNKNOWN, None, None),
         }
     }
 
     /// The thread could run; whoever has the CPU that it gets next is the cause. Where that is idle though the thread
     /// competed with others, it was pulled over from the CPU that it had before.
-    fn runnable(&mut self, wait: &Span, of: Of, (last, next): (Option<i32>, Option<i32>), to: i64) {
+    fn runnable(&mut self, wait: &Span, of: Of, (last, next): (Option<CpuId>, Option<CpuId>), to: i64) {
         let own = |kind| Cause { chain: of.chain, ..Cause::own(kind, NAMELESS) };
-        let blamed = if of.chain == Chain::OWN { 0 } else { of.pid };
+        let blamed = of.blamed();
         if wait.what() == What::Wait(Reason::Quota) {
-            return self.until(to, own(Kind::Quota), -1, blamed);
+            return self.until(to, own(Kind::Quota), None, blamed);
         }
-        let Some(cpu) = next.or(last) else { return self.until(to, own(Kind::Queue), -1, 0) };
+        let Some(cpu) = next.or(last) else { return self.until(to, own(Kind::Queue), None, None) };
         let (timeline, from) = (self.timeline, self.at);
         let competed = wait.what() == What::Wait(Reason::Cpu);
         for span in timeline.executed(cpu, from, to) {
-            self.until(span.start.min(to), own(Kind::Queue), cpu, 0);
+            self.until(span.start.min(to), own(Kind::Queue), Some(cpu), None);
             match last
                 .filter(|last| competed && *last != cpu && span.activity().is_some_and(|a| a.share() == Share::Idle))
             {
@@ -208,32 +218,32 @@ impl<'a> Path<'a, '_> {
                 None => self.had(span, of, end(span).min(to)),
             }
         }
-        self.until(to, own(Kind::Queue), cpu, 0);
+        self.until(to, own(Kind::Queue), Some(cpu), None);
     }
 
     /// What a CPU did that the thread waited for.
-    fn behind(&mut self, cpu: i32, of: Of, to: i64) {
+    fn behind(&mut self, cpu: CpuId, of: Of, to: i64) {
         let (timeline, from) = (self.timeline, self.at);
         for span in timeline.executed(cpu, from, to) {
             self.had(span, of, end(span).min(to));
         }
-        self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Queue, NAMELESS) }, cpu, 0);
+        self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Queue, NAMELESS) }, Some(cpu), None);
     }
 
     fn had(&mut self, span: &Span, of: Of, to: i64) {
         let own = |kind| Cause { chain: of.chain, ..Cause::own(kind, NAMELESS) };
         let (cause, culprit) = match span.activity() {
-            Some(Activity::Idle | Activity::IdleExit) => (own(Kind::Idle), 0),
+            Some(Activity::Idle | Activity::IdleExit) => (own(Kind::Idle), None),
             Some(
                 Activity::User
                 | Activity::Thread
                 | Activity::Kernel
                 | Activity::Call(Level::Syscall | Level::Trap | Level::Sched),
-            ) => match span.pid {
-                ..=0 => (own(Kind::Idle), 0),
+            ) => match span.thread() {
+                None => (own(Kind::Idle), None),
                 // It has been switched to, or is on its way to another CPU.
-                pid if pid == of.pid => (own(Kind::Queue), 0),
-                pid => (Cause { by: self.timeline.program_id(pid), ..own(Kind::Queue) }, pid),
+                Some(pid) if pid == of.pid => (own(Kind::Queue), None),
+                Some(pid) => (Cause { by: self.timeline.program_id(pid), ..own(Kind::Queue) }, Some(pid)),
             },
             _ => self.executing(span, of),
         };
@@ -242,7 +252,7 @@ impl<'a> Path<'a, '_> {
 
     /// The thread sleeps until `to`, in a wait.
     fn asleep(&mut self, thread: &Thread, wait: &'a Span, of: Of<'a>, to: i64, depth: u32) {
-        let blamed = if of.chain == Chain::OWN { 0 } else { of.pid };
+        let blamed = of.blamed();
         // A thread that woke another had been awake for that: if not, the trace is damaged.
         let in_order = depth == 0 || end(wait) <= to;
         let arc = self.timeline.wakeup(thread, end(wait)).filter(|_| in_order && depth < DEPTH);
@@ -260,22 +270,22 @@ impl<'a> Path<'a, '_> {
             }
             Some(Waker::Device(name)) => {
                 told.ended = if wait.what() == What::Wait(Reason::Time) { NAMELESS } else { name };
-                self.until(to, told, -1, blamed);
+                self.until(to, told, None, blamed);
             }
-            None => self.until(to, told, -1, blamed),
+            None => self.until(to, told, None, blamed),
         }
     }
 
     /// Whose doing a wakeup is.
     fn waker(&self, arc: &Span) -> Waker {
         let timeline = self.timeline;
-        let mut before = timeline.before(arc.cpu, arc.start + 1).skip_while(|s| s.start > arc.start);
+        let (Some(cpu), by) = (arc.cpu, arc.thread()) else { return Waker::Device(NAMELESS) };
+        let mut before = timeline.before(cpu, arc.start + 1).skip_while(|s| s.start > arc.start);
         let Some(first) = before.next() else { return Waker::Device(NAMELESS) };
         match first.activity() {
             Some(Activity::Call(Level::Irq)) => return Waker::Device(first.name),
             Some(Activity::Call(Level::Softirq)) => {}
-            _ if arc.pid > 0 && first.pid == arc.pid => return Waker::Thread(arc.pid),
-            _ => return Waker::Device(NAMELESS),
+            _ => return by.filter(|_| first.pid == by).map_or(Waker::Device(NAMELESS), Waker::Thread),
         }
         let (mut burst, mut name) = (first, first.name);
         let is_net = |s: &Span| matches!(s.arg, 2 | 3);
@@ -297,14 +307,12 @@ impl<'a> Path<'a, '_> {
                     return Waker::Device(if general || is_told { name } else { s.name });
                 }
                 // A softirq that follows a call of the thread is that call's doing: a message to this machine.
-                Some(Activity::Call(Level::Syscall))
-                    if s.pid == arc.pid && arc.pid > 0 && is_net(first) && name == first.name =>
-                {
-                    return Waker::Thread(arc.pid);
+                Some(Activity::Call(Level::Syscall)) if s.pid == by && is_net(first) && name == first.name => {
+                    return by.map_or(Waker::Device(name), Waker::Thread);
                 }
-                Some(Activity::Thread) if s.pid == arc.pid => {
-                    let servant = timeline.program(s.pid).starts_with("ksoftirqd");
-                    return if servant { Waker::Servant(s.pid) } else { Waker::Device(name) };
+                Some(Activity::Thread) if s.pid == by => {
+                    let servant = by.filter(|by| timeline.program(*by).starts_with("ksoftirqd"));
+                    return servant.map_or(Waker::Device(name), Waker::Servant);
                 }
                 _ => return Waker::Device(name),
             }

@@ -11,6 +11,7 @@ use super::exchange::{clients, of_program, served};
 use super::timeline::{end, Timeline};
 use crate::event::names::NameId;
 use crate::event::number::{Level, EXIT, MARK_A, RPC_REQUEST, RPC_RESPONSE};
+use crate::id::Pid;
 use crate::span::what::Activity;
 use crate::span::{Span, Spans, NONE};
 
@@ -18,7 +19,7 @@ use crate::span::{Span, Spans, NONE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Request {
     /// The thread.
-    pub pid: i32,
+    pub pid: Pid,
     /// From when.
     pub start: i64,
     /// Until when.
@@ -112,12 +113,13 @@ fn text<'a>(spans: &'a Spans, span: &Span) -> &'a str {
 /// From a thread's request to its response of the same RPC; in a trace without responses, to when the thread turns to
 /// no RPC.
 pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
-    let mut open: HashMap<(i32, i64), i64> = HashMap::default();
-    let mut turned: HashMap<i32, i64> = HashMap::default();
+    let mut open: HashMap<(Pid, i64), i64> = HashMap::default();
+    let mut turned: HashMap<Pid, i64> = HashMap::default();
     let (mut found, mut left) = (Vec::new(), Vec::new());
     let is_of = |s: &Span| method.is_none_or(|method| text(spans, s).split(['.', ':']).any(|part| part == method));
     for s in &spans.spans {
-        let (pid, id) = (s.pid, s.arg & 0xffff);
+        let Some(pid) = s.pid else { continue };
+        let id = s.arg & 0xffff;
         match s.event as u32 {
             RPC_REQUEST if id != 0 && is_of(s) => {
                 open.insert((pid, id), s.start);
@@ -142,16 +144,17 @@ pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
 
 /// Pairs of marks by label.
 pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
-    let mut open: HashMap<(i32, &str), i64> = HashMap::default();
+    let mut open: HashMap<(Pid, &str), i64> = HashMap::default();
     let mut found: BTreeMap<String, Vec<Request>> = BTreeMap::new();
     for s in spans.spans.iter().filter(|s| (MARK_A as i32..MARK_A as i32 + 3).contains(&s.event)) {
+        let Some(pid) = s.pid else { continue };
         let label = text(spans, s).split_once('=').map_or("", |(_, label)| label);
         match label.strip_prefix('/') {
             Some(label) => {
-                let pair = open.remove(&(s.pid, label)).map(|start| Request { pid: s.pid, start, end: s.start });
+                let pair = open.remove(&(pid, label)).map(|start| Request { pid, start, end: s.start });
                 found.entry(label.to_string()).or_default().extend(pair);
             }
-            None => drop(open.insert((s.pid, label), s.start)),
+            None => drop(open.insert((pid, label), s.start)),
         }
     }
     found.retain(|_, pairs| !pairs.is_empty());
@@ -161,11 +164,12 @@ pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
 /// Each instance of calls and faults, with its name: its pieces, up to the one that returns, or to what the thread does
 /// after it, or to the thread's end.
 pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Request)> {
-    let mut open: HashMap<i32, (Level, NameId, Request)> = HashMap::default();
+    let mut open: HashMap<Pid, (Level, NameId, Request)> = HashMap::default();
     let mut found = Vec::new();
-    for s in spans.spans.iter().filter(|s| s.pid > 0) {
+    for s in &spans.spans {
+        let Some(pid) = s.thread() else { continue };
         if s.event == EXIT as i32 {
-            let ended = open.remove(&s.pid).map(|(_, name, request)| (name, Request { end: s.start, ..request }));
+            let ended = open.remove(&pid).map(|(_, name, request)| (name, Request { end: s.start, ..request }));
             found.extend(ended.filter(|(_, request)| request.end > request.start));
             continue;
         }
@@ -175,17 +179,17 @@ pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Requ
             None => continue,
         };
         let is_call = matches!(at, Level::Syscall | Level::Trap);
-        let goes_on = is_call && open.get(&s.pid).is_some_and(|(_, name, _)| *name == s.name);
+        let goes_on = is_call && open.get(&pid).is_some_and(|(_, name, _)| *name == s.name);
         if !goes_on && matches!(at, Level::User | Level::Syscall) {
             // The thread has gone on: a fault is over, a call has returned and it is not known when.
-            let over = open.remove(&s.pid).filter(|(at, ..)| *at == Level::Trap);
+            let over = open.remove(&pid).filter(|(at, ..)| *at == Level::Trap);
             found.extend(over.map(|(_, name, request)| (name, request)));
         }
         if is_call && (goes_on || wanted(s)) {
-            let new = (at, s.name, Request { pid: s.pid, start: s.start, end: s.start });
-            open.entry(s.pid).or_insert(new).2.end = end(s);
+            let new = (at, s.name, Request { pid, start: s.start, end: s.start });
+            open.entry(pid).or_insert(new).2.end = end(s);
             if at == Level::Syscall && s.ret != NONE {
-                found.extend(open.remove(&s.pid).map(|(_, name, request)| (name, request)));
+                found.extend(open.remove(&pid).map(|(_, name, request)| (name, request)));
             }
         }
     }
@@ -194,10 +198,11 @@ pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Requ
 
 /// The time of each thread from its start to its end, of programs that are wanted.
 pub fn runs(timeline: &Timeline, wanted: impl Fn(&str) -> bool) -> Vec<Request> {
-    let mut starts: HashMap<i32, i64> = HashMap::default();
-    for s in timeline.spans.spans.iter().filter(|s| s.is_own_code() && s.pid > 0) {
+    let mut starts: HashMap<Pid, i64> = HashMap::default();
+    for s in timeline.spans.spans.iter().filter(|s| s.is_own_code()) {
+        let Some(pid) = s.thread() else { continue };
         if timeline.text(s).rsplit_once('.').is_some_and(|(name, _)| wanted(name)) {
-            starts.entry(s.pid).or_insert(s.start);
+            starts.entry(pid).or_insert(s.start);
         }
     }
     let whole = starts.into_iter().filter_map(|(pid, start)| {

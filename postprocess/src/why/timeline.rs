@@ -5,6 +5,7 @@ use foldhash::HashMap;
 
 use crate::event::names::{NameId, Names};
 use crate::event::number::EXIT;
+use crate::id::{CpuId, Pid};
 use crate::span::what::{Arc, What};
 use crate::span::{Span, Spans};
 
@@ -18,7 +19,7 @@ pub struct Timeline<'a> {
     pub spans: &'a Spans,
     /// Spans of execution of each CPU.
     cpus: Vec<Vec<u32>>,
-    threads: HashMap<i32, Thread>,
+    threads: HashMap<Pid, Thread>,
     /// The names of programs, each once. Threads of the kernel that do the same for several CPUs are one program.
     pub programs: Vec<String>,
     /// The arcs of interrupts to each CPU, by arrival.
@@ -52,29 +53,32 @@ pub struct Run {
     /// Until when.
     pub end: i64,
     /// Which CPU.
-    pub cpu: i32,
+    pub cpu: CpuId,
 }
 
 impl<'a> Timeline<'a> {
     /// Orders what `spans` say.
     pub fn new(spans: &'a Spans) -> Timeline<'a> {
         let (mut cpus, mut sent): (Vec<Vec<u32>>, Vec<Vec<u32>>) = Default::default();
-        let mut threads: HashMap<i32, Thread> = HashMap::default();
+        let mut threads: HashMap<Pid, Thread> = HashMap::default();
         let mut extent = (i64::MAX, i64::MIN);
         let ends = |name: &String| matches!(name.as_str(), "exit" | "exit_group");
         let ends: Vec<bool> = spans.names.iter().map(ends).collect();
         for (n, s) in (0..).zip(&spans.spans) {
             match s.what() {
-                What::Arc(Arc::Wakeup) => threads.entry(s.ret as i32).or_default().wakeups.push(n),
-                What::Arc(Arc::Ipi) => list(&mut sent, s.arg).extend(Some(n)),
-                What::Wait(_) => threads.entry(s.pid).or_default().waits.push(n),
-                What::Point(event) if event == EXIT as i32 => threads.entry(s.pid).or_default().exit = Some(s.start),
-                What::Run(_) if s.cpu >= 0 => {
-                    list(&mut cpus, s.cpu.into()).push(n);
+                What::Arc(Arc::Wakeup) => threads.entry(s.woken()).or_default().wakeups.push(n),
+                What::Arc(Arc::Ipi) => list(&mut sent, s.to_cpu()).push(n),
+                What::Wait(_) => s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().waits.push(n)),
+                What::Point(event) if event == EXIT as i32 => {
+                    s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().exit = Some(s.start));
+                }
+                What::Run(_) => {
+                    let Some(cpu) = s.cpu else { continue };
+                    list(&mut cpus, cpu).push(n);
                     extent = (extent.0.min(s.start), extent.1.max(end(s)));
-                    if s.pid > 0 {
-                        let thread = threads.entry(s.pid).or_default();
-                        thread.executes(s);
+                    if let Some(pid) = s.thread() {
+                        let thread = threads.entry(pid).or_default();
+                        thread.executes(cpu, s);
                         if ends.get(s.name.index()) == Some(&true) {
                             thread.exit = Some(end(s));
                         }
@@ -113,50 +117,51 @@ impl<'a> Timeline<'a> {
     }
 
     /// A thread, if the trace has it.
-    pub fn thread(&self, pid: i32) -> Option<&Thread> {
+    pub fn thread(&self, pid: Pid) -> Option<&Thread> {
         self.threads.get(&pid)
     }
 
     /// All threads.
-    pub fn threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
+    pub fn threads(&self) -> impl Iterator<Item = (Pid, &Thread)> {
         self.threads.iter().map(|(pid, thread)| (*pid, thread))
     }
 
     /// Program and number of a thread, as `redis-server.107`.
-    pub fn name(&self, pid: i32) -> String {
+    pub fn name(&self, pid: Pid) -> String {
         let known = self.thread(pid).and_then(|thread| thread.name);
         known.map_or_else(|| format!(".{pid}"), |name| self.spans.names[name].clone())
     }
 
     /// The program of a thread; empty if that is not known.
-    pub fn program(&self, pid: i32) -> &'a str {
+    pub fn program(&self, pid: Pid) -> &'a str {
         let known = self.thread(pid).and_then(|thread| thread.name);
         program(known.map_or("", |name| self.spans.names[name].as_str()))
     }
 
     /// The id of a thread's program, among [`Self::programs`].
-    pub fn program_id(&self, pid: i32) -> NameId {
+    pub fn program_id(&self, pid: Pid) -> NameId {
         self.thread(pid).map_or(NameId::EMPTY, |thread| thread.program)
     }
 
-    /// The thread that sent an interrupt; 0 if none runs there.
-    pub fn sender(&self, interrupt: &Span) -> Option<i32> {
-        let sent = usize::try_from(interrupt.cpu).ok().and_then(|cpu| self.sent.get(cpu))?;
+    /// The thread that sent an interrupt.
+    pub fn sender(&self, interrupt: &Span) -> Option<Pid> {
+        let sent = self.sent.get(interrupt.cpu?.index())?;
         let after = sent.partition_point(|&n| end(self.span(n)) < interrupt.start);
         let arc = self.span(*sent.get(after)?);
-        (end(arc) == interrupt.start).then(|| self.before(arc.cpu, arc.start + 1).next().map(|s| s.pid)).flatten()
+        let from = arc.cpu.filter(|_| end(arc) == interrupt.start)?;
+        self.before(from, arc.start + 1).next()?.thread()
     }
 
     /// What a CPU executed in a range of time, first to last.
-    pub fn executed(&self, cpu: i32, from: i64, to: i64) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
-        let list = usize::try_from(cpu).ok().and_then(|cpu| self.cpus.get(cpu)).map_or(&[][..], Vec::as_slice);
+    pub fn executed(&self, cpu: CpuId, from: i64, to: i64) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
+        let list = self.cpus.get(cpu.index()).map_or(&[][..], Vec::as_slice);
         let first = list.partition_point(|&n| end(self.span(n)) <= from);
         list[first..].iter().map(|&n| self.span(n)).take_while(move |s| s.start < to)
     }
 
     /// What a CPU was executing at a moment, and what right before that, newest first.
-    pub fn before(&self, cpu: i32, at: i64) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
-        let list = usize::try_from(cpu).ok().and_then(|cpu| self.cpus.get(cpu)).map_or(&[][..], Vec::as_slice);
+    pub fn before(&self, cpu: CpuId, at: i64) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
+        let list = self.cpus.get(cpu.index()).map_or(&[][..], Vec::as_slice);
         let after = list.partition_point(|&n| self.span(n).start < at);
         list[..after].iter().rev().map(|&n| self.span(n))
     }
@@ -174,13 +179,13 @@ pub fn end(span: &Span) -> i64 {
 }
 
 impl Thread {
-    fn executes(&mut self, s: &Span) {
+    fn executes(&mut self, cpu: CpuId, s: &Span) {
         if s.is_own_code() {
             self.name = Some(s.name);
         }
-        match self.runs.last_mut().filter(|run| run.cpu == s.cpu && run.end == s.start) {
+        match self.runs.last_mut().filter(|run| run.cpu == cpu && run.end == s.start) {
             Some(run) => run.end = end(s),
-            None => self.runs.push(Run { start: s.start, end: end(s), cpu: s.cpu }),
+            None => self.runs.push(Run { start: s.start, end: end(s), cpu }),
         }
     }
 }
@@ -198,8 +203,8 @@ fn of_all_cpus(program: &str) -> &str {
 }
 
 /// The list of a CPU; for an impossible number, one that belongs to no CPU.
-fn list(lists: &mut Vec<Vec<u32>>, cpu: i64) -> &mut Vec<u32> {
-    let cpu = usize::try_from(cpu).unwrap_or_default().min(MOST_CPUS);
+fn list(lists: &mut Vec<Vec<u32>>, cpu: CpuId) -> &mut Vec<u32> {
+    let cpu = cpu.index().min(MOST_CPUS);
     if lists.len() <= cpu {
         lists.resize_with(cpu + 1, Vec::new);
     }

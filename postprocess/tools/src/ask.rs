@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::Args;
+use postprocess::id::Pid;
 use postprocess::span::Spans;
 use postprocess::why::change::Verdict;
 use postprocess::why::diff::{self, Before};
@@ -21,7 +22,7 @@ pub struct Asked {
     requests: Requests,
     /// One thread's time; --from S --to S
     #[arg(long, value_name = "PID", conflicts_with = "Requests")]
-    thread: Option<i32>,
+    thread: Option<u32>,
     /// With --thread: from this second of the trace on
     #[arg(long, value_name = "S", requires = "thread", hide = true, value_parser = second)]
     from: Option<f64>,
@@ -138,7 +139,7 @@ impl Asked {
         let at = |second: f64| base.saturating_add((second * 1e8) as i64);
         let range = self.thread.map(|pid| {
             let (start, end) = (self.from.map_or(i64::MIN, at), self.to.map_or(i64::MAX, at));
-            Ask::Range(Request { pid, start, end })
+            Ask::Range(Request { pid: Pid::new(pid), start, end })
         });
         range.or_else(|| self.requests.ask()).unwrap_or_default()
     }

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use postprocess::event::names::NameId;
 use postprocess::event::number::{self, IDLE_EXIT, IPI_ARC, RUNNABLE, SCHED_OLD, SOFTIRQ, WAKEUP_ARC};
 use postprocess::event::{Event, Events};
+use postprocess::id::{CpuId, Pid};
 use postprocess::source;
 use postprocess::source::events::read;
 use postprocess::span::what::What;
@@ -35,8 +36,8 @@ const TELLING: &str =
 struct Line {
     start: i64,
     dur: i64,
-    cpu: i32,
-    pid: i32,
+    cpu: i64,
+    pid: i64,
     rpc: i32,
     event: i32,
     arg: i64,
@@ -64,8 +65,8 @@ fn lines(spans: &Spans) -> Vec<Line> {
     let line = |s: &postprocess::span::Span| Line {
         start: s.start,
         dur: s.dur,
-        cpu: s.cpu,
-        pid: s.pid,
+        cpu: CpuId::column(s.cpu),
+        pid: Pid::column(s.pid),
         rpc: s.rpc,
         event: s.event,
         arg: s.arg,
@@ -89,7 +90,7 @@ struct Facts {
     /// The names of each thread, with the time from which on it had them.
     names: HashMap<u32, Vec<(i64, String)>>,
     /// What each CPU did in the original's spans: since when, and the name.
-    done: HashMap<i32, Vec<(i64, String)>>,
+    done: HashMap<i64, Vec<(i64, String)>>,
     /// When each CPU was first heard of, and when any was last.
     first: HashMap<u32, i64>,
     last: i64,
@@ -102,22 +103,22 @@ impl Facts {
         };
         let mut first = HashMap::new();
         for e in events.iter().filter(|e| e.event >= number::SWITCH) {
-            first.entry(e.cpu).or_insert(e.ts);
+            first.entry(e.cpu.number()).or_insert(e.ts);
         }
         let mut names: HashMap<u32, Vec<(i64, String)>> = HashMap::new();
         for e in events.iter().filter(|e| e.event == number::PID_NAME) {
             let text = texts.text(e.name).trim_start_matches("./");
             names.entry(e.arg).or_default().push((e.ts, format!("{text}.{}", e.arg)));
         }
-        let mut done: HashMap<i32, Vec<(i64, String)>> = HashMap::new();
+        let mut done: HashMap<i64, Vec<(i64, String)>> = HashMap::new();
         for l in theirs.iter().filter(|l| l.is_execution()) {
             done.entry(l.cpu).or_default().push((l.start, l.name.clone()));
         }
         Facts {
             old_scheduler: events.iter().any(|e| e.event == SCHED_OLD),
             named: of(number::PID_NAME, |e| e.arg),
-            woken: events.iter().filter(|e| e.event == RUNNABLE).map(|e| ((e.ts, e.arg), e.cpu)).collect(),
-            switched: of(number::SWITCH, |e| e.cpu),
+            woken: events.iter().filter(|e| e.event == RUNNABLE).map(|e| ((e.ts, e.arg), e.cpu.number())).collect(),
+            switched: of(number::SWITCH, |e| e.cpu.number()),
             woken_in_scheduler: woken_in_scheduler(events),
             names,
             done,
@@ -141,7 +142,7 @@ impl Facts {
     /// What woke the thread at the end of a wait, by the name that the original's span has.
     fn waker(&self, l: &Line) -> Option<&str> {
         let cpu = self.woken.get(&(l.end(), l.pid as u32))?;
-        let done = self.done.get(&(*cpu as i32))?;
+        let done = self.done.get(&i64::from(*cpu))?;
         let next = done.partition_point(|(start, _)| *start <= l.end());
         Some(&done[next.checked_sub(1)?].1)
     }
@@ -156,11 +157,11 @@ impl Facts {
 /// drawn.
 fn woken_in_scheduler(events: &[Event]) -> HashSet<(i64, u32)> {
     // By CPU: who called its scheduler last, and when that returned.
-    let mut called: HashMap<u32, (u32, i64)> = HashMap::new();
+    let mut called: HashMap<CpuId, (u32, i64)> = HashMap::new();
     let mut woken = HashSet::new();
     for e in events {
         match e.event {
-            SCHED_OLD => drop(called.insert(e.cpu, (e.pid, i64::MAX))),
+            SCHED_OLD => drop(called.insert(e.cpu, (e.pid.number(), i64::MAX))),
             RUNNABLE if called.values().any(|&(pid, until)| pid == e.arg && e.ts < until.saturating_add(SHORT)) => {
                 woken.insert((e.ts, e.arg));
             }

@@ -22,6 +22,7 @@ use kutrace_format::abi::user::WORDS;
 
 use super::Record;
 use crate::event::number;
+use crate::id::CpuId;
 
 /// Bytes of a block without its counters.
 pub const BYTES: usize = 65536;
@@ -44,7 +45,7 @@ pub struct Block<'a> {
     /// Where it begins in the file, in bytes.
     pub offset: usize,
     /// Its CPU.
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// Counter at its start.
     pub begin: u64,
     /// Thread running at its start.
@@ -97,7 +98,7 @@ impl<'a> Block<'a> {
         Some(Block {
             index,
             offset,
-            cpu: (word(0) >> 56) as u32,
+            cpu: CpuId::new((word(0) >> 56) as u32),
             begin: counter(word(0)),
             pid: word(head + 2) as u32,
             mhz: (word(head + 2) >> 32) as u32,

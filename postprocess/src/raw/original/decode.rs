@@ -10,6 +10,7 @@ use super::stream::{Item, Stream, Timed};
 use super::{named, Record};
 use crate::event::names::{NameId, Names};
 use crate::event::{number, Event};
+use crate::id::{CpuId, Pid};
 use crate::merge::Merge;
 use crate::raw::decode::Counts;
 use crate::raw::name::EventNames;
@@ -32,7 +33,7 @@ pub struct Decoder<'a> {
 
 #[derive(Clone, Copy, Debug)]
 struct Cpu {
-    id: u32,
+    id: CpuId,
     /// RPC it works on, 0 for none.
     rpc: u32,
     /// The softirq it handles.
@@ -100,11 +101,11 @@ impl<'a> Decoder<'a> {
             }
             Item::Begin(comm, mhz) => {
                 if !comm.is_empty() {
-                    self.name(ts, pid, (number::PID_NAME, pid, comm), names);
+                    self.name(ts, pid, (number::PID_NAME, pid.number(), comm), names);
                 }
                 if std::mem::take(&mut self.cpus[cpu].adrift) {
                     let name = self.user(pid, names);
-                    self.ready.push_back(Event { dur: 1, event: number::SWITCH, arg: pid, name, ..here });
+                    self.ready.push_back(Event { dur: 1, event: number::SWITCH, arg: pid.number(), name, ..here });
                     self.frequency(mhz, here, names);
                 }
             }
@@ -124,18 +125,18 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn name(&mut self, ts: i64, pid: u32, (kind, number, text): Record, names: &mut Names) {
-        let meant = if kind == number::PID_NAME && number == pid & 0xffff { pid } else { number };
+    fn name(&mut self, ts: i64, pid: Pid, (kind, number, text): Record, names: &mut Names) {
+        let meant = if kind == number::PID_NAME && number == pid.number() & 0xffff { pid.number() } else { number };
         let event = named((kind, meant, text), names);
         self.given.insert((kind, number & 0xffff), event.name);
         self.ready.push_back(Event { ts, ..event });
         if kind == number::PID_NAME {
-            self.call(meant, event.name, names);
+            self.call(Pid::new(meant), event.name, names);
         }
     }
 
     /// Gives a thread a name; false if it had it.
-    fn call(&mut self, pid: u32, name: NameId, names: &mut Names) -> bool {
+    fn call(&mut self, pid: Pid, name: NameId, names: &mut Names) -> bool {
         let task = self.tasks.find(pid, names);
         let text = names.text(name).to_string();
         self.tasks.rename(task, &text, names)
@@ -148,7 +149,7 @@ impl<'a> Decoder<'a> {
                 self.user(e.pid, names)
             }
             number::RUNNABLE => {
-                let task = self.tasks.find(e.arg, names);
+                let task = self.tasks.find(Pid::new(e.arg), names);
                 self.tasks.get(task).runnable
             }
             number::SOFTIRQ => {
@@ -178,10 +179,17 @@ impl<'a> Decoder<'a> {
     }
 
     /// Says the name of a thread whose pid its name record could not carry.
-    fn introduce(&mut self, ts: i64, pid: u32, names: &mut Names) {
-        let Some(&name) = self.given.get(&(number::PID_NAME, pid & 0xffff)) else { return };
-        if self.call(pid, name, names) && pid > 0xffff {
-            self.ready.push_back(Event { ts, dur: 1, event: number::PID_NAME, arg: pid, name, ..Event::default() });
+    fn introduce(&mut self, ts: i64, pid: Pid, names: &mut Names) {
+        let Some(&name) = self.given.get(&(number::PID_NAME, pid.number() & 0xffff)) else { return };
+        if self.call(pid, name, names) && pid.number() > 0xffff {
+            self.ready.push_back(Event {
+                ts,
+                dur: 1,
+                event: number::PID_NAME,
+                arg: pid.number(),
+                name,
+                ..Event::default()
+            });
         }
     }
 
@@ -202,10 +210,10 @@ impl<'a> Decoder<'a> {
     }
 
     /// What a thread's user code is called.
-    fn user(&mut self, pid: u32, names: &mut Names) -> NameId {
+    fn user(&mut self, pid: Pid, names: &mut Names) -> NameId {
         let task = self.tasks.find(pid, names);
         match pid {
-            0 => names.id("-idle-.0"),
+            Pid::IDLE => names.id("-idle-.0"),
             _ => self.tasks.get(task).user,
         }
     }

@@ -15,6 +15,7 @@ use kutrace_format::abi::event::original::PC_OLD;
 use super::block::{Block, Entry, Senseless};
 use super::Record;
 use crate::event::number;
+use crate::id::{CpuId, Pid};
 use crate::merge::When;
 use crate::raw::clock::Clock;
 use crate::raw::damage::Damage;
@@ -32,7 +33,7 @@ pub struct Timed<'a> {
     /// Units of 10 ns.
     pub ts: i64,
     /// Thread running.
-    pub pid: u32,
+    pub pid: Pid,
     /// What it says.
     pub item: Item<'a>,
 }
@@ -75,7 +76,7 @@ impl When for Timed<'_> {
 #[derive(Debug)]
 pub struct Stream<'a> {
     /// The CPU.
-    pub cpu: u32,
+    pub cpu: CpuId,
     /// What was found wrong in the entries.
     pub damage: Vec<Damage>,
     clock: Clock,
@@ -88,7 +89,7 @@ pub struct Stream<'a> {
     window: VecDeque<Timed<'a>>,
     /// How many the last block read has put there.
     latest: usize,
-    pid: u32,
+    pid: Pid,
     /// When the last timer interrupt was.
     tick: Option<i64>,
     /// Time last returned, `None` at first.
@@ -115,7 +116,7 @@ impl<'a> Iterator for Stream<'a> {
 impl<'a> Stream<'a> {
     /// The stream of `cpu` from its blocks, ordered by begin. `timer` is the interrupt that takes samples,
     /// `softirq` the number that softirqs have.
-    pub fn new(cpu: u32, blocks: Vec<Block<'a>>, clock: Clock, timer: u32, softirq: u32) -> Stream<'a> {
+    pub fn new(cpu: CpuId, blocks: Vec<Block<'a>>, clock: Clock, timer: u32, softirq: u32) -> Stream<'a> {
         let blocks = blocks.into_iter();
         let (damage, window) = (Vec::new(), VecDeque::new());
         let mut new = Stream {
@@ -127,7 +128,7 @@ impl<'a> Stream<'a> {
             blocks,
             window,
             latest: 0,
-            pid: 0,
+            pid: Pid::IDLE,
             tick: None,
             at: None,
             from: 0,
@@ -151,7 +152,7 @@ impl<'a> Stream<'a> {
 
     fn load(&mut self, block: Block<'a>) {
         let waiting = self.window.len();
-        self.pid = block.pid;
+        self.pid = Pid::new(block.pid);
         self.push(self.clock.units(block.begin), Item::Begin(block.comm, block.mhz));
         let (mut counter, mut last, mut first) = (block.begin, block.begin, true);
         for entry in block.entries() {
@@ -205,7 +206,7 @@ impl<'a> Stream<'a> {
             self.tick = Some(ts);
         }
         if event == number::SWITCH {
-            self.pid = e.arg;
+            self.pid = Pid::new(e.arg);
         }
         let (dur, arg, ret) = match (event >= number::TRAP, event & number::RETURN_BIT != 0, e.arg >> 24) {
             (false, ..) => (i64::from(event != number::SWITCH), e.arg, 0),

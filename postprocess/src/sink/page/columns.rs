@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub use super::pack::Form;
 use super::pack::{self, Effort};
 use crate::event::names::NameId;
+use crate::id::{CpuId, Pid};
 use crate::span::{packed, unpacked, Span};
 
 /// Spans in a group; a reader holds one group's compressed bytes at a time.
@@ -108,8 +109,8 @@ pub struct Damage {
 /// Stores `spans` as compressed columns.
 #[must_use]
 pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
-    let cpus = Dictionary::new(spans, |s| s.cpu.into());
-    let pids = Dictionary::new(spans, |s| s.pid.into());
+    let cpus = Dictionary::new(spans, |s| CpuId::column(s.cpu));
+    let pids = Dictionary::new(spans, |s| Pid::column(s.pid));
     let events = Dictionary::new(spans, |s| s.event.into());
     let values = |field: Field, spans: &[Span]| -> Vec<i64> {
         let mut prior = 0;
@@ -117,8 +118,8 @@ pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
         match field {
             Field::Start => spans.iter().map(since_prior).collect(),
             Field::Dur => spans.iter().map(|s| s.dur).collect(),
-            Field::Cpu => spans.iter().map(|s| cpus.index(s.cpu.into())).collect(),
-            Field::Pid => spans.iter().map(|s| pids.index(s.pid.into())).collect(),
+            Field::Cpu => spans.iter().map(|s| cpus.index(CpuId::column(s.cpu))).collect(),
+            Field::Pid => spans.iter().map(|s| pids.index(Pid::column(s.pid))).collect(),
             Field::Rpc => spans.iter().map(|s| s.rpc.into()).collect(),
             Field::Event => spans.iter().map(|s| events.index(s.event.into())).collect(),
             Field::Arg => spans.iter().map(|s| packed(s.arg)).collect(),
@@ -169,7 +170,7 @@ pub fn decode(layout: &Layout, data: &[u8], form: Form) -> Result<Vec<Span>, Dam
 /// Writes one column into `spans`; nothing if a value has no place there.
 fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form: Form) -> Option<()> {
     let value = |v: i64| if form == Form::Bare { v } else { unpacked(v) };
-    let of = |list: &[i64], v: i64| -> Option<i32> { i32::try_from(*list.get(usize::try_from(v).ok()?)?).ok() };
+    let of = |list: &[i64], v: i64| -> Option<i64> { list.get(usize::try_from(v).ok()?).copied() };
     let mut start = 0i64;
     for (s, &v) in spans.iter_mut().zip(values) {
         match field {
@@ -178,10 +179,10 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form:
                 s.start = start;
             }
             Field::Dur => s.dur = v,
-            Field::Cpu => s.cpu = of(&layout.cpus, v)?,
-            Field::Pid => s.pid = of(&layout.pids, v)?,
+            Field::Cpu => s.cpu = CpuId::of_column(of(&layout.cpus, v)?)?,
+            Field::Pid => s.pid = Pid::of_column(of(&layout.pids, v)?)?,
             Field::Rpc => s.rpc = i32::try_from(v).ok()?,
-            Field::Event => s.event = of(&layout.events, v)?,
+            Field::Event => s.event = i32::try_from(of(&layout.events, v)?).ok()?,
             Field::Arg => s.arg = value(v),
             Field::Ret => s.ret = value(v),
             Field::Ipc => s.ipc = u8::try_from(v).ok()?,
@@ -241,8 +242,8 @@ mod tests {
             |(start, dur, (cpu, pid, rpc, event), arg, ret, ipc, name)| Span {
                 start,
                 dur,
-                cpu,
-                pid,
+                cpu: CpuId::of_column(cpu.into()).unwrap(),
+                pid: Pid::of_column(pid.into()).unwrap(),
                 rpc,
                 event,
                 arg,

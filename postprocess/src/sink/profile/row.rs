@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::event::names::{NameId, Names};
 use crate::event::number;
+use crate::id::Pid;
 use crate::span::ipc::Mean;
 use crate::span::stack::no_value;
 use crate::span::what::{Activity, Share, What};
@@ -83,7 +84,7 @@ impl Row {
             };
             let key = match What::of(event) {
                 What::Run(Activity::User) => one_of_all(number::USER_FIRST),
-                What::Run(Activity::Thread) => one_of_all(number::kernel(1)),
+                What::Run(Activity::Thread) => one_of_all(number::kernel(Pid::new(1))),
                 _ => (bar, event, name),
             };
             self.sums.entry(key).or_default().merge(sum);

@@ -9,6 +9,7 @@ use super::share::Share;
 use super::wait::Wait;
 use super::work::{Program, Sum};
 use super::Summary;
+use crate::id::CpuId;
 
 #[derive(Serialize)]
 struct Told<'a> {
@@ -50,7 +51,7 @@ impl<'a, T> List<'a, T> {
 
 #[derive(Serialize)]
 struct Cpu {
-    cpu: i32,
+    cpu: CpuId,
     #[serde(flatten)]
     share: Share,
 }
@@ -73,7 +74,8 @@ struct Long<'a> {
     start: i64,
     time: i64,
     thread: &'a str,
-    cpu: i32,
+    /// -1 if it is not known.
+    cpu: i64,
     meanwhile: List<'a, (String, i64)>,
 }
 
@@ -84,7 +86,7 @@ impl<'a> Waited<'a> {
             start: worst.at,
             time: worst.dur,
             thread: &worst.thread,
-            cpu: worst.cpu,
+            cpu: CpuId::column(worst.cpu),
             meanwhile: List::new(&worst.meanwhile, top),
         };
         Waited {

@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use foldhash::HashMap;
 
 use super::{end, Threads};
+use crate::id::{CpuId, Pid};
 use crate::span::wake::SHORT;
 use crate::span::what::{Activity, Arc, What};
 use crate::span::Span;
@@ -39,8 +40,8 @@ pub struct Worst {
     pub dur: i64,
     /// Who waited.
     pub thread: String,
-    /// The CPU it got in the end; -1 if that is not in the trace.
-    pub cpu: i32,
+    /// The CPU it got in the end, if that is in the trace.
+    pub cpu: Option<CpuId>,
     /// What that CPU did meanwhile, most time first: threads, interrupts, `-idle-`.
     pub meanwhile: Vec<(String, i64)>,
 }
@@ -55,7 +56,7 @@ pub struct Waiting {
     /// Wakeups of threads that had not left their CPU.
     pub running: u64,
     /// What each thread waited for a CPU before the run that comes.
-    coming: HashMap<i32, Coming>,
+    coming: HashMap<Pid, Coming>,
 }
 
 /// What was seen of the start of a run.
@@ -93,9 +94,10 @@ impl Waiting {
         let what = span.what();
         let pid = match what {
             What::Wait(reason) if reason.could_run() => span.pid,
-            What::Arc(Arc::Wakeup) => span.ret as i32,
-            _ => return,
+            What::Arc(Arc::Wakeup) => Some(span.woken()),
+            _ => None,
         };
+        let Some(pid) = pid else { return };
         let is_arc = matches!(what, What::Arc(_));
         let begins = Coming { at: end(span), ..Coming::default() };
         let coming = self.coming.entry(pid).or_insert(begins);
@@ -104,7 +106,7 @@ impl Waiting {
         }
         if coming.at != begins.at {
             let before = std::mem::replace(coming, begins);
-            self.arrived(pid, before, -1);
+            self.arrived(pid, before, None);
         }
         if let Some(coming) = self.coming.get_mut(&pid) {
             let kind = if is_arc { &mut coming.arc } else { &mut coming.wait };
@@ -114,20 +116,21 @@ impl Waiting {
 
     /// A thread executes.
     pub fn runs(&mut self, span: &Span) {
-        if self.coming.get(&span.pid).is_some_and(|coming| coming.at < end(span)) {
-            let coming = self.coming.remove(&span.pid).unwrap_or_default();
-            self.arrived(span.pid, coming, span.cpu);
+        let Some(pid) = span.pid else { return };
+        if self.coming.get(&pid).is_some_and(|coming| coming.at < end(span)) {
+            let coming = self.coming.remove(&pid).unwrap_or_default();
+            self.arrived(pid, coming, span.cpu);
         }
     }
 
     /// All spans have been added.
     pub fn finish(&mut self) {
         for (pid, coming) in std::mem::take(&mut self.coming) {
-            self.arrived(pid, coming, -1);
+            self.arrived(pid, coming, None);
         }
     }
 
-    fn arrived(&mut self, pid: i32, Coming { at, arc, wait }: Coming, cpu: i32) {
+    fn arrived(&mut self, pid: Pid, Coming { at, arc, wait }: Coming, cpu: Option<CpuId>) {
         let (to, dur) = match (arc, wait) {
             (Some(_), Some(wait)) => (&mut self.woken, wait),
             (Some(arc), None) if arc < SHORT => (&mut self.woken, arc),
@@ -144,8 +147,8 @@ impl Waiting {
 struct Candidate {
     at: i64,
     dur: i64,
-    pid: i32,
-    cpu: i32,
+    pid: Pid,
+    cpu: Option<CpuId>,
 }
 
 /// How many waits there are of each duration.
@@ -194,7 +197,7 @@ impl Candidate {
     fn told(self, threads: &Threads, look: &mut super::Look) -> Worst {
         let Candidate { at, dur, pid, cpu } = self;
         let mut sums: HashMap<String, i64> = HashMap::default();
-        if cpu >= 0 {
+        if let Some(cpu) = cpu {
             look(cpu, (at, at + dur), &mut |span, name| {
                 let part = end(span).min(at + dur) - span.start.max(at);
                 if part > 0 {
@@ -216,7 +219,6 @@ fn doer(span: &Span, name: &str, threads: &Threads) -> String {
         Some(Activity::Offline) => "-offline-".to_string(),
         Some(Activity::Stalled) => "-stalled-".to_string(),
         Some(activity) if activity.interrupts() => name.to_string(),
-        _ if span.pid <= 0 => "-idle-".to_string(),
-        _ => threads.name(span.pid),
+        _ => span.thread().map_or_else(|| "-idle-".to_string(), |pid| threads.name(pid)),
     }
 }

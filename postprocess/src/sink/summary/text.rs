@@ -143,7 +143,7 @@ fn latency(out: &mut String, what: &str, latency: &Latency, note: &str, from: i6
         if let Some(more @ 1..) = meanwhile.len().checked_sub(DOERS) {
             did.push(format!("{more} more"));
         }
-        let cpu = if *cpu < 0 { "?".to_string() } else { cpu.to_string() };
+        let cpu = cpu.map_or("?".to_string(), |cpu| cpu.to_string());
         put(out, &[time(*dur), seconds(at - from), cpu], &format!("{thread}: {}", did.join(", ")));
     }
 }

@@ -52,7 +52,7 @@ impl Waits {
             name: names.get(longest.name.index()).cloned().unwrap_or_default(),
             longest: longest.dur,
             at: longest.start,
-            thread: threads.name(longest.pid),
+            thread: threads.name(longest.pid.unwrap_or_default()),
             ..wait
         };
         let mut waits: Vec<Wait> = self.reasons.into_values().map(told).collect();

@@ -15,6 +15,7 @@ use foldhash::{HashMap, HashSet};
 use super::{end, Threads};
 use crate::event::names::NameId;
 use crate::event::number::Level;
+use crate::id::{CpuId, Pid};
 use crate::span::stack::no_value;
 use crate::span::what::Activity;
 use crate::span::{Span, NONE};
@@ -77,10 +78,10 @@ type Opens = [Option<Open>; 6];
 /// What the kernel does, by level and the number of its name.
 #[derive(Debug, Default)]
 pub struct Kernel {
-    threads: HashMap<i32, Opens>,
-    cpus: HashMap<i32, Opens>,
+    threads: HashMap<Option<Pid>, Opens>,
+    cpus: HashMap<Option<CpuId>, Opens>,
     /// CPUs that were seen doing something that no softirq can be inside of.
-    seen: HashSet<i32>,
+    seen: HashSet<Option<CpuId>>,
     /// Whether pieces of a call that have not returned say so; those of the original's have 0.
     told: bool,
     sums: HashMap<(Level, NameId), Sum>,
@@ -181,7 +182,7 @@ fn close(sums: &mut HashMap<(Level, NameId), Sum>, level: Level, open: &Open) {
 /// A thread on a CPU.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    pid: i32,
+    thread: Option<Pid>,
     from: i64,
     to: i64,
 }
@@ -189,25 +190,23 @@ struct Run {
 /// What each thread took.
 #[derive(Debug, Default)]
 pub struct Programs {
-    threads: HashMap<i32, Program>,
-    running: BTreeMap<i32, Run>,
+    threads: HashMap<Pid, Program>,
+    running: BTreeMap<Option<CpuId>, Run>,
 }
 
 impl Programs {
     /// Adds a span of execution.
     pub fn add(&mut self, activity: Activity, span: &Span) {
-        let new = Run { pid: span.pid, from: span.start, to: end(span) };
+        let new = Run { thread: span.thread(), from: span.start, to: end(span) };
         let run = self.running.entry(span.cpu).or_insert(new);
-        if run.pid == span.pid {
+        if run.thread == span.thread() {
             run.to = end(span);
         } else {
             let ended = std::mem::replace(run, new);
             self.end_run(ended);
         }
-        if span.pid <= 0 {
-            return;
-        }
-        let thread = self.threads.entry(span.pid).or_default();
+        let Some(thread) = span.thread() else { return };
+        let thread = self.threads.entry(thread).or_default();
         match activity {
             Activity::User => thread.user += span.dur,
             Activity::Thread | Activity::Kernel => thread.kernel += span.dur,
@@ -216,9 +215,9 @@ impl Programs {
         }
     }
 
-    fn end_run(&mut self, Run { pid, from, to }: Run) {
-        if pid > 0 {
-            let thread = self.threads.entry(pid).or_default();
+    fn end_run(&mut self, Run { thread, from, to }: Run) {
+        if let Some(thread) = thread {
+            let thread = self.threads.entry(thread).or_default();
             thread.runs += 1;
             thread.on_cpu += to - from;
             thread.longest = thread.longest.max(to - from);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Which file a user address comes from, by the memory maps of threads.
 
+use crate::id::Pid;
 use std::collections::HashMap;
 
 /// The executable mappings of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maps {
-    threads: HashMap<i32, Vec<Mapping>>,
+    threads: HashMap<Pid, Vec<Mapping>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl Maps {
         let mut thread = None;
         for line in text.lines() {
             if let Some(header) = line.strip_prefix("==== ") {
-                thread = header.split('/').rev().find_map(|part| part.parse().ok());
+                thread = header.split('/').rev().find_map(|part| part.parse().ok().map(Pid::new));
             } else if let (Some(thread), Some(mapping)) = (thread, mapping(line)) {
                 maps.threads.entry(thread).or_default().push(mapping);
             }
@@ -39,7 +40,7 @@ impl Maps {
     }
 
     /// The file mapped at an address of a thread, and the place in the file, in bytes.
-    pub fn find(&self, thread: i32, address: u64) -> Option<(&str, u64)> {
+    pub fn find(&self, thread: Pid, address: u64) -> Option<(&str, u64)> {
         let mapping = self.threads.get(&thread)?.iter().find(|m| (m.from..m.to).contains(&address))?;
         Some((&mapping.path, (address - mapping.from).wrapping_add(mapping.offset)))
     }
@@ -72,11 +73,11 @@ mod tests {
     #[test]
     fn an_address_is_found_in_the_file_mapped_there() {
         let maps = Maps::parse(MAPS);
-        assert_eq!(maps.find(66, 0x55d0c0002010), Some(("/usr/bin/bash", 0x2010)));
-        assert_eq!(maps.find(66, 0x7ffd00000004), Some(("[vdso]", 4)));
-        assert_eq!(maps.find(70, 0x1fff), Some(("/opt/a program (deleted)", 0x17ff)));
+        assert_eq!(maps.find(Pid::new(66), 0x55d0c0002010), Some(("/usr/bin/bash", 0x2010)));
+        assert_eq!(maps.find(Pid::new(66), 0x7ffd00000004), Some(("[vdso]", 4)));
+        assert_eq!(maps.find(Pid::new(70), 0x1fff), Some(("/opt/a program (deleted)", 0x17ff)));
         for (thread, address) in [(66, 0x55d0c0000010), (66, 0x7f0000000000), (70, 0x2000), (71, 0x1000)] {
-            assert_eq!(maps.find(thread, address), None);
+            assert_eq!(maps.find(Pid::new(thread), address), None);
         }
     }
 

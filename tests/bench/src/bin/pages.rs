@@ -15,6 +15,7 @@ use anyhow::{bail, Context, Result};
 use kutrace_tests::chromium;
 use postprocess::event::names::NameId;
 use postprocess::event::number;
+use postprocess::id::Pid;
 use postprocess::sink::page;
 use postprocess::span::order::order;
 use postprocess::span::{Span, Spans};
@@ -89,10 +90,11 @@ fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
 
 /// A span in another round.
 fn moved(s: Span, round: i32, later: i64) -> Span {
-    let other = |pid: i32| if pid > 0 { pid + round * PIDS } else { pid };
-    let event = if s.event > USER && s.pid > 0 { USER + other(s.event - USER) } else { s.event };
-    let ret = if s.event == WAKEUP { i64::from(other(s.ret as i32)) } else { s.ret };
-    Span { start: s.start + later, pid: other(s.pid), event, ret, ..s }
+    let later_by = (round * PIDS) as u32;
+    let other = |pid: Pid| if pid == Pid::IDLE { pid } else { Pid::new(pid.number() + later_by) };
+    let event = if s.event > USER && s.thread().is_some() { s.event + round * PIDS } else { s.event };
+    let ret = if s.event == WAKEUP { other(s.woken()).into() } else { s.ret };
+    Span { start: s.start + later, pid: s.pid.map(other), event, ret, ..s }
 }
 
 /// `name.pid` with the number that the thread has in another round; other names say the round.

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Numbers of CPUs and threads as types, so that none is taken for another number. `Option` of one is as small as it.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+/// Larger numbers than this, of damaged files, are taken for it: the columns of spans are signed.
+const MAX: u32 = i32::MAX as u32;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(from = "u32", into = "u32")]
+        pub struct $name(
+            /// The number plus one.
+            NonZeroU32,
+        );
+
+        impl $name {
+            /// The one with this number.
+            #[inline]
+            pub const fn new(number: u32) -> $name {
+                let number = if number > MAX { MAX } else { number };
+                $name(NonZeroU32::MIN.saturating_add(number))
+            }
+
+            /// Its number.
+            #[inline]
+            pub const fn number(self) -> u32 {
+                self.0.get() - 1
+            }
+
+            /// Its place in a list of all.
+            #[inline]
+            pub const fn index(self) -> usize {
+                self.number() as usize
+            }
+
+            /// As the columns of spans have it: none is -1.
+            #[inline]
+            pub fn column(id: Option<$name>) -> i64 {
+                id.map_or(-1, |id| id.number().into())
+            }
+
+            /// What a column of spans says: a negative number is none. `None` if it is too large.
+            #[inline]
+            pub fn of_column(column: i64) -> Option<Option<$name>> {
+                let number = i32::try_from(column).ok()?;
+                Some(u32::try_from(number).ok().map($name::new))
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name::new(0)
+            }
+        }
+
+        impl From<u32> for $name {
+            fn from(number: u32) -> $name {
+                $name::new(number)
+            }
+        }
+
+        impl From<$name> for u32 {
+            fn from(id: $name) -> u32 {
+                id.number()
+            }
+        }
+
+        impl From<$name> for i64 {
+            fn from(id: $name) -> i64 {
+                id.number().into()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                self.number().fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                self.number().fmt(f)
+            }
+        }
+    };
+}
+
+id! {
+    /// A CPU.
+    CpuId
+}
+
+id! {
+    /// A thread, as the kernel numbers them over all processes.
+    Pid
+}
+
+impl Pid {
+    /// The idle thread of every CPU.
+    pub const IDLE: Pid = Pid::new(0);
+}
