@@ -25,8 +25,8 @@ use crate::toolchain::Toolchain;
 
 /// Counts changes of the recipe in this file, which are inputs of a build like any other.
 const RECIPE: &[u8] = b"1";
-/// The same of `schemata`.
-const MUTANTS: &[u8] = b"1";
+/// How mutants are planted, which their kernel is built from as from a patch.
+const PLANTING: &[u8] = include_bytes!("kernel/schemata.rs");
 /// Where the image is in a built tree.
 const IMAGE: &str = "arch/x86/boot/bzImage";
 /// A developer's own built tree, in place of the cached one.
@@ -146,7 +146,7 @@ impl Kernel {
             key.add_file(&path.file_name().unwrap_or_default().to_string_lossy(), path)?;
         }
         if variant.has_mutants() {
-            key.add("mutants", MUTANTS);
+            key.add("mutants", PLANTING);
         }
         Ok(Self { variant, patches, fragments, key: key.finish(), given })
     }
