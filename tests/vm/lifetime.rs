@@ -55,7 +55,8 @@ fn loads_and_unloads(times: u32, options: &[&str]) {
         perl $VM/reload.pl module.ko {times} >$SHARE/progress
         kill $load $nmis; wait $load || true
         sleep 1
-        echo grown=$(( $(vmalloc) - before < 0 ? 0 : $(vmalloc) - before ))
+        grown=$(( $(vmalloc) - before ))
+        echo grown=$((grown > 0 ? grown : 0))
         awk '$1 == "NMI:" {{ print "nmis=" $2 + $3 }}' /proc/interrupts
         # The picker ends if it misses a line.
         kill $picker
