@@ -105,26 +105,6 @@ pub struct Span {
     pub name: NameId,
 }
 
-impl Span {
-    /// Its thread, unless that is idle.
-    #[inline]
-    pub fn thread(&self) -> Option<Pid> {
-        self.pid.filter(|pid| *pid != Pid::IDLE)
-    }
-
-    /// Of an arc, the CPU where it ends.
-    #[inline]
-    pub fn to_cpu(&self) -> CpuId {
-        CpuId::new(self.arg as u32)
-    }
-
-    /// Of the arc of a wakeup, the thread that is woken.
-    #[inline]
-    pub fn woken(&self) -> Pid {
-        Pid::new(self.ret as u32)
-    }
-}
-
 /// No value: of an argument that is not known, of a call that has not returned.
 pub const NONE: i64 = i64::MIN;
 

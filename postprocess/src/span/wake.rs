@@ -208,9 +208,7 @@ impl Builder {
         let (woken, from) = (thread.pid, ts.max(thread.last_end.unwrap_or(ts)));
         let was_running = std::mem::replace(&mut thread.running, true);
         let name = self.names.id("-wakeup-");
-        let (start, dur, arg, ret) = (ts, (t - ts).max(0), self.cpus[c].id.into(), woken.into());
-        let (cpu, pid) = (Some(cpu), Some(pid));
-        self.out.push(Span { start, dur, cpu, pid, event: number::WAKEUP_ARC, arg, ret, name, ..Span::default() });
+        self.out.push(Span::wakeup((cpu, pid), (self.cpus[c].id, woken), name, (ts, t.max(ts))));
         self.tally.runs += 1;
         if !was_running {
             self.waited_for_cpu(c, from.min(t), t, Woken::Yes);
@@ -221,9 +219,7 @@ impl Builder {
         let name = self.names.id("-ipi-");
         let cpu = &mut self.cpus[c];
         for ipi in cpu.ipis.extract_if(.., |i| i.ts <= t) {
-            let (start, dur, arg) = (ipi.ts, t - ipi.ts, cpu.id.into());
-            let (event, from, rpc) = (number::IPI_ARC, Some(ipi.from), -1);
-            self.out.push(Span { start, dur, cpu: from, rpc, event, arg, name, ..Span::default() });
+            self.out.push(Span::ipi(ipi.from, cpu.id, name, (ipi.ts, t)));
             cpu.remote = Some(ipi.reason);
         }
     }
@@ -233,8 +229,7 @@ impl Builder {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
             *self.counts.entry(name).or_default() += 1;
-            let (dur, pid) = (end - start, Some(pid));
-            self.out.push(Span { start, dur, pid, event: why.event(), name, ..Span::default() });
+            self.out.push(Span::wait(pid, why, name, (start, end)));
         }
     }
 

@@ -3,7 +3,9 @@
 
 use super::wait::Reason;
 use super::Span;
+use crate::event::names::NameId;
 use crate::event::number::{self, class, Class, Level, NUMBERS};
+use crate::id::{CpuId, Pid};
 
 /// What a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +154,41 @@ impl Activity {
 }
 
 impl Span {
+    /// A thread waits, on no CPU.
+    pub fn wait(pid: Pid, reason: Reason, name: NameId, (start, end): (i64, i64)) -> Span {
+        Span { start, dur: end - start, pid: Some(pid), event: reason.event(), name, ..Span::default() }
+    }
+
+    /// The arc of a wakeup, from who wakes to who is woken.
+    pub fn wakeup(by: (CpuId, Pid), woken: (CpuId, Pid), name: NameId, (start, end): (i64, i64)) -> Span {
+        let (cpu, pid, arg, ret) = (Some(by.0), Some(by.1), woken.0.into(), woken.1.into());
+        Span { start, dur: end - start, cpu, pid, event: number::WAKEUP_ARC, arg, ret, name, ..Span::default() }
+    }
+
+    /// The arc of an interrupt from one CPU to another.
+    pub fn ipi(from: CpuId, to: CpuId, name: NameId, (start, end): (i64, i64)) -> Span {
+        let (cpu, arg, rpc) = (Some(from), to.into(), -1);
+        Span { start, dur: end - start, cpu, rpc, event: number::IPI_ARC, arg, name, ..Span::default() }
+    }
+
+    /// Of an arc, the CPU where it ends.
+    #[inline]
+    pub fn to_cpu(&self) -> CpuId {
+        CpuId::new(self.arg as u32)
+    }
+
+    /// Of the arc of a wakeup, the thread that is woken.
+    #[inline]
+    pub fn woken(&self) -> Pid {
+        Pid::new(self.ret as u32)
+    }
+
+    /// Its thread, unless that is idle.
+    #[inline]
+    pub fn thread(&self) -> Option<Pid> {
+        self.pid.filter(|pid| *pid != Pid::IDLE)
+    }
+
     /// What it is.
     #[inline]
     pub fn what(&self) -> What {
