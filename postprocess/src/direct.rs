@@ -21,6 +21,7 @@ use crate::source::{self, Batches, Decode, Trace};
 use crate::span::build::Builder;
 use crate::span::limit::{Keep, SpanLimit};
 use crate::span::{Span, Spans, Tally};
+use crate::time::Time;
 
 /// Events that are handed over at a time.
 const BATCH: usize = 1 << 13;
@@ -138,7 +139,7 @@ pub fn build_from<E: From<io::Error>>(
 }
 
 /// Looks once more at what a CPU did in a range of time.
-fn executed(trace: &dyn Trace, cpu: CpuId, window: (i64, i64), each: &mut dyn FnMut(&Span, &str)) {
+fn executed(trace: &dyn Trace, cpu: CpuId, window: (Time, Time), each: &mut dyn FnMut(&Span, &str)) {
     let mut those = |span: &Span, name: &str| {
         let within = span.start < window.1 && span.start.saturating_add(span.dur) > window.0;
         if within && span.cpu == Some(cpu) && span.is_execution() {

@@ -13,6 +13,7 @@ pub mod read;
 pub mod batch;
 
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 use kutrace_format::capability::Unseen;
 use names::NameId;
 use serde::{Deserialize, Serialize};
@@ -23,10 +24,10 @@ pub const CPUS_MAX: u32 = 8192;
 /// One transition, point event or name. Columns are those of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Units of 10 ns after the minute in [`Meta::base`]; negative for a name known from the start.
-    pub ts: i64,
-    /// Units of 10 ns: of a call that carries its return, at least 1; of a point event 1; else 0.
-    pub dur: i64,
+    /// When, after the minute in [`Meta::base`]; negative for a name known from the start.
+    pub ts: Time,
+    /// How long: of a call that carries its return, at least 1; of a point event 1; else 0.
+    pub dur: Time,
     /// Number; see [`number`]. Names have it without their length.
     pub event: u32,
     /// CPU.
@@ -93,22 +94,22 @@ fn is_zero(bits: &u64) -> bool {
     *bits == 0
 }
 
-/// The time for which a CPU was traced, units of 10 ns.
+/// The time for which a CPU was traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// The CPU.
     pub cpu: CpuId,
     /// First moment.
-    pub from: i64,
+    pub from: Time,
     /// Last moment.
-    pub to: i64,
+    pub to: Time,
 }
 
 /// A block of the raw file that was used; a comment line in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockLine {
-    /// Its start, units of 10 ns.
-    pub ts: i64,
+    /// Its start.
+    pub ts: Time,
     /// Its CPU.
     pub cpu: CpuId,
     /// Its place in the file, from 0.

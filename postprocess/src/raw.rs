@@ -34,6 +34,7 @@ use crate::event::{date, BlockLine, Event, Interval, Meta, CPUS_MAX};
 use crate::id::CpuId;
 use crate::line::count;
 use crate::progress;
+use crate::time::Time;
 use block::{Block, Expected};
 use clock::Clock;
 use counter::Counting;
@@ -42,8 +43,8 @@ use decode::{Counts, Decoder};
 use stream::Stream;
 use trace::{within, Decode, Head, Trace};
 
-/// Units of 10 ns by which a CPU may end its last block before the stop, because it took that long to stop all: 0.1 s.
-const SLACK: i64 = 10_000_000;
+/// By how much a CPU may end its last block before the stop, because it took that long to stop all: 0.1 s.
+const SLACK: Time = Time(10_000_000);
 
 /// A raw trace, checked and sorted by CPU, not decoded.
 #[derive(Debug)]
@@ -115,7 +116,7 @@ impl<'a> Raw<'a> {
     }
 
     /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
-    pub fn part(&self, cpu: CpuId, range: (i64, i64)) -> Raw<'a> {
+    pub fn part(&self, cpu: CpuId, range: (Time, Time)) -> Raw<'a> {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         let blocks = all[within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
         let header = Header { flags: self.header.flags | FLAG_WRAPPED, ..self.header };
@@ -216,7 +217,7 @@ impl<'a> Raw<'a> {
     }
 
     /// When the last CPU stopped to record: the stop in the header, or the end of the last block if that is later.
-    fn end(&self) -> i64 {
+    fn end(&self) -> Time {
         let ends = self.cpus.values().flatten().map(|b| self.clock.units(b.end.max(b.begin)));
         let stop = self.clock.tsc_units(self.header.stop.tsc.into());
         ends.chain(self.header_sound.then_some(stop)).max().unwrap_or(stop)
@@ -298,7 +299,7 @@ impl Trace for Raw<'_> {
         Box::new(Decoding { raw: self, decoder: self.decoder(names) })
     }
 
-    fn part<'t>(&'t self, cpu: CpuId, range: (i64, i64)) -> Box<dyn Trace + 't> {
+    fn part<'t>(&'t self, cpu: CpuId, range: (Time, Time)) -> Box<dyn Trace + 't> {
         Box::new(self.part(cpu, range))
     }
 

@@ -47,23 +47,11 @@ use serde::{Deserialize, Serialize};
 use crate::event::names::NameId;
 use crate::event::number::{class, Class};
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 use what::Share;
 
 pub use build::build;
 pub use check::check;
-
-/// Units of [`Span::start`] in a second.
-pub const PER_SECOND: i64 = 100_000_000;
-
-/// Seconds as units of 10 ns.
-pub fn units(seconds: f64) -> i64 {
-    (seconds * PER_SECOND as f64).round() as i64
-}
-
-/// Units of 10 ns as seconds.
-pub fn seconds(units: i64) -> f64 {
-    units as f64 / PER_SECOND as f64
-}
 
 /// A trace as spans: what `eventtospan` makes and `spantohtml` draws.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,10 +69,10 @@ pub struct Spans {
 /// Numbers are those of the original's JSON version 3; see docs/format.md.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Start, units of 10 ns after [`Meta::tracebase`].
-    pub start: i64,
-    /// Duration, units of 10 ns.
-    pub dur: i64,
+    /// Start, after [`Meta::tracebase`].
+    pub start: Time,
+    /// Duration.
+    pub dur: Time,
     /// CPU, unless it happens on none, as waits and locks do. An arc starts here.
     pub cpu: Option<CpuId>,
     /// Thread, if it is one's.
@@ -198,18 +186,18 @@ pub struct Tally {
     pub repeated: u64,
     /// Wakeups that had not led to a run at the end, or to one of which the start was not seen.
     pub pending: u64,
-    /// Units of 10 ns in user code, over all CPUs.
-    pub user: i64,
-    /// Units in the kernel.
-    pub system: i64,
-    /// Units idle, or leaving idle.
-    pub idle: i64,
-    /// Units of which nothing is known.
-    pub lost: i64,
-    /// Units offline.
-    pub offline: i64,
-    /// Units in which CPUs stood still.
-    pub stalled: i64,
+    /// Time in user code, over all CPUs.
+    pub user: Time,
+    /// In the kernel.
+    pub system: Time,
+    /// Idle, or leaving idle.
+    pub idle: Time,
+    /// Of which nothing is known.
+    pub lost: Time,
+    /// Offline.
+    pub offline: Time,
+    /// In which CPUs stood still.
+    pub stalled: Time,
     /// How often they did.
     pub stalls: u64,
 }
@@ -217,8 +205,8 @@ pub struct Tally {
 /// A call, return or switch that was missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// When an event showed it, units of 10 ns after [`Meta::tracebase`].
-    pub ts: i64,
+    /// When an event showed it, after [`Meta::tracebase`].
+    pub ts: Time,
     /// CPU.
     pub cpu: CpuId,
     /// Its event number.
@@ -233,8 +221,8 @@ impl Repair {
         let Repair { ts, cpu, event, name } = *self;
         let name = names.get(name.index()).map_or("", String::as_str);
         let slash = if matches!(class(event), Class::Return(_)) { "/" } else { "" };
-        let sign = if ts < 0 { "-" } else { "" };
-        let (seconds, rest) = (ts.unsigned_abs() / 100_000_000, ts.unsigned_abs() % 100_000_000);
+        let sign = if ts < Time::ZERO { "-" } else { "" };
+        let (seconds, rest) = (ts.0.unsigned_abs() / 100_000_000, ts.0.unsigned_abs() % 100_000_000);
         format!("CPU {cpu}, {sign}{seconds}.{rest:08} s: {slash}{name} ({event:x})")
     }
 }

@@ -29,6 +29,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::time::Time;
 use cause::Causes;
 use compare::{Compared, Data, Part, Totals};
 use request::{Ask, Request};
@@ -67,9 +68,9 @@ pub struct Why {
     /// Requests by duration.
     pub histogram: Vec<Step>,
     /// Time of all requests, and what of that is in no cause: none.
-    pub total: i64,
+    pub total: Time,
     /// Time of requests that is in no cause: none.
-    pub remainder: i64,
+    pub remainder: Time,
     /// Where the time of all requests went, most first.
     pub causes: Vec<Part>,
     /// Causes of all requests that are not shown.
@@ -77,29 +78,29 @@ pub struct Why {
     /// The slow ones against the normal ones; nothing if there are too few.
     pub compared: Option<Compared>,
     /// The start of the trace, from which the text counts.
-    pub base: i64,
+    pub base: Time,
 }
 
 /// Durations that this many of the requests do not exceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Durations {
     /// Half of them.
-    pub median: i64,
+    pub median: Time,
     /// 90 of 100.
-    pub p90: i64,
+    pub p90: Time,
     /// 99 of 100.
-    pub p99: i64,
+    pub p99: Time,
     /// 999 of 1000.
-    pub p999: i64,
+    pub p999: Time,
     /// All.
-    pub longest: i64,
+    pub longest: Time,
 }
 
 /// A step of the histogram; each is twice the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The least duration.
-    pub least: i64,
+    pub least: Time,
     /// How many.
     pub count: usize,
 }
@@ -121,7 +122,7 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
     }
     let mut causes = Causes::default();
     let (mut all, mut slow, mut normal) = (Totals::default(), Totals::default(), Totals::default());
-    let mut slowest: Vec<(u32, Vec<(u32, i64)>)> = Vec::new();
+    let mut slowest: Vec<(u32, Vec<(u32, Time)>)> = Vec::new();
     sweep::sweep(timeline, &mut causes, &requests, |_, n, sums| {
         let dur = requests[n].dur();
         all.add(dur, sums);
@@ -134,7 +135,7 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
             }
         }
     });
-    let total = requests.iter().map(Request::dur).sum::<i64>();
+    let total = requests.iter().map(Request::dur).sum::<Time>();
     let data = Data { timeline, requests: &requests, page: &question.page, top: question.top };
     let compared = ranges.map(|_| compare::compare(&data, &mut causes, (&slow, &normal), &slowest));
     let (parts, left_out) = compare::parts(&data, &mut causes, &all);
@@ -169,10 +170,10 @@ enum Side {
 }
 
 /// Of durations in order.
-fn histogram(durations: impl Iterator<Item = i64>) -> Vec<Step> {
+fn histogram(durations: impl Iterator<Item = Time>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for dur in durations {
-        let least = 1 << dur.max(1).ilog2();
+        let least = Time(1 << dur.0.max(1).ilog2());
         match steps.last_mut().filter(|step| step.least == least) {
             Some(step) => step.count += 1,
             None => steps.push(Step { least, count: 1 }),

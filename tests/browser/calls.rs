@@ -16,6 +16,7 @@ use postprocess::event::write::Writer;
 use postprocess::sink::page;
 use postprocess::source;
 use postprocess::span::{build, Span, Spans};
+use postprocess::time::Time;
 use serde_json::{json, Value};
 
 use crate::drive::run_on;
@@ -161,10 +162,10 @@ fn values_are_shown_as_far_as_they_are_known() {
 fn a_return_that_was_not_is_nowhere_in_panel_table_file_and_search() {
     let call = Span { pid: of_thread(7), event: SYSCALL as i32 + 1, arg: 16, ..idle() };
     let spans = [
-        Span { start: 0, dur: 400, ret: postprocess::span::NONE, ..call },
-        Span { start: 400, dur: 200, event: IRQ as i32 + 0xec, ..Span { pid: of_thread(7), ..idle() } },
-        Span { start: 600, dur: 400, ret: 9, name: NameId::EMPTY, ..call },
-        Span { start: 1000, dur: 500, arg: postprocess::span::NONE, ret: 3, ..call },
+        Span { start: Time::ZERO, dur: Time(400), ret: postprocess::span::NONE, ..call },
+        Span { start: Time(400), dur: Time(200), event: IRQ as i32 + 0xec, ..Span { pid: of_thread(7), ..idle() } },
+        Span { start: Time(600), dur: Time(400), ret: 9, name: NameId::EMPTY, ..call },
+        Span { start: Time(1000), dur: Time(500), arg: postprocess::span::NONE, ret: 3, ..call },
     ];
     let mut all =
         Spans { names: vec!["write".into(), "local_timer".into()], spans: spans.to_vec(), ..Spans::default() };

@@ -14,6 +14,7 @@ use postprocess::sink::{self, page};
 use postprocess::source;
 use postprocess::span::limit::{SpanLimit, OF_A_PART};
 use postprocess::span::{build, Meta, Span, Spans};
+use postprocess::time::Time;
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -47,7 +48,7 @@ fn a_point_of_the_picture_answers_with_the_span_drawn_there() {
 #[test]
 fn low_power_is_dashed_wherever_it_began() {
     let mut made = Made::default();
-    let span = Span { event: USER as i32, arg: 1, dur: 1_000_000, ..idle() };
+    let span = Span { event: USER as i32, arg: 1, dur: Time(1_000_000), ..idle() };
     made.add(span, "-idlelp-");
     let views: Vec<_> = (0..12).map(|k| [k * 10_007, k * 10_007 + 5_000 + k]).collect();
     run_on("dashes", &made.done(), &json!({ "spans": views }));
@@ -73,7 +74,17 @@ fn relay() -> Spans {
         (-1, 22, WAIT_A + 13, 500, 760, "wait_net"),
     ];
     for (cpu, pid, event, start, dur, name) in rows {
-        made.add(Span { cpu: on_cpu(cpu), pid: of_thread(pid), event: event as i32, start, dur, ..idle() }, name);
+        made.add(
+            Span {
+                cpu: on_cpu(cpu),
+                pid: of_thread(pid),
+                event: event as i32,
+                start: Time(start),
+                dur: Time(dur),
+                ..idle()
+            },
+            name,
+        );
     }
     for (cpu, pid, to_cpu, to_pid, start, dur) in
         [(0, 0, 1, 21, 100, 50), (0, 0, 1, 21, 1040, 60), (1, 21, 2, 22, 1260, 100)]
@@ -82,8 +93,8 @@ fn relay() -> Spans {
             cpu: on_cpu(cpu),
             pid: of_thread(pid),
             event: WAKEUP_ARC,
-            start,
-            dur,
+            start: Time(start),
+            dur: Time(dur),
             arg: to_cpu,
             ret: to_pid,
             ..idle()
@@ -114,7 +125,10 @@ fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
 fn more_rows_than_fit_scroll() {
     let mut made = Made::default();
     for cpu in 0..300 {
-        made.add(Span { cpu: on_cpu(cpu), event: USER as i32, start: i64::from(cpu), dur: 1000, ..idle() }, "-idle-");
+        made.add(
+            Span { cpu: on_cpu(cpu), event: USER as i32, start: Time(i64::from(cpu)), dur: Time(1000), ..idle() },
+            "-idle-",
+        );
     }
     run_on("scroll", &made.done(), &json!({ "rows": 300 }));
 }
@@ -124,9 +138,15 @@ fn a_hostile_name_shows_as_itself() {
     let mut made = Made::default();
     made.0.meta =
         Meta { title: HOSTILE.into(), host: HOSTILE.into(), quality: vec![HOSTILE.into()], ..Meta::default() };
-    made.add(Span { pid: of_thread(7), event: user(Pid::new(7)) as i32, dur: 1000, ..idle() }, &format!("{HOSTILE}.7"));
-    made.add(Span { pid: of_thread(7), event: WAIT_A as i32 + 3, cpu: None, start: 1000, dur: 900, ..idle() }, HOSTILE);
-    made.add(Span { pid: of_thread(7), event: MARK_A as i32, start: 10, dur: 1, ..idle() }, HOSTILE);
+    made.add(
+        Span { pid: of_thread(7), event: user(Pid::new(7)) as i32, dur: Time(1000), ..idle() },
+        &format!("{HOSTILE}.7"),
+    );
+    made.add(
+        Span { pid: of_thread(7), event: WAIT_A as i32 + 3, cpu: None, start: Time(1000), dur: Time(900), ..idle() },
+        HOSTILE,
+    );
+    made.add(Span { pid: of_thread(7), event: MARK_A as i32, start: Time(10), dur: Time(1), ..idle() }, HOSTILE);
     run_on("hostile", &made.done(), &json!({ "name": HOSTILE, "thread": format!("{HOSTILE}.7") }));
 }
 
@@ -159,7 +179,17 @@ fn what_delayed_all_in_a_trace_stands_above_the_picture_with_a_way_to_the_longes
         (-1, 8, WAIT_A + 13, 100_000, 700_000, "wait_net"),
     ];
     for (cpu, pid, event, start, dur, name) in rows {
-        made.add(Span { cpu: on_cpu(cpu), pid: of_thread(pid), event: event as i32, start, dur, ..idle() }, name);
+        made.add(
+            Span {
+                cpu: on_cpu(cpu),
+                pid: of_thread(pid),
+                event: event as i32,
+                start: Time(start),
+                dur: Time(dur),
+                ..idle()
+            },
+            name,
+        );
     }
     let lines = json!([
         ["CPUs stood still 2 times, 8 ms together", "5 ms", 302_000],
@@ -201,14 +231,14 @@ fn the_largest_numbers_are_shown_in_full() {
     let span = Span { cpu: on_cpu(4095), pid: of_thread(4_194_303), ..idle() };
     let call = Span {
         event: SYSCALL as i32 + 61,
-        start: 5 * hour + 1,
-        dur: 2 * hour,
+        start: Time(5 * hour + 1),
+        dur: Time(2 * hour),
         arg: 4_294_967_295,
         ret: 65_534,
         ..span
     };
     let mut made = Made::default();
-    made.add(Span { event: USER as i32 + 4_194_303, dur: 5 * hour + 1, ..span }, "long.4194303");
+    made.add(Span { event: USER as i32 + 4_194_303, dur: Time(5 * hour + 1), ..span }, "long.4194303");
     made.add(call, "wait4");
     let spans = made.done();
     let mut expected = expectations(&spans);

@@ -8,6 +8,7 @@ use postprocess::event::number::{
     TX_USER, USER, WAIT_A, WAIT_Z, WAKEUP_ARC, WAY_OUT,
 };
 use postprocess::span::{Span, Spans};
+use postprocess::time::Time;
 use serde_json::{json, Value};
 
 use crate::drawn::everything;
@@ -58,7 +59,7 @@ impl Search {
 
     fn expected(&self, spans: &Spans) -> Value {
         let found = spans.spans.iter().filter(|s| (self.wanted)(s, &spans.names[s.name]));
-        let (count, total) = found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur));
+        let (count, total) = found.fold((0u64, Time::ZERO), |(n, total), s| (n + 1, total + s.dur));
         json!({ "pattern": self.pattern, "least": self.least, "most": "", "invert": self.invert, "count": count, "total": total })
     }
 }
@@ -89,8 +90,8 @@ fn selectors_say_where_a_pattern_is_looked_for() {
                 cpu: on_cpu(2),
                 pid: of_thread(1002),
                 event: SYSCALL as i32 + 1,
-                start: 6_000_000_100,
-                dur: 5,
+                start: Time(6_000_000_100),
+                dur: Time(5),
                 ..idle()
             },
             name,
@@ -113,7 +114,7 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         Search::of("kind:sched -sched-", |s, _| s.event == SCHED_OLD as i32),
         Search::of("rpc:0 read", |_, name| name == "read"),
         Search::of("cpu:2 read", |s, name| s.cpu == on_cpu(2) && tame(name) && !name.contains("read")).inverted(),
-        Search::of("cpu:2", |s, name| s.cpu == on_cpu(2) && tame(name) && s.dur >= 30).least("0.3"),
+        Search::of("cpu:2", |s, name| s.cpu == on_cpu(2) && tame(name) && s.dur >= Time(30)).least("0.3"),
         Search::of("page kind:fault cpu:0", |s, _| s.cpu == on_cpu(0) && s.event == TRAP as i32 + 0x0e).least("0.05"),
         Search::of("cpu:1 =ENOENT", |s, _| s.cpu == on_cpu(1) && s.event == SYSCALL as i32 && s.ret == 65_534),
         Search::of(r"read\(3\)=5 pid:1002-", |s, _| {
@@ -190,13 +191,28 @@ fn each_kind_has_its_word() {
 fn calls_are_told_apart_however_many_there_are_and_large_their_numbers() {
     let mut made = Made::default();
     for k in 0..70_000 {
-        let call =
-            Span { pid: of_thread(7), event: SYSCALL as i32, start: k * 10, dur: 5, arg: k, ret: k % 7, ..idle() };
+        let call = Span {
+            pid: of_thread(7),
+            event: SYSCALL as i32,
+            start: Time(k * 10),
+            dur: Time(5),
+            arg: k,
+            ret: k % 7,
+            ..idle()
+        };
         made.add(call, "read");
     }
     // 5 billion and 705 million have the same low 32 bits, and so have the two results.
     for (arg, ret) in [(5_000_000_000, -2), (5_000_000_000, 4_294_967_294), (705_032_704, -2), (4, 65_534)] {
-        let call = Span { pid: of_thread(7), event: SYSCALL as i32, start: 800_000 + ret, dur: 5, arg, ret, ..idle() };
+        let call = Span {
+            pid: of_thread(7),
+            event: SYSCALL as i32,
+            start: Time(800_000 + ret),
+            dur: Time(5),
+            arg,
+            ret,
+            ..idle()
+        };
         made.add(call, "read");
     }
     let searches = [

@@ -10,6 +10,7 @@ use postprocess::event::number::{
 use postprocess::id::Pid;
 use postprocess::span::order::order;
 use postprocess::span::{Meta, Span, Spans, NONE};
+use postprocess::time::Time;
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -52,16 +53,22 @@ pub fn workload(rounds: i64) -> Spans {
                 (USER, 0, 500 + round % 40, "-idle-"),
                 (IRQ + 0xec, 0, 9, "local_timer_vector"),
             ];
-            let wait =
-                Span { cpu: None, pid: of_thread(pid), event: WAIT_A as i32 + 3, start: at + 463, dur: 509, ..idle() };
+            let wait = Span {
+                cpu: None,
+                pid: of_thread(pid),
+                event: WAIT_A as i32 + 3,
+                start: Time(at + 463),
+                dur: Time(509),
+                ..idle()
+            };
             made.add(wait, "wait_disk");
             let other = (cpu + 1) % 4;
             let arc = Span {
                 cpu: on_cpu(cpu),
                 pid: of_thread(pid),
                 event: WAKEUP_ARC,
-                start: at + 310,
-                dur: 400,
+                start: Time(at + 310),
+                dur: Time(400),
                 arg: other.into(),
                 ..idle()
             };
@@ -72,8 +79,8 @@ pub fn workload(rounds: i64) -> Spans {
                         cpu: on_cpu(cpu),
                         pid: of_thread(pid),
                         event: MARK_A as i32,
-                        start: at + 5,
-                        dur: 1,
+                        start: Time(at + 5),
+                        dur: Time(1),
                         ..idle()
                     },
                     "mark_a=hello",
@@ -87,8 +94,8 @@ pub fn workload(rounds: i64) -> Spans {
                         cpu: on_cpu(cpu),
                         pid: of_thread(pid),
                         event: event as i32,
-                        start: at,
-                        dur,
+                        start: Time(at),
+                        dur: Time(dur),
                         arg: 3,
                         ret,
                         ipc: 5,
@@ -107,8 +114,8 @@ pub fn workload(rounds: i64) -> Spans {
 pub fn expectations(spans: &Spans) -> serde_json::Value {
     let searched = |s: &&Span| !matches!(s.event as u32, ROW_LABEL | ROW_LABEL_LAST);
     let count = |matches: &dyn Fn(&str, i64) -> bool| {
-        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name], s.dur));
-        found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur))
+        let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name], s.dur.0));
+        found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur.0))
     };
     let search = |pattern: &str, [least, most]: [&str; 2], invert: bool, (n, total): (u64, i64)| json!({ "pattern": pattern, "least": least, "most": most, "invert": invert, "count": n, "total": total });
     let tame = |name: &str| !name.starts_with('-');
@@ -123,7 +130,8 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
         search("a", ["", "0.0009ms"], false, count(&|name, dur| tame(name) && name.contains('a') && dur <= 90)),
     ];
     let known = |value: i64| Some(value).filter(|&value| value != NONE);
-    let executed = |s: &&Span| s.cpu.is_some() && s.dur > 0 && (TRAP..=SCHED_RETURN).contains(&(s.event as u32));
+    let executed =
+        |s: &&Span| s.cpu.is_some() && s.dur > Time::ZERO && (TRAP..=SCHED_RETURN).contains(&(s.event as u32));
     let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
     let hits = spans.spans.iter().filter(executed).step_by(step).map(|s| {
         json!({ "start": s.start, "dur": s.dur, "cpu": s.cpu, "pid": s.pid, "event": s.event, "arg": known(s.arg),

@@ -13,6 +13,7 @@ use postprocess::sink::profile::{profile, Rows};
 use postprocess::source::events::read;
 use postprocess::span::trim::{labelled, trim, Range};
 use postprocess::span::{build, coarsen::coarsen, Span, Spans, NONE};
+use postprocess::time::Time;
 use proptest::prelude::*;
 
 use crate::golden::assert_golden;
@@ -42,10 +43,10 @@ fn text(spans: &Spans) -> String {
 /// From when to when each CPU's execution spans go; panics if they leave a hole or overlap.
 fn cover(spans: &Spans) -> BTreeMap<Option<CpuId>, (i64, i64)> {
     let mut cpus: BTreeMap<Option<CpuId>, (i64, i64)> = BTreeMap::new();
-    for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > 0) {
-        let cover = cpus.entry(s.cpu).or_insert((s.start, s.start));
-        assert_eq!(s.start, cover.1, "cpu {:?}", s.cpu);
-        cover.1 += s.dur;
+    for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > Time::ZERO) {
+        let cover = cpus.entry(s.cpu).or_insert((s.start.0, s.start.0));
+        assert_eq!(s.start.0, cover.1, "cpu {:?}", s.cpu);
+        cover.1 += s.dur.0;
     }
     cpus
 }
@@ -56,8 +57,8 @@ type Doer<'a> = (Option<CpuId>, Option<Pid>, i32, &'a str);
 /// The time of each.
 fn sums(spans: &Spans) -> BTreeMap<Doer<'_>, i64> {
     let mut sums = BTreeMap::new();
-    for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > 0) {
-        *sums.entry((s.cpu, s.pid, s.event, spans.names[s.name].as_str())).or_default() += s.dur;
+    for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > Time::ZERO) {
+        *sums.entry((s.cpu, s.pid, s.event, spans.names[s.name].as_str())).or_default() += s.dur.0;
     }
     sums
 }
@@ -65,15 +66,15 @@ fn sums(spans: &Spans) -> BTreeMap<Doer<'_>, i64> {
 #[test]
 fn what_is_open_at_the_edges_is_cut_there() {
     let mut part = meeting();
-    trim(&mut part, Range { from: 205, to: 1_015 });
+    trim(&mut part, Range { from: Time(205), to: Time(1_015) });
     assert_golden("trimmed.txt", &text(&part));
 }
 
 #[test]
 fn a_label_stands_for_the_time_from_its_mark_to_the_mark_that_ends_it() {
     let whole = meeting();
-    assert_eq!(labelled(&whole, "Hello"), Some(Range { from: 150, to: 2_501 }));
-    assert_eq!(labelled(&whole, "/hello"), Some(Range { from: 2_500, to: i64::MAX }));
+    assert_eq!(labelled(&whole, "Hello"), Some(Range { from: Time(150), to: Time(2_501) }));
+    assert_eq!(labelled(&whole, "/hello"), Some(Range { from: Time(2_500), to: Time(i64::MAX) }));
     assert_eq!(labelled(&whole, "hell"), None);
     let mut part = whole.clone();
     trim(&mut part, labelled(&whole, "hello").unwrap());
@@ -90,15 +91,15 @@ fn within_a_step_there_is_one_span_for_each_thing_done() {
 
 #[test]
 fn merged_spans_keep_a_value_only_if_all_had_it() {
-    let call = Span { dur: 10, event: SYSCALL as i32, arg: 3, ret: 5, ipc: 8, ..idle() };
-    let user = Span { dur: 10, event: user(Pid::new(7)) as i32, ..idle() };
+    let call = Span { dur: Time(10), event: SYSCALL as i32, arg: 3, ret: 5, ipc: 8, ..idle() };
+    let user = Span { dur: Time(10), event: user(Pid::new(7)) as i32, ..idle() };
     let list = [call, user, Span { ret: 6, ipc: 2, ..call }, user];
-    let list = list.into_iter().zip(0..).map(|(s, i)| Span { start: i * 10, ..s }).collect();
+    let list = list.into_iter().zip(0..).map(|(s, i)| Span { start: Time(i * 10), ..s }).collect();
     let mut spans = Spans { names: vec!["x".into()], spans: list, ..Spans::default() };
     coarsen(&mut spans, NonZeroU32::new(100).unwrap());
     // IPC 1 to 1.25 and 1/4 to 3/8, each for half of the time.
-    let merged = Span { dur: 20, ret: NONE, ipc: 5, ..call };
-    assert_eq!(spans.spans, [merged, Span { start: 20, dur: 20, ..user }]);
+    let merged = Span { dur: Time(20), ret: NONE, ipc: 5, ..call };
+    assert_eq!(spans.spans, [merged, Span { start: Time(20), dur: Time(20), ..user }]);
 }
 
 #[test]
@@ -166,8 +167,8 @@ fn a_profile_of_rows_has_the_time_of_the_trace() {
     profile(&mut rows, Rows::Each);
     let of_cpus = |spans: &Spans| {
         let mut sums: BTreeMap<(Option<CpuId>, i32, String), i64> = BTreeMap::new();
-        for s in spans.spans.iter().filter(|s| s.cpu.is_some() && s.is_execution() && s.dur > 0) {
-            *sums.entry((s.cpu, s.event, spans.names[s.name].clone())).or_default() += s.dur;
+        for s in spans.spans.iter().filter(|s| s.cpu.is_some() && s.is_execution() && s.dur > Time::ZERO) {
+            *sums.entry((s.cpu, s.event, spans.names[s.name].clone())).or_default() += s.dur.0;
         }
         sums
     };
@@ -175,7 +176,7 @@ fn a_profile_of_rows_has_the_time_of_the_trace() {
     let of_threads = |spans: &Spans| {
         let time =
             |s: &&Span| s.thread().is_some() && (s.is_execution() || (WAIT_A..=WAIT_Z).contains(&(s.event as u32)));
-        spans.spans.iter().filter(time).map(|s| s.dur).sum::<i64>()
+        spans.spans.iter().filter(time).map(|s| s.dur.0).sum::<i64>()
     };
     assert_eq!(of_threads(&rows), of_threads(&whole));
 }
@@ -188,22 +189,22 @@ proptest! {
         let whole = spans(&busy(2, 500, seed));
         let mut part = whole.clone();
         let to = from + length;
-        trim(&mut part, Range { from, to });
+        trim(&mut part, Range { from: Time(from), to: Time(to) });
         let expected: BTreeMap<Option<CpuId>, (i64, i64)> = cover(&whole)
             .into_iter()
             .map(|(cpu, (first, last))| (cpu, (first.max(from), last.min(to))))
             .filter(|(_, (first, last))| first < last)
             .collect();
         prop_assert_eq!(cover(&part), expected);
-        prop_assert!(part.spans.iter().all(|s| s.start >= from && s.start + s.dur <= to.max(s.start + 1)));
+        prop_assert!(part.spans.iter().all(|s| s.start.0 >= from && s.start.0 + s.dur.0 <= to.max(s.start.0 + 1)));
     }
 
     #[test]
     fn parts_end_to_end_are_the_whole(seed in 1u64..1_000, cut in 0i64..60_000) {
         let whole = spans(&busy(2, 500, seed));
         let (mut before, mut after) = (whole.clone(), whole.clone());
-        trim(&mut before, Range { from: i64::MIN, to: cut });
-        trim(&mut after, Range { from: cut, to: i64::MAX });
+        trim(&mut before, Range { from: Time(i64::MIN), to: Time(cut) });
+        trim(&mut after, Range { from: Time(cut), to: Time(i64::MAX) });
         let mut both = sums(&before);
         for (key, dur) in sums(&after) {
             *both.entry(key).or_default() += dur;

@@ -11,6 +11,7 @@ use postprocess::event::{number, Event, Events};
 use postprocess::raw::counter::Counting;
 use postprocess::source;
 use postprocess::span::{build, check};
+use postprocess::time::Time;
 
 /// The original's IPC code of each number of eighths below 32; from there on it is 15.
 const IPC: [u8; 32] = [
@@ -99,7 +100,7 @@ fn decode(trace: &Trace) -> Events {
 
 /// The codes of the events that are no statements and no names.
 fn codes(trace: &Trace) -> Vec<u8> {
-    let said = |e: &&Event| e.event > number::SWITCH && e.ts > 0;
+    let said = |e: &&Event| e.event > number::SWITCH && e.ts > Time::ZERO;
     decode(trace).events.iter().filter(said).map(|e| e.ipc).collect()
 }
 
@@ -125,12 +126,12 @@ fn a_span_has_the_code_of_its_own_time() {
     let (spans, tally) = build(events);
     assert_eq!(check(&spans, &intervals, &tally), [""; 0]);
     let line = |s: &postprocess::span::Span| (spans.names[s.name].clone(), s.start, s.ipc);
-    let executed = spans.spans.iter().filter(|s| s.dur > 1 && s.cpu == on_cpu(0));
+    let executed = spans.spans.iter().filter(|s| s.dur > Time(1) && s.cpu == on_cpu(0));
     let said: Vec<_> = executed.map(line).collect();
     let expected = [("a.7", 0, 1), ("getpid", 100, 12), ("a.7", 120, 2), ("local_timer", 300, 3), ("a.7", 320, 14)];
     assert_eq!(said.len(), expected.len(), "{said:?}");
     for (said, (name, start, ipc)) in said.iter().zip(expected) {
-        assert_eq!((said.0.as_str(), said.1, said.2), (name, start, ipc));
+        assert_eq!((said.0.as_str(), said.1 .0, said.2), (name, start, ipc));
     }
 }
 

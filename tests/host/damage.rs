@@ -68,7 +68,7 @@ fn where_the_clock_stepped_back_times_go_on_and_it_is_said() {
         .events
         .iter()
         .filter(|e| e.event == u32::from(RUNNABLE))
-        .map(|e| e.ts)
+        .map(|e| e.ts.0)
         .collect();
     let (step, after) = (times[1] - times[0], times[2] - times[1]);
     // 160 and 320 counts, at the rate of the file.

@@ -12,13 +12,14 @@ use postprocess::event::{number, Event, Events, Interval, Meta};
 use postprocess::id::CpuId;
 use postprocess::raw;
 use postprocess::source;
+use postprocess::time::Time;
 use proptest::prelude::*;
 
 /// All events of a file but names known from the start, each with its name.
 fn decode(trace: &Trace) -> (Vec<(Event, String)>, Meta) {
     let Events { meta, names, events } = source::decode(&trace.bytes()).unwrap();
     let named = |e: Event| (e, names.text(e.name).to_string());
-    (events.into_iter().filter(|e| e.ts >= 0).map(named).collect(), meta)
+    (events.into_iter().filter(|e| e.ts >= Time::ZERO).map(named).collect(), meta)
 }
 
 /// `ts dur event arg ret name`, for comparison.
@@ -30,7 +31,7 @@ fn brief((e, name): &(Event, String)) -> String {
 fn briefs(trace: &Trace) -> Vec<String> {
     let (events, meta) = decode(trace);
     assert_eq!(meta.quality, [""; 0]);
-    events.iter().skip_while(|(e, _)| e.ts == 0 && e.dur == 1).map(brief).collect()
+    events.iter().skip_while(|(e, _)| e.ts == Time::ZERO && e.dur == Time(1)).map(brief).collect()
 }
 
 #[test]
@@ -41,7 +42,7 @@ fn a_stream_begins_with_who_runs_at_the_start_of_the_trace() {
     let all: Vec<String> = events.iter().map(brief).collect();
     assert_eq!(all, ["0 1 2 4194303 0 a_b", "0 1 200 4194303 0 a_b.4194303", "700 0 5ec 0 0 local_timer"]);
     assert_eq!(events[2].0.pid.number(), 4_194_303);
-    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(0), from: 0, to: 1000 }]);
+    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(0), from: Time::ZERO, to: Time(1000) }]);
 }
 
 #[test]
@@ -262,7 +263,7 @@ fn events_after_the_stop_belong_to_the_trace_of_every_cpu() {
     trace.cpu(0).entry(100, RUNNABLE, &[1]);
     trace.cpu(1).entry(1200, RUNNABLE, &[1]);
     let (_, meta) = decode(&trace);
-    assert_eq!(meta.intervals.iter().map(|i| i.to).collect::<Vec<_>>(), [1200, 1200]);
+    assert_eq!(meta.intervals.iter().map(|i| i.to.0).collect::<Vec<_>>(), [1200, 1200]);
 }
 
 #[test]
@@ -385,8 +386,8 @@ fn a_wrapped_trace_begins_with_each_cpus_first_block() {
     trace.header.flags = FLAG_WRAPPED;
     trace.cpu(0).entry(300, RUNNABLE, &[1]).overwritten().entry(400, RUNNABLE, &[2]);
     let (events, meta) = decode(&trace);
-    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(0), from: 300, to: 1000 }]);
-    assert_eq!((events[0].0.ts, meta.quality.len()), (300, 0));
+    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(0), from: Time(300), to: Time(1000) }]);
+    assert_eq!((events[0].0.ts.0, meta.quality.len()), (300, 0));
 }
 
 #[test]
@@ -396,9 +397,9 @@ fn times_count_from_the_minute_of_the_start_even_if_all_blocks_are_younger() {
     trace.cpu(0).entry(20_000_000_000, RUNNABLE, &[1]).overwritten().entry(20_000_000_001, RUNNABLE, &[2]);
     let bytes = trace.bytes();
     let raw = raw::parse(&bytes).unwrap();
-    assert_eq!(raw.block_lines()[0].ts, 0);
+    assert_eq!(raw.block_lines()[0].ts, Time::ZERO);
     let (events, meta) = decode(&trace);
-    assert_eq!((meta.base.as_str(), events[0].0.ts), ("2026-11-20_15:14:00", 20_000_000_000));
+    assert_eq!((meta.base.as_str(), events[0].0.ts.0), ("2026-11-20_15:14:00", 20_000_000_000));
 }
 
 /// Entries of every kind that has no meaning for others, by number and argument.
@@ -438,7 +439,7 @@ proptest! {
         let decoded: Vec<_> = events
             .iter()
             .filter(|(e, _)| e.event > number::SWITCH)
-            .map(|(e, _)| (e.ts, e.cpu.number(), e.event, value(e)))
+            .map(|(e, _)| (e.ts.0, e.cpu.number(), e.event, value(e)))
             .collect();
         prop_assert_eq!(decoded, recorded);
     }

@@ -33,7 +33,7 @@ fn durations(name: &str, ask: &Ask) -> Vec<i64> {
     let spans = sample(name);
     let mut requests = find(&spans, &Timeline::new(&spans), ask).unwrap().1;
     requests.sort_by_key(|request| (request.start, request.pid));
-    requests.iter().map(|request| request.dur()).collect()
+    requests.iter().map(|request| request.dur().0).collect()
 }
 
 fn differ(before: &[i64], after: &[i64]) -> bool {

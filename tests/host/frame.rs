@@ -13,6 +13,7 @@ use postprocess::source::events::read;
 use postprocess::span::limit::{SpanLimit, OF_A_PART};
 use postprocess::span::runs::Runs;
 use postprocess::span::{build, Span, Spans};
+use postprocess::time::Time;
 use postprocess::{direct, source};
 
 use kutrace_tests::cases::cases;
@@ -50,7 +51,8 @@ fn events_come_back_the_same() {
 fn spans_come_back_the_same() {
     let mut sent = build(events()).0;
     sent.meta.quality.push("a sentence".to_string());
-    sent.spans[0] = Span { start: i64::MIN, dur: i64::MAX, arg: i64::MIN, ret: -1, ipc: 255, ..sent.spans[0] };
+    sent.spans[0] =
+        Span { start: Time(i64::MIN), dur: Time(i64::MAX), arg: i64::MIN, ret: -1, ipc: 255, ..sent.spans[0] };
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes).unwrap();
     sent.spans.iter().for_each(|s| writer.row(s, &sent.names).unwrap());
@@ -151,7 +153,7 @@ fn more_spans_than_fit_are_coarsened_and_cover_the_same_time() {
     assert!(said.starts_with("there were more than") && said.ends_with(&format!("`{OF_A_PART}`")), "{said}");
     let time = |spans: &Spans| -> i64 {
         let of_cpus = spans.spans.iter().filter(|s| s.cpu.is_some() && s.is_execution());
-        of_cpus.map(|s| s.dur).sum()
+        of_cpus.map(|s| s.dur.0).sum()
     };
     assert_eq!(time(&few), time(&all));
 }

@@ -19,6 +19,7 @@ use postprocess::source::events::read;
 use postprocess::source::{self, Trace as _};
 use postprocess::span::coarsen::coarsen;
 use postprocess::span::{build, check, Span, Spans};
+use postprocess::time::Time;
 
 /// Counts and units of an hour.
 const HOUR: u64 = 3_600 * 100_000_000;
@@ -67,10 +68,10 @@ fn spans(text: &str) -> Spans {
 
 /// Start, duration and thread of the only span of this name that is longer than a second or comes after the wakeup.
 fn only(spans: &Spans, name: &str) -> (u64, u64, Option<Pid>) {
-    let long = |s: &&Span| spans.names[s.name] == name && (s.dur > 100_000_000 || s.start as u64 >= WOKEN);
+    let long = |s: &&Span| spans.names[s.name] == name && (s.dur > Time(100_000_000) || s.start.0 as u64 >= WOKEN);
     let found: Vec<&Span> = spans.spans.iter().filter(long).collect();
     let [one] = found[..] else { panic!("{name}: {found:?}") };
-    (one.start as u64, one.dur as u64, one.pid)
+    (one.start.0 as u64, one.dur.0 as u64, one.pid)
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn coarse_spans_of_hours_cover_the_same_time() {
     let mut spans = spans(&text(&hours().bytes()));
     coarsen(&mut spans, NonZeroU32::MAX);
     let of = |cpu: u32| {
-        spans.spans.iter().filter(move |s| s.cpu == on_cpu(cpu) && s.event >= TRAP as i32).map(|s| s.dur as u64).sum()
+        spans.spans.iter().filter(move |s| s.cpu == on_cpu(cpu) && s.event >= TRAP as i32).map(|s| s.dur.0 as u64).sum()
     };
     let times: [u64; 2] = [0, 1].map(of);
     assert_eq!(times, [30 * HOUR; 2]);
@@ -128,6 +129,9 @@ fn what_a_flight_recorder_keeps_after_a_day_has_its_times() {
     assert!(text.contains("\n# [1] 2026-11-21_20:14:00.000010 cpu 00"), "{text}");
     assert!(text.contains(&format!("\n{} 5 2087 0  7 0  0 7 0 getpid (827)\n", 29 * HOUR + 2_000)), "{text}");
     let (from, to) = ((29 * HOUR) as i64, (30 * HOUR) as i64);
-    assert_eq!(read(text.as_bytes()).unwrap().meta.intervals, [Interval { cpu: CpuId::new(0), from, to }]);
-    assert_eq!(spans(&text).spans.iter().map(|s| s.start).min(), Some(from));
+    assert_eq!(
+        read(text.as_bytes()).unwrap().meta.intervals,
+        [Interval { cpu: CpuId::new(0), from: Time(from), to: Time(to) }]
+    );
+    assert_eq!(spans(&text).spans.iter().map(|s| s.start.0).min(), Some(from));
 }

@@ -13,6 +13,7 @@ use postprocess::id::CpuId;
 use postprocess::raw::damage::NotATrace;
 use postprocess::source;
 use postprocess::span::{build, check};
+use postprocess::time::Time;
 
 use crate::damage::in_bounded_memory;
 use kutrace_tests::cases::{cases, one_in};
@@ -36,7 +37,7 @@ fn sound(events: Events) {
 fn decode(file: &File) -> (Vec<String>, Meta) {
     let Events { meta, names, events } = run(&file.bytes());
     let brief = |e: &Event| format!("{} {} {:x} {} {} {}", e.ts, e.dur, e.event, e.arg, e.ret, names.text(e.name));
-    (events.iter().filter(|e| e.ts >= 0).map(brief).collect(), meta)
+    (events.iter().filter(|e| e.ts >= Time::ZERO).map(brief).collect(), meta)
 }
 
 /// The briefs after those of the first block's header.
@@ -53,7 +54,7 @@ fn a_stream_begins_with_who_runs_and_ends_with_its_last_entry() {
     let (events, meta) = decode(&file);
     assert_eq!(events, ["7 1 2 70000 0 prog", "7 1 200 70000 0 prog.70000", "90 0 5ec 0 0 irq#236"]);
     assert_eq!((meta.format, meta.flags, meta.base.as_str()), (3, 3, "2026-11-20_15:14:00"));
-    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(3), from: 7, to: 90 }]);
+    assert_eq!(meta.intervals, [Interval { cpu: CpuId::new(3), from: Time(7), to: Time(90) }]);
 }
 
 #[test]
@@ -70,7 +71,7 @@ fn a_name_is_said_at_the_start_and_where_it_stands() {
     file.block(0, 0, 0, "swapper/0").name(20, KERNEL_NAME, 0, "#1 SMP  6.6").name(30, PID_NAME, 9, "rs:main Q:Reg");
     let Events { names, events, .. } = run(&file.bytes());
     let said: Vec<_> =
-        events.iter().filter(|e| e.event <= NAMES_LAST).map(|e| (e.ts, e.arg, names.text(e.name))).collect();
+        events.iter().filter(|e| e.event <= NAMES_LAST).map(|e| (e.ts.0, e.arg, names.text(e.name))).collect();
     assert_eq!(said[..3], [(-1, 0, "-idle-"), (-1, 0, "#1 SMP  6.6"), (-1, 9, "rs:main_Q:Reg")]);
     assert_eq!(said[3..], [(0, 0, "-idle-"), (20, 0, "#1 SMP  6.6"), (30, 9, "rs:main_Q:Reg")]);
 }
@@ -152,7 +153,7 @@ fn of_the_first_block_of_a_wrapped_trace_only_the_names_are_used() {
     let (events, meta) = decode(&file);
     let calls: Vec<_> = events.iter().filter(|e| e.contains(" 801 ")).collect();
     assert_eq!(calls, ["2001 0 801 0 0 write", "9001 0 801 0 0 write"]);
-    assert_eq!((meta.flags, meta.intervals[0].from), (0x43, 2_000));
+    assert_eq!((meta.flags, meta.intervals[0].from), (0x43, Time(2_000)));
 }
 
 #[test]
@@ -223,7 +224,7 @@ fn locks_queues_and_rpcs_are_called_by_their_names() {
     let said = briefs(&file);
     assert_eq!(said[3..6], ["10 1 201 9 0 get.9", "20 1 210 9029 0 try_mutex", "30 1 21a 4 0 enq_input"]);
     assert_eq!(said[7], "50 1 20d 70000 0 mark_d");
-    let rpcs: Vec<_> = run(&file.bytes()).events.iter().filter(|e| e.ts >= 10).map(|e| e.rpc).collect();
+    let rpcs: Vec<_> = run(&file.bytes()).events.iter().filter(|e| e.ts >= Time(10)).map(|e| e.rpc).collect();
     assert_eq!(rpcs, [9, 9, 9, 9, 0]);
 }
 
@@ -282,7 +283,8 @@ fn counters_of_32_bits_get_the_bits_they_lost() {
     (0..3).for_each(|n| bytes[n * 65536 + 4..n * 65536 + 7].fill(0));
     let Events { meta, events, .. } = run(&bytes);
     assert_eq!(meta.quality, [""; 0]);
-    let begins: Vec<_> = events.iter().filter(|e| e.event == number::PID_NAME && e.ts >= 0).map(|e| e.ts).collect();
+    let begins: Vec<_> =
+        events.iter().filter(|e| e.event == number::PID_NAME && e.ts >= Time::ZERO).map(|e| e.ts.0).collect();
     assert_eq!(begins, [0, 0x20_0000, 0x7000_0000]);
 }
 

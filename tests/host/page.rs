@@ -9,6 +9,7 @@ use postprocess::sink;
 use postprocess::sink::page::{self, NotLifted};
 use postprocess::source;
 use postprocess::span::{build, Meta, Span, Spans};
+use postprocess::time::Time;
 use serde_json::Value;
 
 use crate::upstream::reference;
@@ -31,7 +32,7 @@ fn hostile() -> Spans {
         quality: vec![HOSTILE.into()],
         ..Meta::default()
     };
-    let span = Span { dur: 10, pid: of_thread(1), event: user(Pid::new(1)) as i32, ..idle() };
+    let span = Span { dur: Time(10), pid: of_thread(1), event: user(Pid::new(1)) as i32, ..idle() };
     Spans { meta, names: vec![HOSTILE.into()], spans: vec![span] }
 }
 

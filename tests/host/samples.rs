@@ -13,6 +13,7 @@ use postprocess::event::{Event, Events};
 use postprocess::id::{CpuId, Pid};
 use postprocess::source;
 use postprocess::span::{build, check, Span, Spans};
+use postprocess::time::Time;
 
 use crate::golden::assert_golden;
 
@@ -35,7 +36,7 @@ fn summary(spans: &Spans) -> String {
     for s in &spans.spans {
         let (count, time) = sums.entry((Kind::of(s), &spans.names[s.name])).or_default();
         *count += 1;
-        *time += s.dur;
+        *time += s.dur.0;
     }
     let line =
         |((kind, name), (count, time)): (&(Kind, &str), &(usize, i64))| format!("{kind:?} {name}: {count}, {time}\n");
@@ -132,19 +133,19 @@ fn fresh_memory_faults_at_its_first_touch_and_again_after_it_was_given_back() {
     assert_eq!(first.count(), 256);
     assert!((256..260).contains(&faults.iter().filter(|s| s.start > given_back.start).count()));
     let between = given_back.start - last.start - last.dur;
-    assert!((150_000..170_000).contains(&between), "{between} units in user code without a fault");
+    assert!((150_000..170_000).contains(&between.0), "{between} units in user code without a fault");
 }
 
 #[test]
 fn threads_that_compute_lose_their_cpu_and_wait_for_one_without_a_wakeup() {
     let (_, spans) = sample("slices.raw");
     let woken: BTreeSet<(i64, Option<Pid>)> =
-        spans.spans.iter().filter(|s| s.event == WAKEUP_ARC).map(|s| (s.start, Some(s.woken()))).collect();
+        spans.spans.iter().filter(|s| s.event == WAKEUP_ARC).map(|s| (s.start.0, Some(s.woken()))).collect();
     let waits = of_program(&spans, "slices", "wait_cpu");
-    let lost: Vec<_> = waits.into_iter().filter(|s| !woken.contains(&(s.start, s.pid))).collect();
+    let lost: Vec<_> = waits.into_iter().filter(|s| !woken.contains(&(s.start.0, s.pid))).collect();
     let threads: BTreeSet<Option<Pid>> = lost.iter().map(|s| s.pid).collect();
     assert!(threads.len() >= 7 && lost.len() >= 14, "{} threads, {} waits", threads.len(), lost.len());
-    assert!(lost.iter().any(|s| s.dur > 2_000_000), "a wait of more than 20 ms");
+    assert!(lost.iter().any(|s| s.dur > Time(2_000_000)), "a wait of more than 20 ms");
 }
 
 #[test]
@@ -157,7 +158,8 @@ fn each_write_of_dd_waits_for_the_disk() {
     for begin in begins {
         let mut after = events.events.iter().filter(|e| e.ts > begin.ts && e.pid == begin.pid);
         let Some(end) = after.find(|e| e.event == SYSCALL_RETURN + 1 && e.ret == 4096) else { continue };
-        let slept = |s: &&&Span| s.pid == Some(begin.pid) && s.dur > 250_000 && (begin.ts..end.ts).contains(&s.start);
+        let slept =
+            |s: &&&Span| s.pid == Some(begin.pid) && s.dur > Time(250_000) && (begin.ts..end.ts).contains(&s.start);
         assert!(waits.iter().any(|s| slept(&s)), "the write at {}", begin.ts);
         found += 1;
     }

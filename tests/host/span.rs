@@ -23,6 +23,7 @@ use postprocess::source;
 use postprocess::source::events::read;
 use postprocess::span::build::Builder;
 use postprocess::span::{check, Span, NONE};
+use postprocess::time::Time;
 use proptest::prelude::*;
 
 use crate::golden::assert_golden;
@@ -44,7 +45,7 @@ pub fn told(events: Events, from: i64) -> String {
     let mut builder = Builder::new(&events.meta, events.names);
     let mut shown: Vec<Span> = Vec::new();
     let closed = |builder: &Builder| builder.held().chain(builder.written()).copied().collect::<Vec<Span>>();
-    let (known, events_in_time) = events.events.split_at(events.events.partition_point(|e| e.ts < from));
+    let (known, events_in_time) = events.events.split_at(events.events.partition_point(|e| e.ts.0 < from));
     known.iter().for_each(|e| builder.push(e));
     for event in events_in_time {
         let line = line(event, &builder.names);
@@ -303,8 +304,8 @@ fn a_sample_tells_of_its_cpu_whatever_others_wrote_since_it_was_interrupted() {
     let of_a: Vec<_> = [&spans[..], builder.written()]
         .concat()
         .iter()
-        .filter(|s| s.cpu == on_cpu(0) && (100..800).contains(&s.start))
-        .map(|s| (s.start, s.dur, name(s)))
+        .filter(|s| s.cpu == on_cpu(0) && (100..800).contains(&s.start.0))
+        .map(|s| (s.start.0, s.dur.0, name(s)))
         .collect();
     let expected = [(100, 10, "exit_work"), (110, 590, "a.7"), (700, 100, "exit_work")];
     assert_eq!(of_a, expected.map(|(start, dur, name)| (start, dur, name.to_string())));
@@ -468,8 +469,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         let event = NUMBERS[n] | if call && returns { RETURN_BIT } else { 0 };
         let name = if event == line::OPEN_CALL { 2 } else { 1 };
         Event {
-            ts,
-            dur: if matches!(class(event), Class::Point | Class::Switch) { dur & 1 } else { dur },
+            ts: Time(ts),
+            dur: Time(if matches!(class(event), Class::Point | Class::Switch) { dur & 1 } else { dur }),
             event,
             cpu: CpuId::new(cpu),
             pid: Pid::new(pid),
@@ -490,7 +491,7 @@ proptest! {
         names.id("name");
         names.id("4/stat");
         list.sort_by_key(|e| e.ts);
-        let intervals = [0, 1].map(|cpu| Interval { cpu: CpuId::new(cpu), from: 0, to: 300 }).into();
+        let intervals = [0, 1].map(|cpu| Interval { cpu: CpuId::new(cpu), from: Time::ZERO, to: Time(300) }).into();
         let meta = Meta { format, intervals, ..Meta::default() };
         let mut builder = Builder::new(&meta, names);
         list.iter().for_each(|e| builder.push(e));

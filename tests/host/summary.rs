@@ -18,6 +18,7 @@ use postprocess::source;
 use postprocess::span::build;
 use postprocess::span::limit::SpanLimit;
 use postprocess::span::what::Activity;
+use postprocess::time::Time;
 
 use crate::golden::assert_golden;
 use crate::schema::wrong;
@@ -46,7 +47,7 @@ fn its_json_is_as_its_schema_says_and_counts_what_is_cut() {
         let calls = &value["calls"];
         assert_eq!(calls["first"].as_array().unwrap().len(), 3);
         assert_eq!(calls["left_out"], summary.calls.len() - 3);
-        assert_eq!(calls["first"][0]["total"], summary.calls[0].total);
+        assert_eq!(calls["first"][0]["total"], summary.calls[0].total.0);
     }
     assert!(wrong(&schema, &serde_json::json!({ "events": "many", "more": 1 })).len() > 5);
 }
@@ -63,10 +64,10 @@ fn a_wait_for_a_cpu_tells_who_had_it() {
     cpu1.entry(4_000, RUNNABLE, &[100]).small_return(4_100, 1);
     assert_golden("summary/waiter.txt", &summary(&trace).text(10));
     let latency = summary(&trace).woken;
-    assert_eq!((latency.count, latency.percentiles), (1, [3_020; 5]));
+    assert_eq!((latency.count, latency.percentiles), (1, [Time(3_020); 5]));
     let [worst] = &latency.worst[..] else { panic!("{:?}", latency.worst) };
-    assert_eq!((&*worst.thread, worst.cpu, worst.dur), ("waiter.100", on_cpu(0), 3_020));
-    let did: Vec<(&str, i64)> = worst.meanwhile.iter().map(|(name, dur)| (&**name, *dur)).collect();
+    assert_eq!((&*worst.thread, worst.cpu, worst.dur.0), ("waiter.100", on_cpu(0), 3_020));
+    let did: Vec<(&str, i64)> = worst.meanwhile.iter().map(|(name, dur)| (&**name, dur.0)).collect();
     assert_eq!(did, [("hog.300", 2_620), ("local_timer", 400)]);
 }
 
@@ -81,10 +82,10 @@ fn a_call_in_pieces_is_one_call() {
     let summary = summary(&trace);
     let read = summary.calls.iter().find(|sum| sum.name == "read").unwrap();
     // 300 units from call to switch less 80 of the fault and the tick, then 80; the second took 10.
-    let expected = Sum { name: "read".to_string(), count: 2, total: 310, longest: 300, slowest: 900 };
+    let expected = Sum { name: "read".to_string(), count: 2, total: Time(310), longest: Time(300), slowest: Time(900) };
     assert_eq!(*read, expected);
-    assert_eq!(summary.faults.iter().map(|sum| (sum.count, sum.total)).collect::<Vec<_>>(), [(1, 30)]);
-    let runs: Vec<_> = summary.programs.iter().map(|p| (&*p.name, p.runs, p.longest)).collect();
+    assert_eq!(summary.faults.iter().map(|sum| (sum.count, sum.total.0)).collect::<Vec<_>>(), [(1, 30)]);
+    let runs: Vec<_> = summary.programs.iter().map(|p| (&*p.name, p.runs, p.longest.0)).collect();
     assert_eq!(runs, [("a", 2, 9_080), ("b", 1, 500)]);
 }
 
@@ -118,15 +119,15 @@ fn counts_are_those_of_the_events_and_times_those_of_the_spans() {
         let waits = spans.spans.iter().filter(|s| (WAIT_A as i32..=WAIT_Z as i32).contains(&s.event));
         assert_eq!(summary.waits.iter().map(|wait| wait.count).sum::<u64>(), waits.count() as u64);
         assert_eq!(summary.woken.count + summary.running, tally.runs);
-        let all = summary.cpus.iter().fold((0, 0, 0, 0), |sum, (_, share)| {
+        let all = summary.cpus.iter().fold((Time::ZERO, Time::ZERO, Time::ZERO, Time::ZERO), |sum, (_, share)| {
             (sum.0 + share.user, sum.1 + share.kernel, sum.2 + share.idle, sum.3 + share.lost)
         });
         assert_eq!(all, (tally.user, tally.system, tally.idle, tally.lost));
         let kernel =
-            [&summary.calls, &summary.interrupts, &summary.faults].map(|s| s.iter().map(|s| s.total).sum::<i64>());
+            [&summary.calls, &summary.interrupts, &summary.faults].map(|s| s.iter().map(|s| s.total.0).sum::<i64>());
         let threads = spans.spans.iter().filter(|s| s.is_own_code() && s.activity() == Some(Activity::Thread));
-        assert_eq!(kernel.iter().sum::<i64>() + threads.map(|s| s.dur).sum::<i64>(), tally.system);
-        assert_eq!(summary.programs.iter().map(|p| p.user).sum::<i64>(), tally.user);
+        assert_eq!(kernel.iter().sum::<i64>() + threads.map(|s| s.dur.0).sum::<i64>(), tally.system.0);
+        assert_eq!(summary.programs.iter().map(|p| p.user.0).sum::<i64>(), tally.user.0);
     }
 }
 
@@ -163,9 +164,9 @@ fn a_thread_that_lost_its_cpu_was_not_woken() {
     let cpu = trace.cpu(0).running(7, "a", None).entry(1_000, RUNNABLE, &[8]);
     cpu.switch(1_500, 8, "b").task(1_530, 8, "b", None).switch(4_000, 7, "a").switch(8_000, 8, "b");
     let summary = summary(&trace);
-    assert_eq!((summary.woken.count, summary.woken.percentiles[4]), (1, 520));
-    assert_eq!((summary.preempted.count, summary.preempted.percentiles[4]), (2, 4_000));
-    let worst: Vec<_> = summary.preempted.worst.iter().map(|w| (&*w.thread, w.dur, w.meanwhile.len())).collect();
+    assert_eq!((summary.woken.count, summary.woken.percentiles[4]), (1, Time(520)));
+    assert_eq!((summary.preempted.count, summary.preempted.percentiles[4]), (2, Time(4_000)));
+    let worst: Vec<_> = summary.preempted.worst.iter().map(|w| (&*w.thread, w.dur.0, w.meanwhile.len())).collect();
     assert_eq!(worst, [("b.8", 4_000, 1), ("a.7", 2_500, 1)]);
 }
 
@@ -202,8 +203,8 @@ fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
     assert_eq!((same, tally.runs), (tally, all.woken.count + all.running));
     for wait in &all.waits {
         let of_it = || full.spans.iter().filter(|s| full.names[s.name] == wait.name);
-        let total: i64 = of_it().map(|s| s.dur).sum();
-        assert_eq!((wait.count, wait.total), (of_it().count() as u64, total), "{}", wait.name);
+        let total: i64 = of_it().map(|s| s.dur.0).sum();
+        assert_eq!((wait.count, wait.total.0), (of_it().count() as u64, total), "{}", wait.name);
     }
     let mut sum = Share::default();
     all.cpus.iter().for_each(|(_, share)| sum += *share);

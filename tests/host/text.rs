@@ -10,12 +10,13 @@ use postprocess::raw;
 use postprocess::source;
 use postprocess::source::events::read;
 use postprocess::span::{build, Span};
+use postprocess::time::Time;
 use proptest::prelude::*;
 
 fn write(events: &[Event], names: &Names, meta: &Meta) -> Vec<u8> {
     let mut text = Vec::new();
     let mut writer = Writer::new(&mut text);
-    let block = BlockLine { ts: 2_488_582_818, cpu: CpuId::new(2), index: 0 };
+    let block = BlockLine { ts: Time(2_488_582_818), cpu: CpuId::new(2), index: 0 };
     writer.head(5, 5, 1_795_187_640, &[block]).unwrap();
     for event in events {
         writer.event(event, names).unwrap();
@@ -32,9 +33,19 @@ fn parse(text: &str) -> Events {
 fn columns_are_those_of_the_original() {
     let mut names = Names::default();
     let (write_name, comm) = (names.id("write"), names.id("a_thread_name"));
-    let name = Event { ts: -1, event: number::PID_NAME, arg: 70_000, name: comm, ..Event::default() };
+    let name = Event { ts: Time(-1), event: number::PID_NAME, arg: 70_000, name: comm, ..Event::default() };
     let (cpu, pid) = (CpuId::new(2), Pid::new(70_000));
-    let call = Event { ts: 5, dur: 20, event: number::SYSCALL + 1, cpu, pid, arg: 1, ret: 65_534, ipc: 35, ..name };
+    let call = Event {
+        ts: Time(5),
+        dur: Time(20),
+        event: number::SYSCALL + 1,
+        cpu,
+        pid,
+        arg: 1,
+        ret: 65_534,
+        ipc: 35,
+        ..name
+    };
     let text = write(&[name, Event { name: write_name, ..call }], &names, &Meta { flags: 5, ..Meta::default() });
     let expected = "# ## VERSION: 3
 # ## FORMAT: 5
@@ -58,7 +69,7 @@ fn what_is_known_of_the_whole_trace_travels_with_the_events() {
         flags: 0x45,
         lost: 7,
         quality: vec!["block 3 is damaged".to_string()],
-        intervals: vec![Interval { cpu: CpuId::new(3), from: -5, to: 1 << 50 }],
+        intervals: vec![Interval { cpu: CpuId::new(3), from: Time(-5), to: Time(1 << 50) }],
         unseen: 0,
     };
     let text = write(&[], &Names::default(), &meta);
@@ -68,7 +79,7 @@ fn what_is_known_of_the_whole_trace_travels_with_the_events() {
 #[test]
 fn unsorted_text_of_the_original_is_put_in_order() {
     let events = parse("20 0 512 0  7 0  7 0 0 a.7 (200)\n-1 1 34 7 a\n10 0 1516 0  7 0  0 0 0 timer (5ec)\n");
-    assert_eq!(events.events.iter().map(|e| e.ts).collect::<Vec<_>>(), [-1, 10, 20]);
+    assert_eq!(events.events.iter().map(|e| e.ts.0).collect::<Vec<_>>(), [-1, 10, 20]);
     assert_eq!(events.meta.quality.len(), 0);
 }
 
@@ -77,7 +88,7 @@ fn text_of_ours_that_somebody_has_sorted_otherwise_is_put_in_order() {
     let line = |ts: u32| format!("{ts} 0 1516 0  7 0  0 0 0 timer (5ec)\n");
     let text = format!("# ## FORMAT: 5\n{}{}{}", line(10), line(30), line(20));
     let events = parse(&text);
-    assert_eq!(events.events.iter().map(|e| e.ts).collect::<Vec<_>>(), [10, 20, 30]);
+    assert_eq!(events.events.iter().map(|e| e.ts.0).collect::<Vec<_>>(), [10, 20, 30]);
     assert_eq!(events.meta.quality, Vec::<String>::new());
 }
 
@@ -86,7 +97,7 @@ fn text_of_ours_that_gets_out_of_order_is_held_and_said_to_be() {
     let line = |ts: u32| format!("{ts} 0 1516 0  7 0  0 0 0 timer (5ec)\n");
     let text = (0..10_000).map(line).chain([line(5)]);
     let events = parse(&["# ## FORMAT: 5\n".to_string()].into_iter().chain(text).collect::<String>());
-    assert_eq!(events.events.last().unwrap().ts, 9_999);
+    assert_eq!(events.events.last().unwrap().ts, Time(9_999));
     assert_eq!(events.meta.quality, ["1 event is out of order; its time is held"]);
 }
 
@@ -108,7 +119,7 @@ fn lines_that_are_no_events_are_counted() {
 fn a_text_with_lines_missing_or_cut_is_said_to_be() {
     let mut names = Names::default();
     let name = names.id("timer");
-    let event = |ts| Event { ts, event: number::IRQ + 0xec, pid: Pid::new(7), name, ..Event::default() };
+    let event = |ts| Event { ts: Time(ts), event: number::IRQ + 0xec, pid: Pid::new(7), name, ..Event::default() };
     let text = String::from_utf8(write(&[event(1), event(2), event(30)], &names, &Meta::default())).unwrap();
     let whole = parse(&text);
     assert_eq!((whole.events.len(), whole.meta.quality.len()), (3, 0));
@@ -133,7 +144,11 @@ fn a_text_with_lines_missing_or_cut_is_said_to_be() {
 #[test]
 fn the_intervals_of_a_cpu_are_one() {
     let events = parse("# ## CPU: 1 50 70\n# ## CPU: 0 5 6\n# ## CPU: 1 20 60\n# ## CPU: 1 60 70\n");
-    let [one, zero] = [(1, 20, 70), (0, 5, 6)].map(|(cpu, from, to)| Interval { cpu: CpuId::new(cpu), from, to });
+    let [one, zero] = [(1, 20, 70), (0, 5, 6)].map(|(cpu, from, to)| Interval {
+        cpu: CpuId::new(cpu),
+        from: Time(from),
+        to: Time(to),
+    });
     assert_eq!((events.meta.intervals, events.meta.quality.len()), (vec![one, zero], 0));
 }
 
@@ -169,8 +184,8 @@ fn any_event() -> impl Strategy<Value = Event> {
     let numbers = (0i64..1 << 50, 0i64..1 << 40, number::SWITCH..number::NUMBERS, 0u32..100, 0u32..1 << 31);
     (numbers, (any::<u32>(), any::<u32>(), any::<i32>(), any::<u8>(), 0u32..4)).prop_map(
         |((ts, dur, event, cpu, pid), (rpc, arg, ret, ipc, name))| Event {
-            ts,
-            dur,
+            ts: Time(ts),
+            dur: Time(dur),
             event,
             cpu: CpuId::new(cpu),
             pid: Pid::new(pid),

@@ -15,6 +15,7 @@ use postprocess::source;
 use postprocess::source::events::read;
 use postprocess::span::limit::SpanLimit;
 use postprocess::span::{build, Spans};
+use postprocess::time::Time;
 use postprocess::why::check::check_requests;
 use postprocess::why::request::{find, Ask, Request};
 use postprocess::why::{explain, Question, Timeline, Why};
@@ -120,7 +121,7 @@ fn each_sample_is_explained_by_the_best_that_it_offers() {
     for path in files("../samples", "raw") {
         let stem = path.file_stem().unwrap().to_str().unwrap();
         let why = explain(&Timeline::new(&sample(stem)), &question(Ask::Best)).unwrap();
-        assert_eq!(why.remainder, 0);
+        assert_eq!(why.remainder, Time::ZERO);
         assert_golden(&format!("why/{stem}.txt"), &why.text());
     }
 }
@@ -162,7 +163,7 @@ fn processes_calls_faults_and_stretches_are_found_in_recorded_traces() {
     let faults = found(&sample("faults"), Ask::Call("page_fault".into()));
     assert!(faults.len() > 512, "{}", faults.len());
     let one = found(&pipeline, Ask::Run("seq".into()))[0];
-    let part = Request { start: one.start + 10, end: one.start + 1_000, ..one };
+    let part = Request { start: one.start + Time(10), end: one.start + Time(1_000), ..one };
     assert_eq!(found(&pipeline, Ask::Range(part)), [part]);
 }
 
@@ -176,7 +177,7 @@ fn rpcs_and_marks_are_found_by_thread_and_name() {
         500 0 2087 0  7 0  0 0 0 getpid (827)\n";
     let spans = build(read(&mut lines.as_bytes()).unwrap()).0;
     let times = |ask| {
-        let mut times: Vec<_> = found(&spans, ask).iter().map(|r| (r.pid.number(), r.start, r.end)).collect();
+        let mut times: Vec<_> = found(&spans, ask).iter().map(|r| (r.pid.number(), r.start.0, r.end.0)).collect();
         times.sort_unstable();
         times
     };

@@ -50,7 +50,7 @@ fn entry(raw: &Raw, timed: raw::stream::Timed) -> Option<Entry> {
         Some(Event::Call { nr: ..event::SYSCALLS, call }) => Some(call),
         _ => None,
     };
-    let ns = raw.clock.base * 1_000_000_000 + raw.clock.units(timed.at) * 10;
+    let ns = raw.clock.base * 1_000_000_000 + raw.clock.units(timed.at).0 * 10;
     Some(Entry { ns, call })
 }
 

@@ -24,6 +24,7 @@ use postprocess::span::coarsen::coarsen;
 use postprocess::span::limit::SpanLimit;
 use postprocess::span::trim::{trim, Range};
 use postprocess::span::{build, check, Span, Spans};
+use postprocess::time::Time;
 use postprocess::{frame, sink, source};
 
 use crate::original::{self, rich};
@@ -143,8 +144,8 @@ fn named<T: Row>(rows: &[T], names: &[impl AsRef<str>]) -> Vec<([i64; COLUMNS], 
 
 /// Every companion can take these spans.
 fn companions(spans: &Spans) {
-    let middle = spans.spans.get(spans.spans.len() / 2).map_or(0, |s| s.start);
-    trim(&mut spans.clone(), Range { from: middle, to: middle.saturating_add(1_000) });
+    let middle = spans.spans.get(spans.spans.len() / 2).map_or(Time::ZERO, |s| s.start);
+    trim(&mut spans.clone(), Range { from: middle, to: middle.saturating_add(Time(1_000)) });
     coarsen(&mut spans.clone(), NonZeroU32::MIN.saturating_add(999));
     profile(&mut spans.clone(), Rows::Each);
     profile(&mut spans.clone(), Rows::Groups(2));

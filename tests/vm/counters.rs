@@ -99,9 +99,9 @@ fn counters_say_what_was_counted() {
         assert_eq!(trace.events.meta.flags & 0xa0, flag, "{word}");
         let (mut last, mut long, mut wrong) = (BTreeMap::new(), 0, Vec::new());
         // Names and statements of who runs are none of the CPU's entries.
-        for event in trace.events.events.iter().filter(|e| e.event >= SWITCH && (e.event, e.dur) != (SWITCH, 1)) {
-            let before = last.insert(event.cpu, event.ts + event.dur);
-            let gap = before.map_or(0, |before| event.ts - before);
+        for event in trace.events.events.iter().filter(|e| e.event >= SWITCH && (e.event, e.dur.0) != (SWITCH, 1)) {
+            let before = last.insert(event.cpu, (event.ts + event.dur).0);
+            let gap = before.map_or(0, |before| event.ts.0 - before);
             if gap < 50_000 {
                 continue;
             }

@@ -43,10 +43,10 @@ fn every_cpu_ticks_while_a_thread_runs_on_it() {
     for interval in &trace.events.meta.intervals {
         let ticks = trace.of(LOCAL_TIMER).filter(|e| e.cpu == interval.cpu).count() as i64;
         let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == Some(interval.cpu) && s.is_execution());
-        let busy: i64 = on_cpu.filter(|s| s.pid != of_thread(0)).map(|s| s.dur).sum();
+        let busy: i64 = on_cpu.filter(|s| s.pid != of_thread(0)).map(|s| s.dur.0).sum();
         // CONFIG_HZ=250; a virtual CPU without time of the host's misses ticks.
         assert!(ticks > busy / 400_000 / 4, "cpu {}: {ticks} in {busy} x 10 ns", interval.cpu);
-        let most = (interval.to - interval.from) / 400_000 * 5 / 4;
+        let most = (interval.to - interval.from).0 / 400_000 * 5 / 4;
         assert!(ticks < most, "cpu {}: {ticks}, at most {most} expected", interval.cpu);
     }
 }
@@ -73,7 +73,7 @@ fn followed(trace: &Trace, pair: impl Fn(Pid, Pid) -> bool) -> usize {
     let reads = |arc: &postprocess::span::Span| {
         let mut after = spans[spans.partition_point(|s| s.start < arc.start + arc.dur)..].iter();
         let next = after.find(|s| s.pid == Some(arc.woken()) && RECEIVE.contains(&(s.event as u32)));
-        next.is_some_and(|read| read.start - (arc.start + arc.dur) < 1_000_000)
+        next.is_some_and(|read| read.start.0 - (arc.start.0 + arc.dur.0) < 1_000_000)
     };
     arcs.filter(writes).filter(|arc| reads(arc)).count()
 }

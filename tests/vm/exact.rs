@@ -2,6 +2,7 @@
 //! Counts in a trace against what the workload and the kernel counted.
 
 use postprocess::event::number::SYSCALL;
+use postprocess::time::Time;
 
 use crate::guest;
 use crate::trace::Trace;
@@ -36,7 +37,7 @@ fn as_many_getppid_as_were_called_and_the_switches_the_kernel_counted() {
         .spans
         .iter()
         .filter(|s| s.pid.is_some_and(|pid| program.contains(&pid)) && s.event as u32 == GETPPID);
-    let resumed = calls.iter().filter(|call| call.dur == 0).count();
+    let resumed = calls.iter().filter(|call| call.dur == Time::ZERO).count();
     let pieces = spans.count();
     assert!((20_000..=20_000 + 8 * resumed).contains(&pieces), "{pieces} spans, {resumed} calls cut by interrupts");
 
@@ -74,5 +75,5 @@ fn the_original_words_on_standard_input_make_a_trace() {
     let run = guest::succeed(&[], "cd $SHARE\nprintf 'go\\nwait 1\\nstop words\\n' | kutrace_control");
     let trace = Trace::read_whole(&run.file("words.trace"));
     let interval = trace.events.meta.intervals[0];
-    assert!(interval.to - interval.from > 90_000_000, "{interval:?}");
+    assert!(interval.to - interval.from > Time(90_000_000), "{interval:?}");
 }

@@ -32,11 +32,11 @@ fn throttled(trace: &Trace) -> BTreeMap<u32, (i64, usize)> {
     let mut sums: BTreeMap<u32, (i64, usize)> = BTreeMap::new();
     for e in &trace.events.events {
         match e.event {
-            THROTTLE => assert_eq!(since.insert((e.arg, e.ret), e.ts), None, "throttled twice at {}", e.ts),
+            THROTTLE => assert_eq!(since.insert((e.arg, e.ret), e.ts.0), None, "throttled twice at {}", e.ts),
             UNTHROTTLE => {
                 let begin = since.remove(&(e.arg, e.ret)).unwrap_or_else(|| panic!("never throttled at {}", e.ts));
                 let sum = sums.entry(e.arg).or_default();
-                *sum = (sum.0 + e.ts - begin, sum.1 + 1);
+                *sum = (sum.0 + e.ts.0 - begin, sum.1 + 1);
             }
             _ => {}
         }

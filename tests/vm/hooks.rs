@@ -104,11 +104,11 @@ fn forks_are_named_and_return_in_the_child(trace: &Trace) {
 /// doing so after an interrupt that wakes nobody.
 fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(CpuId, i64)>) {
     let mut stores: BTreeMap<CpuId, Vec<i64>> = BTreeMap::new();
-    trace.of(MONITOR_STORE).for_each(|e| stores.entry(CpuId::new(e.arg)).or_default().push(e.ts));
+    trace.of(MONITOR_STORE).for_each(|e| stores.entry(CpuId::new(e.arg)).or_default().push(e.ts.0));
     let mut idle: BTreeMap<CpuId, i64> = BTreeMap::new();
     let mut asleep: BTreeMap<CpuId, bool> = BTreeMap::new();
     let (mut sleeps, mut unexplained) = (0, Vec::new());
-    let end = trace.events.events.last().map_or(0, |e| e.ts);
+    let end = trace.events.events.last().map_or(0, |e| e.ts.0);
     for e in &trace.events.events {
         let polls = asleep.get(&e.cpu).is_some_and(|&polls| polls);
         match e.event {
@@ -118,12 +118,12 @@ fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(CpuId, i64)>) {
                 let (Some(since), Some(_)) = (since, asleep.remove(&e.cpu)) else { continue };
                 sleeps += 1;
                 let of_cpu = stores.get(&e.cpu).map_or(&[][..], Vec::as_slice);
-                let is_explained = of_cpu.iter().any(|store| (since..=e.ts + SOON).contains(store));
-                if !is_explained && e.ts + SOON < end {
-                    unexplained.push((e.cpu, e.ts));
+                let is_explained = of_cpu.iter().any(|store| (since..=e.ts.0 + SOON).contains(store));
+                if !is_explained && e.ts.0 + SOON < end {
+                    unexplained.push((e.cpu, e.ts.0));
                 }
             }
-            number if number == SCHED | RETURN_BIT => drop(idle.insert(e.cpu, e.ts)),
+            number if number == SCHED | RETURN_BIT => drop(idle.insert(e.cpu, e.ts.0)),
             RUNNABLE if asleep.remove(&e.cpu).is_none() => drop(idle.remove(&e.cpu)),
             number if FROM_A_CPU.contains(&number) => drop(asleep.remove(&e.cpu)),
             number if (TRAP..=IRQ_LAST).contains(&number) && !polls => drop(asleep.remove(&e.cpu)),

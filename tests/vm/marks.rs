@@ -7,6 +7,7 @@ use std::path::Path;
 use postprocess::event::number::{
     DEQUEUE, ENQUEUE, LOCK_HELD, LOCK_TRY, LOCK_WAITED, MARK_A, MARK_D, RPC_MIDDLE, RPC_REQUEST, RPC_RESPONSE,
 };
+use postprocess::time::Time;
 
 use crate::guest;
 use crate::trace::Trace;
@@ -70,7 +71,7 @@ fn has_rpc(trace: &Trace, lines: &[String], language: &str, id: u32) {
     assert!(lines.contains(&format!("{get} {}", 49 << 16 | id)), "{lines:#?}");
     assert!(has_span(trace, LOCK_WAITED, &format!("~{language}_lock")));
     assert!(has_span(trace, LOCK_HELD, &format!("={language}_lock")));
-    let queued = trace.spans.spans.iter().find(|s| s.event == ENQUEUE as i32 && s.rpc == id as i32 && s.dur > 1);
+    let queued = trace.spans.spans.iter().find(|s| s.event == ENQUEUE as i32 && s.rpc == id as i32 && s.dur > Time(1));
     assert_eq!(queued.map(|s| trace.span_name(s)), Some(format!("{language}_queue").as_str()));
 }
 
@@ -82,7 +83,7 @@ fn has_parts(trace: &Trace, lines: &[String], language: &str) {
     let first = lines.iter().position(|line| *line == outer).unwrap();
     assert_eq!(lines[first..first + 4], [&outer, &inner, &outer, "rpcreq.0 0"]);
     for id in [outer_id, inner_id] {
-        let shown = trace.spans.spans.iter().filter(|s| s.is_execution() && s.rpc == id as i32 && s.dur > 0);
+        let shown = trace.spans.spans.iter().filter(|s| s.is_execution() && s.rpc == id as i32 && s.dur > Time::ZERO);
         assert!(shown.count() > 0, "{id}");
     }
 }

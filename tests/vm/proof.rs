@@ -62,7 +62,7 @@ impl Window {
         let at = |mark| {
             let found: Vec<_> = trace.of(MARK).filter(|e| e.arg == mark).collect();
             assert_eq!(found.len(), 1, "mark {mark}");
-            found[0].ts
+            found[0].ts.0
         };
         Window { inner: at(before + 1)..at(after), outer: at(before)..at(after + 1) + 1 }
     }
@@ -71,8 +71,8 @@ impl Window {
     pub fn assert<'a>(&self, what: &str, counted: u64, events: impl Iterator<Item = &'a Event>, in_flight: u64) {
         let (mut inner, mut outer) = (0, 0);
         for event in events {
-            inner += u64::from(self.inner.contains(&event.ts));
-            outer += u64::from(self.outer.contains(&event.ts));
+            inner += u64::from(self.inner.contains(&event.ts.0));
+            outer += u64::from(self.outer.contains(&event.ts.0));
         }
         eprintln!("{what}: the kernel counted {counted}, the trace {inner} to {outer}");
         assert!((inner.saturating_sub(in_flight)..=outer + in_flight).contains(&counted), "{what}");
@@ -229,7 +229,7 @@ fn idle_time(run: &Run, trace: &Trace) {
 }
 
 fn time_within<'a>(window: &Range<i64>, spans: impl Iterator<Item = &'a Span>) -> i64 {
-    spans.map(|s| ((s.start + s.dur).min(window.end) - s.start.max(window.start)).max(0)).sum()
+    spans.map(|s| ((s.start.0 + s.dur.0).min(window.end) - s.start.0.max(window.start)).max(0)).sum()
 }
 
 #[test]
@@ -348,7 +348,7 @@ pub fn own(run: &Run, trace: &Trace) {
     let of = |number| trace.of(number).filter(move |e| e.pid == pid);
     window.assert("own page faults", run.number("faults"), of(TRAP + 14), 0);
     // Each time that it blocked it was woken; who is woken before it sleeps did not block.
-    let woken = trace.of(RUNNABLE).filter(|e| e.arg == pid.number() && window.outer.contains(&e.ts)).count() as u64;
+    let woken = trace.of(RUNNABLE).filter(|e| e.arg == pid.number() && window.outer.contains(&e.ts.0)).count() as u64;
     let blocked = run.number("blocked");
     assert!(blocked > 0 && woken >= blocked, "blocked {blocked} times, woken {woken}");
     window.assert("own switches", run.number("switches"), trace.switches().filter(|e| e.arg == pid.number()), 0);

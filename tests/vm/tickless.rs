@@ -78,15 +78,15 @@ fn marks(trace: &Trace, printed: &str) -> Vec<Mark> {
         let [cpu, before, after] = numbers[..] else { panic!("{line}") };
         let call = calls[cpu as usize].pop().expect("every mark is in the trace");
         assert_eq!(i64::from(call.cpu), cpu);
-        Mark { cpu: call.cpu.number(), traced: call.ts * 10, before, after }
+        Mark { cpu: call.cpu.number(), traced: call.ts.0 * 10, before, after }
     };
     printed.lines().map(mark).collect()
 }
 
 /// The longest time between two moments for which a CPU recorded nothing. Units of 10 ns.
 fn silence(trace: &Trace, cpu: u32, from: i64, to: i64) -> i64 {
-    let on_cpu = trace.events.events.iter().filter(|e| e.cpu.number() == cpu && (from..to).contains(&e.ts));
-    let times: Vec<i64> = std::iter::once(from).chain(on_cpu.map(|e| e.ts)).chain([to]).collect();
+    let on_cpu = trace.events.events.iter().filter(|e| e.cpu.number() == cpu && (from..to).contains(&e.ts.0));
+    let times: Vec<i64> = std::iter::once(from).chain(on_cpu.map(|e| e.ts.0)).chain([to]).collect();
     times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
 }
 

@@ -13,6 +13,7 @@ use postprocess::event::{Event, Events};
 use postprocess::id::Pid;
 use postprocess::span::check;
 use postprocess::span::{self, Span, Spans, Tally};
+use postprocess::time::Time;
 use postprocess::{raw, source};
 
 /// Of traces with more events than this, of storms, a part is asked what happened: all would take minutes.
@@ -107,7 +108,7 @@ impl Trace {
 
     /// Switches from one thread to another; duration 1 marks a statement of who runs.
     pub fn switches(&self) -> impl Iterator<Item = &Event> {
-        self.of(SWITCH).filter(|e| e.dur == 0)
+        self.of(SWITCH).filter(|e| e.dur == Time::ZERO)
     }
 
     /// Threads whose user spans are named like this, the pid after the dot left off.

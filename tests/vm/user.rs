@@ -4,6 +4,7 @@
 use postprocess::event::number::{
     DEQUEUE, LOCK_NAME, LOCK_TRY, MARK_A, MARK_D, METHOD_NAME, QUEUE_NAME, RESOURCE_NAME, RPC_REQUEST, RPC_SENT,
 };
+use postprocess::time::Time;
 
 use crate::guest;
 use crate::trace::Trace;
@@ -90,7 +91,7 @@ fn nonsense_leaves_kernel_and_trace_whole() {
     let marks = trace.of(MARK_A).filter(|e| program.contains(&e.pid));
     assert_eq!(marks.last().map(|e| trace.event_name(e)), Some("mark_a=end"));
 
-    let given = |kind| trace.of(kind).filter(|e| e.ts >= 0).map(|e| trace.event_name(e));
+    let given = |kind| trace.of(kind).filter(|e| e.ts >= Time::ZERO).map(|e| trace.event_name(e));
     let names: Vec<&str> = [METHOD_NAME, LOCK_NAME, QUEUE_NAME, RESOURCE_NAME].into_iter().flat_map(given).collect();
     assert!(names.len() > 1000, "{}", names.len());
     assert!(names.iter().all(|name| name.bytes().all(|c| c == b'k')), "{names:?}");

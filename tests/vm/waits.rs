@@ -17,12 +17,12 @@ const END: u32 = 21_001;
 /// What a thread waited for between its marks, time by reason, most first; waiting for a CPU, which follows every wait,
 /// which may be idle, only if that is what the way is about. That the host held up a CPU is never what it is about.
 fn waited(trace: &Trace, pid: u32, for_a_cpu: bool) -> Vec<(i64, String)> {
-    let mark = |arg| trace.of(MARK).filter(move |e| e.pid.number() == pid && e.arg == arg).map(|e| e.ts);
+    let mark = |arg| trace.of(MARK).filter(move |e| e.pid.number() == pid && e.arg == arg).map(|e| e.ts.0);
     let begin = mark(BEGIN).next().expect("a mark at the start");
     let end = mark(END).find(|&ts| ts > begin).unwrap_or(i64::MAX);
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for span in trace.spans.spans.iter().filter(|s| s.pid == of_thread(pid)) {
-        let within = (span.start + span.dur).min(end) - span.start.max(begin);
+        let within = (span.start + span.dur).0.min(end) - span.start.0.max(begin);
         let reason = trace.span_name(span).trim_start_matches("wait_");
         if (WAIT_A as i32..=WAIT_Z as i32).contains(&span.event)
             && within > 0

@@ -4,6 +4,7 @@
 use super::names::{NameId, Names};
 use super::{Event, Interval, Meta, CPUS_MAX};
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 /// Columns of a row.
 pub const COLUMNS: usize = 10;
@@ -67,7 +68,7 @@ impl Row for Event {
     fn columns(&self) -> [i64; COLUMNS] {
         let e = self;
         let [event, rpc, arg, name] = [e.event, e.rpc, e.arg, e.name.0].map(i64::from);
-        [e.ts, e.dur, event, e.cpu.into(), e.pid.into(), rpc, arg, e.ret.into(), e.ipc.into(), name]
+        [e.ts.0, e.dur.0, event, e.cpu.into(), e.pid.into(), rpc, arg, e.ret.into(), e.ipc.into(), name]
     }
 
     #[inline]
@@ -77,8 +78,8 @@ impl Row for Event {
             return None;
         }
         Some(Event {
-            ts,
-            dur,
+            ts: Time(ts),
+            dur: Time(dur),
             event: word(event)?,
             cpu: CpuId::of_column(cpu)??,
             pid: Pid::of_column(pid)??,
@@ -96,7 +97,7 @@ impl Row for Event {
 
     fn possible(about: &Meta) -> bool {
         let one = |i: &Interval| {
-            i.cpu.number() < CPUS_MAX && i.from <= i.to && TIMES.contains(&i.from) && TIMES.contains(&i.to)
+            i.cpu.number() < CPUS_MAX && i.from <= i.to && TIMES.contains(&i.from.0) && TIMES.contains(&i.to.0)
         };
         about.intervals.iter().all(one) && about.intervals.is_sorted_by(|a, b| a.cpu < b.cpu)
     }

@@ -14,6 +14,7 @@ use super::names::{NameId, Names};
 use super::{digits, number, Event, Interval, Meta, CPUS_MAX};
 use crate::id::{CpuId, Pid};
 use crate::line::{Lines, Unread};
+use crate::time::Time;
 
 /// The newest format known.
 const NEWEST: u32 = 5;
@@ -152,21 +153,21 @@ impl Read {
         };
         let Ok(event) = u32::try_from(event) else { return false };
         let read = match number::class(event) {
-            number::Class::Name => self.name(ts, event, &mut fields),
-            _ => self.transition(ts, dur, event, &mut fields),
+            number::Class::Name => self.name(Time(ts), event, &mut fields),
+            _ => self.transition(Time(ts), Time(dur), event, &mut fields),
         };
         self.events.extend(read);
         read.is_some()
     }
 
-    fn name(&mut self, ts: i64, event: u32, fields: &mut Fields) -> Option<Event> {
+    fn name(&mut self, ts: Time, event: u32, fields: &mut Fields) -> Option<Event> {
         let arg = fields.word()?;
         let name = self.names.id(&String::from_utf8_lossy(fields.rest.trim_ascii()));
-        Some(Event { ts, dur: 1, event: event & !NAME_LENGTH, arg, name, ..Event::default() })
+        Some(Event { ts, dur: Time::UNIT, event: event & !NAME_LENGTH, arg, name, ..Event::default() })
     }
 
-    fn transition(&mut self, ts: i64, dur: i64, event: u32, fields: &mut Fields) -> Option<Event> {
-        let dur = Some(dur).filter(|&dur| dur >= 0)?;
+    fn transition(&mut self, ts: Time, dur: Time, event: u32, fields: &mut Fields) -> Option<Event> {
+        let dur = Some(dur).filter(|&dur| dur >= Time::ZERO)?;
         let cpu = CpuId::new(u32::try_from(fields.number()?).ok()?);
         let pid = Pid::of_column(fields.number()?)??;
         let rpc = u32::try_from(fields.number()?).ok()?;
@@ -237,7 +238,7 @@ fn interval(text: &str) -> Option<Interval> {
     let mut fields = Fields { rest: text.as_bytes() };
     let cpu = CpuId::of_column(fields.number()?)?.filter(|cpu| cpu.number() < CPUS_MAX)?;
     let (from, to) = (fields.number()?, fields.number()?);
-    (from <= to).then_some(Interval { cpu, from, to })
+    (from <= to).then_some(Interval { cpu, from: Time(from), to: Time(to) })
 }
 
 /// The blank-separated fields of a line.

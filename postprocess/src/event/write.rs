@@ -25,6 +25,7 @@ use kutrace_format::capability::Unseen;
 use super::digits::Line;
 use super::names::Names;
 use super::{date, number, BlockLine, Event, Interval, Meta};
+use crate::time::Time;
 
 /// Bytes gathered before they are handed on.
 const CHUNK: usize = 64 * 1024;
@@ -56,7 +57,7 @@ impl<W: Write> Writer<W> {
     pub fn head(&mut self, format: u32, flags: u32, base: i64, blocks: &[BlockLine]) -> io::Result<()> {
         writeln!(self.line, "# ## VERSION: 3\n# ## FORMAT: {format}\n# ## EVENTS: ?")?;
         for block in blocks {
-            let (seconds, part) = (block.ts.div_euclid(100_000_000), block.ts.rem_euclid(100_000_000) / 100);
+            let (seconds, part) = (block.ts.0.div_euclid(Time::SECOND.0), block.ts.0.rem_euclid(Time::SECOND.0) / 100);
             let day = date::utc(base.saturating_add(seconds));
             let (cpu, index) = (block.cpu.number(), block.index);
             writeln!(self.line, "# [1] {day}.{part:06} cpu {cpu:02x} flags {flags:02x} block {index}")?;
@@ -94,8 +95,8 @@ impl<W: Write> Writer<W> {
             return self.flush_full();
         }
         let mut line = Line::empty();
-        line.signed(e.ts);
-        for field in [e.dur, i64::from(e.event), i64::from(e.cpu)] {
+        line.signed(e.ts.0);
+        for field in [e.dur.0, i64::from(e.event), i64::from(e.cpu)] {
             line.put(b" ");
             line.signed(field);
         }
@@ -139,7 +140,7 @@ impl<W: Write> Writer<W> {
     fn name(&mut self, e: &Event, name: &str) {
         let words = (name.len().div_ceil(8) + 1).min(8) as i64;
         let mut line = Line::empty();
-        for field in [e.ts, 1, i64::from(e.event) | words << 4, i64::from(e.arg)] {
+        for field in [e.ts.0, 1, i64::from(e.event) | words << 4, i64::from(e.arg)] {
             line.signed(field);
             line.put(b" ");
         }

@@ -4,6 +4,7 @@
 //! Invariant: later counters never give earlier times, no counter overflows, and no time is before the minute: names
 //! known from the start stand there.
 
+use crate::time::Time;
 use kutrace_format::abi::command::MAX_SHIFT;
 use kutrace_format::file::Header;
 
@@ -97,18 +98,18 @@ impl Clock {
         (((1_000_000_000 << POINT) + ns_per_count / 2) / ns_per_count).max(1) as u64
     }
 
-    /// The time of a counter value, units of 10 ns after the minute.
+    /// The time of a counter value after the minute.
     #[inline]
-    pub fn units(&self, counter: u64) -> i64 {
+    pub fn units(&self, counter: u64) -> Time {
         let tsc = i128::from(counter) << self.shift;
         self.tsc_units(tsc)
     }
 
-    /// The time of an unshifted counter value, units of 10 ns after the minute.
-    pub fn tsc_units(&self, tsc: i128) -> i64 {
+    /// The time of an unshifted counter value after the minute.
+    pub fn tsc_units(&self, tsc: i128) -> Time {
         let from_origin = (tsc - self.origin).clamp(-(1 << 62), 1 << 62);
         let ns = ((from_origin * self.slope) >> POINT) + i128::from(self.offset_ns);
-        ns.clamp(0, FAR) as i64 / 10
+        Time(ns.clamp(0, FAR) as i64 / 10)
     }
 }
 
@@ -161,15 +162,15 @@ mod tests {
     fn times_count_from_the_minute_before_the_start() {
         let (clock, notes) = Clock::new(&header(4, 3_200_000_000, START, STOP));
         assert_eq!((clock.base, notes.len()), (120, 0));
-        assert_eq!((clock.units(1 << 36), clock.units(7)), (5, 0));
-        assert_eq!(clock.units((1 << 36) + 2_000_000), 1_000_005);
+        assert_eq!((clock.units(1 << 36), clock.units(7)), (Time(5), Time::ZERO));
+        assert_eq!(clock.units((1 << 36) + 2_000_000), Time(1_000_005));
     }
 
     #[test]
     fn a_trace_without_a_stop_uses_the_calibrated_rate() {
         let (clock, notes) = Clock::new(&header(4, 3_200_000_000, START, Moment::default()));
         assert_eq!(notes.len(), 1);
-        assert_eq!(clock.units((1 << 36) + 2_000_000), 1_000_005);
+        assert_eq!(clock.units((1 << 36) + 2_000_000), Time(1_000_005));
     }
 
     #[test]
@@ -177,7 +178,7 @@ mod tests {
         let stop = Moment { monotonic_ns: 99_000_000_007, ..STOP };
         let (clock, notes) = Clock::new(&header(4, 3_200_000_000, START, stop));
         assert_eq!(notes.len(), 1);
-        assert_eq!(clock.units((1 << 36) + 2_000_000), 1_000_005);
+        assert_eq!(clock.units((1 << 36) + 2_000_000), Time(1_000_005));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::event::names::{clean, in_function, NameId, Names};
 use crate::event::{number, Event};
 use crate::id::{CpuId, Pid};
 use crate::merge::Merge;
+use crate::time::Time;
 
 /// The system calls that never return: exit and exit_group, 64-bit and 32-bit.
 const EXITS: [u16; 4] = [60, 231, TaskState::COMPAT + 1, TaskState::COMPAT + 252];
@@ -93,7 +94,13 @@ impl<'a> Decoder<'a> {
             let task = tasks.find(pid, names);
             if tasks.rename(task, &clean(text), names) || pid == Pid::IDLE {
                 let name = tasks.get(task).comm;
-                ready.push_back(Event { ts: -1, event: number::PID_NAME, arg: pid.number(), name, ..Event::default() });
+                ready.push_back(Event {
+                    ts: Time(-1),
+                    event: number::PID_NAME,
+                    arg: pid.number(),
+                    name,
+                    ..Event::default()
+                });
             }
         }
         let cpus = streams
@@ -136,17 +143,17 @@ impl<'a> Decoder<'a> {
         let (ts, event) = (self.clock.units(at), u32::from(number));
         match entry {
             Entry::Nop | Entry::FullTime(_) => {}
-            Entry::Switch(pid) => self.switch(cpu, ts, Pid::new(pid), 0, names),
+            Entry::Switch(pid) => self.switch(cpu, ts, Pid::new(pid), Time::ZERO, names),
             Entry::Task { pid, state, comm, .. } => self.task(cpu, ts, (Pid::new(pid), state, comm), names),
             Entry::Name { kind, number, text } => self.name(ts, (kind, number), text, names),
             Entry::Exit(code) => {
                 self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
                 let name = self.event_names.event(event, names);
-                self.push(cpu, Event { ts, dur: 1, event, arg: code, name, ..Event::default() });
+                self.push(cpu, Event { ts, dur: Time::UNIT, event, arg: code, name, ..Event::default() });
             }
             Entry::Runnable(pid) => {
                 let name = self.woken(Pid::new(pid), names);
-                self.push(cpu, Event { ts, dur: 1, event, arg: pid, name, ..Event::default() });
+                self.push(cpu, Event { ts, dur: Time::UNIT, event, arg: pid, name, ..Event::default() });
             }
             Entry::Ipi(ipi) => self.point(cpu, ts, event, ipi.0, (ipi.cpu(), ipi.vector().into()), names),
             Entry::Quota { throttle, .. } => {
@@ -179,12 +186,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// A point event that is called after its word; argument and value as the text has them.
-    fn point(&mut self, cpu: usize, ts: i64, event: u32, word: u32, (arg, ret): (u32, u32), names: &mut Names) {
+    fn point(&mut self, cpu: usize, ts: Time, event: u32, word: u32, (arg, ret): (u32, u32), names: &mut Names) {
         let name = self.event_names.point(event, word, names);
-        self.push(cpu, Event { ts, dur: 1, event, arg, ret: ret as i32, name, ..Event::default() });
+        self.push(cpu, Event { ts, dur: Time::UNIT, event, arg, ret: ret as i32, name, ..Event::default() });
     }
 
-    fn softirq(&mut self, cpu: usize, ts: i64, event: u32, nr: u8, names: &mut Names) {
+    fn softirq(&mut self, cpu: usize, ts: Time, event: u32, nr: u8, names: &mut Names) {
         let name = self.event_names.softirq(event, nr.into(), names);
         self.push(cpu, Event { ts, event, arg: nr.into(), name, ..Event::default() });
     }
@@ -204,15 +211,15 @@ impl<'a> Decoder<'a> {
         self.cpus[cpu].scheduling = false;
         let open = if call.folded.is_none() { Call::In(nr) } else { Call::Out };
         self.tasks.set_call(self.cpus[cpu].task, open, self.seen(cpu));
-        let (dur, ret) = call.folded.map_or((0, 0), |(dur, ret)| {
+        let (dur, ret) = call.folded.map_or((Time::ZERO, 0), |(dur, ret)| {
             let end = self.clock.units(at.saturating_add(dur.into()));
-            ((end - ts).max(1), i32::from(ret))
+            ((end - ts).max(Time::UNIT), i32::from(ret))
         });
         let name = self.event_names.event(event, names);
         self.push(cpu, Event { ts, dur, event, arg: call.arg.into(), ret, name, ..Event::default() });
     }
 
-    fn returned(&mut self, cpu: usize, ts: i64, call: Option<u16>, ret: i32, names: &mut Names) {
+    fn returned(&mut self, cpu: usize, ts: Time, call: Option<u16>, ret: i32, names: &mut Names) {
         self.tasks.set_call(self.cpus[cpu].task, Call::Out, self.seen(cpu));
         self.counts.unknown_returns += u64::from(call.is_none());
         let event = call.map_or(number::UNKNOWN_RETURN, |nr| number::SYSCALL_RETURN + u32::from(nr));
@@ -220,7 +227,7 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, event, ret, name, ..Event::default() });
     }
 
-    fn switch(&mut self, cpu: usize, ts: i64, pid: Pid, dur: i64, names: &mut Names) {
+    fn switch(&mut self, cpu: usize, ts: Time, pid: Pid, dur: Time, names: &mut Names) {
         let task = self.tasks.find(pid, names);
         let call = self.known_call(task);
         self.cpus[cpu].task = task;
@@ -230,7 +237,7 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid.number(), name, ..Event::default() });
     }
 
-    fn task(&mut self, cpu: usize, ts: i64, (pid, state, comm): (Pid, TaskState, &[u8]), names: &mut Names) {
+    fn task(&mut self, cpu: usize, ts: Time, (pid, state, comm): (Pid, TaskState, &[u8]), names: &mut Names) {
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
         let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
@@ -240,43 +247,57 @@ impl<'a> Decoder<'a> {
         if becomes && is_exec(self.open_call(cpu)) && is_exec(state.open_call()) {
             self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
             self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
-            self.switch(cpu, ts, pid, 1, names);
+            self.switch(cpu, ts, pid, Time::UNIT, names);
         }
         self.group(task, ts, state, names);
         self.inside(cpu, task, ts, state, names);
     }
 
     /// Passes on that a thread is one of the kernel, or that the next with its number is none.
-    fn of_kernel(&mut self, task: usize, ts: i64, state: TaskState, names: &mut Names) {
+    fn of_kernel(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
         if self.tasks.set_kernel(task, state.is_kernel()) {
             let name = names.id(if state.is_kernel() { "kernel" } else { "program" });
             let arg = self.tasks.get(task).pid.number();
-            self.ready.push_back(Event { ts, dur: 1, event: number::KERNEL_THREAD, arg, name, ..Event::default() });
+            self.ready.push_back(Event {
+                ts,
+                dur: Time::UNIT,
+                event: number::KERNEL_THREAD,
+                arg,
+                name,
+                ..Event::default()
+            });
         }
     }
 
-    fn name(&mut self, ts: i64, (kind, arg): (u32, u32), text: &[u8], names: &mut Names) {
+    fn name(&mut self, ts: Time, (kind, arg): (u32, u32), text: &[u8], names: &mut Names) {
         let text = clean(until_nul(text));
         if kind == event::NAME_VECTOR {
             return self.event_names.tell_vector(event::Vector(arg), &text, names);
         }
         if self.event_names.tell(kind, arg, &text) {
-            self.ready.push_back(Event { ts, dur: 1, event: kind, arg, name: names.id(&text), ..Event::default() });
+            self.ready.push_back(Event {
+                ts,
+                dur: Time::UNIT,
+                event: kind,
+                arg,
+                name: names.id(&text),
+                ..Event::default()
+            });
         }
     }
 
     /// Takes which control group a thread is in.
-    fn group(&mut self, task: usize, ts: i64, state: TaskState, names: &mut Names) {
+    fn group(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
         if self.tasks.set_group(task, state.group()) {
             let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&state.group().to_string()));
-            self.ready.push_back(Event { ts, dur: 1, event: number::GROUP, arg, name, ..Event::default() });
+            self.ready.push_back(Event { ts, dur: Time::UNIT, event: number::GROUP, arg, name, ..Event::default() });
         }
     }
 
-    fn rename(&mut self, task: usize, ts: i64, comm: &[u8], names: &mut Names) {
+    fn rename(&mut self, task: usize, ts: Time, comm: &[u8], names: &mut Names) {
         if self.tasks.rename(task, &clean(until_nul(comm)), names) {
             let (arg, name) = (self.tasks.get(task).pid.number(), self.tasks.get(task).comm);
-            self.ready.push_back(Event { ts, dur: 1, event: number::PID_NAME, arg, name, ..Event::default() });
+            self.ready.push_back(Event { ts, dur: Time::UNIT, event: number::PID_NAME, arg, name, ..Event::default() });
         }
     }
 
@@ -285,7 +306,7 @@ impl<'a> Decoder<'a> {
     /// The record is what the thread last entered the kernel for, so it may speak of a call that has returned: the
     /// thread's own entries know better. But if they left it in another call, it has made calls on a CPU that recorded
     /// none of them; and of a thread that was exiting the record speaks of another with the same pid.
-    fn inside(&mut self, cpu: usize, task: usize, ts: i64, state: TaskState, names: &mut Names) {
+    fn inside(&mut self, cpu: usize, task: usize, ts: Time, state: TaskState, names: &mut Names) {
         self.of_kernel(task, ts, state, names);
         let known = match self.known_call(task) {
             Call::In(nr) if EXITS.contains(&nr) => Call::Unknown,
@@ -298,11 +319,11 @@ impl<'a> Decoder<'a> {
         self.tell_call(task, ts, nr, names);
     }
 
-    fn tell_call(&mut self, task: usize, ts: i64, nr: u16, names: &mut Names) {
+    fn tell_call(&mut self, task: usize, ts: Time, nr: u16, names: &mut Names) {
         let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
         let name = names.id(&format!("{nr}/{}", names.text(called)));
         let arg = self.tasks.get(task).pid.number();
-        self.ready.push_back(Event { ts, dur: 1, event: number::OPEN_CALL, arg, name, ..Event::default() });
+        self.ready.push_back(Event { ts, dur: Time::UNIT, event: number::OPEN_CALL, arg, name, ..Event::default() });
     }
 
     fn open_call(&self, cpu: usize) -> Option<u16> {
@@ -326,7 +347,7 @@ impl<'a> Decoder<'a> {
             return;
         }
         self.counts.disagreements += u64::from(!adrift);
-        self.switch(cpu, ts, pid, 1, names);
+        self.switch(cpu, ts, pid, Time::UNIT, names);
         let known = self.known_call(task);
         self.inside(cpu, task, ts, state, names);
         // A call that was known is told again: whoever reads lines forgets at a gap what the thread was in.

@@ -13,6 +13,7 @@ use crate::event::names::{clean, clean_sentence, NameId, Names};
 use crate::event::{number, Event, CPUS_MAX};
 use crate::id::CpuId;
 use crate::tables;
+use crate::time::Time;
 
 /// Softirqs that an event can tell apart.
 const SOFTIRQS: u32 = 16;
@@ -66,7 +67,7 @@ impl EventNames {
                 continue;
             }
             let event = u32::from(record.kind);
-            events.push(Event { ts: -1, event, arg: record.number, name: names.id(&text), ..Event::default() });
+            events.push(Event { ts: Time(-1), event, arg: record.number, name: names.id(&text), ..Event::default() });
             let (base, room) = match kind {
                 NameKind::Trap => (number::TRAP, number::IRQ - number::TRAP),
                 NameKind::Irq => (number::IRQ, VECTORS),
@@ -209,7 +210,7 @@ fn about_cpu(record: &Name, names: &mut Names) -> Vec<Event> {
     let told = [(file::CPU_OFFLINE, number::CPU_OFFLINE), (file::CPU_TICKLESS, number::CPU_TICKLESS)];
     let told = told.into_iter().filter(|(bit, _)| record.second & bit != 0 && record.number < CPUS_MAX);
     told.map(|(_, text)| Event {
-        ts: -1,
+        ts: Time(-1),
         event: number::CPU,
         arg: record.number,
         name: names.id(text),

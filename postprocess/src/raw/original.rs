@@ -26,6 +26,7 @@ use crate::event::names::{clean, clean_sentence, Names};
 use crate::event::{date, number, BlockLine, Event, Interval, Meta};
 use crate::id::CpuId;
 use crate::raw::trace::{within, Decode, Head, Trace};
+use crate::time::Time;
 use block::Block;
 use decode::Decoder;
 use stream::Stream;
@@ -158,7 +159,7 @@ fn named((kind, number, text): Record, names: &mut Names) -> Event {
         number::KERNEL_NAME | number::MODEL_NAME | number::HOST_NAME => (number, clean_sentence(text)),
         _ => (number, clean(text)),
     };
-    Event { dur: 1, event: kind, arg, name: names.id(&text), ..Event::default() }
+    Event { dur: Time::UNIT, event: kind, arg, name: names.id(&text), ..Event::default() }
 }
 
 impl<'a> Original<'a> {
@@ -193,7 +194,7 @@ impl Trace for Original<'_> {
         Box::new(Decoding { original: self, decoder: self.decoder(names) })
     }
 
-    fn part<'t>(&'t self, cpu: CpuId, range: (i64, i64)) -> Box<dyn Trace + 't> {
+    fn part<'t>(&'t self, cpu: CpuId, range: (Time, Time)) -> Box<dyn Trace + 't> {
         let all = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         let blocks = all[within(all.iter().map(|b| self.clock.units(b.begin)), range)].to_vec();
         let cpus = BTreeMap::from([(cpu, blocks)]);

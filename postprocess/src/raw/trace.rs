@@ -9,6 +9,7 @@ use super::decode::Counts;
 use crate::event::names::Names;
 use crate::event::{BlockLine, Event, Meta};
 use crate::id::CpuId;
+use crate::time::Time;
 
 /// A raw trace of any format, checked and not decoded.
 pub trait Trace: Sync {
@@ -19,7 +20,7 @@ pub trait Trace: Sync {
     fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't>;
 
     /// One CPU's blocks of a range of time, and the one before them, as if the trace had wrapped.
-    fn part<'t>(&'t self, cpu: CpuId, range: (i64, i64)) -> Box<dyn Trace + 't>;
+    fn part<'t>(&'t self, cpu: CpuId, range: (Time, Time)) -> Box<dyn Trace + 't>;
 
     /// The sentences of [`Meta::quality`] that speak of no damage: what the recorder itself says is not as asked for.
     fn notes(&self) -> Vec<String> {
@@ -45,7 +46,7 @@ pub trait Decode: Send {
 }
 
 /// The numbers of the blocks that reach into a range of time, from when each begins, and of the one before them.
-pub(crate) fn within(begins: impl Iterator<Item = i64>, (from, to): (i64, i64)) -> Range<usize> {
+pub(crate) fn within(begins: impl Iterator<Item = Time>, (from, to): (Time, Time)) -> Range<usize> {
     let (mut first, mut end) = (0usize, 0);
     for (n, begin) in begins.take_while(|&begin| begin < to).enumerate() {
         (first, end) = (if begin <= from { n } else { first }, n + 1);

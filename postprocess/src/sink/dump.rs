@@ -51,7 +51,7 @@ fn format_5(layout: &file::Layout, out: &mut impl Write) -> io::Result<()> {
     for (index, &(offset, bytes)) in layout.blocks.iter().enumerate() {
         let word = |at| LittleEndian::read_u32(&bytes[at..]);
         let long = |at| LittleEndian::read_u64(&bytes[at..]);
-        let time = time(clock.base, clock.units(long(24)));
+        let time = time(clock.base, clock.units(long(24)).0);
         let (cpu, sequence, lost, pid) = (word(72), long(56), long(64), word(76));
         let comm = bytes[88..104].split(|&c| c == 0).next().unwrap_or_default().escape_ascii();
         let back = if word(104) & block::FLAG_BACK != 0 { "  the clock stepped back" } else { "" };

@@ -15,7 +15,8 @@ use serde_json::Value;
 use crate::event::digits::Line;
 use crate::event::number::CALLOUT;
 use crate::id::{CpuId, Pid};
-use crate::span::{Meta, Span, Spans, NONE, PER_SECOND};
+use crate::span::{Meta, Span, Spans, NONE};
+use crate::time::Time;
 
 /// Bytes gathered before they are handed on.
 const CHUNK: usize = 64 * 1024;
@@ -216,8 +217,9 @@ fn quoted(value: &Value) -> String {
 
 /// A time in seconds with eight decimals, its whole part right-aligned to `width`.
 #[inline]
-fn put_seconds(line: &mut Line, units: i64, width: u32) {
-    let (whole, part) = (units.unsigned_abs() / PER_SECOND as u64, units.unsigned_abs() % PER_SECOND as u64);
+fn put_seconds(line: &mut Line, time: Time, width: u32) {
+    let (units, second) = (time.0, Time::SECOND.0 as u64);
+    let (whole, part) = (units.unsigned_abs() / second, units.unsigned_abs() % second);
     let length = whole.checked_ilog10().unwrap_or(0) + 1 + u32::from(units < 0);
     (length..width).for_each(|_| line.put(b" "));
     if units < 0 {
@@ -225,5 +227,5 @@ fn put_seconds(line: &mut Line, units: i64, width: u32) {
     }
     line.unsigned(whole);
     line.put(b".");
-    line.decimals(part as u32, PER_SECOND as u32);
+    line.decimals(part as u32, second as u32);
 }

@@ -19,6 +19,7 @@ use crate::sink::summary::work::{Kernel, Part};
 use crate::span::limit::Keep;
 use crate::span::order::order;
 use crate::span::{Span, Spans};
+use crate::time::Time;
 use row::{Bar, Row};
 
 /// Which rows a profile has.
@@ -165,7 +166,7 @@ fn group<'a>(rows: &'a BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>) -> Ve
     let mut groups: BTreeMap<(&str, u32), Vec<&Row>> = BTreeMap::new();
     for (key, row) in rows {
         let (from, to) = row.extent.unwrap_or_default();
-        let us = (to.saturating_sub(from) / 100).clamp(1, 1 << 23);
+        let us = (to.saturating_sub(from).0 / 100).clamp(1, 1 << 23);
         for size in [us.ilog2(), ALL_SIZES] {
             groups.entry((stem(&labels[key]), size)).or_default().push(row);
         }
@@ -195,6 +196,6 @@ fn draw(key: Key, row: &Row, rows: i64, label: NameId, out: &mut Vec<Span>) {
     };
     row.draw(rows, base, out);
     if matches!(key, Key::Thread(_)) {
-        out.push(Span { dur: 1, event: number::ROW_LABEL as i32, name: label, ..base });
+        out.push(Span { dur: Time::UNIT, event: number::ROW_LABEL as i32, name: label, ..base });
     }
 }

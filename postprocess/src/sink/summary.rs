@@ -3,7 +3,7 @@
 //!
 //! [`share`] says how each CPU's time divides, [`work`] what took it, [`wait`] what threads waited for, [`latency`] how
 //! long they waited for a CPU and who ran meanwhile, [`text`] puts it into tables, [`json`] into lists for programs.
-//! Times are units of 10 ns.
+//! Times in JSON are units of 10 ns.
 //!
 //! Invariant: everything is counted from all events and all spans, as they come, and no span is kept: memory is that of
 //! threads, names and distinct latencies, however long the trace is.
@@ -24,6 +24,7 @@ use crate::event::number::{is_event, Class, Level};
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
 use crate::span::{Meta, Span};
+use crate::time::Time;
 use latency::{Latency, Waiting};
 use share::Share;
 use wait::{Wait, Waits};
@@ -35,7 +36,7 @@ pub struct Summary {
     /// About the whole trace.
     pub meta: Meta,
     /// First and last moment.
-    pub extent: (i64, i64),
+    pub extent: (Time, Time),
     /// Events, as every tool counts them: [`is_event`].
     pub events: u64,
     /// How each CPU's time divides, ordered by CPU.
@@ -59,13 +60,13 @@ pub struct Summary {
 }
 
 /// Calls its last argument with each span of execution of a CPU within a range of time, and its name.
-pub type Look<'a> = dyn FnMut(CpuId, (i64, i64), &mut dyn FnMut(&Span, &str)) + 'a;
+pub type Look<'a> = dyn FnMut(CpuId, (Time, Time), &mut dyn FnMut(&Span, &str)) + 'a;
 
 /// Adds up events, and spans as [`crate::span::build::Builder::take`] gives them.
 #[derive(Debug)]
 pub struct Adder {
     events: u64,
-    extent: Option<(i64, i64)>,
+    extent: Option<(Time, Time)>,
     cpus: BTreeMap<CpuId, Share>,
     kernel: Kernel,
     programs: Programs,
@@ -162,6 +163,6 @@ impl<'a> Threads<'a> {
     }
 }
 
-fn end(span: &Span) -> i64 {
+fn end(span: &Span) -> Time {
     span.start.saturating_add(span.dur)
 }

@@ -175,7 +175,7 @@ impl fmt::Display for Contents {
 fn extent(contents: &Contents, meta: &Meta) -> String {
     let from = meta.intervals.iter().map(|i| i.from).min().unwrap_or_default();
     let to = meta.intervals.iter().map(|i| i.to).max().unwrap_or_default();
-    let (format, seconds) = (meta.format, (to - from) as f64 / 1e8);
+    let (format, seconds) = (meta.format, (to - from).seconds());
     let [cpus, events, names] = [
         (meta.intervals.len(), "CPU", "CPUs"),
         (contents.events, "event", "events"),
@@ -187,9 +187,9 @@ fn extent(contents: &Contents, meta: &Meta) -> String {
 
 /// How the CPUs' time divides.
 fn shares(tally: &Tally) -> String {
-    let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).max(1) as f64;
+    let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).0.max(1) as f64;
     let [user, system, idle, lost] =
-        [tally.user, tally.system, tally.idle, tally.lost].map(|part| part as f64 * 100.0 / all);
+        [tally.user, tally.system, tally.idle, tally.lost].map(|part| part.0 as f64 * 100.0 / all);
     format!(
         "{user:.1}% user, {system:.1}% kernel, {idle:.1}% idle, {lost:.1}% lost; {}",
         count(tally.wakeups, "wakeup", "wakeups")

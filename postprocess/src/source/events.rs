@@ -10,6 +10,7 @@ use crate::event::read::Text;
 use crate::event::{Event, Events, Meta};
 use crate::frame;
 use crate::line::count;
+use crate::time::Time;
 
 /// Reads all events, from text or frames.
 ///
@@ -30,7 +31,7 @@ pub fn read(input: impl Read) -> io::Result<Events> {
 pub struct Batches<R> {
     form: Form<R>,
     /// Time of the last event, and how many came with an earlier one.
-    last: i64,
+    last: Time,
     late: u64,
 }
 
@@ -50,7 +51,7 @@ impl<R: BufRead> Batches<R> {
             true => Form::Frames(frame::Reader::new(input)?),
             false => Form::Text(Box::new(Text::new(input)?)),
         };
-        Ok(Batches { form, last: i64::MIN, late: 0 })
+        Ok(Batches { form, last: Time::MIN, late: 0 })
     }
 
     /// What is known about the whole trace so far.

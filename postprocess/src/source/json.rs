@@ -16,7 +16,8 @@ use crate::id::{CpuId, Pid};
 use crate::line::{Lines, Unread};
 use crate::span::limit::{Keep, SpanLimit};
 use crate::span::order::order;
-use crate::span::{units, Meta, Span, Spans, NONE, PER_SECOND};
+use crate::span::{Meta, Span, Spans, NONE};
+use crate::time::Time;
 
 /// Seconds that a time may have, and what a number of JSON is exact up to.
 const LONGEST: f64 = 1e10;
@@ -189,7 +190,7 @@ impl Reader {
 
     /// The span of an entry; nothing if a number in it is impossible.
     fn span(&mut self, l: Entry) -> Option<Span> {
-        let time = |seconds: f64| (seconds.abs() < LONGEST).then(|| units(seconds));
+        let time = |seconds: f64| (seconds.abs() < LONGEST).then(|| Time::of_seconds(seconds));
         let number = |column: i64| i32::try_from(column).ok();
         let value = |column: Option<f64>| match column {
             None => Some(NONE),
@@ -230,7 +231,7 @@ impl Reader {
 
 /// Takes a time in seconds of eight decimals and the comma after it, and returns it in units.
 #[inline]
-fn time(rest: &mut &[u8]) -> Option<i64> {
+fn time(rest: &mut &[u8]) -> Option<Time> {
     let blanks = rest.iter().position(|&c| c != b' ')?;
     let text = &rest[blanks..];
     let (seconds, behind) = digits::split(text)?;
@@ -243,8 +244,8 @@ fn time(rest: &mut &[u8]) -> Option<i64> {
         }
     }
     *rest = behind[9..].strip_prefix(b",")?;
-    let units = seconds.checked_mul(PER_SECOND).filter(|_| (seconds.unsigned_abs() as f64) < LONGEST)?;
-    Some(if text.starts_with(b"-") { units - part } else { units + part })
+    let units = seconds.checked_mul(Time::SECOND.0).filter(|_| (seconds.unsigned_abs() as f64) < LONGEST)?;
+    Some(Time(if text.starts_with(b"-") { units - part } else { units + part }))
 }
 
 /// Takes a blank, a whole number or `null`, and the comma after it.

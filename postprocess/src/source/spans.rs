@@ -10,6 +10,7 @@ use crate::frame;
 use crate::line::count;
 use crate::span::limit::Keep;
 use crate::span::{order, Span, Spans};
+use crate::time::Time;
 
 /// Reads all spans, and hands them to `keep`.
 ///
@@ -43,8 +44,8 @@ pub struct Backward(u64);
 impl Backward {
     /// Lets those among `spans` end where they begin.
     pub fn end(&mut self, spans: &mut [Span]) {
-        for span in spans.iter_mut().filter(|span| span.dur < 0) {
-            span.dur = 0;
+        for span in spans.iter_mut().filter(|span| span.dur < Time::ZERO) {
+            span.dur = Time::ZERO;
             self.0 += 1;
         }
     }

@@ -18,6 +18,7 @@ use super::Span;
 use crate::event::names::NameId;
 use crate::event::number::{self, Level};
 use crate::id::Pid;
+use crate::time::Time;
 
 /// Execution spans held back on a CPU at most; a call reaches back no further.
 const HELD_MAX: usize = 256;
@@ -34,15 +35,15 @@ pub struct UnsettledStart {
     /// Whether it began in the middle of anything, an interrupt for example; else where its thread was switched to.
     anywhere: bool,
     /// When a sample said last that the thread was in the kernel.
-    pub kernel_until: i64,
+    pub kernel_until: Time,
     /// Since when that is so, in earlier runs of the thread, too.
-    since: i64,
+    since: Time,
 }
 
 /// What a thread that is on no CPU has done since before it was known: see [`UnsettledStart`].
 #[derive(Clone, Debug)]
 pub struct Doubt {
-    since: i64,
+    since: Time,
     above: Vec<u32>,
 }
 
@@ -70,7 +71,7 @@ impl UnsettledStart {
 
     /// Gives to one activity what another has had since the start; returns whether that was anything.
     pub(super) fn give(&mut self, from: Frame, to: Frame) -> bool {
-        self.give_up_to(i64::MAX, from, to)
+        self.give_up_to(Time::MAX, from, to)
     }
 
     /// Gives to a program what another activity has had since the start; as far as samples were in the kernel, to what
@@ -80,7 +81,7 @@ impl UnsettledStart {
         self.give(from, user);
     }
 
-    fn give_up_to(&mut self, end: i64, from: Frame, to: Frame) -> bool {
+    fn give_up_to(&mut self, end: Time, from: Frame, to: Frame) -> bool {
         let until = self.spans.partition_point(|span| span.start < end);
         self.spans[..until].iter_mut().fold(false, |any, span| give(span, from, to) | any)
     }
@@ -112,7 +113,7 @@ fn give(span: &mut Span, from: Frame, to: Frame) -> bool {
 impl Builder {
     /// The time of a CPU begins. If it does so later than that of others, in a trace that wrapped, a thread that is on
     /// no CPU may have run there. Nor were calls missing up to now: they were made there.
-    pub(super) fn begin_cpu(&mut self, from: i64) {
+    pub(super) fn begin_cpu(&mut self, from: Time) {
         let first = *self.first.get_or_insert(from);
         self.first = Some(first.min(from));
         if from <= first || !self.sees(Capability::Losses) {
@@ -135,7 +136,7 @@ impl Builder {
             above.extend(&doubt.above);
             since = doubt.since;
         }
-        cpu.begin = Some(UnsettledStart { known, above, spans: Vec::new(), anywhere, kernel_until: i64::MIN, since });
+        cpu.begin = Some(UnsettledStart { known, above, spans: Vec::new(), anywhere, kernel_until: Time::MIN, since });
         cpu.folded = None;
     }
 
@@ -160,7 +161,7 @@ impl Builder {
 
     /// Puts a call on the stack of which only the end is seen, if it may have begun before the thread was known: then
     /// it has all time since that nothing above it had. What is there now has lost its return.
-    pub(super) fn began_before(&mut self, c: usize, t: i64, call: Frame, ipc: u8) -> bool {
+    pub(super) fn began_before(&mut self, c: usize, t: Time, call: Frame, ipc: u8) -> bool {
         if call.level() == Level::Syscall {
             self.left_before(c);
         }

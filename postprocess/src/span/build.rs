@@ -38,6 +38,7 @@ use crate::event::names::{NameId, Names};
 use crate::event::number::{self, Class, Level};
 use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 /// Builds spans from events in order of time.
 #[derive(Debug, Default)]
@@ -66,9 +67,9 @@ pub struct Builder {
     /// Whether the trace tells which threads are the kernel's.
     pub(super) kernel_told: bool,
     /// Where the time of the first CPU begins.
-    pub(super) first: Option<i64>,
+    pub(super) first: Option<Time>,
     /// Up to when events of some CPU are missing, as far as that is known: it begins late, or lost them.
-    pub(super) blind: i64,
+    pub(super) blind: Time,
     /// Whether that of another began later, when there were threads that may have run there.
     pub(super) late: bool,
     /// Repairs up to then of calls, faults and their returns.
@@ -77,10 +78,10 @@ pub struct Builder {
     /// How often what has this name happened.
     pub(super) counts: HashMap<NameId, u64>,
     intervals: Vec<Interval>,
-    last: i64,
+    last: Time,
     /// Spans returned by [`Builder::take`], and the earliest start among them.
     taken: usize,
-    earliest: Option<i64>,
+    earliest: Option<Time>,
 }
 
 /// Builds the spans of all `events`.
@@ -98,7 +99,7 @@ impl Builder {
     pub fn new(meta: &event::Meta, names: Names) -> Builder {
         let unseen = meta.unseen();
         let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| !unseen.has(Capability::Losses));
-        let blind = last.unwrap_or(i64::MIN);
+        let blind = last.unwrap_or(Time::MIN);
         let nesting = Nesting { returns: !unseen.has(Capability::Returns), realtime: false };
         Builder { names, unseen, nesting, intervals: meta.intervals.clone(), blind, ..Builder::default() }
     }
@@ -117,7 +118,7 @@ impl Builder {
     /// and of those returned at the end, is all; they are not ordered. While more may change than not, none are taken
     /// out: each is moved a few times at most.
     pub fn take(&mut self) -> Vec<Span> {
-        let now = self.cpus.iter().map(|cpu| cpu.last).max().unwrap_or(i64::MIN);
+        let now = self.cpus.iter().map(|cpu| cpu.last).max().unwrap_or(Time::MIN);
         for cpu in self.cpus.iter_mut().filter(|cpu| cpu.since <= now) {
             cpu.folded = None;
         }
@@ -149,8 +150,10 @@ impl Builder {
     /// Takes one event.
     pub fn push(&mut self, e: &Event) {
         let e = &match self.abi.number(e.event) {
-            number::EXIT_WORK => Event { event: number::WAY_OUT, dur: 0, ..*e },
-            number::EXIT_WORK_RETURN => Event { event: number::WAY_OUT | number::RETURN_BIT, dur: 0, arg: 0, ..*e },
+            number::EXIT_WORK => Event { event: number::WAY_OUT, dur: Time::ZERO, ..*e },
+            number::EXIT_WORK_RETURN => {
+                Event { event: number::WAY_OUT | number::RETURN_BIT, dur: Time::ZERO, arg: 0, ..*e }
+            }
             event => Event { event, ..*e },
         };
         match number::class(e.event) {
@@ -217,7 +220,7 @@ impl Builder {
 
     /// The time at which an event takes effect: its own, unless the CPU's pieces reach further. A folded call that
     /// does was rounded up, and is trimmed.
-    fn arrive(&mut self, c: usize, ts: i64) -> i64 {
+    fn arrive(&mut self, c: usize, ts: Time) -> Time {
         let cpu = &mut self.cpus[c];
         cpu.last = cpu.last.max(ts);
         if ts >= cpu.since {
@@ -235,7 +238,7 @@ impl Builder {
     }
 
     /// Ends the open piece at `t`; the next begins there.
-    pub(super) fn close(&mut self, c: usize, t: i64, how: Close) {
+    pub(super) fn close(&mut self, c: usize, t: Time, how: Close) {
         let (pid, rpc) = self.owner(c);
         let low = self.cpus[c].low_power.is_some();
         let low_name = if low { self.names.id("-idlelp-") } else { NameId::EMPTY };
@@ -249,7 +252,7 @@ impl Builder {
         let dur = t - start;
         let ret = if ret == NONE { no_value(top.event) } else { ret };
         let needed = ends && top.event < number::NUMBERS && (!top.shown || no_value(top.event) == NONE && ret != NONE);
-        if dur > 0 || needed {
+        if dur > Time::ZERO || needed {
             top.shown = true;
             let idle = low && top.event == number::USER;
             let interrupt = matches!(top.level(), Level::Irq | Level::Softirq);
@@ -389,7 +392,7 @@ impl Builder {
         for (pid, label) in labels {
             let (event, name) = (number::ROW_LABEL as i32, self.names.id(&label));
             let (cpu, pid) = (Some(CpuId::default()), Some(pid));
-            self.out.push(Span { start, dur: 1, cpu, pid, event, name, ..Span::default() });
+            self.out.push(Span { start, dur: Time::UNIT, cpu, pid, event, name, ..Span::default() });
         }
     }
 

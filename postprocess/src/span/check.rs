@@ -8,6 +8,7 @@ use super::{Span, Spans, Tally};
 use crate::event::number::RUNNABLE;
 use crate::event::Interval;
 use crate::id::CpuId;
+use crate::time::Time;
 
 /// Violations spoken of; the rest is dropped.
 const SHOWN: usize = 20;
@@ -33,7 +34,7 @@ pub fn check(spans: &Spans, intervals: &[Interval], tally: &Tally) -> Vec<String
 #[derive(Debug, Default)]
 pub struct Check {
     cpus: BTreeMap<CpuId, Coverage>,
-    time: i64,
+    time: Time,
     wakeups: u64,
     runs: u64,
     found: Vec<String>,
@@ -43,10 +44,10 @@ pub struct Check {
 #[derive(Debug)]
 struct Coverage {
     /// Where its first span starts.
-    from: i64,
+    from: Time,
     /// Where its last span that has a length starts, and where it ends.
-    start: i64,
-    end: i64,
+    start: Time,
+    end: Time,
 }
 
 impl Check {
@@ -57,7 +58,7 @@ impl Check {
             What::Arc(Arc::Wakeup) => self.runs += 1,
             _ => {}
         }
-        if span.dur < 0 {
+        if span.dur < Time::ZERO {
             self.violated(|| format!("{} at {} lasts {}", span.event, span.start, span.dur));
         } else if let Some(cpu) = span.cpu.filter(|_| span.is_execution()) {
             self.cover(cpu, span);
@@ -68,14 +69,16 @@ impl Check {
         self.time = self.time.saturating_add(dur);
         let covered = self.cpus.entry(cpu).or_insert(Coverage { from: start, start, end: start });
         let (before, end) = (covered.start, covered.end);
-        if dur > 0 {
+        if dur > Time::ZERO {
             (covered.start, covered.end) = (start, start.saturating_add(dur));
         }
-        match start - end {
+        match (start - end).0 {
             0 => {}
-            _ if dur == 0 && start == before => {}
+            _ if dur == Time::ZERO && start == before => {}
             gap @ 1.. => self.violated(|| format!("cpu {cpu}: {gap} units from {end} are not covered")),
-            _ if dur == 0 => self.violated(|| format!("cpu {cpu}: a span of no length at {start} is inside another")),
+            _ if dur == Time::ZERO => {
+                self.violated(|| format!("cpu {cpu}: a span of no length at {start} is inside another"))
+            }
             twice => self.violated(|| format!("cpu {cpu}: {} units before {end} are covered twice", -twice)),
         }
     }
@@ -93,7 +96,7 @@ impl Check {
         }
         let parts = [tally.user, tally.system, tally.idle, tally.lost, tally.stalled, tally.offline];
         let all = self.time;
-        let parts = parts.into_iter().fold(0, i64::saturating_add);
+        let parts = parts.into_iter().fold(Time::ZERO, Time::saturating_add);
         if all != parts {
             self.violated(|| format!("user, kernel, idle and lost time add up to {parts} units, all spans to {all}"));
         }

@@ -12,6 +12,7 @@ use super::{order, Span, Spans};
 use crate::event::names::NameId;
 use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 /// Merges, within steps of `step` units of 10 ns, each CPU's spans of the same activity: the same event, name, thread
 /// and RPC. Within a step, activities stand in the order in which they began.
@@ -54,7 +55,7 @@ impl Coarse {
     }
 
     fn add(&mut self, span: &Span) {
-        let step = i64::from(self.step.get());
+        let step = Time(self.step.get().into());
         if let Some(cpu) = span.cpu.filter(|_| span.is_execution()) {
             self.cpus.entry(cpu).or_default().add(span, step);
         } else if span.dur >= step || stays(span.event) {
@@ -96,20 +97,20 @@ struct Sum {
 
 impl Cpu {
     /// Adds a span, in up to three parts: in the step where it starts, in those it fills, in the one where it ends.
-    fn add(&mut self, span: &Span, step: i64) {
+    fn add(&mut self, span: &Span, step: Time) {
         let end = span.start.saturating_add(span.dur);
-        let (first, last) = (span.start.div_euclid(step), end.div_euclid(step));
+        let (first, last) = (span.start.0.div_euclid(step.0), end.0.div_euclid(step.0));
         if first >= last {
             return self.part(first, *span);
         }
-        let edges = [span.start, (first + 1) * step, last * step, end];
+        let edges = [span.start, step * (first + 1), step * last, end];
         for (number, edge) in [first, first + 1, last].into_iter().zip(edges.windows(2)) {
             self.part(number, Span { start: edge[0], dur: edge[1] - edge[0], ..*span });
         }
     }
 
     fn part(&mut self, step: i64, part: Span) {
-        if part.dur <= 0 {
+        if part.dur <= Time::ZERO {
             return;
         }
         if step != self.step {

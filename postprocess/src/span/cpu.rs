@@ -10,6 +10,7 @@ use super::wait::{By, Reason};
 use crate::event::names::NameId;
 use crate::event::number;
 use crate::id::CpuId;
+use crate::time::Time;
 
 /// Interrupts that are remembered.
 const INTERRUPTS: usize = 64;
@@ -22,14 +23,14 @@ pub struct Cpu {
     /// Whether its time has begun.
     pub seen: bool,
     /// Where the open piece of time starts.
-    pub since: i64,
+    pub since: Time,
     /// Since when nothing has shown whether its thread is in the program or in the kernel: what it is inside of changed
     /// then, but for interrupts, or a sample told.
-    pub entered: i64,
+    pub entered: Time,
     /// Whether that was a sample in the program.
     pub in_program: bool,
     /// When its last event was.
-    pub last: i64,
+    pub last: Time,
     /// Index of the thread the open piece belongs to, `None` if that is not known; the scheduler's belongs to the
     /// thread that called it.
     pub owner: Option<usize>,
@@ -43,15 +44,15 @@ pub struct Cpu {
     pub ambiguous: Option<usize>,
     /// When it switched, and the index of the thread it switched from unless that runs elsewhere already,
     /// while the scheduler has not returned.
-    pub switched: Option<(i64, Option<usize>)>,
+    pub switched: Option<(Time, Option<usize>)>,
     /// When it last switched to idle or from it.
-    pub idle_edge: i64,
+    pub idle_edge: Time,
     /// When it last switched.
-    pub last_switch: i64,
+    pub last_switch: Time,
     /// When it was last idle, up to the switch from it.
-    pub idle: (i64, i64),
+    pub idle: (Time, Time),
     /// The last interrupts and softirqs while it was idle: from when to when.
-    pub interrupts: VecDeque<(i64, i64)>,
+    pub interrupts: VecDeque<(Time, Time)>,
     /// The control groups that have used up their share of it, or had, in order.
     pub throttled: Vec<Throttled>,
     /// The hint of the low-power state that it is in: from that `mwait`, or what does the same, to its next event.
@@ -72,9 +73,9 @@ pub struct Cpu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipi {
     /// When.
-    pub ts: i64,
+    pub ts: Time,
     /// When that CPU sent the first that has not arrived either.
-    pub first: i64,
+    pub first: Time,
     /// By which CPU.
     pub from: CpuId,
     /// What that CPU was doing.
@@ -87,9 +88,9 @@ pub struct Throttled {
     /// Its id.
     pub group: u32,
     /// Since when.
-    pub from: i64,
+    pub from: Time,
     /// Until when; the far future while it lasts.
-    pub to: i64,
+    pub to: Time,
 }
 
 /// How a piece of time ends. `ipc` is that of the piece.
@@ -115,19 +116,19 @@ impl Cpu {
         Cpu {
             id,
             seen: false,
-            since: 0,
-            entered: i64::MIN,
+            since: Time::ZERO,
+            entered: Time::MIN,
             in_program: false,
-            last: i64::MIN,
+            last: Time::MIN,
             owner: None,
             thread: 0,
             stack: Vec::new(),
             begin: None,
             ambiguous: None,
             switched: None,
-            idle_edge: i64::MIN,
-            last_switch: i64::MIN,
-            idle: (i64::MAX, i64::MIN),
+            idle_edge: Time::MIN,
+            last_switch: Time::MIN,
+            idle: (Time::MAX, Time::MIN),
             interrupts: VecDeque::new(),
             throttled: Vec::new(),
             low_power: None,
@@ -145,7 +146,7 @@ impl Cpu {
     }
 
     /// Remembers that while it was idle something interrupted it.
-    pub fn interrupt(&mut self, from: i64, to: i64) {
+    pub fn interrupt(&mut self, from: Time, to: Time) {
         if self.interrupts.len() == INTERRUPTS {
             self.interrupts.pop_front();
         }
@@ -153,7 +154,7 @@ impl Cpu {
     }
 
     /// How long idle was interrupted within a time, as far as it is remembered.
-    pub fn interrupted(&self, from: i64, to: i64) -> i64 {
+    pub fn interrupted(&self, from: Time, to: Time) -> Time {
         let within = self.interrupts.iter().rev().take_while(|i| i.1 > from);
         within.map(|&(start, end)| end.min(to) - start.max(from)).sum()
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! How long a CPU takes to leave a low-power state.
 
-/// Units of 10 ns to leave the state that this `mwait` hint asked for: the general table of the original, upper bounds.
-pub fn exit_latency(hint: u32) -> i64 {
-    match hint {
+use crate::time::Time;
+
+/// How long it takes to leave the state that this `mwait` hint asked for: the general table of the original, upper bounds.
+pub fn exit_latency(hint: u32) -> Time {
+    Time(match hint {
         0 | 254 => 20,
         1 => 100,
         2..=15 => 20,
@@ -14,5 +16,5 @@ pub fn exit_latency(hint: u32) -> i64 {
         80..=95 => 6000,
         255 => 1330,
         _ => 25_000,
-    }
+    })
 }

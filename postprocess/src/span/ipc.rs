@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The average of IPC codes: four bits that stand for instructions per cycle, in steps that grow.
 
+use crate::time::Time;
+
 /// The least instructions per cycle of each code, in eighths. Those of the last reach to 4.
 const LEAST: [i64; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
 
@@ -13,11 +15,11 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// Adds `dur` units of time at `code`, which counts as the middle of its step.
-    pub fn add(&mut self, code: u8, dur: i64) {
+    /// Adds this much time at `code`, which counts as the middle of its step.
+    pub fn add(&mut self, code: u8, dur: Time) {
         let code = usize::from(code & 15);
-        self.weighted += i128::from(LEAST[code] + LEAST[code + 1]) * i128::from(dur);
-        self.time += i128::from(dur);
+        self.weighted += i128::from(LEAST[code] + LEAST[code + 1]) * i128::from(dur.0);
+        self.time += i128::from(dur.0);
     }
 
     /// Adds another average's time.
@@ -41,8 +43,8 @@ mod tests {
     fn the_average_of_one_code_is_that_code() {
         for code in 0..16 {
             let mut mean = Mean::default();
-            mean.add(code, 7);
-            mean.add(code, 1);
+            mean.add(code, Time(7));
+            mean.add(code, Time(1));
             assert_eq!(mean.code(), code);
         }
         assert_eq!(Mean::default().code(), 0);
@@ -52,8 +54,8 @@ mod tests {
     fn the_average_lies_between_by_time() {
         let mut mean = Mean::default();
         // A quarter of the time at 3.5 and more, the rest below 1/8: about 1.
-        mean.add(15, 10);
-        mean.add(0, 30);
+        mean.add(15, Time(10));
+        mean.add(0, Time(30));
         assert_eq!(mean.code(), 7);
     }
 }

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use super::coarsen::Coarse;
 use super::{Span, Spans};
 use crate::id::CpuId;
+use crate::time::Time;
 
 /// The shortest step in units: 1 us.
 const FIRST_STEP: u32 = 100;
@@ -87,10 +88,10 @@ impl Keep for SpanLimit {
 
 /// A step in which each CPU can do four things, and there is room for all of them.
 fn first_step(spans: &[Span], most: usize) -> NonZeroU32 {
-    let extent = |(first, last, cpus): (i64, i64, Option<CpuId>), s: &Span| {
+    let extent = |(first, last, cpus): (Time, Time, Option<CpuId>), s: &Span| {
         (first.min(s.start), last.max(s.start), cpus.max(s.cpu))
     };
-    let (first, last, cpu) = spans.iter().fold((i64::MAX, i64::MIN, None), extent);
+    let (first, last, cpu) = spans.iter().fold((Time::MAX, Time::MIN, None), extent);
     let cpus = cpu.unwrap_or_default().index() as u64 + 1;
     let step = last.abs_diff(first).saturating_mul(4 * cpus) / most.max(1) as u64;
     let mut fits = FIRST_STEP;

@@ -16,16 +16,17 @@ use super::what::{Activity, What};
 use super::Span;
 use crate::event::number::{self, Level};
 use crate::id::Pid;
+use crate::time::Time;
 
 /// Spans that may be told anew are looked for among this many of the last ones, of all CPUs: what they write in 10 ms
 /// or more, for which a virtual CPU may stand still in a tick.
 pub const KEPT: usize = 1 << 16;
 /// Entry code, and what follows the return of a call, take no longer: 1 us.
-const ENTRY: i64 = 100;
+const ENTRY: Time = Time(100);
 
 impl Builder {
     /// What a CPU's thread is inside of changes; an interrupt changes nothing.
-    pub(super) fn enter(&mut self, c: usize, level: Level, t: i64) {
+    pub(super) fn enter(&mut self, c: usize, level: Level, t: Time) {
         if !matches!(level, Level::Irq | Level::Softirq) {
             self.cpus[c].entered = t;
             self.cpus[c].in_program = false;
@@ -74,7 +75,7 @@ impl Builder {
     }
 
     /// A tick interrupted a program.
-    pub(super) fn sampled_in_program(&mut self, c: usize, t: i64) {
+    pub(super) fn sampled_in_program(&mut self, c: usize, t: Time) {
         if !self.sees(Capability::Returns) || self.running(c) == Pid::IDLE || self.cpus[c].is_lost() {
             return;
         }
@@ -94,7 +95,7 @@ impl Builder {
     }
 
     /// A tick interrupted the kernel.
-    pub(super) fn sampled_in_kernel(&mut self, c: usize, t: i64) {
+    pub(super) fn sampled_in_kernel(&mut self, c: usize, t: Time) {
         let since = std::mem::replace(&mut self.cpus[c].entered, t);
         let was_in_program = std::mem::take(&mut self.cpus[c].in_program);
         if let Some(begin) = &mut self.cpus[c].begin {
@@ -116,7 +117,7 @@ impl Builder {
         let told = self.exit_work_told && self.cpus[c].begin.is_none();
         let since = match (told, was_in_program) {
             (true, _) => self.end_of_last(c, user, ENTRY),
-            (false, true) => self.end_of_last(c, user, i64::MAX),
+            (false, true) => self.end_of_last(c, user, Time::MAX),
             (false, false) => since,
         };
         self.tell_anew(c, since, user, work);
@@ -128,7 +129,7 @@ impl Builder {
     }
 
     /// Gives what a CPU's thread was said to be at since then to what it was at.
-    fn tell_anew(&mut self, c: usize, since: i64, from: Frame, to: Frame) {
+    fn tell_anew(&mut self, c: usize, since: Time, from: Frame, to: Frame) {
         let id = self.cpus[c].id;
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
         let written = self.out.iter_mut().rev().take(KEPT).filter(|s| s.cpu == Some(id) && s.is_execution());
@@ -142,7 +143,7 @@ impl Builder {
     }
 
     /// Cuts the end off the last span of user code on a CPU if it is longer than `most`, and returns where that starts.
-    fn end_of_last(&mut self, c: usize, user: Frame, most: i64) -> i64 {
+    fn end_of_last(&mut self, c: usize, user: Frame, most: Time) -> Time {
         let (id, top) = (self.cpus[c].id, self.cpus[c].top());
         let spans = self.spans(c);
         let stalled = |s: &Span| s.event == number::STALLED as i32;
@@ -152,10 +153,10 @@ impl Builder {
             s.cpu == Some(id) && s.is_execution() && (top.level() != Level::Irq || of(s) != i64::from(top.event))
         };
         let first = spans.len().saturating_sub(KEPT);
-        let Some(at) = spans[first..].iter().rposition(is_before).map(|at| first + at) else { return i64::MAX };
+        let Some(at) = spans[first..].iter().rposition(is_before).map(|at| first + at) else { return Time::MAX };
         let last = &mut spans[at];
         if of(last) != i64::from(user.event) {
-            return i64::MAX;
+            return Time::MAX;
         }
         if last.dur <= most {
             return last.start;

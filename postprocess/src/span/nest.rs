@@ -10,10 +10,11 @@ use super::{Repair, Span, NONE};
 use crate::event::names::NameId;
 use crate::event::number::{self, Class, Level};
 use crate::event::Event;
+use crate::time::Time;
 
 impl Builder {
     /// A call, or with a duration a call and its return.
-    pub(super) fn call(&mut self, c: usize, e: &Event, t: i64, level: Level) {
+    pub(super) fn call(&mut self, c: usize, e: &Event, t: Time, level: Level) {
         self.imply_sched_return(c, level);
         let ipc = e.ipc & 15;
         self.unwind(c, t, e.event, ipc);
@@ -25,7 +26,7 @@ impl Builder {
         }
         self.enter(c, level, t);
         self.exit_work_told |= e.event == number::WAY_OUT;
-        if e.dur == 0 {
+        if e.dur == Time::ZERO {
             self.cpus[c].stack.push(Frame::call(e.event, e.arg.into(), e.name));
             return;
         }
@@ -40,7 +41,7 @@ impl Builder {
     }
 
     /// A return.
-    pub(super) fn ret(&mut self, c: usize, e: &Event, t: i64, level: Level) {
+    pub(super) fn ret(&mut self, c: usize, e: &Event, t: Time, level: Level) {
         let call = e.event & !number::RETURN_BIT;
         let ipc = e.ipc & 15;
         match self.cpus[c].stack.iter().rposition(|f| f.ends_with(call)) {
@@ -64,7 +65,7 @@ impl Builder {
     }
 
     /// Ends now whatever cannot be running when `inner` starts: its return is missing.
-    pub(super) fn unwind(&mut self, c: usize, t: i64, inner: u32, ipc: u8) {
+    pub(super) fn unwind(&mut self, c: usize, t: Time, inner: u32, ipc: u8) {
         while self.cpus[c].stack.len() > 1 {
             let fits = self.nesting.allows(self.cpus[c].top(), inner);
             if fits && self.cpus[c].stack.len() < DEPTH_MAX {
@@ -75,7 +76,7 @@ impl Builder {
     }
 
     /// Ends what is on top of the stack, of which no return was seen.
-    pub(super) fn end_top(&mut self, c: usize, t: i64, ipc: u8) {
+    pub(super) fn end_top(&mut self, c: usize, t: Time, ipc: u8) {
         let gone = self.cpus[c].top();
         self.repair(c, gone.event | number::RETURN_BIT, gone.name);
         let scheduler = gone.level() == Level::Sched;
@@ -95,7 +96,7 @@ impl Builder {
     }
 
     /// Turns the open piece into a call of which only the return was seen.
-    fn imply_call(&mut self, c: usize, t: i64, call: u32, e: &Event) {
+    fn imply_call(&mut self, c: usize, t: Time, call: u32, e: &Event) {
         let name = self.names.text(e.name).trim_start_matches('/').to_string();
         // Nobody knows its argument, which tells that it began unseen; of a softirq it is its number.
         let arg = if call == number::SOFTIRQ { e.arg.into() } else { NONE };
@@ -115,7 +116,7 @@ impl Builder {
     }
 
     /// Who switches is inside the scheduler.
-    pub(super) fn imply_sched_call(&mut self, c: usize, t: i64, ipc: u8) {
+    pub(super) fn imply_sched_call(&mut self, c: usize, t: Time, ipc: u8) {
         let frame = Frame::call(number::SCHED, NONE, self.names.id("-sched-"));
         if self.sees(Capability::Returns) && self.began_before(c, t, frame, ipc) {
             return;
@@ -140,7 +141,7 @@ impl Builder {
     }
 
     /// Idle enters a low-power state from nothing but its own loop.
-    pub(super) fn unwind_idle(&mut self, c: usize, t: i64, ipc: u8) {
+    pub(super) fn unwind_idle(&mut self, c: usize, t: Time, ipc: u8) {
         self.imply_sched_return(c, Level::Syscall);
         while self.cpus[c].stack.len() > 1 {
             self.end_top(c, t, ipc);

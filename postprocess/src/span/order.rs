@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 
 use super::Span;
 use crate::id::CpuId;
+use crate::time::Time;
 
 /// Steps that are tried.
 const STEPS: usize = 32;
@@ -41,7 +42,7 @@ pub fn order(spans: &mut [Span]) {
 }
 
 /// What spans are ordered by.
-pub type Key = (i64, Reverse<i64>, Option<CpuId>);
+pub type Key = (Time, Reverse<Time>, Option<CpuId>);
 
 /// The place of a span in the order.
 #[inline]
@@ -65,7 +66,7 @@ mod tests {
                 .zip(keys)
                 .map(|(n, (step, back, dur))| {
                     let back = if back == 0 { i64::from(n) * 9 } else { back };
-                    Span { start: i64::from(n) * 10 + step - back, dur, name: NameId(n), ..Span::default() }
+                    Span { start: Time(i64::from(n) * 10 + step - back), dur: Time(dur), name: NameId(n), ..Span::default() }
                 })
                 .collect();
             let mut expected = spans.clone();

@@ -13,9 +13,10 @@ use super::Span;
 use crate::event::number;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 /// Locks held or waited for less than this many units are not drawn: 250 ns.
-const SHORT_LOCK: i64 = 25;
+const SHORT_LOCK: Time = Time(25);
 
 /// Overlays that are waiting for their other end.
 #[derive(Debug, Default)]
@@ -28,7 +29,7 @@ pub struct Overlays {
 
 impl Builder {
     /// A point event.
-    pub(super) fn point(&mut self, c: usize, e: &Event, t: i64) {
+    pub(super) fn point(&mut self, c: usize, e: &Event, t: Time) {
         let ipc = e.ipc & 15;
         match e.event {
             number::FREQUENCY | number::FREQUENCY_SET | number::PC_USER..=number::PC_KERNEL => {
@@ -96,7 +97,7 @@ impl Builder {
     /// A frequency or program counter sample. A sample stands for the time since the one before it, a new frequency
     /// for the time up to the next. No sample of a program counter is taken while a CPU sleeps: what idle and other
     /// threads were at is said by their own.
-    fn sample(&mut self, c: usize, e: &Event, t: i64) {
+    fn sample(&mut self, c: usize, e: &Event, t: Time) {
         match e.event {
             number::PC_USER => self.sampled_in_program(c, t),
             number::PC_KERNEL => self.sampled_in_kernel(c, t),
@@ -112,7 +113,7 @@ impl Builder {
     }
 
     /// Draws the last known frequency of a CPU to the end.
-    pub(super) fn end_overlays(&mut self, c: usize, to: i64) {
+    pub(super) fn end_overlays(&mut self, c: usize, to: Time) {
         for kind in [number::FREQUENCY, number::FREQUENCY_SET] {
             if let Some(last) = self.overlays.samples.remove(&(c, kind)) {
                 self.overlay(c, &last, last.ts, to);
@@ -120,7 +121,7 @@ impl Builder {
         }
     }
 
-    fn overlay(&mut self, c: usize, e: &Event, start: i64, end: i64) {
+    fn overlay(&mut self, c: usize, e: &Event, start: Time, end: Time) {
         let (event, name) = match e.event {
             number::FREQUENCY | number::FREQUENCY_SET => (number::FREQUENCY, self.names.id("-freq-")),
             pc => (pc, e.name),
@@ -131,7 +132,7 @@ impl Builder {
     }
 
     /// A lock is tried, acquired after a try, or given up.
-    fn lock(&mut self, c: usize, e: &Event, t: i64) {
+    fn lock(&mut self, c: usize, e: &Event, t: Time) {
         let pid = self.running(c);
         let before = self.overlays.locks.insert((e.arg, pid), Event { ts: t, ..*e });
         let Some(before) = before.filter(|b| t - b.ts >= SHORT_LOCK) else { return };

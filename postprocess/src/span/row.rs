@@ -5,6 +5,7 @@ use super::{packed, unpacked, Meta, Span};
 use crate::event::batch::{Row, COLUMNS};
 use crate::event::names::NameId;
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 impl Row for Span {
     const MAGIC: [u8; 8] = *b"KUspans2";
@@ -15,8 +16,8 @@ impl Row for Span {
         let s = self;
         let (cpu, pid) = (CpuId::column(s.cpu), Pid::column(s.pid));
         [
-            s.start,
-            s.dur,
+            s.start.0,
+            s.dur.0,
             cpu,
             pid,
             s.rpc.into(),
@@ -32,8 +33,8 @@ impl Row for Span {
     fn of([start, dur, cpu, pid, rpc, event, arg, ret, ipc, name]: [i64; COLUMNS]) -> Option<Span> {
         let number = |column: i64| i32::try_from(column).ok();
         Some(Span {
-            start,
-            dur,
+            start: Time(start),
+            dur: Time(dur),
             cpu: CpuId::of_column(cpu)?,
             pid: Pid::of_column(pid)?,
             rpc: number(rpc)?,

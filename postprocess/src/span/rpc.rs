@@ -16,9 +16,10 @@ use super::Span;
 use crate::event::number;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 /// Queueing shorter than this many units is not drawn: 100 ns.
-const SHORT: i64 = 10;
+const SHORT: Time = Time(10);
 /// Size code of the smallest message, a minimal packet.
 const SMALLEST: u32 = 64;
 /// Mb/s of the link that messages are drawn for.
@@ -28,11 +29,11 @@ pub const LINK_RATE: u32 = 1000;
 #[derive(Debug, Default)]
 pub struct Rpcs {
     /// By RPC: since when it is in a queue.
-    queued: HashMap<u32, i64>,
+    queued: HashMap<u32, Time>,
     /// By hash: when a packet arrived.
-    arrived: HashMap<u32, i64>,
+    arrived: HashMap<u32, Time>,
     /// By thread: when the packet that it received had arrived.
-    incoming: HashMap<usize, i64>,
+    incoming: HashMap<usize, Time>,
     /// By thread: the RPC whose message it is about to send.
     outgoing: HashMap<usize, Event>,
     /// By hash: the thread that sends this packet.
@@ -41,7 +42,7 @@ pub struct Rpcs {
 
 impl Builder {
     /// A thread turns to another RPC.
-    pub(super) fn turn_to(&mut self, c: usize, e: &Event, t: i64) {
+    pub(super) fn turn_to(&mut self, c: usize, e: &Event, t: Time) {
         self.leave_queued(c, t);
         let index = self.cpus[c].thread;
         let thread = &mut self.threads.list[index];
@@ -60,7 +61,7 @@ impl Builder {
     }
 
     /// A thread turns away from its RPC; if it has put it into a queue, it is there from now on.
-    pub(super) fn leave_queued(&mut self, c: usize, t: i64) {
+    pub(super) fn leave_queued(&mut self, c: usize, t: Time) {
         let thread = &mut self.threads.list[self.cpus[c].thread];
         if std::mem::take(&mut thread.enqueued) && thread.rpc != 0 {
             self.rpcs.queued.insert(thread.rpc, t);
@@ -77,8 +78,8 @@ impl Builder {
         }
     }
 
-    fn queue_span(&mut self, rpc: u32, queue: &Event, t: i64) {
-        let Some(start) = self.rpcs.queued.remove(&rpc).filter(|start| t - start >= SHORT) else { return };
+    fn queue_span(&mut self, rpc: u32, queue: &Event, t: Time) {
+        let Some(start) = self.rpcs.queued.remove(&rpc).filter(|&start| t - start >= SHORT) else { return };
         let text = self.names.text(queue.name);
         let name = text.strip_prefix("deq_").unwrap_or(text).to_string();
         let name = self.names.id(&name);
@@ -87,7 +88,7 @@ impl Builder {
     }
 
     /// A packet is seen by the kernel or by a program.
-    pub(super) fn packet(&mut self, c: usize, e: &Event, t: i64) {
+    pub(super) fn packet(&mut self, c: usize, e: &Event, t: Time) {
         let thread = self.cpus[c].thread;
         let rpcs = &mut self.rpcs;
         match e.event {
@@ -104,10 +105,10 @@ impl Builder {
     }
 
     /// A message on the wire: up to its arrival, or from its departure.
-    fn message(&mut self, event: u32, rpc: &Event, at: i64) {
+    fn message(&mut self, event: u32, rpc: &Event, at: Time) {
         let code = (rpc.arg >> 16 & 0xff).max(SMALLEST);
         let bytes = (f64::from(code) / 10.0).exp2() as i64;
-        let dur = bytes * 800 / i64::from(LINK_RATE);
+        let dur = Time(bytes * 800 / i64::from(LINK_RATE));
         let start = if event == number::RPC_RECEIVED { at - dur } else { at };
         let (id, name, event) = ((rpc.arg & 0xffff) as i32, rpc.name, event as i32);
         let (cpu, pid) = (Some(CpuId::default()), Some(Pid::IDLE));
@@ -115,11 +116,11 @@ impl Builder {
     }
 
     /// A thread that works on an RPC runs again.
-    pub(super) fn resume_rpc(&mut self, c: usize, t: i64) {
+    pub(super) fn resume_rpc(&mut self, c: usize, t: Time) {
         let thread = &self.threads.list[self.cpus[c].thread];
         if thread.rpc != 0 {
             let (event, arg, name) = (number::RPC_MIDDLE, thread.rpc, thread.rpc_name);
-            self.line(c, &Event { ts: t, dur: 1, event, arg, name, ..Event::default() });
+            self.line(c, &Event { ts: t, dur: Time::UNIT, event, arg, name, ..Event::default() });
         }
     }
 }

@@ -12,12 +12,13 @@ use super::cpu::Throttled;
 use super::wait::Reason;
 use crate::event::number;
 use crate::event::Event;
+use crate::time::Time;
 
 /// Throttles of a CPU that are remembered.
 const REMEMBERED: usize = 1024;
 /// Where the trace does not tell of throttling, an idle CPU is taken for a quota from 1 ms on, the shortest period that
 /// a quota can have. What is shorter is a thread on its way to another CPU.
-const LEAST_QUOTA: i64 = 100_000;
+const LEAST_QUOTA: Time = Time(100_000);
 
 /// Whether a thread that could run had been asleep before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,21 +32,21 @@ pub enum Woken {
 impl Builder {
     /// A CPU has used up its share of a group's quota, or may run the group again. Another CPU may say so. Of a
     /// thread's group only 16 bits are known.
-    pub(super) fn throttle(&mut self, e: &Event, t: i64) {
+    pub(super) fn throttle(&mut self, e: &Event, t: Time) {
         let (cpu, group) = (e.ret as usize, e.arg & 0xffff);
         let Some(cpu) = self.cpus.get_mut(cpu) else { return };
         if e.event == number::THROTTLE {
             if cpu.throttled.len() == REMEMBERED {
                 cpu.throttled.remove(0);
             }
-            cpu.throttled.push(Throttled { group, from: t, to: i64::MAX });
-        } else if let Some(last) = cpu.throttled.iter_mut().rfind(|th| th.group == group && th.to == i64::MAX) {
+            cpu.throttled.push(Throttled { group, from: t, to: Time::MAX });
+        } else if let Some(last) = cpu.throttled.iter_mut().rfind(|th| th.group == group && th.to == Time::MAX) {
             last.to = t;
         }
     }
 
     /// A CPU's thread runs, and could have done so from `start` to `end`.
-    pub(super) fn waited_for_cpu(&mut self, c: usize, start: i64, end: i64, woken: Woken) {
+    pub(super) fn waited_for_cpu(&mut self, c: usize, start: Time, end: Time, woken: Woken) {
         if let Some((from, to)) = self.throttled(c, start, end) {
             // Whoever may run again is as one who was woken.
             self.waited_in_queue(c, to, end, Woken::Yes);
@@ -57,7 +58,7 @@ impl Builder {
     }
 
     /// As [`Builder::waited_for_cpu`], in a time in which its group had quota.
-    fn waited_in_queue(&mut self, c: usize, start: i64, end: i64, woken: Woken) {
+    fn waited_in_queue(&mut self, c: usize, start: Time, end: Time, woken: Woken) {
         let (from, to, why) = self.no_competition(c, start, end, woken).unwrap_or((end, end, Reason::Cpu));
         self.wait_for_cpu(c, to, end, Reason::Cpu);
         self.wait_for_cpu(c, from, to, why);
@@ -65,7 +66,7 @@ impl Builder {
     }
 
     /// The part of such a wait in which the thread did not compete with others, and what it waited for then.
-    fn no_competition(&self, c: usize, start: i64, end: i64, woken: Woken) -> Option<(i64, i64, Reason)> {
+    fn no_competition(&self, c: usize, start: Time, end: Time, woken: Woken) -> Option<(Time, Time, Reason)> {
         if !self.sees(Capability::Quotas) || !self.sees(Capability::Idle) {
             return None;
         }
@@ -80,7 +81,7 @@ impl Builder {
                 let is_quota = idle_to - idle_from >= LEAST_QUOTA;
                 Some(if is_quota { (start, to, Reason::Quota) } else { (idle_from, to, Reason::Idle) })
             }
-            _ if 2 * cpu.interrupted(beside, end) > end.saturating_sub(beside) => None,
+            _ if cpu.interrupted(beside, end) * 2 > end.saturating_sub(beside) => None,
             _ if idle_from <= start && idle_to >= start => Some((start, straight_from_idle, Reason::Idle)),
             // It was in the queue of another CPU, or this one was busy at first.
             _ if idle_from > start && idle_to == cpu.last_switch => Some((idle_from, end, Reason::Idle)),
@@ -90,7 +91,7 @@ impl Builder {
 
     /// From when to when, within this time, the group of a CPU's thread had used up its share of the CPU where the
     /// thread runs now, or ran last.
-    fn throttled(&self, c: usize, start: i64, end: i64) -> Option<(i64, i64)> {
+    fn throttled(&self, c: usize, start: Time, end: Time) -> Option<(Time, Time)> {
         let thread = &self.threads.list[self.cpus[c].thread];
         let cpus = thread.last_cpu.into_iter().chain([c]);
         let of_its_group = cpus.flat_map(|cpu| &self.cpus[cpu].throttled).filter(|th| th.group == thread.group);

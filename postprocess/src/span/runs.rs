@@ -125,12 +125,13 @@ impl When for Span {
 mod tests {
     use super::*;
     use crate::event::names::NameId;
+    use crate::time::Time;
     use std::io::Cursor;
 
     #[test]
     fn runs_are_merged_in_the_order_of_all() {
         let spans: Vec<Span> = (0..10_000)
-            .map(|n| Span { start: i64::from(n) / 3 - i64::from(n % 7) * 50, name: NameId(n), ..Span::default() })
+            .map(|n| Span { start: Time(i64::from(n) / 3 - i64::from(n % 7) * 50), name: NameId(n), ..Span::default() })
             .collect();
         let mut runs = Runs::default();
         for run in spans[..9_000].chunks(1_000) {

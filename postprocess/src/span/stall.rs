@@ -27,15 +27,16 @@ use crate::event::number;
 use crate::event::Event;
 use crate::id::Pid;
 use crate::line::count;
+use crate::time::Time;
 
 /// A silence of a CPU for which something was due all the time is a stall from 1 ms on.
-pub const LEAST: i64 = 100_000;
+pub const LEAST: Time = Time(100_000);
 /// The late tick comes this soon after the silence: 200 us.
-const LATE: i64 = 20_000;
+const LATE: Time = Time(20_000);
 /// Ticks in a row that must have come when they were due before a missing one tells anything.
 const TRUSTED: u32 = 3;
-/// Periods of ticks, units of 10 ns: 1000, 300, 250 and 100 in a second.
-const PERIODS: [i64; 4] = [100_000, 333_333, 400_000, 1_000_000];
+/// Periods of ticks: 1000, 300, 250 and 100 in a second.
+const PERIODS: [Time; 4] = [Time(100_000), Time(333_333), Time(400_000), Time(1_000_000)];
 /// Distances of ticks that tell the period.
 const VOTES: u32 = 3;
 /// Stalls of a CPU that are remembered.
@@ -49,12 +50,12 @@ pub struct Period {
 
 impl Period {
     /// Two ticks of a busy CPU are so far apart.
-    fn learn(&mut self, apart: i64) {
-        let of = PERIODS.iter().position(|period| (apart - period).abs() <= period / 16);
+    fn learn(&mut self, apart: Time) {
+        let of = PERIODS.iter().position(|&period| (apart - period).abs() <= period / 16);
         of.into_iter().for_each(|of| self.votes[of] += 1);
     }
 
-    fn known(&self) -> Option<i64> {
+    fn known(&self) -> Option<Time> {
         let (votes, period) = self.votes.iter().zip(PERIODS).max_by_key(|(votes, _)| **votes)?;
         Some(period).filter(|_| *votes >= VOTES)
     }
@@ -66,13 +67,13 @@ pub struct Ticks {
     /// Whether it may go without while it runs a thread.
     pub tickless: bool,
     /// When the last came; `None` if that is not known.
-    last: Option<i64>,
+    last: Option<Time>,
     /// How many in a row came when they were due.
     in_time: u32,
     /// From when to when nothing happened though one was due, until the next shows whether it was late.
-    silence: Option<(i64, i64)>,
+    silence: Option<(Time, Time)>,
     /// The last stalls.
-    stalls: VecDeque<(i64, i64)>,
+    stalls: VecDeque<(Time, Time)>,
 }
 
 impl Ticks {
@@ -82,11 +83,11 @@ impl Ticks {
     }
 
     /// Whether a span of its time, from then on, may still become a stall.
-    pub fn may_be_stall(&self, start: i64) -> bool {
+    pub fn may_be_stall(&self, start: Time) -> bool {
         self.silence.is_some_and(|(from, _)| start >= from)
     }
 
-    fn remember(&mut self, from: i64, to: i64) {
+    fn remember(&mut self, from: Time, to: Time) {
         if self.stalls.len() == REMEMBERED {
             self.stalls.pop_front();
         }
@@ -96,14 +97,14 @@ impl Ticks {
 
 impl Builder {
     /// An event comes, the first on its CPU since `before`.
-    pub(super) fn silent(&mut self, c: usize, before: i64, e: &Event, t: i64) {
+    pub(super) fn silent(&mut self, c: usize, before: Time, e: &Event, t: Time) {
         let cpu = &self.cpus[c];
         if !self.tells_silence() || cpu.is_lost() || cpu.leaving {
             return self.cpus[c].ticks.forget();
         }
         let before = before.max(cpu.since);
         if t - before >= LEAST {
-            let tick = self.tick_due(c, before).filter(|from| t - from >= LEAST);
+            let tick = self.tick_due(c, before).filter(|&from| t - from >= LEAST);
             let told = self.took_no_interrupt(c, before, t);
             if let Some(from) = tick.filter(|_| !told) {
                 self.close(c, from, Close::Pause { ipc: 0 });
@@ -121,11 +122,11 @@ impl Builder {
 
     /// Whether an interrupt was sent to a CPU that has been silent since `before`, long enough before `t`: then it
     /// stood still.
-    fn took_no_interrupt(&mut self, c: usize, before: i64, t: i64) -> bool {
+    fn took_no_interrupt(&mut self, c: usize, before: Time, t: Time) -> bool {
         let cpu = &self.cpus[c];
         let sent = cpu.ipis.iter().filter(|ipi| ipi.from != cpu.id && ipi.ts >= before);
         let since = sent.map(|ipi| if ipi.first >= before { ipi.first } else { ipi.ts }).min();
-        let Some(from) = since.filter(|from| t - from >= LEAST) else { return false };
+        let Some(from) = since.filter(|&from| t - from >= LEAST) else { return false };
         self.close(c, from, Close::Pause { ipc: 0 });
         self.close(c, t, Close::Pause { ipc: 0 });
         self.stalled(c, from, t);
@@ -138,7 +139,7 @@ impl Builder {
     }
 
     /// The trace ends: a CPU that should have taken an interrupt by then stood still up to there.
-    pub(super) fn silent_at_the_end(&mut self, c: usize, t: i64) {
+    pub(super) fn silent_at_the_end(&mut self, c: usize, t: Time) {
         let cpu = &self.cpus[c];
         if self.tells_silence() && !cpu.is_lost() && !cpu.leaving {
             self.took_no_interrupt(c, cpu.last.max(cpu.since), t);
@@ -146,7 +147,7 @@ impl Builder {
     }
 
     /// Since when a tick was due on a CPU that has been silent since `before`, if it may be relied on.
-    fn tick_due(&self, c: usize, before: i64) -> Option<i64> {
+    fn tick_due(&self, c: usize, before: Time) -> Option<Time> {
         let cpu = &self.cpus[c];
         let ticks = &cpu.ticks;
         let relied_on = self.running(c) != Pid::IDLE && !ticks.tickless && ticks.in_time >= TRUSTED;
@@ -154,13 +155,13 @@ impl Builder {
         (before < due + LEAST).then_some(due.max(before))
     }
 
-    fn tick(&mut self, c: usize, t: i64) {
+    fn tick(&mut self, c: usize, t: Time) {
         let busy = self.running(c) != Pid::IDLE;
         let cpu = &mut self.cpus[c];
         let ticks = &mut cpu.ticks;
         let apart = ticks.last.replace(t).filter(|last| busy && *last >= cpu.idle_edge).map(|last| t - last);
         let silence = ticks.silence.take();
-        if let Some((from, to)) = silence.filter(|(_, to)| t - to <= LATE) {
+        if let Some((from, to)) = silence.filter(|&(_, to)| t - to <= LATE) {
             return self.stalled(c, from, to);
         }
         if silence.is_some() {
@@ -173,7 +174,7 @@ impl Builder {
     }
 
     /// A CPU stood still: what it was said to do in that time, a span of its own, it did not.
-    fn stalled(&mut self, c: usize, from: i64, to: i64) {
+    fn stalled(&mut self, c: usize, from: Time, to: Time) {
         let name = self.names.id("-stalled-");
         if let Some(span) = self.last_written(c, |span| span.start == from && span.dur == to - from) {
             (span.arg, span.event, span.ret, span.name) = (span.event.into(), number::STALLED as i32, 0, name);
@@ -182,9 +183,9 @@ impl Builder {
     }
 
     /// Draws what a thread waited for that could run on this CPU; while the CPU stood still, for that.
-    pub(super) fn wait_for_cpu(&mut self, c: usize, start: i64, end: i64, why: Reason) {
+    pub(super) fn wait_for_cpu(&mut self, c: usize, start: Time, end: Time, why: Reason) {
         let pid = self.running(c);
-        let stalls: Vec<(i64, i64)> = match why {
+        let stalls: Vec<(Time, Time)> = match why {
             Reason::Cpu | Reason::Idle => self.cpus[c].ticks.stalls.iter().rev().copied().collect(),
             _ => Vec::new(),
         };
@@ -202,9 +203,9 @@ impl Builder {
 }
 
 /// What is said of CPUs that stood still, if they did.
-pub fn sentence(stalls: u64, stalled: i64) -> Option<String> {
+pub fn sentence(stalls: u64, stalled: Time) -> Option<String> {
     let times = count(stalls, "time", "times");
-    let ms = stalled as f64 / 1e5;
+    let ms = stalled.seconds() * 1e3;
     (stalls > 0)
         .then(|| format!("CPUs stood still {times}, {ms:.1} ms together: their host, firmware or an emulator had them"))
 }

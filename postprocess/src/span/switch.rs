@@ -12,11 +12,12 @@ use super::NONE;
 use crate::event::number::{self, Level};
 use crate::event::Event;
 use crate::id::Pid;
+use crate::time::Time;
 
 impl Builder {
     /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already.
-    pub(super) fn switch(&mut self, c: usize, e: &Event, t: i64) {
-        if e.dur > 0 || self.cpus[c].is_lost() {
+    pub(super) fn switch(&mut self, c: usize, e: &Event, t: Time) {
+        if e.dur > Time::ZERO || self.cpus[c].is_lost() {
             if self.cpus[c].is_lost() || e.pid != self.running(c) {
                 self.place(c, e.pid, t);
             }
@@ -41,7 +42,7 @@ impl Builder {
             self.cpus[c].idle.1 = t;
             self.cpus[c].idle_edge = t;
         } else if e.arg == 0 {
-            self.cpus[c].idle = (t, i64::MAX);
+            self.cpus[c].idle = (t, Time::MAX);
             self.cpus[c].idle_edge = t;
         }
         self.may_have_run(thread, t);
@@ -53,7 +54,7 @@ impl Builder {
 
     /// A thread is on no CPU, or was not. If events of a CPU are missing since then it may have run there: since when
     /// it has not, in what it sleeps, and whether a wakeup of then has led to a run is not known.
-    pub(super) fn may_have_run(&mut self, thread: usize, t: i64) {
+    pub(super) fn may_have_run(&mut self, thread: usize, t: Time) {
         let is_lost = |cpu: &Cpu| cpu.seen && cpu.is_lost();
         let losses = self.sees(Capability::Losses);
         let blind = if self.tally.gaps > 0 && self.cpus.iter().any(is_lost) { t } else { self.blind };
@@ -77,7 +78,7 @@ impl Builder {
 
     /// A thread is on another CPU: the scheduler that switched from it there, and has not returned, is not its own any
     /// more.
-    fn runs_elsewhere(&mut self, thread: usize, c: usize, t: i64) {
+    fn runs_elsewhere(&mut self, thread: usize, c: usize, t: Time) {
         let Thread { pid, last_cpu, .. } = self.threads.list[thread];
         let Some(before) = last_cpu.filter(|&before| before != c && pid != Pid::IDLE && self.sees(Capability::Returns))
         else {
@@ -141,7 +142,7 @@ impl Builder {
     /// The scheduler has returned: who was switched from runs no more, who was switched to does. A thread that nobody
     /// woke did not sleep: it waited for a CPU. One not met before has not run since it was woken. Who switches away
     /// inside a call that never returns does not wait for anything.
-    pub(super) fn sched_left(&mut self, c: usize, t: i64) {
+    pub(super) fn sched_left(&mut self, c: usize, t: Time) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         old.into_iter().for_each(|old| self.left(old, t));
         let new = &mut self.threads.list[self.cpus[c].thread];
@@ -157,7 +158,7 @@ impl Builder {
     }
 
     /// A thread runs no more.
-    fn left(&mut self, thread: usize, t: i64) {
+    fn left(&mut self, thread: usize, t: Time) {
         let exits = self.sees(Capability::Exits);
         let old = &mut self.threads.list[thread];
         old.running = false;
@@ -166,7 +167,7 @@ impl Builder {
     }
 
     /// A CPU is known to run this thread, whatever it ran before; what the thread is inside of is not known.
-    pub(super) fn place(&mut self, c: usize, pid: Pid, t: i64) {
+    pub(super) fn place(&mut self, c: usize, pid: Pid, t: Time) {
         if self.cpus[c].is_lost() {
             self.blind = self.blind.max(t);
         }
@@ -187,7 +188,7 @@ impl Builder {
         new.last_end.get_or_insert(t);
         let cpu = &mut self.cpus[c];
         cpu.thread = thread;
-        cpu.idle = if pid == Pid::IDLE { (t, i64::MAX) } else { (cpu.idle.0, cpu.idle.1.min(t)) };
+        cpu.idle = if pid == Pid::IDLE { (t, Time::MAX) } else { (cpu.idle.0, cpu.idle.1.min(t)) };
         cpu.entered = t;
         cpu.owner = Some(thread);
         cpu.stack = vec![bottom];
@@ -197,7 +198,7 @@ impl Builder {
     }
 
     /// The events say that another thread runs than the switches did: one was missed.
-    pub(super) fn resync(&mut self, c: usize, pid: Pid, t: i64) {
+    pub(super) fn resync(&mut self, c: usize, pid: Pid, t: Time) {
         let missed = !self.cpus[c].is_lost();
         self.place(c, pid, t);
         if missed {
@@ -208,18 +209,18 @@ impl Builder {
     }
 
     /// Nothing is known of a CPU from here on.
-    pub(super) fn lose(&mut self, c: usize, e: &Event, t: i64) {
+    pub(super) fn lose(&mut self, c: usize, e: &Event, t: Time) {
         self.tally.gaps += 1;
         self.forget(c, t);
         self.cpus[c].owner = None;
         self.cpus[c].ticks.forget();
-        self.cpus[c].idle = (i64::MAX, i64::MIN);
+        self.cpus[c].idle = (Time::MAX, Time::MIN);
         self.cpus[c].thread = self.threads.find(Pid::IDLE, &mut self.names);
         self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg.into(), e.name)];
     }
 
     /// Ends all that a CPU was doing. Since when its thread has not run is not known then.
-    fn forget(&mut self, c: usize, t: i64) {
+    fn forget(&mut self, c: usize, t: Time) {
         self.sched_left(c, t);
         self.close(c, t, Close::Pause { ipc: 0 });
         self.settle(c);

@@ -8,6 +8,7 @@ use super::wait::Reason;
 use crate::event::names::{NameId, Names};
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 /// A thread.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +45,7 @@ pub struct Thread {
     /// Whether it has ended; the next with its pid is another.
     pub exited: bool,
     /// When it last stopped to run or was woken; `None` before its first run.
-    pub last_end: Option<i64>,
+    pub last_end: Option<Time>,
     /// The wakeup that has not led to a run yet.
     pub wakeup: Option<Wakeup>,
     /// RPC it works on, 0 for none, and that RPC's name.
@@ -61,7 +62,7 @@ pub struct Thread {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     /// When.
-    pub ts: i64,
+    pub ts: Time,
     /// The waker's CPU.
     pub cpu: CpuId,
     /// The waker.

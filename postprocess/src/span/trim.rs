@@ -10,14 +10,15 @@ use super::stack::no_value;
 use super::{Span, Spans};
 use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
 use crate::id::Pid;
+use crate::time::Time;
 
-/// A range of time, units of 10 ns after the trace's base minute.
+/// A range of time after the trace's base minute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// First moment.
-    pub from: i64,
+    pub from: Time,
     /// The moment after the last.
-    pub to: i64,
+    pub to: Time,
 }
 
 /// The range from the first mark with this text to the end of the mark `/text` after it, or to the end of the trace
@@ -27,7 +28,7 @@ pub fn labelled(spans: &Spans, text: &str) -> Option<Range> {
     let is = |s: &&Span, wanted: &str| label(spans, s).is_some_and(|l| l.to_lowercase() == wanted);
     let mut rest = spans.spans.iter();
     let from = rest.find(|s| is(s, &text))?.start;
-    let to = rest.find(|s| is(s, &format!("/{text}"))).map_or(i64::MAX, |s| s.start.saturating_add(s.dur));
+    let to = rest.find(|s| is(s, &format!("/{text}"))).map_or(Time::MAX, |s| s.start.saturating_add(s.dur));
     Some(Range { from, to })
 }
 

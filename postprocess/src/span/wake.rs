@@ -15,9 +15,10 @@ use super::Span;
 use crate::event::number::{self, Level};
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 /// Waits and exits shorter than this many units are not drawn: 100 ns.
-pub const SHORT: i64 = 10;
+pub const SHORT: Time = Time(10);
 
 /// How the name of a thread begins that does an interrupt's work, as all do on PREEMPT_RT: it is the device that wakes.
 const INTERRUPT_THREAD: &str = "irq/";
@@ -29,7 +30,7 @@ pub struct PerhapsEnds {
     pub waker: usize,
     /// Who was woken, when, and what it was inside of.
     woken: Pid,
-    ts: i64,
+    ts: Time,
     asleep: Asleep,
 }
 
@@ -42,7 +43,7 @@ impl PerhapsEnds {
 
 impl Builder {
     /// A thread is made runnable. Of two wakeups before it runs the first counts.
-    pub(super) fn runnable(&mut self, c: usize, pid: Pid, t: i64) {
+    pub(super) fn runnable(&mut self, c: usize, pid: Pid, t: Time) {
         let thread = self.threads.find(pid, &mut self.names);
         self.may_have_run(thread, t);
         if self.threads.list[thread].last_end.is_some() && !self.threads.list[thread].running {
@@ -70,7 +71,7 @@ impl Builder {
 
     /// A program on its way out of the kernel woke a thread, which does not tell why that slept: if the program ends
     /// there, that was what it waited for.
-    fn perhaps_at_its_end(&mut self, c: usize, sleeper: usize, why: Reason, ts: i64) {
+    fn perhaps_at_its_end(&mut self, c: usize, sleeper: usize, why: Reason, ts: Time) {
         if why != Reason::Unknown || !self.sees(Capability::Returns) || self.by(c) != By::Program {
             return;
         }
@@ -190,7 +191,7 @@ impl Builder {
     }
 
     /// An interrupt is sent to another CPU, or it is woken by a store to memory that it watches.
-    pub(super) fn send(&mut self, c: usize, target: CpuId, t: i64) {
+    pub(super) fn send(&mut self, c: usize, target: CpuId, t: Time) {
         let (from, reason) = (self.cpus[c].id, (self.why(c), self.by(c)));
         let Some(cpu) = self.cpus.get_mut(target.index()) else { return };
         let first = cpu.ipis.iter().find(|i| i.from == from && i.first >= cpu.last).map_or(t, |i| i.first);
@@ -199,7 +200,7 @@ impl Builder {
     }
 
     /// A CPU does something: interrupts sent to it have arrived, and the wakeup of its thread has led to a run.
-    pub(super) fn arrive_arcs(&mut self, c: usize, t: i64) {
+    pub(super) fn arrive_arcs(&mut self, c: usize, t: Time) {
         if !self.cpus[c].ipis.is_empty() {
             self.arrive_ipis(c, t);
         }
@@ -215,7 +216,7 @@ impl Builder {
         }
     }
 
-    fn arrive_ipis(&mut self, c: usize, t: i64) {
+    fn arrive_ipis(&mut self, c: usize, t: Time) {
         let name = self.names.id("-ipi-");
         let cpu = &mut self.cpus[c];
         for ipi in cpu.ipis.extract_if(.., |i| i.ts <= t) {
@@ -225,7 +226,7 @@ impl Builder {
     }
 
     /// Draws what a thread waited for, if it is not too short.
-    pub(super) fn wait(&mut self, pid: Pid, start: i64, end: i64, why: Reason) {
+    pub(super) fn wait(&mut self, pid: Pid, start: Time, end: Time, why: Reason) {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
             *self.counts.entry(name).or_default() += 1;
@@ -234,7 +235,7 @@ impl Builder {
     }
 
     /// A CPU in a low-power state does something: it began to leave that state a while before.
-    pub(super) fn leave_low_power(&mut self, c: usize, t: i64) {
+    pub(super) fn leave_low_power(&mut self, c: usize, t: Time) {
         let cpu = &mut self.cpus[c];
         let Some(hint) = cpu.low_power else { return };
         let latency = exit_latency(hint).min(t - cpu.since);
@@ -258,7 +259,7 @@ impl Builder {
     /// Where new threads have no wakeup, as in the original's traces, a return from clone or fork stands for it.
     pub(super) fn born(&mut self, c: usize, e: &Event) {
         let child = e.ret as u32;
-        let ended = e.dur > 0 || e.event & number::RETURN_BIT != 0;
+        let ended = e.dur > Time::ZERO || e.event & number::RETURN_BIT != 0;
         let is_birth = ended && self.abi.is_birth(e.event & !number::RETURN_BIT) && child != 0 && child < 0xff80;
         if !self.sees(Capability::Births)
             && is_birth
@@ -267,7 +268,7 @@ impl Builder {
             let t = self.cpus[c].since;
             let name = self.names.id(&format!("runnable.{child}"));
             let event = number::RUNNABLE;
-            self.line(c, &Event { ts: t, dur: 1, event, arg: child, ret: 0, ipc: 0, name, ..*e });
+            self.line(c, &Event { ts: t, dur: Time::UNIT, event, arg: child, ret: 0, ipc: 0, name, ..*e });
             self.runnable(c, Pid::new(child), t);
         }
     }

@@ -6,6 +6,7 @@ use super::Span;
 use crate::event::names::NameId;
 use crate::event::number::{self, class, Class, Level, NUMBERS};
 use crate::id::{CpuId, Pid};
+use crate::time::Time;
 
 /// What a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,18 +156,18 @@ impl Activity {
 
 impl Span {
     /// A thread waits, on no CPU.
-    pub fn wait(pid: Pid, reason: Reason, name: NameId, (start, end): (i64, i64)) -> Span {
+    pub fn wait(pid: Pid, reason: Reason, name: NameId, (start, end): (Time, Time)) -> Span {
         Span { start, dur: end - start, pid: Some(pid), event: reason.event(), name, ..Span::default() }
     }
 
-    /// The arc of a wakeup, from who wakes to who is woken.
-    pub fn wakeup(by: (CpuId, Pid), woken: (CpuId, Pid), name: NameId, (start, end): (i64, i64)) -> Span {
+    /// The arc of a wakeup, from the waker to the woken thread.
+    pub fn wakeup(by: (CpuId, Pid), woken: (CpuId, Pid), name: NameId, (start, end): (Time, Time)) -> Span {
         let (cpu, pid, arg, ret) = (Some(by.0), Some(by.1), woken.0.into(), woken.1.into());
         Span { start, dur: end - start, cpu, pid, event: number::WAKEUP_ARC, arg, ret, name, ..Span::default() }
     }
 
     /// The arc of an interrupt from one CPU to another.
-    pub fn ipi(from: CpuId, to: CpuId, name: NameId, (start, end): (i64, i64)) -> Span {
+    pub fn ipi(from: CpuId, to: CpuId, name: NameId, (start, end): (Time, Time)) -> Span {
         let (cpu, arg, rpc) = (Some(from), to.into(), -1);
         Span { start, dur: end - start, cpu, rpc, event: number::IPI_ARC, arg, name, ..Span::default() }
     }

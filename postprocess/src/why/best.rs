@@ -10,6 +10,7 @@ use super::timeline::{Thread, Timeline};
 use crate::event::number::Level;
 use crate::span::what::Activity;
 use crate::span::Spans;
+use crate::time::Time;
 
 /// Calls in which a thread has nothing to do.
 const IDLING: [&str; 10] = [
@@ -57,7 +58,7 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
     if let Some((program, found)) = often(runs.clone()) {
         return Ok((Ask::Run(program), found));
     }
-    let time = |found: &Vec<Request>| found.iter().map(Request::dur).sum::<i64>();
+    let time = |found: &Vec<Request>| found.iter().map(Request::dur).sum::<Time>();
     let much = (timeline.extent.1 - timeline.extent.0) / MUCH;
     let mut called = calls(spans, |s| {
         let is_call = s.activity() == Some(Activity::Call(Level::Syscall));
@@ -76,7 +77,7 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
     if let Some((program, found)) = most(runs, program, time) {
         return Ok((Ask::Run(program), found));
     }
-    let busy = |thread: &Thread| thread.runs.iter().map(|run| run.end - run.start).sum::<i64>();
+    let busy = |thread: &Thread| thread.runs.iter().map(|run| run.end - run.start).sum::<Time>();
     let busiest = timeline.threads().max_by_key(|(pid, thread)| (busy(thread), Reverse(*pid)));
     let (pid, _) = busiest.ok_or("no requests: no thread runs in the trace")?;
     let range = Request { pid, start: timeline.extent.0, end: timeline.extent.1 };

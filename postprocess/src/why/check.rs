@@ -6,6 +6,7 @@ use super::path::path;
 use super::request::{find, Ask, Request};
 use super::sweep::{sweep, Sum};
 use super::timeline::Timeline;
+use crate::time::Time;
 
 /// Violations spoken of; the rest is dropped.
 const SHOWN: usize = 20;
@@ -42,7 +43,7 @@ fn wrong(timeline: &Timeline, causes: &mut Causes, request: &Request, sums: &[(u
     let Request { pid, start, end } = *request;
     let said = |fact: String| Some(format!("thread {pid} from {start} to {end}: {fact}"));
     let mut at = start;
-    let mut alone: Vec<(u32, i64)> = Vec::new();
+    let mut alone: Vec<(u32, Time)> = Vec::new();
     for part in path(timeline, causes, request) {
         if part.start != at || part.end <= part.start {
             return said(format!("a part from {} to {} follows one that ends at {at}", part.start, part.end));
@@ -56,13 +57,13 @@ fn wrong(timeline: &Timeline, causes: &mut Causes, request: &Request, sums: &[(u
     if at != end {
         return said(format!("its parts end at {at}"));
     }
-    let mut together: Vec<(u32, i64)> =
-        sums.iter().map(|(cause, sum)| (*cause, sum.time)).filter(|s| s.1 != 0).collect();
+    let mut together: Vec<(u32, Time)> =
+        sums.iter().map(|(cause, sum)| (*cause, sum.time)).filter(|s| s.1 != Time::ZERO).collect();
     together.sort_unstable();
     alone.sort_unstable();
     if alone != together {
         return said(format!("alone its causes are {alone:?}, together with others {together:?}"));
     }
-    let sum: i64 = together.iter().map(|(_, time)| time).sum();
+    let sum: Time = together.iter().map(|(_, time)| *time).sum();
     (sum != end - start).then(|| said(format!("its causes add up to {sum} of {}", end - start))).flatten()
 }

@@ -2,6 +2,7 @@
 //! Slow requests against normal ones: by how much each cause is larger, and in how many of them it occurs.
 
 use crate::event::names::NameId;
+use crate::time::Time;
 use std::ops::Range;
 
 use serde::Serialize;
@@ -27,16 +28,16 @@ const OTHER: f64 = 0.9;
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     requests: usize,
-    time: i64,
+    time: Time,
     by_cause: Vec<(Sum, usize)>,
 }
 
 impl Totals {
     /// Adds a request of this duration.
-    pub fn add(&mut self, dur: i64, sums: &[(u32, Sum)]) {
+    pub fn add(&mut self, dur: Time, sums: &[(u32, Sum)]) {
         self.requests += 1;
         self.time += dur;
-        for (cause, sum) in sums.iter().filter(|(_, sum)| sum.time > 0) {
+        for (cause, sum) in sums.iter().filter(|(_, sum)| sum.time > Time::ZERO) {
             let cause = *cause as usize;
             if self.by_cause.len() <= cause {
                 self.by_cause.resize(cause + 1, Default::default());
@@ -48,7 +49,7 @@ impl Totals {
     }
 
     /// Time that was divided.
-    pub fn divided(&self) -> i64 {
+    pub fn divided(&self) -> Time {
         self.by_cause.iter().map(|(sum, _)| sum.time).sum()
     }
 
@@ -59,20 +60,20 @@ impl Totals {
 
     /// The mean duration.
     fn mean(&self) -> f64 {
-        self.time as f64 / self.requests.max(1) as f64
+        self.time.0 as f64 / self.requests.max(1) as f64
     }
 
     /// Of a cause: time in each request, stretches in each, instructions per cycle, in how many.
     pub fn of(&self, cause: u32) -> Mean {
         let (sum, requests) = self.by_cause.get(cause as usize).copied().unwrap_or_default();
         let each = |all: i64| all as f64 / self.requests.max(1) as f64;
-        let pace = if sum.time > 0 { sum.work as f64 / sum.time as f64 / 16.0 } else { 0.0 };
-        Mean { time: each(sum.time), parts: each(sum.parts), pace, requests }
+        let pace = if sum.time > Time::ZERO { sum.work as f64 / sum.time.0 as f64 / 16.0 } else { 0.0 };
+        Mean { time: each(sum.time.0), parts: each(sum.parts), pace, requests }
     }
 
     /// The causes that are there.
     fn causes(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..).zip(&self.by_cause).filter(|(_, (sum, _))| sum.time > 0).map(|(cause, _)| cause)
+        (0..).zip(&self.by_cause).filter(|(_, (sum, _))| sum.time > Time::ZERO).map(|(cause, _)| cause)
     }
 }
 
@@ -147,9 +148,9 @@ pub struct Excess {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Example {
     /// Its start.
-    pub start: i64,
+    pub start: Time,
     /// How long it took.
-    pub dur: i64,
+    pub dur: Time,
     /// Its thread.
     pub thread: String,
     /// The address of the page that shows it.
@@ -219,7 +220,7 @@ pub fn compare(
     data: &Data,
     causes: &mut Causes,
     (slow, normal): (&Totals, &Totals),
-    slowest: &[(u32, Vec<(u32, i64)>)],
+    slowest: &[(u32, Vec<(u32, Time)>)],
 ) -> Compared {
     let excess = slow.mean() - normal.mean();
     let mut compared = Compared { slow: slow.side(), normal: normal.side(), excess, ..Compared::default() };
@@ -298,18 +299,18 @@ pub fn culprit(timeline: &Timeline, causes: &Causes, cause: u32, detail: &Detail
 }
 
 /// Of the requests with what each has of each cause, those with most of this one.
-pub fn examples(data: &Data, slowest: &[(u32, Vec<(u32, i64)>)], cause: u32) -> Vec<Example> {
-    let time = |sums: &[(u32, i64)]| sums.iter().find(|(its, _)| *its == cause).map(|(_, time)| *time);
-    let of = |(number, sums): &(u32, Vec<(u32, i64)>)| Some((time(sums)?, data.requests[*number as usize]));
-    let mut those: Vec<(i64, Request)> = slowest.iter().filter_map(of).collect();
+pub fn examples(data: &Data, slowest: &[(u32, Vec<(u32, Time)>)], cause: u32) -> Vec<Example> {
+    let time = |sums: &[(u32, Time)]| sums.iter().find(|(its, _)| *its == cause).map(|(_, time)| *time);
+    let of = |(number, sums): &(u32, Vec<(u32, Time)>)| Some((time(sums)?, data.requests[*number as usize]));
+    let mut those: Vec<(Time, Request)> = slowest.iter().filter_map(of).collect();
     those.sort_by_key(|(time, request)| (std::cmp::Reverse(*time), request.start));
     those.iter().take(SHOWN).map(|(_, request)| example(data, request)).collect()
 }
 
 /// A request with an address that shows it with a little before and after.
 fn example(data: &Data, request: &Request) -> Example {
-    let margin = request.dur() / 20 + 1;
-    let second = |at: i64| format!("{:.8}", at as f64 / 1e8);
+    let margin = request.dur() / 20 + Time::UNIT;
+    let second = |at: Time| format!("{:.8}", at.seconds());
     let (from, to) = (second(request.start - margin), second(request.end + margin));
     Example {
         start: request.start,

@@ -11,6 +11,7 @@ use super::path::{path, Part};
 use super::timeline::{end, Timeline};
 use crate::id::{CpuId, Pid};
 use crate::span::what::Share;
+use crate::time::Time;
 
 /// Requests that are looked at, at most.
 const LOOKED_AT: usize = 500;
@@ -29,12 +30,12 @@ pub struct Detail {
 /// What is gathered of a cause.
 #[derive(Debug, Default)]
 struct Gathered<'a> {
-    time: i64,
-    threads: BTreeMap<Pid, i64>,
-    cpus: BTreeMap<CpuId, i64>,
-    did: BTreeMap<&'a str, i64>,
+    time: Time,
+    threads: BTreeMap<Pid, Time>,
+    cpus: BTreeMap<CpuId, Time>,
+    did: BTreeMap<&'a str, Time>,
     /// While some other CPU was idle.
-    beside_idle: i64,
+    beside_idle: Time,
 }
 
 /// Looks at these causes in these requests, by their numbers; at causes of one group together.
@@ -85,7 +86,7 @@ impl<'a> Gathered<'a> {
                 self.shares(most(&self.did).map(|(name, time)| (name.to_string(), time)))
             ));
         }
-        if 10 * self.beside_idle > self.time {
+        if self.beside_idle * 10 > self.time {
             notes.push(format!("while another CPU was idle {}", self.percent(self.beside_idle)));
         }
         if matches!(kind, Kind::Stalled | Kind::Queue | Kind::Idle | Kind::Interrupt | Kind::Offline) {
@@ -95,8 +96,8 @@ impl<'a> Gathered<'a> {
         Detail { thread, notes }
     }
 
-    fn shares(&self, list: impl Iterator<Item = (String, i64)>) -> String {
-        let worth = |(_, time): &(String, i64)| time * 100 >= self.time;
+    fn shares(&self, list: impl Iterator<Item = (String, Time)>) -> String {
+        let worth = |(_, time): &(String, Time)| *time * 100 >= self.time;
         list.take(NAMES)
             .filter(worth)
             .map(|(name, time)| format!("{name} {}", self.percent(time)))
@@ -104,22 +105,22 @@ impl<'a> Gathered<'a> {
             .join(", ")
     }
 
-    fn percent(&self, time: i64) -> String {
-        format!("{:.0} %", time as f64 * 100.0 / self.time.max(1) as f64)
+    fn percent(&self, time: Time) -> String {
+        format!("{:.0} %", time.0 as f64 * 100.0 / self.time.0.max(1) as f64)
     }
 }
 
 /// Largest first.
-fn most<K: Ord + Copy>(times: &BTreeMap<K, i64>) -> impl Iterator<Item = (&K, i64)> {
-    let mut list: Vec<(&K, i64)> = times.iter().map(|(key, time)| (key, *time)).collect();
+fn most<K: Ord + Copy>(times: &BTreeMap<K, Time>) -> impl Iterator<Item = (&K, Time)> {
+    let mut list: Vec<(&K, Time)> = times.iter().map(|(key, time)| (key, *time)).collect();
     list.sort_by_key(|(key, time)| (std::cmp::Reverse(*time), *key));
     list.into_iter()
 }
 
 /// How much of a part some other CPU was idle.
-fn idle_elsewhere(timeline: &Timeline, part: &Part) -> i64 {
-    let (mut at, mut idle) = (part.start, 0);
-    let mut spans: Vec<(i64, i64)> = (0..timeline.cpus() as u32)
+fn idle_elsewhere(timeline: &Timeline, part: &Part) -> Time {
+    let (mut at, mut idle) = (part.start, Time::ZERO);
+    let mut spans: Vec<(Time, Time)> = (0..timeline.cpus() as u32)
         .map(CpuId::new)
         .filter(|cpu| Some(*cpu) != part.cpu)
         .flat_map(|cpu| timeline.executed(cpu, part.start, part.end))
@@ -128,7 +129,7 @@ fn idle_elsewhere(timeline: &Timeline, part: &Part) -> i64 {
         .collect();
     spans.sort_unstable();
     for (from, to) in spans {
-        idle += (to - from.max(at)).max(0);
+        idle += (to - from.max(at)).max(Time::ZERO);
         at = at.max(to);
     }
     idle

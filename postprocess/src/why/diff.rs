@@ -20,6 +20,7 @@ use super::detail::{self, Detail};
 use super::request::{find, Ask, Request};
 use super::sweep::{sweep, Sum};
 use super::timeline::Timeline;
+use crate::time::Time;
 
 /// How two traces differ. docs/diff.schema.json describes its JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -41,7 +42,7 @@ pub struct Diff {
     /// The requests around the percentile that has changed most; nothing if none has.
     pub through: Option<Through>,
     /// The start of the second trace, from which the text counts.
-    pub base: i64,
+    pub base: Time,
 }
 
 /// Requests around a percentile, of two traces.
@@ -268,7 +269,7 @@ impl<'a> Trace<'a> {
             }
         });
         order.sort_by_key(|&n| self.requests[n as usize].start);
-        let durations = order.iter().map(|&n| self.requests[n as usize].dur()).collect();
+        let durations = order.iter().map(|&n| self.requests[n as usize].dur().0).collect();
         (Measured { asked: self.asked.clone(), durations, around: totals }, causes, told)
     }
 }
@@ -330,7 +331,7 @@ impl Around<'_> {
     }
 
     /// The numbers of the requests, and what each has of each line.
-    fn sums(&self, causes: &mut Causes) -> Vec<(u32, Vec<(u32, i64)>)> {
+    fn sums(&self, causes: &mut Causes) -> Vec<(u32, Vec<(u32, Time)>)> {
         let requests = self.data.requests;
         let mut numbers: Vec<u32> = (0..requests.len() as u32).collect();
         numbers.sort_by_key(|&n| requests[n as usize].dur());

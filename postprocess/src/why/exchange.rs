@@ -10,6 +10,7 @@ use crate::id::Pid;
 use crate::span::wait::Reason;
 use crate::span::what::{Activity, Arc, What};
 use crate::span::{Span, Spans, NONE};
+use crate::time::Time;
 
 /// Calls that send on a descriptor.
 const SENDS: [&str; 8] = ["write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64"];
@@ -57,7 +58,7 @@ impl By {
 /// From a send on a descriptor to the next receive on it that returns something, of descriptors on which a thread
 /// begins by sending.
 pub fn clients(spans: &Spans, by: By) -> Vec<Request> {
-    let mut open: HashMap<(Pid, i64), i64> = HashMap::default();
+    let mut open: HashMap<(Pid, i64), Time> = HashMap::default();
     let mut found = Vec::new();
     let calls = Calls::new(spans);
     let mut sides = Sides::new(by);
@@ -138,13 +139,13 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
 
 /// When what a wakeup brings had arrived, if the thread waited for the network or another program: the start of the
 /// softirq that brought it.
-fn arrival(timeline: &Timeline, pid: Pid, arc: &Span) -> Option<i64> {
+fn arrival(timeline: &Timeline, pid: Pid, arc: &Span) -> Option<Time> {
     let thread = timeline.thread(pid)?;
     let after = thread.waits.partition_point(|&n| end(timeline.span(n)) < arc.start);
     let wait = timeline.span(*thread.waits.get(after)?);
     let is_message = matches!(wait.what(), What::Wait(Reason::Net | Reason::Pipe));
     let is_softirq = |b: &&Span| b.activity() == Some(Activity::Call(Level::Softirq));
-    let bringer = timeline.before(arc.cpu?, arc.start + 1).next().filter(is_softirq);
+    let bringer = timeline.before(arc.cpu?, arc.start + Time::UNIT).next().filter(is_softirq);
     (is_message && end(wait) == arc.start).then(|| bringer.map_or(arc.start, |b| b.start))
 }
 
@@ -152,11 +153,11 @@ fn arrival(timeline: &Timeline, pid: Pid, arc: &Span) -> Option<i64> {
 #[derive(Debug, Default)]
 struct Serving {
     /// When what it receives next arrived, if it was woken for that.
-    arrival: Option<i64>,
+    arrival: Option<Time>,
     /// When it last was told which descriptors are ready.
-    polled: Option<i64>,
+    polled: Option<Time>,
     /// By descriptor: when a request arrived, and when it was last sent an answer.
-    open: HashMap<i64, (i64, Option<i64>)>,
+    open: HashMap<i64, (Time, Option<Time>)>,
 }
 
 impl Serving {

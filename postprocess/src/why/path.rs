@@ -17,11 +17,12 @@ use crate::id::{CpuId, Pid};
 use crate::span::wait::Reason;
 use crate::span::what::{Activity, Share, What};
 use crate::span::Span;
+use crate::time::Time;
 
 /// From waiting thread to waking thread this often at most: more than a trace without damage has.
 const DEPTH: u32 = 64;
 /// Between two runs this may lie without a wait that says why: shorter ones have no span.
-const SHORT: i64 = 2 * crate::span::wake::SHORT;
+const SHORT: Time = Time(2 * crate::span::wake::SHORT.0);
 
 /// The flag of a trace in which instructions per cycle were counted.
 const IPC: u32 = 0x80;
@@ -32,9 +33,9 @@ const SIXTEENTHS: [i64; 16] = [1, 3, 5, 7, 9, 11, 13, 15, 18, 22, 26, 30, 36, 44
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// From when.
-    pub start: i64,
+    pub start: Time,
     /// Until when.
-    pub end: i64,
+    pub end: Time,
     /// On which CPU, if on one.
     pub cpu: Option<CpuId>,
     /// The thread that is to blame, if it is not the own.
@@ -47,8 +48,8 @@ pub struct Part {
 
 impl Part {
     /// The instructions of so much of it.
-    pub fn work_of(&self, time: i64) -> i64 {
-        (i128::from(self.work) * i128::from(time) / i128::from((self.end - self.start).max(1))) as i64
+    pub fn work_of(&self, time: Time) -> i64 {
+        (i128::from(self.work) * i128::from(time.0) / i128::from((self.end - self.start).0.max(1))) as i64
     }
 }
 
@@ -94,7 +95,7 @@ struct Path<'a, 'b> {
     causes: &'b mut Causes,
     parts: Vec<Part>,
     /// Up to here the time is divided.
-    at: i64,
+    at: Time,
     /// Instructions per cycle in sixteenths, while that is known.
     pace: i64,
     counted: bool,
@@ -102,12 +103,12 @@ struct Path<'a, 'b> {
 
 impl<'a> Path<'a, '_> {
     /// What comes next has this cause, until `end`.
-    fn until(&mut self, end: i64, cause: Cause, cpu: Option<CpuId>, culprit: Option<Pid>) {
+    fn until(&mut self, end: Time, cause: Cause, cpu: Option<CpuId>, culprit: Option<Pid>) {
         if end <= self.at {
             return;
         }
         let cause = self.causes.id(cause);
-        let work = (end - self.at) * self.pace;
+        let work = (end - self.at).0 * self.pace;
         match self.parts.last_mut().filter(|part| (part.cause, part.cpu, part.culprit) == (cause, cpu, culprit)) {
             Some(part) => (part.end, part.work) = (end, part.work + work),
             None => self.parts.push(Part { start: self.at, end, cpu, culprit, cause, work }),
@@ -116,7 +117,7 @@ impl<'a> Path<'a, '_> {
     }
 
     /// Divides the time until `to` by what a thread does.
-    fn follow(&mut self, of: Of<'a>, to: i64, depth: u32) {
+    fn follow(&mut self, of: Of<'a>, to: Time, depth: u32) {
         let timeline = self.timeline;
         let Some(thread) = timeline.thread(of.pid) else { return self.until(to, Cause::UNKNOWN, None, None) };
         let first = thread.runs.partition_point(|run| run.end <= self.at);
@@ -137,7 +138,7 @@ impl<'a> Path<'a, '_> {
         }
     }
 
-    fn on_cpu(&mut self, cpu: CpuId, of: Of, to: i64) {
+    fn on_cpu(&mut self, cpu: CpuId, of: Of, to: Time) {
         let (timeline, from) = (self.timeline, self.at);
         for span in timeline.executed(cpu, from, to) {
             self.until(span.start.min(to), Cause::UNKNOWN, Some(cpu), None);
@@ -171,7 +172,7 @@ impl<'a> Path<'a, '_> {
     }
 
     /// The thread does not run until `to`; it had one CPU, and then it has another.
-    fn off_cpu(&mut self, thread: &Thread, of: Of<'a>, to: i64, cpus: (Option<CpuId>, Option<CpuId>), depth: u32) {
+    fn off_cpu(&mut self, thread: &Thread, of: Of<'a>, to: Time, cpus: (Option<CpuId>, Option<CpuId>), depth: u32) {
         let timeline = self.timeline;
         let first = thread.waits.partition_point(|&n| end(timeline.span(n)) <= self.at);
         for wait in thread.waits[first..].iter().map(|&n| timeline.span(n)).take_while(|s| s.start < to) {
@@ -186,11 +187,11 @@ impl<'a> Path<'a, '_> {
     }
 
     /// Time off the CPU without a wait.
-    fn untold(&mut self, of: Of, to: i64, next: Option<CpuId>) {
+    fn untold(&mut self, of: Of, to: Time, next: Option<CpuId>) {
         let waits = Cause { chain: of.chain, ..Cause::own(Kind::Queue, NAMELESS) };
         match (to - self.at, of.untold) {
-            (..=0, _) => {}
-            (1..=SHORT, _) => self.until(to, waits, next, None),
+            (time, _) if time <= Time::ZERO => {}
+            (time, _) if time <= SHORT => self.until(to, waits, next, None),
             (_, Some(wait)) => {
                 self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Wait, wait.name) }, None, None)
             }
@@ -200,7 +201,7 @@ impl<'a> Path<'a, '_> {
 
     /// The thread could run; whoever has the CPU that it gets next is the cause. Where that is idle though the thread
     /// competed with others, it was pulled over from the CPU that it had before.
-    fn runnable(&mut self, wait: &Span, of: Of, (last, next): (Option<CpuId>, Option<CpuId>), to: i64) {
+    fn runnable(&mut self, wait: &Span, of: Of, (last, next): (Option<CpuId>, Option<CpuId>), to: Time) {
         let own = |kind| Cause { chain: of.chain, ..Cause::own(kind, NAMELESS) };
         let blamed = of.blamed();
         if wait.what() == What::Wait(Reason::Quota) {
@@ -222,7 +223,7 @@ impl<'a> Path<'a, '_> {
     }
 
     /// What a CPU did that the thread waited for.
-    fn behind(&mut self, cpu: CpuId, of: Of, to: i64) {
+    fn behind(&mut self, cpu: CpuId, of: Of, to: Time) {
         let (timeline, from) = (self.timeline, self.at);
         for span in timeline.executed(cpu, from, to) {
             self.had(span, of, end(span).min(to));
@@ -230,7 +231,7 @@ impl<'a> Path<'a, '_> {
         self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Queue, NAMELESS) }, Some(cpu), None);
     }
 
-    fn had(&mut self, span: &Span, of: Of, to: i64) {
+    fn had(&mut self, span: &Span, of: Of, to: Time) {
         let own = |kind| Cause { chain: of.chain, ..Cause::own(kind, NAMELESS) };
         let (cause, culprit) = match span.activity() {
             Some(Activity::Idle | Activity::IdleExit) => (own(Kind::Idle), None),
@@ -251,7 +252,7 @@ impl<'a> Path<'a, '_> {
     }
 
     /// The thread sleeps until `to`, in a wait.
-    fn asleep(&mut self, thread: &Thread, wait: &'a Span, of: Of<'a>, to: i64, depth: u32) {
+    fn asleep(&mut self, thread: &Thread, wait: &'a Span, of: Of<'a>, to: Time, depth: u32) {
         let blamed = of.blamed();
         // A thread that woke another had been awake for that: if not, the trace is damaged.
         let in_order = depth == 0 || end(wait) <= to;
@@ -280,7 +281,7 @@ impl<'a> Path<'a, '_> {
     fn waker(&self, arc: &Span) -> Waker {
         let timeline = self.timeline;
         let (Some(cpu), by) = (arc.cpu, arc.thread()) else { return Waker::Device(NAMELESS) };
-        let mut before = timeline.before(cpu, arc.start + 1).skip_while(|s| s.start > arc.start);
+        let mut before = timeline.before(cpu, arc.start + Time::UNIT).skip_while(|s| s.start > arc.start);
         let Some(first) = before.next() else { return Waker::Device(NAMELESS) };
         match first.activity() {
             Some(Activity::Call(Level::Irq)) => return Waker::Device(first.name),

@@ -14,6 +14,7 @@ use crate::event::number::{Level, EXIT, MARK_A, RPC_REQUEST, RPC_RESPONSE};
 use crate::id::Pid;
 use crate::span::what::Activity;
 use crate::span::{Span, Spans, NONE};
+use crate::time::Time;
 
 /// A stretch of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -21,14 +22,14 @@ pub struct Request {
     /// The thread.
     pub pid: Pid,
     /// From when.
-    pub start: i64,
+    pub start: Time,
     /// Until when.
-    pub end: i64,
+    pub end: Time,
 }
 
 impl Request {
     /// How long it took.
-    pub fn dur(&self) -> i64 {
+    pub fn dur(&self) -> Time {
         self.end - self.start
     }
 }
@@ -113,8 +114,8 @@ fn text<'a>(spans: &'a Spans, span: &Span) -> &'a str {
 /// From a thread's request to its response of the same RPC; in a trace without responses, to when the thread turns to
 /// no RPC.
 pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
-    let mut open: HashMap<(Pid, i64), i64> = HashMap::default();
-    let mut turned: HashMap<Pid, i64> = HashMap::default();
+    let mut open: HashMap<(Pid, i64), Time> = HashMap::default();
+    let mut turned: HashMap<Pid, Time> = HashMap::default();
     let (mut found, mut left) = (Vec::new(), Vec::new());
     let is_of = |s: &Span| method.is_none_or(|method| text(spans, s).split(['.', ':']).any(|part| part == method));
     for s in &spans.spans {
@@ -144,7 +145,7 @@ pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
 
 /// Pairs of marks by label.
 pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
-    let mut open: HashMap<(Pid, &str), i64> = HashMap::default();
+    let mut open: HashMap<(Pid, &str), Time> = HashMap::default();
     let mut found: BTreeMap<String, Vec<Request>> = BTreeMap::new();
     for s in spans.spans.iter().filter(|s| (MARK_A as i32..MARK_A as i32 + 3).contains(&s.event)) {
         let Some(pid) = s.pid else { continue };
@@ -198,7 +199,7 @@ pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Requ
 
 /// The time of each thread from its start to its end, of programs that are wanted.
 pub fn runs(timeline: &Timeline, wanted: impl Fn(&str) -> bool) -> Vec<Request> {
-    let mut starts: HashMap<Pid, i64> = HashMap::default();
+    let mut starts: HashMap<Pid, Time> = HashMap::default();
     for s in timeline.spans.spans.iter().filter(|s| s.is_own_code()) {
         let Some(pid) = s.thread() else { continue };
         if timeline.text(s).rsplit_once('.').is_some_and(|(name, _)| wanted(name)) {

@@ -10,12 +10,13 @@ use super::cause::Causes;
 use super::path::{path, Part};
 use super::request::Request;
 use super::timeline::Timeline;
+use crate::time::Time;
 
 /// What went into one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Time.
-    pub time: i64,
+    pub time: Time,
     /// Stretches of time, one after the other.
     pub parts: i64,
     /// Instructions per cycle in sixteenths, times the time; 0 where they were not counted.
@@ -32,7 +33,7 @@ impl AddAssign for Sum {
 
 impl Sum {
     fn add(&mut self, part: &Part, sign: i64) {
-        self.time += sign * (part.end - part.start);
+        self.time += (part.end - part.start) * sign;
         self.parts += sign;
         self.work += sign * part.work;
     }

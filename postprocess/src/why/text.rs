@@ -9,6 +9,7 @@ use super::diff::{Diff, More, Through};
 use super::{Durations, Why};
 use crate::line::count;
 use crate::sink::summary::text::{percent, seconds, time};
+use crate::time::Time;
 
 /// The widest bar of the histogram.
 const BAR: usize = 50;
@@ -41,14 +42,14 @@ impl Why {
             None => self.all(out)?,
         }
         match self.remainder {
-            0 => Ok(()),
+            Time::ZERO => Ok(()),
             left => writeln!(out, "{} of {} is in no cause: a fault of this program", time(left), time(self.total)),
         }
     }
 
     fn against(&self, out: &mut String, compared: &Compared) -> Result {
         let Compared { slow, normal, excess, causes, left_out, unexplained } = compared;
-        let means = [slow.mean, normal.mean, *excess].map(|mean| time(mean as i64));
+        let means = [slow.mean, normal.mean, *excess].map(|mean| time(Time(mean as i64)));
         let [slow_mean, normal_mean, more] = means;
         let (slow, normal) = (slow.count, normal.count);
         writeln!(
@@ -67,7 +68,7 @@ impl Why {
             writeln!(
                 out,
                 "{rank:<3}{:>11}{share:>9}{in_slow:>12}{in_normal:>12}  {}",
-                time(*more as i64),
+                time(Time(*more as i64)),
                 cause.cause
             )?;
             if !detail.is_empty() {
@@ -85,9 +86,9 @@ impl Why {
     fn all(&self, out: &mut String) -> Result {
         writeln!(out, "{:>14}{:>9}{:>12}  CAUSE, of all requests", "time each", "share", "in")?;
         for cause in &self.causes {
-            let share = percent((cause.share * 1e6) as i64, 1_000_000);
+            let share = percent(Time((cause.share * 1e6) as i64), Time(1_000_000));
             let many = format!("{}/{}", cause.requests, self.count);
-            writeln!(out, "{:>14}{share:>9}{many:>12}  {}", time(cause.time as i64), cause.cause)?;
+            writeln!(out, "{:>14}{share:>9}{many:>12}  {}", time(Time(cause.time as i64)), cause.cause)?;
         }
         match self.left_out {
             0 => Ok(()),
@@ -112,7 +113,8 @@ impl Diff {
         writeln!(out, "{:>20}{:>12}{:>12}{:>12}{:>12}", "before", "after", "change", "at least", "at most")?;
         for Change { percentile, before, after, change, at_least, at_most, verdict } in &self.percentiles {
             let [least, most] = [at_least, at_most].map(|end| end.map_or_else(|| "?".to_string(), signed));
-            let (name, before, after, change) = (named(*percentile), time(*before), time(*after), signed(*change));
+            let (name, before, after, change) =
+                (named(*percentile), time(Time(*before)), time(Time(*after)), signed(*change));
             let verdict = verdict.text();
             let line = format!("{name:<8}{before:>12}{after:>12}{change:>12}{least:>12}{most:>12}  {verdict}");
             writeln!(out, "{}", line.trim_end())?;
@@ -135,7 +137,7 @@ impl Diff {
     fn around(&self, out: &mut String, through: &Through) -> Result {
         let Through { percentile, before, after, excess, causes, left_out, unexplained } = through;
         let (what, by) = if *excess < 0.0 { ("less", -1.0) } else { ("more", 1.0) };
-        let [mean, was, differ] = [after.mean, before.mean, excess * by].map(|mean| time(mean as i64));
+        let [mean, was, differ] = [after.mean, before.mean, excess * by].map(|mean| time(Time(mean as i64)));
         let (name, before, after) = (named(*percentile), before.count, after.count);
         let the = if *percentile == 0.5 { "the " } else { "" };
         writeln!(
@@ -148,7 +150,7 @@ impl Diff {
             let More { rank, time: more, share, in_before, in_after, detail, examples, .. } = cause;
             let (in_after, in_before) = (format!("{in_after}/{after}"), format!("{in_before}/{before}"));
             let (rank, share) = (format!("{rank}."), format!("{:.0} %", share * 100.0));
-            let more = time((more * by) as i64);
+            let more = time(Time((more * by) as i64));
             writeln!(out, "{rank:<3}{more:>11}{share:>9}{in_after:>12}{in_before:>12}  {}", cause.cause)?;
             if !detail.is_empty() {
                 writeln!(out, "{:BEFORE$}{}", "", detail.join("; "))?;
@@ -163,7 +165,7 @@ impl Diff {
 }
 
 /// Requests to look at, in a trace that begins at `base`.
-fn shown(out: &mut String, examples: &[Example], base: i64) -> Result {
+fn shown(out: &mut String, examples: &[Example], base: Time) -> Result {
     for example in examples {
         let at = format!("{} s", seconds(example.start - base));
         let of = format!("{at:>14} {:>10}  {}", time(example.dur), example.thread);

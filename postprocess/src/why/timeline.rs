@@ -8,6 +8,7 @@ use crate::event::number::EXIT;
 use crate::id::{CpuId, Pid};
 use crate::span::what::{Arc, What};
 use crate::span::{Span, Spans};
+use crate::time::Time;
 
 /// CPUs beyond this are not looked at: a number so large is damage.
 const MOST_CPUS: usize = 1 << 16;
@@ -25,7 +26,7 @@ pub struct Timeline<'a> {
     /// The arcs of interrupts to each CPU, by arrival.
     sent: Vec<Vec<u32>>,
     /// First and last moment of the trace.
-    pub extent: (i64, i64),
+    pub extent: (Time, Time),
 }
 
 /// One thread.
@@ -42,16 +43,16 @@ pub struct Thread {
     /// Its program, among [`Timeline::programs`].
     program: NameId,
     /// When it ended, or did last what ends it.
-    pub exit: Option<i64>,
+    pub exit: Option<Time>,
 }
 
 /// A thread has a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// From when.
-    pub start: i64,
+    pub start: Time,
     /// Until when.
-    pub end: i64,
+    pub end: Time,
     /// Which CPU.
     pub cpu: CpuId,
 }
@@ -61,7 +62,7 @@ impl<'a> Timeline<'a> {
     pub fn new(spans: &'a Spans) -> Timeline<'a> {
         let (mut cpus, mut sent): (Vec<Vec<u32>>, Vec<Vec<u32>>) = Default::default();
         let mut threads: HashMap<Pid, Thread> = HashMap::default();
-        let mut extent = (i64::MAX, i64::MIN);
+        let mut extent = (Time::MAX, Time::MIN);
         let ends = |name: &String| matches!(name.as_str(), "exit" | "exit_group");
         let ends: Vec<bool> = spans.names.iter().map(ends).collect();
         for (n, s) in (0..).zip(&spans.spans) {
@@ -97,7 +98,7 @@ impl<'a> Timeline<'a> {
             thread.program = programs.id(of_all_cpus(program(name)));
         }
         sent.iter_mut().for_each(|list| list.sort_by_key(|&n| end(&spans.spans[n as usize])));
-        let extent = if extent.0 > extent.1 { (0, 0) } else { extent };
+        let extent = if extent.0 > extent.1 { (Time::ZERO, Time::ZERO) } else { extent };
         Timeline { spans, cpus, threads, programs: programs.into_texts(), sent, extent }
     }
 
@@ -149,32 +150,32 @@ impl<'a> Timeline<'a> {
         let after = sent.partition_point(|&n| end(self.span(n)) < interrupt.start);
         let arc = self.span(*sent.get(after)?);
         let from = arc.cpu.filter(|_| end(arc) == interrupt.start)?;
-        self.before(from, arc.start + 1).next()?.thread()
+        self.before(from, arc.start + Time::UNIT).next()?.thread()
     }
 
     /// What a CPU executed in a range of time, first to last.
-    pub fn executed(&self, cpu: CpuId, from: i64, to: i64) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
+    pub fn executed(&self, cpu: CpuId, from: Time, to: Time) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
         let list = self.cpus.get(cpu.index()).map_or(&[][..], Vec::as_slice);
         let first = list.partition_point(|&n| end(self.span(n)) <= from);
         list[first..].iter().map(|&n| self.span(n)).take_while(move |s| s.start < to)
     }
 
     /// What a CPU was executing at a moment, and what right before that, newest first.
-    pub fn before(&self, cpu: CpuId, at: i64) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
+    pub fn before(&self, cpu: CpuId, at: Time) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
         let list = self.cpus.get(cpu.index()).map_or(&[][..], Vec::as_slice);
         let after = list.partition_point(|&n| self.span(n).start < at);
         list[..after].iter().rev().map(|&n| self.span(n))
     }
 
     /// The wakeup that ended a wait of a thread at this moment.
-    pub fn wakeup(&self, thread: &Thread, at: i64) -> Option<&'a Span> {
+    pub fn wakeup(&self, thread: &Thread, at: Time) -> Option<&'a Span> {
         let after = thread.wakeups.partition_point(|&n| self.span(n).start < at);
         thread.wakeups.get(after).map(|&n| self.span(n)).filter(|s| s.start == at)
     }
 }
 
 /// The end of a span.
-pub fn end(span: &Span) -> i64 {
+pub fn end(span: &Span) -> Time {
     span.start.saturating_add(span.dur)
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::Args;
 use postprocess::id::Pid;
 use postprocess::span::Spans;
+use postprocess::time::Time;
 use postprocess::why::change::Verdict;
 use postprocess::why::diff::{self, Before};
 use postprocess::why::request::{Ask, Request};
@@ -125,7 +126,7 @@ impl Asked {
     }
 
     /// What is asked of a trace that begins at `base`.
-    fn question(&self, base: i64, file: Option<&Path>) -> Question {
+    fn question(&self, base: Time, file: Option<&Path>) -> Question {
         Question {
             ask: self.ask(base),
             slow: self.slow / 100.0,
@@ -135,10 +136,10 @@ impl Asked {
         }
     }
 
-    fn ask(&self, base: i64) -> Ask {
-        let at = |second: f64| base.saturating_add((second * 1e8) as i64);
+    fn ask(&self, base: Time) -> Ask {
+        let at = |second: f64| base.saturating_add(Time((second * 1e8) as i64));
         let range = self.thread.map(|pid| {
-            let (start, end) = (self.from.map_or(i64::MIN, at), self.to.map_or(i64::MAX, at));
+            let (start, end) = (self.from.map_or(Time::MIN, at), self.to.map_or(Time::MAX, at));
             Ask::Range(Request { pid: Pid::new(pid), start, end })
         });
         range.or_else(|| self.requests.ask()).unwrap_or_default()

@@ -63,8 +63,8 @@ impl Line {
 fn lines(spans: &Spans) -> Vec<Line> {
     let name = |id: NameId| spans.names[id].clone();
     let line = |s: &postprocess::span::Span| Line {
-        start: s.start,
-        dur: s.dur,
+        start: s.start.0,
+        dur: s.dur.0,
         cpu: CpuId::column(s.cpu),
         pid: Pid::column(s.pid),
         rpc: s.rpc,
@@ -99,16 +99,16 @@ struct Facts {
 impl Facts {
     fn new(Events { events, names: texts, .. }: &Events, theirs: &[Line]) -> Facts {
         let of = |number: u32, key: fn(&Event) -> u32| -> HashSet<(i64, u32)> {
-            events.iter().filter(|e| e.event == number).map(|e| (e.ts, key(e))).collect()
+            events.iter().filter(|e| e.event == number).map(|e| (e.ts.0, key(e))).collect()
         };
         let mut first = HashMap::new();
         for e in events.iter().filter(|e| e.event >= number::SWITCH) {
-            first.entry(e.cpu.number()).or_insert(e.ts);
+            first.entry(e.cpu.number()).or_insert(e.ts.0);
         }
         let mut names: HashMap<u32, Vec<(i64, String)>> = HashMap::new();
         for e in events.iter().filter(|e| e.event == number::PID_NAME) {
             let text = texts.text(e.name).trim_start_matches("./");
-            names.entry(e.arg).or_default().push((e.ts, format!("{text}.{}", e.arg)));
+            names.entry(e.arg).or_default().push((e.ts.0, format!("{text}.{}", e.arg)));
         }
         let mut done: HashMap<i64, Vec<(i64, String)>> = HashMap::new();
         for l in theirs.iter().filter(|l| l.is_execution()) {
@@ -117,13 +117,13 @@ impl Facts {
         Facts {
             old_scheduler: events.iter().any(|e| e.event == SCHED_OLD),
             named: of(number::PID_NAME, |e| e.arg),
-            woken: events.iter().filter(|e| e.event == RUNNABLE).map(|e| ((e.ts, e.arg), e.cpu.number())).collect(),
+            woken: events.iter().filter(|e| e.event == RUNNABLE).map(|e| ((e.ts.0, e.arg), e.cpu.number())).collect(),
             switched: of(number::SWITCH, |e| e.cpu.number()),
             woken_in_scheduler: woken_in_scheduler(events),
             names,
             done,
             first,
-            last: events.iter().map(|e| e.ts + e.dur).max().unwrap_or_default(),
+            last: events.iter().map(|e| e.ts.0 + e.dur.0).max().unwrap_or_default(),
         }
     }
 
@@ -162,11 +162,11 @@ fn woken_in_scheduler(events: &[Event]) -> HashSet<(i64, u32)> {
     for e in events {
         match e.event {
             SCHED_OLD => drop(called.insert(e.cpu, (e.pid.number(), i64::MAX))),
-            RUNNABLE if called.values().any(|&(pid, until)| pid == e.arg && e.ts < until.saturating_add(SHORT)) => {
-                woken.insert((e.ts, e.arg));
+            RUNNABLE if called.values().any(|&(pid, until)| pid == e.arg && e.ts.0 < until.saturating_add(SHORT)) => {
+                woken.insert((e.ts.0, e.arg));
             }
             event if event == SCHED_OLD | number::RETURN_BIT => {
-                called.entry(e.cpu).and_modify(|(_, until)| *until = e.ts);
+                called.entry(e.cpu).and_modify(|(_, until)| *until = e.ts.0);
             }
             _ => {}
         }

@@ -15,6 +15,7 @@ use crate::merge::Merge;
 use crate::raw::decode::Counts;
 use crate::raw::name::EventNames;
 use crate::raw::task::Tasks;
+use crate::time::Time;
 
 /// Turns merged entries into events, one at a time.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl<'a> Decoder<'a> {
         for &record in records {
             let (kind, number, _) = record;
             let event = named(record, names);
-            decoder.ready.push_back(Event { ts: -1, ..event });
+            decoder.ready.push_back(Event { ts: Time(-1), ..event });
             match kind {
                 // Of a thread's names the first is that of its beginning.
                 number::PID_NAME => drop(decoder.given.entry((kind, number & 0xffff)).or_insert(event.name)),
@@ -105,7 +106,13 @@ impl<'a> Decoder<'a> {
                 }
                 if std::mem::take(&mut self.cpus[cpu].adrift) {
                     let name = self.user(pid, names);
-                    self.ready.push_back(Event { dur: 1, event: number::SWITCH, arg: pid.number(), name, ..here });
+                    self.ready.push_back(Event {
+                        dur: Time::UNIT,
+                        event: number::SWITCH,
+                        arg: pid.number(),
+                        name,
+                        ..here
+                    });
                     self.frequency(mhz, here, names);
                 }
             }
@@ -121,11 +128,11 @@ impl<'a> Decoder<'a> {
     fn frequency(&mut self, mhz: u32, here: Event, names: &mut Names) {
         if mhz > 0 {
             let (event, name) = (number::FREQUENCY, names.id("-freq-"));
-            self.ready.push_back(Event { dur: 1, event, arg: mhz, name, ..here });
+            self.ready.push_back(Event { dur: Time::UNIT, event, arg: mhz, name, ..here });
         }
     }
 
-    fn name(&mut self, ts: i64, pid: Pid, (kind, number, text): Record, names: &mut Names) {
+    fn name(&mut self, ts: Time, pid: Pid, (kind, number, text): Record, names: &mut Names) {
         let meant = if kind == number::PID_NAME && number == pid.number() & 0xffff { pid.number() } else { number };
         let event = named((kind, meant, text), names);
         self.given.insert((kind, number & 0xffff), event.name);
@@ -153,7 +160,7 @@ impl<'a> Decoder<'a> {
                 self.tasks.get(task).runnable
             }
             number::SOFTIRQ => {
-                if e.dur == 0 {
+                if e.dur == Time::ZERO {
                     self.cpus[cpu].softirq = e.arg;
                 }
                 self.event_names.softirq(e.event, e.arg, names)
@@ -179,12 +186,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// Says the name of a thread whose pid its name record could not carry.
-    fn introduce(&mut self, ts: i64, pid: Pid, names: &mut Names) {
+    fn introduce(&mut self, ts: Time, pid: Pid, names: &mut Names) {
         let Some(&name) = self.given.get(&(number::PID_NAME, pid.number() & 0xffff)) else { return };
         if self.call(pid, name, names) && pid.number() > 0xffff {
             self.ready.push_back(Event {
                 ts,
-                dur: 1,
+                dur: Time::UNIT,
                 event: number::PID_NAME,
                 arg: pid.number(),
                 name,

@@ -19,6 +19,7 @@ use crate::id::{CpuId, Pid};
 use crate::merge::When;
 use crate::raw::clock::Clock;
 use crate::raw::damage::Damage;
+use crate::time::Time;
 
 use byteorder::{ByteOrder, LittleEndian};
 
@@ -30,8 +31,8 @@ const FORWARD_MAX: u64 = 0xe0000;
 /// What a CPU's stream says at one time.
 #[derive(Clone, Copy, Debug)]
 pub struct Timed<'a> {
-    /// Units of 10 ns.
-    pub ts: i64,
+    /// When.
+    pub ts: Time,
     /// Thread running.
     pub pid: Pid,
     /// What it says.
@@ -53,8 +54,8 @@ pub enum Item<'a> {
     Event {
         /// Number.
         event: u32,
-        /// Units of 10 ns if a call has its return with it.
-        dur: i64,
+        /// How long, if a call has its return with it.
+        dur: Time,
         /// First argument.
         arg: u32,
         /// Return value.
@@ -65,9 +66,9 @@ pub enum Item<'a> {
 }
 
 impl When for Timed<'_> {
-    type Time = i64;
+    type Time = Time;
 
-    fn when(&self) -> i64 {
+    fn when(&self) -> Time {
         self.ts
     }
 }
@@ -91,10 +92,10 @@ pub struct Stream<'a> {
     latest: usize,
     pid: Pid,
     /// When the last timer interrupt was.
-    tick: Option<i64>,
+    tick: Option<Time>,
     /// Time last returned, `None` at first.
-    at: Option<i64>,
-    from: i64,
+    at: Option<Time>,
+    from: Time,
 }
 
 impl<'a> Iterator for Stream<'a> {
@@ -131,22 +132,22 @@ impl<'a> Stream<'a> {
             pid: Pid::IDLE,
             tick: None,
             at: None,
-            from: 0,
+            from: Time::ZERO,
         };
         if let Some(first) = new.blocks.next() {
             new.load(first);
-            new.from = new.window.front().map_or(0, |t| t.ts);
+            new.from = new.window.front().map_or(Time::ZERO, |t| t.ts);
         }
         new
     }
 
     /// Time at which the stream begins.
-    pub fn from(&self) -> i64 {
+    pub fn from(&self) -> Time {
         self.from
     }
 
     /// Time last returned.
-    pub fn at(&self) -> i64 {
+    pub fn at(&self) -> Time {
         self.at.unwrap_or(self.from)
     }
 
@@ -186,7 +187,7 @@ impl<'a> Stream<'a> {
             number::TSDELTA => {}
             PC_OLD | number::PC_USER..=number::PC_KERNEL => {
                 let pc = LittleEndian::read_u64(e.payload);
-                self.push(self.tick.map_or(ts, |tick| tick - 1), Item::Sample(pc, e.arg & 0xffff));
+                self.push(self.tick.map_or(ts, |tick| tick - Time::UNIT), Item::Sample(pc, e.arg & 0xffff));
             }
             ..=number::NAMES_LAST => {
                 if let Some(record) = e.name() {
@@ -197,7 +198,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn event(&mut self, at: u64, ts: i64, event: u32, e: Entry<'a>) {
+    fn event(&mut self, at: u64, ts: Time, event: u32, e: Entry<'a>) {
         let event = match event & !number::RETURN_BIT == self.softirq {
             true => number::SOFTIRQ | event & number::RETURN_BIT,
             false => event,
@@ -209,18 +210,18 @@ impl<'a> Stream<'a> {
             self.pid = Pid::new(e.arg);
         }
         let (dur, arg, ret) = match (event >= number::TRAP, event & number::RETURN_BIT != 0, e.arg >> 24) {
-            (false, ..) => (i64::from(event != number::SWITCH), e.arg, 0),
-            (true, true, _) => (0, 0, e.arg as i32),
-            (true, false, 0) => (0, e.arg & 0xffff, 0),
+            (false, ..) => (Time(i64::from(event != number::SWITCH)), e.arg, 0),
+            (true, true, _) => (Time::ZERO, 0, e.arg as i32),
+            (true, false, 0) => (Time::ZERO, e.arg & 0xffff, 0),
             (true, false, delta) => {
                 let end = self.clock.units(at.saturating_add(delta.into()));
-                ((end - ts).max(1), e.arg & 0xffff, i32::from((e.arg >> 16) as i8 as u16))
+                ((end - ts).max(Time::UNIT), e.arg & 0xffff, i32::from((e.arg >> 16) as i8 as u16))
             }
         };
         self.push(ts, Item::Event { event, dur, arg, ret, ipc: e.counter });
     }
 
-    fn push(&mut self, ts: i64, item: Item<'a>) {
+    fn push(&mut self, ts: Time, item: Item<'a>) {
         self.window.push_back(Timed { ts, pid: self.pid, item });
     }
 

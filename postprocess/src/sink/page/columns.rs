@@ -12,6 +12,7 @@ use super::pack::{self, Effort};
 use crate::event::names::NameId;
 use crate::id::{CpuId, Pid};
 use crate::span::{packed, unpacked, Span};
+use crate::time::Time;
 
 /// Spans in a group; a reader holds one group's compressed bytes at a time.
 pub const GROUP_ROWS: usize = 1 << 18;
@@ -114,10 +115,10 @@ pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
     let events = Dictionary::new(spans, |s| s.event.into());
     let values = |field: Field, spans: &[Span]| -> Vec<i64> {
         let mut prior = 0;
-        let since_prior = |s: &Span| s.start.wrapping_sub(std::mem::replace(&mut prior, s.start));
+        let since_prior = |s: &Span| s.start.0.wrapping_sub(std::mem::replace(&mut prior, s.start.0));
         match field {
             Field::Start => spans.iter().map(since_prior).collect(),
-            Field::Dur => spans.iter().map(|s| s.dur).collect(),
+            Field::Dur => spans.iter().map(|s| s.dur.0).collect(),
             Field::Cpu => spans.iter().map(|s| cpus.index(CpuId::column(s.cpu))).collect(),
             Field::Pid => spans.iter().map(|s| pids.index(Pid::column(s.pid))).collect(),
             Field::Rpc => spans.iter().map(|s| s.rpc.into()).collect(),
@@ -176,9 +177,9 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form:
         match field {
             Field::Start => {
                 start = start.wrapping_add(v);
-                s.start = start;
+                s.start = Time(start);
             }
-            Field::Dur => s.dur = v,
+            Field::Dur => s.dur = Time(v),
             Field::Cpu => s.cpu = CpuId::of_column(of(&layout.cpus, v)?)?,
             Field::Pid => s.pid = Pid::of_column(of(&layout.pids, v)?)?,
             Field::Rpc => s.rpc = i32::try_from(v).ok()?,
@@ -240,8 +241,8 @@ mod tests {
         let ids = (-1..4096i32, -1..4_194_305i32, any::<i32>(), prop_oneof![-7..0x1000i32, any::<i32>()]);
         (any::<i64>(), small.clone(), ids, small.clone(), small, any::<u8>(), any::<u32>()).prop_map(
             |(start, dur, (cpu, pid, rpc, event), arg, ret, ipc, name)| Span {
-                start,
-                dur,
+                start: Time(start),
+                dur: Time(dur),
                 cpu: CpuId::of_column(cpu.into()).unwrap(),
                 pid: Pid::of_column(pid.into()).unwrap(),
                 rpc,
@@ -264,7 +265,7 @@ mod tests {
 
         #[test]
         fn damage_is_reported_or_changes_nothing(at in 0usize..4096, bit in 0u8..8) {
-            let spans: Vec<Span> = (0..500).map(|i| Span { start: i * i, dur: i % 7, ..Span::default() }).collect();
+            let spans: Vec<Span> = (0..500).map(|i| Span { start: Time(i * i), dur: Time(i % 7), ..Span::default() }).collect();
             let (layout, mut data) = encode(&spans);
             let at = at % data.len();
             data[at] ^= 1 << bit;
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn rows_beyond_a_group_start_another() {
-        let spans: Vec<Span> = (0..GROUP_ROWS as i64 + 3).map(|i| Span { start: i, ..Span::default() }).collect();
+        let spans: Vec<Span> = (0..GROUP_ROWS as i64 + 3).map(|i| Span { start: Time(i), ..Span::default() }).collect();
         let (layout, data) = encode(&spans);
         assert_eq!(layout.groups.iter().map(|g| g.rows).collect::<Vec<_>>(), [GROUP_ROWS, 3]);
         assert!(decode(&layout, &data, Form::Checked).unwrap() == spans);

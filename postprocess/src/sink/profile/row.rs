@@ -11,6 +11,7 @@ use crate::span::ipc::Mean;
 use crate::span::stack::no_value;
 use crate::span::what::{Activity, Share, What};
 use crate::span::Span;
+use crate::time::Time;
 
 /// A bar of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,15 +27,15 @@ pub enum Bar {
 /// Everything a row did.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// First and last moment, units of 10 ns.
-    pub extent: Option<(i64, i64)>,
+    /// First and last moment.
+    pub extent: Option<(Time, Time)>,
     /// By bar, event number and name.
     sums: BTreeMap<(Bar, i32, NameId), Sum>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
-    dur: i64,
+    dur: Time,
     count: i64,
     /// The last argument; of idle it tells low power.
     arg: i64,
@@ -95,9 +96,9 @@ impl Row {
     pub fn draw(&self, rows: i64, base: Span, out: &mut Vec<Span>) {
         let mut sums: Vec<_> = self.sums.iter().collect();
         sums.sort_by_key(|((bar, event, _), sum)| (*bar, order(*event), Reverse(sum.dur)));
-        let (mut start, mut current) = (0i64, Bar::Time);
+        let (mut start, mut current) = (Time::ZERO, Bar::Time);
         for (&(bar, event, name), sum) in sums {
-            start = if bar == current { start } else { 0 };
+            start = if bar == current { start } else { Time::ZERO };
             current = bar;
             let (dur, ipc) = (sum.dur / rows, sum.ipc.code());
             let arg = if event == number::USER as i32 { sum.arg } else { sum.count };

@@ -10,6 +10,7 @@ use super::wait::Wait;
 use super::work::{Program, Sum};
 use super::Summary;
 use crate::id::CpuId;
+use crate::time::Time;
 
 #[derive(Serialize)]
 struct Told<'a> {
@@ -17,8 +18,8 @@ struct Told<'a> {
     kernel: &'a str,
     cpu_model: &'a str,
     base: &'a str,
-    start: i64,
-    end: i64,
+    start: Time,
+    end: Time,
     events: u64,
     lost: u64,
     wrapped: bool,
@@ -66,17 +67,17 @@ struct Waited<'a> {
 #[derive(Serialize)]
 struct Percentile {
     percentile: f64,
-    time: i64,
+    time: Time,
 }
 
 #[derive(Serialize)]
 struct Long<'a> {
-    start: i64,
-    time: i64,
+    start: Time,
+    time: Time,
     thread: &'a str,
     /// -1 if it is not known.
     cpu: i64,
-    meanwhile: List<'a, (String, i64)>,
+    meanwhile: List<'a, (String, Time)>,
 }
 
 impl<'a> Waited<'a> {

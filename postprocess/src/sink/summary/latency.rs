@@ -16,6 +16,7 @@ use crate::id::{CpuId, Pid};
 use crate::span::wake::SHORT;
 use crate::span::what::{Activity, Arc, What};
 use crate::span::Span;
+use crate::time::Time;
 
 /// Waits for a CPU of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Latency {
     /// How many.
     pub count: u64,
     /// The wait that this many of a thousand do not exceed, by [`PERMILLE`]; the last is the longest.
-    pub percentiles: [i64; PERMILLE.len()],
+    pub percentiles: [Time; PERMILLE.len()],
     /// The longest, with who ran meanwhile.
     pub worst: Vec<Worst>,
 }
@@ -35,15 +36,15 @@ pub const PERMILLE: [u64; 5] = [500, 900, 990, 999, 1000];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worst {
     /// When it began.
-    pub at: i64,
+    pub at: Time,
     /// How long it was.
-    pub dur: i64,
+    pub dur: Time,
     /// Who waited.
     pub thread: String,
     /// The CPU it got in the end, if that is in the trace.
     pub cpu: Option<CpuId>,
     /// What that CPU did meanwhile, most time first: threads, interrupts, `-idle-`.
-    pub meanwhile: Vec<(String, i64)>,
+    pub meanwhile: Vec<(String, Time)>,
 }
 
 /// Waits for a CPU, of woken threads and of others.
@@ -62,9 +63,9 @@ pub struct Waiting {
 /// What was seen of the start of a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Coming {
-    at: i64,
-    arc: Option<i64>,
-    wait: Option<i64>,
+    at: Time,
+    arc: Option<Time>,
+    wait: Option<Time>,
 }
 
 impl Coming {
@@ -145,8 +146,8 @@ impl Waiting {
 /// A wait that may be among the longest.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    at: i64,
-    dur: i64,
+    at: Time,
+    dur: Time,
     pid: Pid,
     cpu: Option<CpuId>,
 }
@@ -154,7 +155,7 @@ struct Candidate {
 /// How many waits there are of each duration.
 #[derive(Debug)]
 pub struct Distribution {
-    counts: HashMap<i64, u64>,
+    counts: HashMap<Time, u64>,
     /// The longest, longest first.
     worst: Vec<Candidate>,
     most: usize,
@@ -174,7 +175,7 @@ impl Distribution {
     /// What is said of them. `look` calls its last argument with each span of execution of a CPU during a wait, and the
     /// span's name.
     pub fn finish(self, threads: &Threads, look: &mut super::Look) -> Latency {
-        let mut durations: Vec<(i64, u64)> = self.counts.into_iter().collect();
+        let mut durations: Vec<(Time, u64)> = self.counts.into_iter().collect();
         durations.sort_unstable();
         let count: u64 = durations.iter().map(|(_, n)| n).sum();
         let at_rank = |rank: u64| {
@@ -183,7 +184,7 @@ impl Distribution {
                 below += n;
                 below >= rank
             });
-            found.map_or(0, |&(dur, _)| dur)
+            found.map_or(Time::ZERO, |&(dur, _)| dur)
         };
         Latency {
             count,
@@ -196,16 +197,16 @@ impl Distribution {
 impl Candidate {
     fn told(self, threads: &Threads, look: &mut super::Look) -> Worst {
         let Candidate { at, dur, pid, cpu } = self;
-        let mut sums: HashMap<String, i64> = HashMap::default();
+        let mut sums: HashMap<String, Time> = HashMap::default();
         if let Some(cpu) = cpu {
             look(cpu, (at, at + dur), &mut |span, name| {
                 let part = end(span).min(at + dur) - span.start.max(at);
-                if part > 0 {
+                if part > Time::ZERO {
                     *sums.entry(doer(span, name, threads)).or_default() += part;
                 }
             });
         }
-        let mut meanwhile: Vec<(String, i64)> = sums.into_iter().collect();
+        let mut meanwhile: Vec<(String, Time)> = sums.into_iter().collect();
         meanwhile.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
         Worst { at, dur, thread: threads.name(pid), cpu, meanwhile }
     }

@@ -6,34 +6,35 @@ use serde::Serialize;
 use std::ops::AddAssign;
 
 use crate::span::what::{self, Activity};
+use crate::time::Time;
 
-/// Units of 10 ns of each kind.
+/// Time of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// User code.
-    pub user: i64,
+    pub user: Time,
     /// System calls, faults, interrupts, the scheduler.
-    pub kernel: i64,
+    pub kernel: Time,
     /// Idle, or leaving idle.
-    pub idle: i64,
+    pub idle: Time,
     /// Nothing is known of it.
-    pub lost: i64,
+    pub lost: Time,
     /// The CPU stood still.
-    pub stalled: i64,
+    pub stalled: Time,
     /// How often it did.
     pub stalls: u64,
     /// The CPU was offline; no part of its time.
-    pub offline: i64,
+    pub offline: Time,
 }
 
 impl Share {
     /// All of it.
-    pub fn total(&self) -> i64 {
+    pub fn total(&self) -> Time {
         self.user + self.kernel + self.idle + self.lost + self.stalled
     }
 
     /// Adds a span of execution.
-    pub fn add(&mut self, activity: Activity, dur: i64) {
+    pub fn add(&mut self, activity: Activity, dur: Time) {
         *match activity.share() {
             what::Share::User => &mut self.user,
             what::Share::Kernel => &mut self.kernel,

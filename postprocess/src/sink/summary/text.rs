@@ -12,6 +12,7 @@ use super::work::{Program, Sum};
 use super::Summary;
 use crate::line::count;
 use crate::span::stall;
+use crate::time::Time;
 
 /// Names that are told of who ran meanwhile.
 const DOERS: usize = 3;
@@ -22,7 +23,7 @@ impl Summary {
         let mut out = String::new();
         self.head(&mut out);
         self.shares(&mut out);
-        let all: i64 = self.cpus.iter().map(|(_, share)| share.total()).sum();
+        let all: Time = self.cpus.iter().map(|(_, share)| share.total()).sum();
         if !self.programs.is_empty() {
             programs(&mut out, &self.programs, all, top);
         }
@@ -79,7 +80,7 @@ impl Summary {
             all += *share;
         }
         share_line(out, "all", &all);
-        for (cpu, share) in self.cpus.iter().filter(|(_, share)| share.offline > 0) {
+        for (cpu, share) in self.cpus.iter().filter(|(_, share)| share.offline > Time::ZERO) {
             line(out, format_args!("CPU {cpu} was offline for {}, which is not counted", time(share.offline)));
         }
         if let Some(stalls) = stall::sentence(all.stalls, all.stalled) {
@@ -94,7 +95,7 @@ fn share_line(out: &mut String, name: &str, share: &Share) {
     line(out, format_args!("{name:10}{user:>9}{kernel:>9}{idle:>9}{stalled:>9}{lost:>9}"));
 }
 
-fn programs(out: &mut String, programs: &[Program], all: i64, top: usize) {
+fn programs(out: &mut String, programs: &[Program], all: Time, top: usize) {
     let head = ["CPU time", "", "user", "kernel", "threads", "runs", "average", "longest"];
     title(out, &head, "PROGRAM");
     for p in programs.iter().take(top) {
@@ -106,7 +107,7 @@ fn programs(out: &mut String, programs: &[Program], all: i64, top: usize) {
     more(out, programs.len(), top);
 }
 
-fn sums(out: &mut String, what: &str, sums: &[Sum], all: i64, top: usize) {
+fn sums(out: &mut String, what: &str, sums: &[Sum], all: Time, top: usize) {
     title(out, &["CPU time", "", "count", "average", "longest", "slowest"], what);
     for s in sums.iter().take(top) {
         let row = [time(s.total), percent(s.total, all), s.count.to_string(), time(average(s.total, s.count))];
@@ -115,7 +116,7 @@ fn sums(out: &mut String, what: &str, sums: &[Sum], all: i64, top: usize) {
     more(out, sums.len(), top);
 }
 
-fn waits(out: &mut String, waits: &[Wait], from: i64) {
+fn waits(out: &mut String, waits: &[Wait], from: Time) {
     title(out, &["total", "count", "average", "longest", "from s"], "WAIT, and who waited longest");
     for w in waits {
         let row = [
@@ -129,7 +130,7 @@ fn waits(out: &mut String, waits: &[Wait], from: i64) {
     }
 }
 
-fn latency(out: &mut String, what: &str, latency: &Latency, note: &str, from: i64) {
+fn latency(out: &mut String, what: &str, latency: &Latency, note: &str, from: Time) {
     if latency.count == 0 {
         return;
     }
@@ -144,7 +145,7 @@ fn latency(out: &mut String, what: &str, latency: &Latency, note: &str, from: i6
             did.push(format!("{more} more"));
         }
         let cpu = cpu.map_or("?".to_string(), |cpu| cpu.to_string());
-        put(out, &[time(*dur), seconds(at - from), cpu], &format!("{thread}: {}", did.join(", ")));
+        put(out, &[time(*dur), seconds(*at - from), cpu], &format!("{thread}: {}", did.join(", ")));
     }
 }
 
@@ -170,24 +171,24 @@ fn line(out: &mut String, text: std::fmt::Arguments) {
     let _ = writeln!(out, "{text}");
 }
 
-fn average(total: i64, count: u64) -> i64 {
-    total / (count.max(1) as i64)
+fn average(total: Time, count: u64) -> Time {
+    total / count.max(1) as i64
 }
 
 /// A part of all, in percent.
-pub(crate) fn percent(part: i64, all: i64) -> String {
-    format!("{:.1} %", part as f64 * 100.0 / all.max(1) as f64)
+pub(crate) fn percent(part: Time, all: Time) -> String {
+    format!("{:.1} %", part.0 as f64 * 100.0 / all.0.max(1) as f64)
 }
 
-/// Units of 10 ns as seconds.
-pub(crate) fn seconds(units: i64) -> String {
-    format!("{:.6}", units as f64 / 1e8)
+/// A moment in seconds.
+pub(crate) fn seconds(at: Time) -> String {
+    format!("{:.6}", at.seconds())
 }
 
 /// A duration with the unit that leaves one to three digits before the point.
-pub(crate) fn time(units: i64) -> String {
-    let ns = units as f64 * 10.0;
-    match units {
+pub(crate) fn time(time: Time) -> String {
+    let ns = time.0 as f64 * 10.0;
+    match time.0 {
         ..100 => format!("{ns:.0} ns"),
         100..100_000 => format!("{:.2} us", ns / 1e3),
         100_000..100_000_000 => format!("{:.2} ms", ns / 1e6),

@@ -10,6 +10,7 @@ use super::Threads;
 use crate::event::names::NameId;
 use crate::span::what::What;
 use crate::span::Span;
+use crate::time::Time;
 
 /// All waits for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -19,11 +20,11 @@ pub struct Wait {
     /// How often.
     pub count: u64,
     /// For how long altogether.
-    pub total: i64,
+    pub total: Time,
     /// The longest.
-    pub longest: i64,
+    pub longest: Time,
     /// When that began.
-    pub at: i64,
+    pub at: Time,
     /// Who waited so long.
     pub thread: String,
 }

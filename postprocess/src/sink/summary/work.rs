@@ -19,6 +19,7 @@ use crate::id::{CpuId, Pid};
 use crate::span::stack::no_value;
 use crate::span::what::Activity;
 use crate::span::{Span, NONE};
+use crate::time::Time;
 
 /// Something the kernel did, under one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -28,11 +29,11 @@ pub struct Sum {
     /// How often it began.
     pub count: u64,
     /// CPU time, without what interrupted it.
-    pub total: i64,
+    pub total: Time,
     /// Most CPU time of one.
-    pub longest: i64,
+    pub longest: Time,
     /// Longest from begin to end, with whatever interrupted it and all waiting inside of it.
-    pub slowest: i64,
+    pub slowest: Time,
 }
 
 /// The threads of one name.
@@ -43,24 +44,24 @@ pub struct Program {
     /// How many threads.
     pub threads: usize,
     /// Time in user code.
-    pub user: i64,
+    pub user: Time,
     /// Time in system calls, faults and the scheduler.
-    pub kernel: i64,
+    pub kernel: Time,
     /// How often a thread got a CPU.
     pub runs: u64,
     /// All time on a CPU, interrupts included.
-    pub on_cpu: i64,
+    pub on_cpu: Time,
     /// The longest without losing it.
-    pub longest: i64,
+    pub longest: Time,
 }
 
 /// An activity under way.
 #[derive(Debug)]
 struct Open {
     name: NameId,
-    start: i64,
-    end: i64,
-    total: i64,
+    start: Time,
+    end: Time,
+    total: Time,
 }
 
 /// What a span is of an activity of the kernel; user code always begins, and so does standing still.
@@ -132,7 +133,7 @@ impl Kernel {
         // What a CPU does first, or after a gap, began before.
         let unseen = level == Level::Softirq && !self.seen.contains(&span.cpu);
         let part = if place.is_some() || unseen || span.arg == NONE { Part::GoesOn } else { Part::Begins };
-        let new = Open { name: span.name, start: span.start, end: span.start, total: 0 };
+        let new = Open { name: span.name, start: span.start, end: span.start, total: Time::ZERO };
         let open = place.get_or_insert(new);
         open.total += span.dur;
         open.end = end(span);
@@ -183,8 +184,8 @@ fn close(sums: &mut HashMap<(Level, NameId), Sum>, level: Level, open: &Open) {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     thread: Option<Pid>,
-    from: i64,
-    to: i64,
+    from: Time,
+    to: Time,
 }
 
 /// What each thread took.

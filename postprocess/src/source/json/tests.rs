@@ -5,12 +5,20 @@ use super::*;
 use crate::event::number::{CALLOUT, SYSCALL};
 use crate::id::{CpuId, Pid};
 use crate::sink::json::{write, LINE};
+use crate::time::Time;
 
 #[test]
 fn what_is_written_reads_back_the_same() {
     let (cpu, pid) = (Some(CpuId::new(3)), Some(Pid::new(4_194_303)));
-    let span = Span { start: -1, dur: 123, cpu, pid, event: SYSCALL as i32 + 4, arg: 65_535, ..Span::default() };
-    let long = Span { start: 1_000 * PER_SECOND + 7, dur: 90_000_000_000, name: NameId(1), ret: 65_500, ..span };
+    let span =
+        Span { start: Time(-1), dur: Time(123), cpu, pid, event: SYSCALL as i32 + 4, arg: 65_535, ..Span::default() };
+    let long = Span {
+        start: Time(1_000 * Time::SECOND.0 + 7),
+        dur: Time(90_000_000_000),
+        name: NameId(1),
+        ret: 65_500,
+        ..span
+    };
     let meta = Meta {
         title: "a \"b\" </script>".into(),
         mbit_sec: 1000,

@@ -16,6 +16,7 @@ use postprocess::line::count;
 use postprocess::source::Stage;
 use postprocess::span::check::Check;
 use postprocess::span::{stall, Span, Tally};
+use postprocess::time::Time;
 
 /// Turns events, as lines of ours or the original's, sorted or not, or as frames, into spans on standard output
 #[derive(Parser)]
@@ -87,8 +88,8 @@ fn run(args: Args) -> Result<Exit> {
 }
 
 fn tell(common: &Common, spans: usize, tally: &Tally, names: &[String]) {
-    let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).max(1) as f64;
-    let percent = |part: i64| part as f64 * 100.0 / all;
+    let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).0.max(1) as f64;
+    let percent = |part: Time| part.0 as f64 * 100.0 / all;
     let (user, system, idle) = (percent(tally.user), percent(tally.system), percent(tally.idle));
     let lost = percent(tally.lost);
     let spans = count(spans as u64, "span", "spans");

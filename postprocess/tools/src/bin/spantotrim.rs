@@ -11,7 +11,8 @@ use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, usage};
 use postprocess::span::trim::{self, Range};
-use postprocess::span::{self, units, Spans};
+use postprocess::span::Spans;
+use postprocess::time::Time;
 
 /// Keeps the spans of a range of time; what is open at its edges is cut there
 ///
@@ -80,13 +81,15 @@ fn run(args: Args) -> Result<Exit> {
 fn range(args: &Args, spans: &Spans) -> Result<Range> {
     match &args.start {
         Start::Mark(mark) => trim::labelled(spans, mark).with_context(|| format!("no mark {mark}")),
-        Start::Seconds(start) => Ok(Range { from: units(*start), to: args.stop.map_or(i64::MAX, units) }),
+        Start::Seconds(start) => {
+            Ok(Range { from: Time::of_seconds(*start), to: args.stop.map_or(Time::MAX, Time::of_seconds) })
+        }
     }
 }
 
 /// Start and end of all spans in seconds.
 fn extent(spans: &Spans) -> (f64, f64) {
-    let start = spans.spans.first().map_or(0, |s| s.start);
+    let start = spans.spans.first().map_or(Time::ZERO, |s| s.start);
     let end = spans.spans.iter().map(|s| s.start.saturating_add(s.dur)).max().unwrap_or(start);
-    (span::seconds(start), span::seconds(end))
+    (start.seconds(), end.seconds())
 }

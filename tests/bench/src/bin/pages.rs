@@ -19,6 +19,7 @@ use postprocess::id::Pid;
 use postprocess::sink::page;
 use postprocess::span::order::order;
 use postprocess::span::{Span, Spans};
+use postprocess::time::Time;
 use postprocess::{source, span};
 
 /// Thread numbers of one round; those of a recorded guest lie below.
@@ -71,7 +72,7 @@ fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
     for round in 0.. {
         let names = all.names.len() as u32;
         all.names.extend(recorded.names.iter().map(|name| renamed(name, round)));
-        let later = i64::from(round) * (end - begin);
+        let later = (end - begin) * i64::from(round);
         let room = most - all.spans.len();
         all.spans.extend(
             recorded
@@ -89,7 +90,7 @@ fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
 }
 
 /// A span in another round.
-fn moved(s: Span, round: i32, later: i64) -> Span {
+fn moved(s: Span, round: i32, later: Time) -> Span {
     let later_by = (round * PIDS) as u32;
     let other = |pid: Pid| if pid == Pid::IDLE { pid } else { Pid::new(pid.number() + later_by) };
     let event = if s.event > USER && s.thread().is_some() { s.event + round * PIDS } else { s.event };
