@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Neg, Rem, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
@@ -92,14 +92,6 @@ impl SubAssign for Time {
     }
 }
 
-impl Neg for Time {
-    type Output = Time;
-
-    fn neg(self) -> Time {
-        Time(-self.0)
-    }
-}
-
 impl Mul<i64> for Time {
     type Output = Time;
 
@@ -113,22 +105,6 @@ impl Div<i64> for Time {
 
     fn div(self, parts: i64) -> Time {
         Time(self.0 / parts)
-    }
-}
-
-impl Div for Time {
-    type Output = i64;
-
-    fn div(self, part: Time) -> i64 {
-        self.0 / part.0
-    }
-}
-
-impl Rem for Time {
-    type Output = Time;
-
-    fn rem(self, part: Time) -> Time {
-        Time(self.0 % part.0)
     }
 }
 

@@ -18,7 +18,7 @@ use postprocess::time::Time;
 use serde_json::json;
 
 use crate::drive::run_on;
-use crate::spans::{expectations, workload, Made};
+use crate::spans::{expectations, workload, Made, Row};
 
 const HOSTILE: &str = "</script><img src=x onerror=window.broken=1>";
 
@@ -57,7 +57,7 @@ fn low_power_is_dashed_wherever_it_began() {
 /// Interrupt `disk` wakes `a`, whose `write` wakes `b` out of the bottom half at its end.
 fn relay() -> Spans {
     let mut made = Made::default();
-    let rows: [(i32, i32, u32, i64, i64, &str); 14] = [
+    let rows: [Row; 14] = [
         (0, 0, USER, 0, 1000, "-idle-"),
         (0, 0, IRQ + 0x0b, 1000, 30, "disk"),
         (0, 0, SOFTIRQ, 1030, 20, "BH:block"),
@@ -73,19 +73,7 @@ fn relay() -> Spans {
         (-1, 21, WAIT_A + 3, 250, 790, "wait_disk"),
         (-1, 22, WAIT_A + 13, 500, 760, "wait_net"),
     ];
-    for (cpu, pid, event, start, dur, name) in rows {
-        made.add(
-            Span {
-                cpu: on_cpu(cpu),
-                pid: of_thread(pid),
-                event: event as i32,
-                start: Time(start),
-                dur: Time(dur),
-                ..idle()
-            },
-            name,
-        );
-    }
+    rows.into_iter().for_each(|row| made.row(row));
     for (cpu, pid, to_cpu, to_pid, start, dur) in
         [(0, 0, 1, 21, 100, 50), (0, 0, 1, 21, 1040, 60), (1, 21, 2, 22, 1260, 100)]
     {
@@ -169,7 +157,7 @@ fn a_trace_with_losses_says_so_above_the_picture() {
 #[test]
 fn what_delayed_all_in_a_trace_stands_above_the_picture_with_a_way_to_the_longest() {
     let mut made = Made::default();
-    let rows: [(i32, i32, u32, i64, i64, &str); 7] = [
+    let rows: [Row; 7] = [
         (0, 0, USER, 0, 1000, "-idle-"),
         (0, 0, STALLED, 1000, 300_000, "-stalled-"),
         (0, 7, user(Pid::new(7)), 301_000, 1000, "a.7"),
@@ -178,19 +166,7 @@ fn what_delayed_all_in_a_trace_stands_above_the_picture_with_a_way_to_the_longes
         (-1, 8, WAIT_A + 16, 0, 100_000, "wait_quota"),
         (-1, 8, WAIT_A + 13, 100_000, 700_000, "wait_net"),
     ];
-    for (cpu, pid, event, start, dur, name) in rows {
-        made.add(
-            Span {
-                cpu: on_cpu(cpu),
-                pid: of_thread(pid),
-                event: event as i32,
-                start: Time(start),
-                dur: Time(dur),
-                ..idle()
-            },
-            name,
-        );
-    }
+    rows.into_iter().for_each(|row| made.row(row));
     let lines = json!([
         ["CPUs stood still 2 times, 8 ms together", "5 ms", 302_000],
         ["CPUs were offline once, 8.02 ms together", "8.02 ms", 0],

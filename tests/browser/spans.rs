@@ -15,6 +15,9 @@ use serde_json::json;
 
 use crate::drive::run_on;
 
+/// CPU and thread, -1 for none; event number, start, duration and name.
+pub type Row = (i32, i32, u32, i64, i64, &'static str);
+
 /// Collects spans, giving every name one number.
 #[derive(Default)]
 pub struct Made(pub Spans);
@@ -27,6 +30,12 @@ impl Made {
             names.len() - 1
         });
         self.0.spans.push(Span { name: NameId(place as u32), ..span });
+    }
+
+    pub fn row(&mut self, (cpu, pid, event, start, dur, name): Row) {
+        let (start, dur) = (Time(start), Time(dur));
+        let span = Span { cpu: on_cpu(cpu), pid: of_thread(pid), event: event as i32, start, dur, ..idle() };
+        self.add(span, name);
     }
 
     pub fn done(mut self) -> Spans {

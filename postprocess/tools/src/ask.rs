@@ -137,7 +137,7 @@ impl Asked {
     }
 
     fn ask(&self, base: Time) -> Ask {
-        let at = |second: f64| base.saturating_add(Time((second * 1e8) as i64));
+        let at = |second: f64| base.saturating_add(Time::of_seconds(second));
         let range = self.thread.map(|pid| {
             let (start, end) = (self.from.map_or(Time::MIN, at), self.to.map_or(Time::MAX, at));
             Ask::Range(Request { pid: Pid::new(pid), start, end })

@@ -53,7 +53,7 @@ impl Waits {
             name: names.get(longest.name.index()).cloned().unwrap_or_default(),
             longest: longest.dur,
             at: longest.start,
-            thread: threads.name(longest.pid.unwrap_or_default()),
+            thread: longest.pid.map_or_else(|| "?".to_string(), |pid| threads.name(pid)),
             ..wait
         };
         let mut waits: Vec<Wait> = self.reasons.into_values().map(told).collect();
