@@ -43,6 +43,8 @@ UNKNOWN_CALL = 0x9FE
 UNMASKABLE = 0x402, 0x412
 # What began before the trace did, nobody knows when.
 UNSURE = -1
+# What a thread said before its CPU's events begin.
+UNHEARD = "?"
 # 10 ns is the unit of all times: what is rounded may be off by one.
 UNIT = 1
 # Waits shorter than this are not drawn.
@@ -154,6 +156,8 @@ class Reading:
         self.runs, self.offs = collections.defaultdict(list), collections.defaultdict(list)
         self.wakes, self.led, self.samples, self.exits = [], [], [], set()
         self.said, self.names = {}, {}
+        # Who runs since before the events of its CPU, and may have said then what it is about to wait for.
+        self.unheard = set()
         self.scheduled = collections.defaultdict(list)
         # When something happened on each CPU, and when others sent it interrupts.
         self.moments, self.sent = collections.defaultdict(list), collections.defaultdict(list)
@@ -285,7 +289,7 @@ class Reading:
         elif number == EXIT:
             self.exits.add(key)
         elif number == WAIT_SAID:
-            self.said[key] = event.name
+            self.announces(key, event.name)
         elif number == WORK:
             self.enter(event, key, EXIT_WORK)
         elif number == WORK_END:
@@ -300,7 +304,7 @@ class Reading:
             self.back(cpu, ts, lambda frame: frame.number == number - 0x200, number - 0x200, event)
         elif is_call(number):
             self.programs.add(key)
-            self.said.pop(key, None)
+            self.announces(key, None)
             self.cut(cpu, ts)
             self.blank.pop(key, None)
             call = Call(number, event.name, ts, event.arg)
@@ -321,9 +325,14 @@ class Reading:
                 stack.append(Frame(number, event.name, ts, call))
         elif is_return(number):
             self.programs.add(key)
-            self.said.pop(key, None)
+            self.announces(key, None)
             self.returned(event, key, stack)
         return None
+
+    def announces(self, key, what):
+        """What a thread will wait for, if it now waits."""
+        self.unheard.discard(key)
+        self.said[key] = what
 
     def enter(self, event, key, number):
         self.cut(event.cpu, event.ts)
@@ -416,10 +425,14 @@ class Reading:
             elif old and not event.dur:
                 blocked = stack[-1] if stack else None
                 self.sleeping[old] = len(self.offs[old])
-                self.offs[old].append([ts, None, blocked, self.said.pop(old, None), None, list(stack)])
+                said = UNHEARD if old in self.unheard else self.said.pop(old, None)
+                self.offs[old].append([ts, None, blocked, said, None, list(stack)])
+            self.unheard.discard(old)
         if new and old != new:
             self.meet(new, ts)
         self.running[cpu] = new
+        if event.dur:
+            self.unheard.add(new)
         if old != new:
             self.stacks[self.key(cpu)].extend(moved)
             if new:
@@ -633,6 +646,8 @@ class Checker:
                     self.bad("wait", f"{pid} {reason} before its wakeup", span)
                 continue
             allowed = self.allowed(pid, blocked, stack, wakes)
+            if allowed and said == UNHEARD and wakes and [frame.name for frame in wakes[0].inside[-1:]] == ["ptrace"]:
+                allowed = {"wait_traced"}
             if allowed and reason not in allowed:
                 wake = wakes[0] if wakes else None
                 by = f"{wake.waker} in {name_of(wake.inside[-1] if wake.inside else None)}" if wake else "nobody"

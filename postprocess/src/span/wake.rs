@@ -168,11 +168,20 @@ impl Builder {
         })
     }
 
+    /// Whether a tracer lets a thread go on. One that stopped at a system call said so, but maybe before the trace began:
+    /// then it looks like one that waits in the call.
+    fn is_ptrace(&self, by: By) -> bool {
+        matches!(by, By::Call(call) if self.abi.call(call).special == Some(Special::Ptrace))
+    }
+
     /// What a thread that is woken was waiting for.
     fn why_asleep(&self, c: usize, sleeper: usize) -> Reason {
         if self.sees(Capability::Returns) {
-            let why = |asleep| why(&self.abi, asleep, self.by(c));
-            let told = self.threads.list[sleeper].waits_for;
+            let (by, told) = (self.by(c), self.threads.list[sleeper].waits_for);
+            let why = |asleep| match asleep {
+                Asleep::Call(_) if self.threads.list[sleeper].unsure && self.is_ptrace(by) => Reason::Trace,
+                asleep => why(&self.abi, asleep, by),
+            };
             return told.or_else(|| self.asleep(sleeper).map(why)).unwrap_or(Reason::Unknown);
         }
         let waker = match self.cpus[c].top().level() {
