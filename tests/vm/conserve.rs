@@ -7,7 +7,7 @@ use crate::blocks::Blocks;
 use crate::guest::{self, Run};
 
 /// Seconds of load under each recorder.
-const SECONDS: u32 = if guest::SOAK { 60 } else { 10 };
+const SECONDS: u32 = if guest::SOAK { 60 } else { 5 };
 
 /// What the module printed at the stop; events of all CPUs.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use postprocess::id::CpuId;
 
 use crate::blocks::Blocks;
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 
 /// Traces of each kind.
 const ROUNDS: usize = if guest::SOAK { 60 } else { 6 };
@@ -58,20 +58,20 @@ fn traces_are_whole_while_cpus_come_and_go() {
         "#
     );
     let run = guest::succeed(&["--no-load", "--timeout", "1200"], &[TOGGLE, &script].concat());
-    let (mut gone, mut back) = (0, 0);
-    let names = |kind: &str| (1..=ROUNDS).map(|n| format!("{kind}{n}.raw")).collect::<Vec<_>>();
-    for name in [names("go"), names("wrap"), vec!["wrap.raw".into()]].concat() {
-        let path = run.file(&name);
-        let blocks = Blocks::read(&path);
+    let named = |kind: &str| (1..=ROUNDS).map(|n| run.file(&format!("{kind}{n}.raw"))).collect::<Vec<_>>();
+    let counted = trace::each(&[named("go"), named("wrap"), vec![run.file("wrap.raw")]].concat(), |path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let blocks = Blocks::read(path);
         each_cpu_says_when_it_is_there(&blocks, &name);
         nothing_comes_after_the_stop(&blocks, &name);
         let second_opinion = guest::SOAK || !name.starts_with("go");
         let read = if second_opinion { Trace::read_whole } else { Trace::read_whole_alone };
-        read(&path);
-        gone += blocks.all().filter(|block| block.offline_after).count();
-        back += blocks.all().filter(|block| block.ends.is_some_and(|ends| ends.0 == ONLINE)).count();
+        read(path);
         fs::remove_file(path).unwrap();
-    }
+        let gone = blocks.all().filter(|block| block.offline_after).count();
+        (gone, blocks.all().filter(|block| block.ends.is_some_and(|ends| ends.0 == ONLINE)).count())
+    });
+    let (gone, back) = counted.into_iter().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     eprintln!("hotplug: {gone} blocks end with their CPU, {back} begin with it");
     assert!(gone >= 2 * ROUNDS && back >= ROUNDS, "CPUs went {gone} times and came {back} times");
 }

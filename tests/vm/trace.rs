@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 
 use kutrace_tests::check::Texts;
 use kutrace_tests::cut::{self, Part};
@@ -37,7 +40,7 @@ impl Trace {
     /// Reads a raw file; it must be one, and a second reader must agree.
     pub fn read(path: &Path) -> Trace {
         let (trace, text) = Trace::decode(path);
-        reader::compare(path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        compare(path, &text);
         trace
     }
 
@@ -52,17 +55,26 @@ impl Trace {
 
     /// Reads a raw file as [`Trace::read`] does; its spans must say what happened.
     pub fn read_and_ask(path: &Path) -> Trace {
-        let trace = Trace::read(path);
+        let (trace, text) = Trace::decode(path);
+        // Of a large trace each takes half a minute; the guest's CPUs are free by now.
+        thread::scope(|scope| {
+            scope.spawn(|| compare(path, &text));
+            trace.ask(path);
+        });
+        trace
+    }
+
+    /// The spans of a raw file must say what happened.
+    fn ask(&self, path: &Path) {
         let bytes = fs::read(path).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let texts = Texts::of(&if trace.events.events.len() < ASKED { bytes } else { middle(&bytes) });
+        let texts = Texts::of(&if self.events.events.len() < ASKED { bytes } else { middle(&bytes) });
         texts.check(folder.path()).unwrap_or_else(|said| {
             if let Some(kept) = std::env::var_os(KEEP) {
                 fs::copy(path, Path::new(&kept).join(path.file_name().unwrap())).unwrap();
             }
             panic!("{}: {said}", path.display())
         });
-        trace
     }
 
     /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly and say what happened.
@@ -118,6 +130,22 @@ impl Trace {
         let named = users.filter(|s| self.span_name(s).rsplit_once('.').is_some_and(|(name, _)| name == program));
         named.filter_map(|s| s.pid).collect()
     }
+}
+
+/// What `look` says of each file, as many at a time as there are CPUs; in no order.
+pub fn each<T: Send>(paths: &[PathBuf], look: impl Fn(&Path) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || iter::from_fn(|| paths.get(next.fetch_add(1, Relaxed))).map(|path| look(path)).collect::<Vec<_>>();
+    thread::scope(|scope| {
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    })
+}
+
+/// A second reader must agree on a raw file's event lines.
+fn compare(path: &Path, lines: &[u8]) {
+    reader::compare(path, lines).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
 /// The middle of a raw file, as a recording of its own.

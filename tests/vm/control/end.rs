@@ -8,7 +8,7 @@ use kutrace_format::abi::event::MARK_A;
 use super::succeed;
 use crate::blocks::Blocks;
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 
 /// How many commands are killed in the middle.
 const KILLED: u64 = if guest::SOAK { 200 } else { 50 };
@@ -188,5 +188,5 @@ fn killed_at_any_point_it_holds_nothing() {
     let rounds = run.number("rounds");
     eprintln!("control: {KILLED} of {rounds} killed, {} files were complete", files.len());
     assert!(files.len() as u64 > KILLED / 10, "{} files were complete", files.len());
-    files.iter().for_each(|path| Trace::read(path).check());
+    trace::each(&files, |path| Trace::read(path).check());
 }

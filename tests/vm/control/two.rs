@@ -6,7 +6,7 @@ use std::fs;
 use kutrace_format::abi::event::MARK_A;
 
 use super::succeed;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 
 #[test]
 fn the_second_of_two_is_told_who_holds_the_recorder() {
@@ -96,6 +96,6 @@ fn two_at_once_do_each_their_work_or_say_why_not() {
     }
     let files: Vec<_> = fs::read_dir(run.file("traces")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(files.len() > 10, "{} traces\n{said}", files.len());
-    files.iter().for_each(|path| Trace::read(path).check());
+    trace::each(&files, |path| Trace::read(path).check());
     Trace::read_whole(&run.file("last.raw"));
 }
