@@ -18,7 +18,7 @@ use choices::Choices;
 use machine::{Bounds, Fault, Machine, Record, Task};
 
 /// Runs of one script where `KUTRACE_CASES` asks for no more.
-const FEW: u64 = 40_000;
+const FEW: u64 = 20_000;
 
 /// Runs `script` on CPU 0 in every way that `bounds` allows.
 ///

@@ -10,7 +10,7 @@ use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word;
 use kutrace_format::file::{NameKind, FLAG_WRAP, FLAG_WRAPPED};
 use postprocess::raw::stream::{Item, Stream, Timed};
-use postprocess::raw::Raw;
+use postprocess::raw::{self, Raw};
 
 use crate::{comm_words, Trace, START};
 
@@ -119,6 +119,14 @@ pub fn part(raw: &Raw, entries: &[(u32, Timed)], part: &Part) -> Trace {
         }
     }
     out
+}
+
+/// The first entries of a raw file, as a recording of its own.
+pub fn beginning(bytes: &[u8], count: usize) -> Vec<u8> {
+    let raw = raw::parse(bytes).expect("a raw file");
+    let entries = entries(&raw);
+    let to = entries[count].1.at - (raw.header.start.tsc >> raw.header.shift);
+    part(&raw, &entries, &Part { to, ..Part::default() }).bytes()
 }
 
 fn to_words(bytes: &[u8]) -> Vec<u32> {

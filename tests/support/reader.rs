@@ -10,6 +10,9 @@ use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
 use postprocess::raw;
 
+/// Debian's, which starts in 20 ms: of what else `PATH` finds, a wrapper takes 80, and the tests start it often.
+const PYTHON: &str = "/usr/bin/python3";
+
 /// The event lines of a raw file, as `rawtoevent` prints them.
 pub fn lines(bytes: &[u8]) -> Vec<u8> {
     let raw = raw::parse(bytes).expect("a raw file");
@@ -33,9 +36,9 @@ pub fn compare(trace: &Path, lines: &[u8]) -> Result<(), String> {
 /// Runs a program of this folder with `input`; what it printed, if its status is not 0.
 pub fn python(program: &str, arguments: &[&Path], input: &[u8]) -> Result<(), String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("support").join(program);
-    let mut command = Command::new("python3");
+    let mut command = Command::new(PYTHON);
     command.arg(path).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|e| format!("python3: {e}"))?;
+    let mut child = command.spawn().map_err(|e| format!("{PYTHON}: {e}"))?;
     // A program that ends before it has read all says why.
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input));
     let output = child.wait_with_output().map_err(|e| e.to_string())?;
