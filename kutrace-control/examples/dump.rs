@@ -12,8 +12,8 @@ use std::time::Instant;
 use anyhow::{ensure, Context, Result};
 use kutrace_control::dump;
 use kutrace_control::names::Names;
+use kutrace_control::output::{IfExists, Output};
 use kutrace_control::selection::{Recycling, Selection};
-use kutrace_control::target::{IfExists, Target};
 use kutrace_format::abi::block::{Header, BYTES, MAGIC, WORDS};
 use kutrace_format::abi::command::Info;
 use rustix::time::{clock_gettime, ClockId};
@@ -64,7 +64,7 @@ fn write(pool: &[AtomicU32], names: &Names, path: &Path) -> Result<()> {
     let selection = Selection::of(pool, Recycling::Never, u64::MAX);
     ensure!(selection.blocks.len() == BLOCKS, "dump: {} blocks", selection.blocks.len());
     let header = dump::header(&Info::default(), &selection, [1; 16], [2; 16]);
-    Target::new(Some(path.to_owned()), IfExists::Keep)
+    Output::new(Some(path.to_owned()), IfExists::Keep)
         .write(|out| dump::write_trace(&header, pool, &selection, names, out, &mut |_| Ok(())))
 }
 

@@ -11,10 +11,10 @@ use kutrace_format::abi::command::{IPC, LLC, WRAP};
 use kutrace_tools::ask::{Asked, Between};
 
 use crate::mark::Mark;
+use crate::output::{IfExists, Output};
 use crate::quantity::{blocks, duration};
 use crate::record::Plan;
 use crate::session::Mode;
-use crate::target::{IfExists, Target};
 
 const AFTER: &str = "\
 Without a command, reads commands from standard input, as the original does.
@@ -178,7 +178,7 @@ pub enum Command {
     Summary {
         /// What is read.
         #[command(flatten)]
-        trace: Trace,
+        trace: TraceFile,
         /// Lines per list
         #[arg(short, long, value_name = "N", default_value_t = 10)]
         top: usize,
@@ -279,7 +279,7 @@ pub struct Record {
 
 /// What is read, named as in the tools that turn one kind of file into another.
 #[derive(Debug, Args)]
-pub struct Trace {
+pub struct TraceFile {
     /// A raw trace, or -i FILE; standard input if absent or `-`
     file: Option<PathBuf>,
     /// The same as FILE
@@ -287,7 +287,7 @@ pub struct Trace {
     input: Option<PathBuf>,
 }
 
-impl Trace {
+impl TraceFile {
     /// Its name, `-` for standard input.
     pub fn file(&self) -> &Path {
         self.input.as_ref().or(self.file.as_ref()).map_or(Path::new("-"), PathBuf::as_path)
@@ -299,7 +299,7 @@ impl Trace {
 pub struct Page {
     /// What is read.
     #[command(flatten)]
-    pub trace: Trace,
+    pub trace: TraceFile,
     /// Output file; `-` for standard output [default: FILE with the ending html]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -345,7 +345,7 @@ impl Record {
             mode: Mode(flags.iter().filter(|(asked, _)| *asked).map(|(_, flag)| flag).sum()),
             blocks: self.buffer.unwrap_or_default(),
             duration: self.duration,
-            target: Target::new(self.output, IfExists::of(self.force)),
+            output: Output::new(self.output, IfExists::of(self.force)),
             command: self.command,
         }
     }
@@ -353,10 +353,10 @@ impl Record {
 
 impl Page {
     /// Where the page goes: next to the trace by default.
-    pub fn target(&self) -> Target {
+    pub fn output(&self) -> Output {
         let file = self.trace.file();
         let beside = || if file == Path::new("-") { file.to_owned() } else { file.with_extension("html") };
-        Target::new(Some(self.output.clone().unwrap_or_else(beside)), IfExists::of(self.force))
+        Output::new(Some(self.output.clone().unwrap_or_else(beside)), IfExists::of(self.force))
     }
 }
 
@@ -365,7 +365,7 @@ impl Page {
 pub struct Why {
     /// What is read.
     #[command(flatten)]
-    pub trace: Trace,
+    pub trace: TraceFile,
     /// What is asked.
     #[command(flatten)]
     pub asked: Asked,

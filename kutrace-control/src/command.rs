@@ -12,11 +12,11 @@ use kutrace_cli::{standard, Exit, Status};
 use crate::arguments::{Arguments, Command};
 use crate::check::{self, Grade};
 use crate::device::Device;
+use crate::output::{IfExists, Output};
 use crate::record::record;
 use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
-use crate::target::{IfExists, Target};
 
 /// Does what is asked.
 pub fn run(arguments: Arguments) -> Result<Status> {
@@ -40,10 +40,10 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         }
         Command::Go(go) => session.go(go.mode()).map(done)?,
         Command::Stop { force, no_symbols, file } => {
-            session.without_symbols(no_symbols).stop(&Target::new(file, IfExists::of(force)))?
+            session.without_symbols(no_symbols).stop(&Output::new(file, IfExists::of(force)))?
         }
         Command::Snapshot { force, no_symbols, file } => {
-            session.without_symbols(no_symbols).snapshot(&Target::new(file, IfExists::of(force)))?
+            session.without_symbols(no_symbols).snapshot(&Output::new(file, IfExists::of(force)))?
         }
         Command::Status => standard::print(&session.status()?).map(done)?,
         Command::Reset { force: true } => session.force_reset().map(done)?,
@@ -53,7 +53,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Summary { trace, top, json: true } => show::summary(trace.file(), |told| Ok(told.json(top)?))?,
         Command::Why(why) => show::why(&why)?,
         Command::Diff(diff) => show::diff(&diff),
-        Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.target())?,
+        Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.output())?,
         Command::Check => fitness()?,
         Command::Completions { shell } => standard::print(&completions(shell)).map(done)?,
         Command::Wait { time } => {

@@ -22,5 +22,5 @@ pub mod selection;
 pub mod names;
 pub mod dump;
 pub mod snapshot;
-pub mod target;
+pub mod output;
 pub mod show;

@@ -19,8 +19,8 @@ use rustix::io::Errno;
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
 use crate::device::Recorder;
+use crate::output::Output;
 use crate::session::{Mode, Session};
-use crate::target::Target;
 
 /// What to record, and where to.
 #[derive(Debug)]
@@ -32,14 +32,14 @@ pub struct Plan {
     /// At most this long; without it, until the command ends or a signal comes.
     pub duration: Option<Duration>,
     /// Where to.
-    pub target: Target,
+    pub output: Output,
     /// What to run meanwhile; nothing if empty.
     pub command: Vec<OsString>,
 }
 
 /// Carries out a plan. The status is the command's, if it failed or there is nothing else to say.
 pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
-    plan.target.check()?;
+    plan.output.check()?;
     let guard = SignalGuard::new()?;
     session.go_held(plan.mode, plan.blocks)?;
     let mut run = match Run::begin(&plan.command) {
@@ -50,7 +50,7 @@ pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Stat
         say("recording; Ctrl-C ends it");
     }
     let why = run.wait(&guard, plan.duration.map(|duration| Instant::now() + duration))?;
-    let written = session.stop_held(&plan.target)?;
+    let written = session.stop_held(&plan.output)?;
     session.reset()?;
     let command = run.end(why, &guard)?;
     Ok(match (command, why) {
@@ -128,15 +128,15 @@ mod tests {
     use super::*;
     use std::path::Path;
 
+    use crate::output::IfExists;
     use crate::session::tests::session;
-    use crate::target::IfExists;
 
     fn plan(path: &Path, command: &[&str]) -> Plan {
         Plan {
             mode: Mode(0),
             blocks: 7,
             duration: None,
-            target: Target::new(Some(path.to_owned()), IfExists::Keep),
+            output: Output::new(Some(path.to_owned()), IfExists::Keep),
             command: command.iter().map(OsString::from).collect(),
         }
     }

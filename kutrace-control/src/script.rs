@@ -17,9 +17,9 @@ use kutrace_format::abi::command::{IPC, LLC, WRAP};
 
 use crate::device::Recorder;
 use crate::mark::Mark;
+use crate::output::{IfExists, Output};
 use crate::quantity::duration;
 use crate::session::{Mode, Session};
-use crate::target::{IfExists, Target};
 
 /// A command, from one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,9 +129,9 @@ fn step<R: Recorder>(session: &mut Session<R>, word: Command, source: CommandSou
         Command::Reset => session.reset()?,
         Command::ForceReset => session.force_reset()?,
         Command::Mark(mark) => mark.insert()?,
-        Command::Stop(name) => return session.stop(&Target::new(name, IfExists::Keep)).map(Step::End),
-        Command::Dump(name) => return session.stop(&Target::new(name, IfExists::Keep)).map(Step::Next),
-        Command::Snapshot(name) => return session.snapshot(&Target::new(name, IfExists::Keep)).map(Step::Next),
+        Command::Stop(name) => return session.stop(&Output::new(name, IfExists::Keep)).map(Step::End),
+        Command::Dump(name) => return session.stop(&Output::new(name, IfExists::Keep)).map(Step::Next),
+        Command::Snapshot(name) => return session.snapshot(&Output::new(name, IfExists::Keep)).map(Step::Next),
         Command::Quit => {
             session.off()?;
             return Ok(Step::End(Exit::Done));

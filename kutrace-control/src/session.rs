@@ -25,10 +25,10 @@ use crate::dump;
 use crate::names::tasks::{self, Task};
 use crate::names::Names;
 use crate::names::{machine, symbols};
+use crate::output::Output;
 use crate::selection::{Recycling, Selection};
 use crate::snapshot;
 use crate::status;
-use crate::target::Target;
 
 /// How to record: what [`Setup::flags`] can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,26 +113,26 @@ impl<R: Recorder> Session<R> {
     }
 
     /// Stops the recorder, if it traces, and writes what it holds.
-    pub fn stop(&mut self, target: &Target) -> Result<Exit> {
+    pub fn stop(&mut self, output: &Output) -> Result<Exit> {
         self.recorder()?.hold()?;
-        let written = self.stop_held(target);
+        let written = self.stop_held(output);
         self.recorder()?.release()?;
         written
     }
 
     /// As [`Session::stop`] in a process that has the recorder for itself.
-    pub fn stop_held(&mut self, target: &Target) -> Result<Exit> {
+    pub fn stop_held(&mut self, output: &Output) -> Result<Exit> {
         let recorder = self.recorder()?;
         let state = recorder.info()?.state;
         if state == STATE_TRACING {
             recorder.stop()?;
         }
         ensure!(state != STATE_EMPTY, nothing());
-        target.check().and_then(|()| self.dump(target)).context(KEPT)
+        output.check().and_then(|()| self.dump(output)).context(KEPT)
     }
 
     /// Writes what the recorder holds while it continues, in wrap mode.
-    pub fn snapshot(&mut self, target: &Target) -> Result<Exit> {
+    pub fn snapshot(&mut self, output: &Output) -> Result<Exit> {
         let recorder = self.recorder()?;
         let stop = recorder.snapshot()?;
         let info = recorder.info()?;
@@ -148,7 +148,7 @@ impl<R: Recorder> Session<R> {
             let info = Info { stop, lost: selection.lost(), ..now };
             Ok(dump::header(&info, selection, uuid, boot_id))
         };
-        target.write_file(|file| {
+        output.write_file(|file| {
             let before = header(&selection)?;
             let start = dump::head(&before, &names).len() as u64;
             let mut written = progress(&selection)?;
@@ -156,7 +156,7 @@ impl<R: Recorder> Session<R> {
             Ok(file.write_all_at(&dump::head(&header(&selection)?, &names), 0)?)
         })?;
         let lost = selection.lost();
-        Ok(tally(target, &Info { state: STATE_STOPPED, stop, lost, ..info }, &selection))
+        Ok(tally(output, &Info { state: STATE_STOPPED, stop, lost, ..info }, &selection))
     }
 
     fn start(&mut self) -> Result<()> {
@@ -190,7 +190,7 @@ impl<R: Recorder> Session<R> {
         Ok(names)
     }
 
-    fn dump(&mut self, target: &Target) -> Result<Exit> {
+    fn dump(&mut self, output: &Output) -> Result<Exit> {
         let info = self.recorder()?.info()?;
         let pool = self.recorder()?.pool(info.blocks)?;
         let selection = Selection::of(&pool, dump::recycling(&info), u64::MAX);
@@ -198,14 +198,14 @@ impl<R: Recorder> Session<R> {
         let names = self.names(&info, &pool, &selection)?;
         let recorder = self.recorder()?;
         let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
-        target.write(|out: &mut dyn Write| {
+        output.write(|out: &mut dyn Write| {
             let mut written = progress(&selection)?;
             dump::write_trace(&header, &pool, &selection, &names, out, &mut written)?;
             let after = recorder.info()?;
             ensure!(after.start == info.start && after.state == info.state, dump::STARTED_AGAIN);
             Ok(())
         })?;
-        Ok(tally(target, &info, &selection))
+        Ok(tally(output, &info, &selection))
     }
 }
 
@@ -243,15 +243,15 @@ fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
 const KEPT: &str = "the trace is still in the recorder";
 
 /// Says what was written and what is not in it.
-fn tally(target: &Target, info: &Info, selection: &Selection) -> Exit {
+fn tally(output: &Output, info: &Info, selection: &Selection) -> Exit {
     for finding in &selection.findings {
-        say(format_args!("{target}: {finding}"));
+        say(format_args!("{output}: {finding}"));
     }
     let blocks = selection.blocks.len();
     let (megabytes, seconds) = (status::megabytes(blocks as u32), status::seconds(info, 0));
-    status::notes(info).iter().for_each(|note| say(format_args!("{target}: {note}")));
+    status::notes(info).iter().for_each(|note| say(format_args!("{output}: {note}")));
     let lost = info.lost;
-    say(format_args!("{target}: {megabytes:.1} MB, {blocks} blocks, {seconds:.3} s traced, {lost} events lost"));
+    say(format_args!("{output}: {megabytes:.1} MB, {blocks} blocks, {seconds:.3} s traced, {lost} events lost"));
     if lost == 0 && selection.findings.is_empty() && status::notes(info).is_empty() {
         Exit::Done
     } else {

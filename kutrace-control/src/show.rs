@@ -18,13 +18,13 @@ use postprocess::span::limit::SpanLimit;
 use postprocess::span::{Meta, Spans};
 
 use crate::arguments::{Diff, Why};
-use crate::target::Target;
+use crate::output::Output;
 
 /// Waits for a CPU that are told in full.
 const WORST: usize = 5;
 
 /// Writes the page of a raw file.
-pub fn page(file: &Path, title: Option<String>, target: &Target) -> Result<Exit> {
+pub fn page(file: &Path, title: Option<String>, target: &Output) -> Result<Exit> {
     let mut input = open(file, "html")?;
     target.check()?;
     let watch = Watch::at_terminal(percent);

@@ -11,8 +11,8 @@ use kutrace_format::abi::command::{Moment, Vector, CPU_POSSIBLE, SHIFT, STATE_ST
 use kutrace_format::file::{Header, HEADER_BYTES};
 
 use super::*;
+use crate::output::IfExists;
 use crate::selection::tests::block;
-use crate::target::IfExists;
 
 /// A recorder whose pool fills with two blocks when it is started.
 #[derive(Debug, Default)]
@@ -101,8 +101,8 @@ pub(crate) fn session(lost: u64) -> Session<Memory> {
     Session { recorder: Some(Memory { lost, ..Memory::default() }), ..Session::new() }
 }
 
-fn file(path: &Path) -> Target {
-    Target::new(Some(path.to_owned()), IfExists::Keep)
+fn file(path: &Path) -> Output {
+    Output::new(Some(path.to_owned()), IfExists::Keep)
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_snapshot_holds_the_ended_blocks_and_the_trace_goes_on() {
 fn a_snapshot_is_not_for_a_pipe() {
     let mut session = session(0);
     session.go(Mode(WRAP)).unwrap();
-    let error = session.snapshot(&Target::Stdout).unwrap_err();
+    let error = session.snapshot(&Output::Stdout).unwrap_err();
     assert_eq!(error.to_string(), "stdout: a snapshot needs a file");
 }
 

@@ -19,7 +19,7 @@ use crate::names::machine;
 
 /// A place for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum Output {
     /// A file.
     File {
         /// Its name.
@@ -50,33 +50,33 @@ impl IfExists {
     }
 }
 
-impl Target {
+impl Output {
     /// The named file, standard output for `-`, or the default name of a trace in the working directory.
-    pub fn new(name: Option<PathBuf>, existing: IfExists) -> Target {
+    pub fn new(name: Option<PathBuf>, existing: IfExists) -> Output {
         match name {
-            Some(name) if name == Path::new("-") => Target::Stdout,
-            Some(path) => Target::File { path, existing },
-            None => Target::File { path: default_name().into(), existing },
+            Some(name) if name == Path::new("-") => Output::Stdout,
+            Some(path) => Output::File { path, existing },
+            None => Output::File { path: default_name().into(), existing },
         }
     }
 
     /// Whether something may be written here; asked before it is put together.
     pub fn check(&self) -> Result<()> {
         match self {
-            Target::File { path, existing } => check_file(path, *existing),
-            Target::Stdout if io::stdout().is_terminal() => {
+            Output::File { path, existing } => check_file(path, *existing),
+            Output::Stdout if io::stdout().is_terminal() => {
                 let hint = "name a file, or send it on: ... | rawtoevent";
                 Err(Failure::new("stdout: refusing to write a trace to a terminal", hint).into())
             }
-            Target::Stdout => standard::output(),
+            Output::Stdout => standard::output(),
         }
     }
 
     /// Lets `write` write it. A file has its name only once it is complete and on the disk.
     pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         match self {
-            Target::File { .. } => self.write_file(|file| write(file)),
-            Target::Stdout => {
+            Output::File { .. } => self.write_file(|file| write(file)),
+            Output::Stdout => {
                 self.check()?;
                 let mut out = io::stdout().lock();
                 write(&mut out).and_then(|()| Ok(out.flush()?)).context(standard::OUTPUT)
@@ -84,9 +84,9 @@ impl Target {
         }
     }
 
-    /// As [`Target::write`], where `write` needs a file to move about in: refused for standard output.
+    /// As [`Output::write`], where `write` needs a file to move about in: refused for standard output.
     pub fn write_file(&self, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-        let Target::File { path, existing } = self else {
+        let Output::File { path, existing } = self else {
             return Err(Failure::new("stdout: a snapshot needs a file", "name one").into());
         };
         check_file(path, *existing)?;
@@ -94,11 +94,11 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::File { path, .. } => path.display().fmt(f),
-            Target::Stdout => f.write_str(standard::OUTPUT),
+            Output::File { path, .. } => path.display().fmt(f),
+            Output::Stdout => f.write_str(standard::OUTPUT),
         }
     }
 }
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn file(path: &Path, existing: IfExists) -> Target {
-        Target::new(Some(path.to_owned()), existing)
+    fn file(path: &Path, existing: IfExists) -> Output {
+        Output::new(Some(path.to_owned()), existing)
     }
 
     fn hello(out: &mut dyn Write) -> Result<()> {
@@ -295,6 +295,6 @@ mod tests {
 
     #[test]
     fn a_dash_is_standard_output() {
-        assert_eq!(Target::new(Some("-".into()), IfExists::Keep), Target::Stdout);
+        assert_eq!(Output::new(Some("-".into()), IfExists::Keep), Output::Stdout);
     }
 }
