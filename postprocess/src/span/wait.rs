@@ -89,6 +89,11 @@ impl Reason {
         number::WAIT_A as i32 + i32::from(self as u8 - b'a')
     }
 
+    /// The reason of this name; not known for any other.
+    pub fn named(name: &str) -> Reason {
+        Reason::ALL.iter().copied().find(|reason| reason.name() == name).unwrap_or(Reason::Unknown)
+    }
+
     /// What the code of [`number::WAIT`] says.
     pub fn told(code: u32) -> Option<Reason> {
         Some(match code {

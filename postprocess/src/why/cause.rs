@@ -6,6 +6,7 @@ use foldhash::HashMap;
 use serde::Serialize;
 
 use super::timeline::Timeline;
+use crate::span::wait::Reason;
 
 /// What a part of a request's time went into. Numbers of names are those of the trace's spans, of programs those of
 /// [`Timeline::programs`], of chains those of [`Causes`].
@@ -197,38 +198,42 @@ impl Causes {
 
 /// What a thread waits for, of another.
 fn awaited(name: &str) -> &str {
-    match name {
-        "wait_lock" => "waiting for a lock of",
-        "wait_pipe" => "waiting for a pipe or socket of",
-        "wait_net" => "waiting for a message of",
-        "wait_disk" => "waiting for disk work of",
-        "wait_mem" => "waiting for memory work of",
-        "wait_stopped" => "stopped until a signal of",
-        "wait_traced" => "stopped by its tracer",
-        "wait_frozen" => "frozen until thawed by",
-        _ => "waiting for",
+    match Reason::named(name) {
+        Reason::Lock => "waiting for a lock of",
+        Reason::Pipe => "waiting for a pipe or socket of",
+        Reason::Net => "waiting for a message of",
+        Reason::Disk => "waiting for disk work of",
+        Reason::Memory => "waiting for memory work of",
+        Reason::Stop => "stopped until a signal of",
+        Reason::Trace => "stopped by its tracer",
+        Reason::Frozen => "frozen until thawed by",
+        Reason::Task | Reason::Time | Reason::Rcu | Reason::Sched | Reason::Unknown => "waiting for",
+        // Who waits for a CPU is another kind of cause.
+        Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall => "waiting for",
     }
 }
 
 /// What the name of a wait means, and what ended it.
 fn wait(name: &str, ended: &str) -> String {
-    let (what, by_timer) = match name {
-        "wait_disk" => ("waiting for the disk", ""),
-        "wait_net" => (
+    let (what, by_timer) = match Reason::named(name) {
+        Reason::Disk => ("waiting for the disk", ""),
+        Reason::Net => (
             "waiting for the network; what happens beyond this machine is not known",
             "waiting for the network until a timer: a packet sent again, held back or delayed",
         ),
-        "wait_time" => ("waiting for time to pass: a sleep or a timeout", ""),
-        "wait_lock" => ("waiting for a lock", ""),
-        "wait_pipe" => ("waiting for a pipe or socket of another thread", ""),
-        "wait_task" => ("waiting for another task", ""),
-        "wait_mem" => ("waiting for memory", ""),
-        "wait_frozen" => ("frozen", ""),
-        "wait_stopped" => ("stopped by a signal", ""),
-        "wait_traced" => ("stopped by its tracer", ""),
-        "wait_rcu" => ("waiting for an RCU grace period", ""),
-        "wait_sche" => ("waiting for the scheduler's balancing", ""),
-        _ => ("waiting, for what is not known", ""),
+        Reason::Time => ("waiting for time to pass: a sleep or a timeout", ""),
+        Reason::Lock => ("waiting for a lock", ""),
+        Reason::Pipe => ("waiting for a pipe or socket of another thread", ""),
+        Reason::Task => ("waiting for another task", ""),
+        Reason::Memory => ("waiting for memory", ""),
+        Reason::Frozen => ("frozen", ""),
+        Reason::Stop => ("stopped by a signal", ""),
+        Reason::Trace => ("stopped by its tracer", ""),
+        Reason::Rcu => ("waiting for an RCU grace period", ""),
+        Reason::Sched => ("waiting for the scheduler's balancing", ""),
+        Reason::Unknown | Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall => {
+            ("waiting, for what is not known", "")
+        }
     };
     match ended {
         "" => what.to_string(),
