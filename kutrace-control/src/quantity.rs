@@ -33,9 +33,9 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// A sentence; also for less than 1 MB or more than a pool can have.
 pub fn blocks(text: &str) -> Result<u32, String> {
     let bytes = bytes(text)?;
-    let most = u64::from(BLOCKS_MAX) * block::BYTES as u64;
-    if !(1 << 20..=most).contains(&bytes) {
-        return Err(format!("'{text}': buffer size must be 1M to {}G", most >> 30));
+    let max = u64::from(BLOCKS_MAX) * block::BYTES as u64;
+    if !(1 << 20..=max).contains(&bytes) {
+        return Err(format!("'{text}': buffer size must be 1M to {}G", max >> 30));
     }
     Ok(bytes.div_ceil(block::BYTES as u64) as u32)
 }

@@ -153,9 +153,9 @@ fn a_profile_of_groups_averages_threads_of_the_same_name() {
 #[test]
 fn a_group_of_one_row_is_shown_only_if_asked_for() {
     let whole = spans(&busy(1, 500, 3));
-    for (least, shown) in [(1, true), (2, false)] {
+    for (min, shown) in [(1, true), (2, false)] {
         let mut groups = whole.clone();
-        profile(&mut groups, Rows::Groups(least));
+        profile(&mut groups, Rows::Groups(min));
         assert_eq!(groups.names.contains(&"cpu_AVG (1)".to_string()), shown);
     }
 }

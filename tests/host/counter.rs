@@ -23,8 +23,8 @@ fn ipc_codes_are_the_original_s() {
     for cycles in [1u64, 2, 3, 7, 8, 1000, 4095, 1 << 20] {
         for (eighths, code) in (0u64..).zip(IPC) {
             // The fewest and the most instructions that round down to that many eighths.
-            let (least, next) = ((eighths * cycles).div_ceil(8), ((eighths + 1) * cycles).div_ceil(8));
-            for instructions in [least, next - 1].into_iter().filter(|n| (least..next).contains(n)) {
+            let (min, next) = ((eighths * cycles).div_ceil(8), ((eighths + 1) * cycles).div_ceil(8));
+            for instructions in [min, next - 1].into_iter().filter(|n| (min..next).contains(n)) {
                 assert_eq!(ipc_code(instructions, cycles), code, "{instructions} instructions in {cycles} cycles");
             }
         }

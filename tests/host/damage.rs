@@ -244,8 +244,8 @@ fn header_fields_out_of_range_cost_their_block() {
 
 #[test]
 fn entries_that_reach_into_the_counter_bytes_cost_their_block() {
-    let most = (HEADER_WORDS + COUNTED_WORDS) as u64;
-    for (flags, words, sound) in [(FLAG_IPC, most, true), (FLAG_LLC, most + 1, false), (0, most + 1, true)] {
+    let max = (HEADER_WORDS + COUNTED_WORDS) as u64;
+    for (flags, words, sound) in [(FLAG_IPC, max, true), (FLAG_LLC, max + 1, false), (0, max + 1, true)] {
         let mut trace = trace();
         trace.header.flags = flags;
         let mut bytes = trace.bytes();

@@ -34,7 +34,7 @@ fn of(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if schema["enum"].as_array().is_some_and(|known| !known.contains(value)) {
         found.push(format!("{place}: {value} is not known"));
     }
-    if schema["minimum"].as_f64().zip(value.as_f64()).is_some_and(|(least, value)| value < least) {
+    if schema["minimum"].as_f64().zip(value.as_f64()).is_some_and(|(min, value)| value < min) {
         found.push(format!("{place}: {value} is too small"));
     }
     for (n, item) in value.as_array().into_iter().flatten().enumerate() {

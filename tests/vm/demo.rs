@@ -46,8 +46,8 @@ fn every_cpu_ticks_while_a_thread_runs_on_it() {
         let busy: i64 = on_cpu.filter(|s| s.pid != of_thread(0)).map(|s| s.dur.0).sum();
         // CONFIG_HZ=250; a virtual CPU without time of the host's misses ticks.
         assert!(ticks > busy / 400_000 / 4, "cpu {}: {ticks} in {busy} x 10 ns", interval.cpu);
-        let most = (interval.to - interval.from).0 / 400_000 * 5 / 4;
-        assert!(ticks < most, "cpu {}: {ticks}, at most {most} expected", interval.cpu);
+        let max = (interval.to - interval.from).0 / 400_000 * 5 / 4;
+        assert!(ticks < max, "cpu {}: {ticks}, at most {max} expected", interval.cpu);
     }
 }
 

@@ -294,10 +294,10 @@ PROGRAMS
     let counts = fs::read_to_string(run.file("counts")).unwrap();
     let lines = |key: &str| counts.lines().filter_map(|l| l.strip_prefix(key)).map(numbers).collect::<Vec<_>>();
     let pids: BTreeSet<Pid> = lines("pid ").iter().map(|pid| Pid::new(pid[0] as u32)).collect();
-    for (bits, base, least) in [("call 64 ", SYSCALL, 50), ("call 32 ", SYSCALL32, 1)] {
+    for (bits, base, min) in [("call 64 ", SYSCALL, 50), ("call 32 ", SYSCALL32, 1)] {
         let counted: BTreeMap<u32, u64> = lines(bits).iter().map(|call| (call[0] as u32, call[1])).collect();
         eprintln!("{bits}: {} of {} numbers, {} programs", counted.values().sum::<u64>(), counted.len(), pids.len());
-        assert!(counted.len() >= least, "{counted:?}");
+        assert!(counted.len() >= min, "{counted:?}");
         assert_eq!(calls(&trace, &pids, base), counted);
     }
 }
@@ -400,9 +400,9 @@ pub fn every_ipi_was_sent(trace: &Trace, vectors: &[(u32, u64)]) {
             *left = left.saturating_sub(1).min(CPUS as u64);
         }
     }
-    for (vector, least) in vectors {
+    for (vector, min) in vectors {
         let [sent, arrived, early] = counts.remove(vector).unwrap_or_default();
         eprintln!("vector {vector:#x}: {sent} sent, {arrived} arrived, {early} of them sent before the trace");
-        assert!(arrived >= *least && early <= CPUS as u64, "vector {vector:#x}: {sent} {arrived} {early}");
+        assert!(arrived >= *min && early <= CPUS as u64, "vector {vector:#x}: {sent} {arrived} {early}");
     }
 }

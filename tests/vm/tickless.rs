@@ -49,10 +49,10 @@ fn times_are_right(options: &[&str], gaps: &[&str], silent: &[u32]) {
     for (n, from) in marks.iter().enumerate() {
         for to in &marks[n + 1..] {
             let traced = to.traced - from.traced;
-            let (least, most) = (to.before - from.after, to.after - from.before);
-            nearest = nearest.min(traced - least).min(most - traced);
+            let (min, max) = (to.before - from.after, to.after - from.before);
+            nearest = nearest.min(traced - min).min(max - traced);
             let place = format!("from cpu {} to cpu {}", from.cpu, to.cpu);
-            assert!((least - CLOCK_NS..=most + CLOCK_NS).contains(&traced), "{place}: {traced} in {least}..={most}");
+            assert!((min - CLOCK_NS..=max + CLOCK_NS).contains(&traced), "{place}: {traced} in {min}..={max}");
         }
     }
     for at_once in marks.chunks(MARKS_AT_ONCE) {

@@ -33,9 +33,9 @@ pub trait Decode: Send {
     /// The next event, ordered by time; `None` at the end.
     fn next(&mut self, names: &mut Names) -> Option<Event>;
 
-    /// The next events, `most` of them or all that are left.
-    fn batch(&mut self, names: &mut Names, most: usize) -> Vec<Event> {
-        std::iter::from_fn(|| self.next(names)).take(most).collect()
+    /// The next events, `max` of them or all that are left.
+    fn batch(&mut self, names: &mut Names, max: usize) -> Vec<Event> {
+        std::iter::from_fn(|| self.next(names)).take(max).collect()
     }
 
     /// What was counted up to now.

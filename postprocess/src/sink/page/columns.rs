@@ -205,17 +205,17 @@ const NEAR: i64 = 1 << 23;
 
 impl Dictionary {
     fn new(spans: &[Span], field: impl Fn(&Span) -> i64) -> Self {
-        let (least, most) = spans.iter().map(&field).fold((i64::MAX, i64::MIN), |(l, m), v| (l.min(v), m.max(v)));
-        if spans.is_empty() || most.saturating_sub(least) > NEAR {
+        let (min, max) = spans.iter().map(&field).fold((i64::MAX, i64::MIN), |(l, m), v| (l.min(v), m.max(v)));
+        if spans.is_empty() || max.saturating_sub(min) > NEAR {
             let mut values: Vec<i64> = spans.iter().map(&field).collect();
             values.sort_unstable();
             values.dedup();
             return Self { values, places: Vec::new() };
         }
-        let mut places = vec![0; (most - least) as usize + 1];
-        spans.iter().for_each(|s| places[(field(s) - least) as usize] = 1);
+        let mut places = vec![0; (max - min) as usize + 1];
+        spans.iter().for_each(|s| places[(field(s) - min) as usize] = 1);
         let mut values = Vec::new();
-        for (value, place) in (least..).zip(&mut places).filter(|(_, place)| **place > 0) {
+        for (value, place) in (min..).zip(&mut places).filter(|(_, place)| **place > 0) {
             *place = values.len() as u32;
             values.push(value);
         }

@@ -83,10 +83,10 @@ pub fn unpack(bytes: &[u8], form: Form, rows: usize, width: usize, wide: usize) 
     let planes = rows.checked_mul(width)?;
     let expected = planes.checked_add(wide.checked_mul(WIDE)?)?;
     let mut plain = Vec::new();
-    let most = expected as u64 + 1;
+    let max = expected as u64 + 1;
     match form {
-        Form::Bare => DeflateDecoder::new(bytes).take(most).read_to_end(&mut plain).ok()?,
-        Form::Checked => GzDecoder::new(bytes).take(most).read_to_end(&mut plain).ok()?,
+        Form::Bare => DeflateDecoder::new(bytes).take(max).read_to_end(&mut plain).ok()?,
+        Form::Checked => GzDecoder::new(bytes).take(max).read_to_end(&mut plain).ok()?,
     };
     if plain.len() != expected {
         return None;

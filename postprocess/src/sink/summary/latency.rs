@@ -86,7 +86,7 @@ impl Coming {
 impl Waiting {
     /// None yet; `worst` of each kind will be told in full.
     pub fn new(worst: usize) -> Waiting {
-        let none = || Distribution { counts: HashMap::default(), worst: Vec::new(), most: worst };
+        let none = || Distribution { counts: HashMap::default(), worst: Vec::new(), max: worst };
         Waiting { woken: none(), preempted: none(), running: 0, coming: HashMap::default() }
     }
 
@@ -158,7 +158,7 @@ pub struct Distribution {
     counts: HashMap<Time, u64>,
     /// The longest, longest first.
     worst: Vec<Candidate>,
-    most: usize,
+    max: usize,
 }
 
 impl Distribution {
@@ -166,9 +166,9 @@ impl Distribution {
         *self.counts.entry(wait.dur).or_default() += 1;
         let key = |w: &Candidate| (Reverse(w.dur), w.at, w.pid);
         let place = self.worst.partition_point(|w| key(w) < key(&wait));
-        if place < self.most {
+        if place < self.max {
             self.worst.insert(place, wait);
-            self.worst.truncate(self.most);
+            self.worst.truncate(self.max);
         }
     }
 

@@ -133,8 +133,8 @@ impl Bench {
         let trace = format!("{:.1} M entries, {:.0} MB", entries as f64 / 1e6, bytes as f64 / 1e6);
         let made = fs::metadata(&page).context("bench: no page")?.len();
         fs::remove_file(page)?;
-        let least = if way.name == WHY.name { 100 } else { 100_000 };
-        ensure!(made > least, "bench: {}: {made} bytes came of it", way.name);
+        let min = if way.name == WHY.name { 100 } else { 100_000 };
+        ensure!(made > min, "bench: {}: {made} bytes came of it", way.name);
         Ok(Row { trace, way: way.name, entries, seconds, peaks, page: made })
     }
 
