@@ -47,6 +47,31 @@ capabilities! {
     9 Idle "when CPUs are idle";
     /// Page faults and other exceptions.
     10 Faults "faults";
+    /// When the scheduler begins and ends; else a switch alone is seen.
+    11 Scheduler "time in the scheduler";
+    /// Begin and end of exceptions other than page faults; else those are points, where a signal comes of them.
+    12 Exceptions "exceptions other than page faults, but those of which a signal comes, and no end of any";
+    /// When page faults in the kernel's own code end; else those are points.
+    13 KernelFaults "how long page faults in the kernel take";
+    /// Entry and exit code is the kernel's; else it counts as what was interrupted, of interrupts as of calls that a
+    /// tracer or seccomp looks at first.
+    14 EntryCode "the kernel's entry and exit code, which counts as what was interrupted";
+    /// Who sends an interrupt to another CPU.
+    15 Senders "who sends interrupts to other CPUs";
+    /// Which low-power state a CPU is in.
+    16 IdleStates "in which low-power states idle CPUs are";
+    /// Measured frequencies.
+    17 Frequency "the frequency of CPUs";
+    /// Packets that the kernel sends and receives.
+    18 Packets "network packets";
+    /// Every NMI, from its begin.
+    19 Nmis "NMIs that no handler claims, and when an NMI begins";
+    /// Machine checks.
+    20 MachineChecks "machine checks";
+    /// Calls that seccomp or a tracer denies.
+    21 Denied "system calls that seccomp or a tracer denies";
+    /// That a thread which waits is stopped, frozen, traced, or held up for memory.
+    22 Stops "whether a thread that waits is stopped, frozen, traced or held up for memory";
 }
 
 /// The capabilities that a source lacks. A bit that is not known is of a younger recorder.
