@@ -35,6 +35,11 @@ impl<S: Iterator<Item: When>> Merge<S> {
         &self.streams
     }
 
+    /// What a stream says next.
+    pub fn following(&self, index: usize) -> Option<S::Item> {
+        self.waiting[index]
+    }
+
     /// The streams, as they are now.
     pub fn into_streams(self) -> Vec<S> {
         self.streams

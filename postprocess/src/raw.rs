@@ -102,7 +102,8 @@ impl<'a> Raw<'a> {
         for &cpu in &self.missing {
             streams.entry(cpu).or_insert_with(|| Stream::unknown(cpu, start));
         }
-        Decoder::new(self.clock, self.counting, streams.into_values().collect(), &self.names, names)
+        let streams = streams.into_values().collect();
+        Decoder::new(self.clock, self.counting, self.unseen(), streams, &self.names, names)
     }
 
     /// The name records of the file.

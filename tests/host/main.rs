@@ -19,6 +19,7 @@ mod fuzz;
 mod text;
 mod frame;
 mod span;
+mod stock;
 mod rules;
 mod faults;
 mod hours;

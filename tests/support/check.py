@@ -8,7 +8,8 @@
 
 It replays the events with one stack for each thread and knows at every moment what a CPU was doing, which call every
 thread was in, who woke whom; the rules are those of docs/format.md and docs/hooks.md. Where events are missing on a
-CPU, what it knew of a thread that may have run there is forgotten. Then it asks of the spans:
+CPU, what it knew of a thread that may have run there is forgotten. What the source of the events lacks, as they say,
+it does not expect. Then it asks of the spans:
 
     cover    each CPU's spans lie end to end over its traced time, and each says what the CPU was doing
     twice    no thread runs on two CPUs at once
@@ -50,6 +51,8 @@ UNIT = 1
 # Waits shorter than this are not drawn.
 SHORT = 10
 FOREVER = 1 << 62
+# A quota may be for as little.
+QUOTA = 100000
 # A CPU stood still for as long, and its tick comes that soon after: in the kernel, the end of what was a program is its
 # entry, 1 us.
 STALL, LATE = 100000, 20000 + 100
@@ -87,10 +90,18 @@ def read_events(path):
         if found:
             cpu, start, end = map(int, found.groups())
             intervals[cpu] = start, end
+    unseen = {name for line in lines for name, text in capabilities().items() if line.rstrip() == f"# ## UNSEEN: {text}"}
     missing = any(re.match(r"# ## (LOST: [1-9]|QUALITY)", line) for line in lines)
     flags = [int(line.split()[3]) for line in lines if line.startswith("# ## FLAGS")]
     wrapped = bool(flags and flags[0] & 0x40)
-    return events, intervals, gaps_of(events, intervals, missing or wrapped)
+    return events, intervals, gaps_of(events, intervals, missing or wrapped), unseen
+
+
+def capabilities():
+    """What docs/format.md says that a trace cannot show, by the name of the capability that its source lacks then."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/format.md")
+    with open(path, encoding="utf-8") as document:
+        return {name: text for _, name, text in re.findall(r"^\| (\d+) \| ([A-Z]\w+) \| (.*) \|$", document.read(), re.M)}
 
 
 def gaps_of(events, intervals, missing):
@@ -146,7 +157,8 @@ Wake = collections.namedtuple("Wake", "ts cpu waker woken inside")
 class Reading:
     """What the events say."""
 
-    def __init__(self, events, intervals, gaps):
+    def __init__(self, events, intervals, gaps, unseen):
+        self.unseen = unseen
         self.stacks = collections.defaultdict(list)
         self.running, self.since = {}, {}
         self.pieces = collections.defaultdict(list)
@@ -171,7 +183,7 @@ class Reading:
         self.away = collections.defaultdict(list)
         self.programs = set()
         # Since when the events of CPUs go whose scheduler has said nothing since: they may have begun inside of it.
-        self.fresh = {cpu: start for cpu, (start, _) in intervals.items()}
+        self.fresh = {} if "Scheduler" in unseen else {cpu: start for cpu, (start, _) in intervals.items()}
         self.intervals = intervals
         self.end = max((end for _, end in intervals.values()), default=0)
         self.events = events
@@ -258,7 +270,7 @@ class Reading:
             self.since[cpu] = self.intervals.get(cpu, (ts, ts))[0]
         if number == SCHED | 0x200:
             self.scheduled[cpu].append(ts)
-        if number in (LOST, COMES_ONLINE):
+        if number in (LOST, COMES_ONLINE) and "Scheduler" not in self.unseen:
             self.fresh[cpu] = ts
         elif number in (SCHED, SCHED | 0x200):
             self.fresh.pop(cpu, None)
@@ -443,8 +455,12 @@ class Reading:
                     self.led.append(wakes)
                 off = self.offs[new][self.sleeping.pop(new)] if new in self.sleeping else None
                 if off:
-                    off[1], off[4] = ts, wakes
-                self.switching[cpu] = wakes, off
+                    # Of wakeups before it left, without the scheduler's end, only later ones tell that it had run on.
+                    later = [wake for wake in wakes if wake.ts > off[0]]
+                    off[1], off[4] = ts, later or wakes
+                # Where the scheduler is not seen, it runs from here on.
+                if "Scheduler" not in self.unseen:
+                    self.switching[cpu] = wakes, off
 
 
 class Checker:
@@ -452,8 +468,8 @@ class Checker:
 
     def __init__(self, events, spans, summary, whole):
         self.whole = whole
-        events, self.intervals, gaps = read_events(events)
-        self.reading = Reading(events, self.intervals, gaps)
+        events, self.intervals, gaps, self.unseen = read_events(events)
+        self.reading = Reading(events, self.intervals, gaps, self.unseen)
         self.spans, self.trace = read_spans(spans)
         self.summary = open(summary, encoding="utf-8").readlines() if summary else []
         self.found = collections.defaultdict(list)
@@ -664,11 +680,16 @@ class Checker:
             if span.pid > 0 or span.end <= since:
                 break
             begin = max(span.start, since)
+            # It may have been for a quota.
+            if "Quotas" in self.unseen and on - begin >= QUOTA:
+                return False
             idle += (span.end - begin) * (span.number in (USER, C_EXIT))
         return 3 * idle > 2 * (on - begin) and begin < wait.end - UNIT
 
     def scheduling(self, pid, off, on):
         """How long a time off the CPU may go untold: while the scheduler that took it off ran on."""
+        if "Scheduler" in self.unseen:
+            return 2 * SHORT
         runs = self.reading.runs[pid]
         last = bisect.bisect_left(runs, off, key=lambda run: run[0]) - 1
         while last >= 0 and (runs[last][1] is None or runs[last][1] > off):
@@ -797,6 +818,8 @@ class Checker:
             heading = re.search(r"  ([A-Z ]+)(, and who waited longest)?$", line.rstrip())
             if heading or not words:
                 table = heading.group(1).strip() if heading else None
+            elif table in ("SYSTEM CALL", "INTERRUPT", "FAULT") and words[0] == "-":
+                self.count(words[-1], int(words[2]), begun)
             elif table in ("SYSTEM CALL", "INTERRUPT", "FAULT") and words[3] == "%":
                 self.count(words[-1], int(words[4]), begun)
             elif table == "WAIT":

@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word;
+use kutrace_format::capability::Unseen;
 use kutrace_format::file::{NameKind, FLAG_WRAP, FLAG_WRAPPED};
 use postprocess::raw::stream::{Item, Stream, Timed};
 use postprocess::raw::{self, Raw};
 
+use crate::stock::{Entry, Runs, Source};
 use crate::{comm_words, Trace, START};
 
 /// What is kept of a trace. Times are counts from its start.
@@ -72,6 +74,26 @@ pub fn entries<'a>(raw: &Raw<'a>) -> Vec<(u32, Timed<'a>)> {
 
 /// The part of a trace of which these are the entries.
 pub fn part(raw: &Raw, entries: &[(u32, Timed)], part: &Part) -> Trace {
+    recorded(raw, entries, part, |_, number, words| vec![(number, words)])
+}
+
+/// All of a trace of which these are the entries, as a source tells it that lacks something.
+pub fn told_by(raw: &Raw, entries: &[(u32, Timed)], unseen: Unseen) -> Trace {
+    let mut source = Source::new(unseen);
+    let to = (raw.header.stop.tsc >> raw.header.shift) - (raw.header.start.tsc >> raw.header.shift);
+    let all = Part { to, ..Part::default() };
+    let mut out = recorded(raw, entries, &all, |runs, number, words| source.tells(runs, number, &words));
+    out.header.unseen = unseen;
+    out
+}
+
+/// What is recorded in a part of the time, of what is told in place of each entry.
+fn recorded(
+    raw: &Raw,
+    entries: &[(u32, Timed)],
+    part: &Part,
+    mut told: impl FnMut(Runs, u16, Vec<u32>) -> Vec<Entry>,
+) -> Trace {
     let start = raw.header.start.tsc >> raw.header.shift;
     let mut machine = Machine::default();
     let mut out = Trace { names: Vec::new(), ..Trace::new(raw.header.cpus, 0) };
@@ -97,7 +119,10 @@ pub fn part(raw: &Raw, entries: &[(u32, Timed)], part: &Part) -> Trace {
                     }
                     _ => words.clone(),
                 };
-                writer.entry(&mut out, &machine, *cpu, at - part.from, (*number, &written), !part.late.is_empty());
+                let wrapped = !part.late.is_empty();
+                for (number, words) in told(machine.runs(*cpu), *number, written) {
+                    writer.entry(&mut out, &machine, *cpu, at - part.from, (number, &words), wrapped);
+                }
                 machine.entry(*cpu, *number, &words);
             }
             Item::Entry(number, words, _) => {
@@ -225,6 +250,12 @@ impl Machine {
             _ => task.other,
         };
         (u32::from(low) | u32::from(task.group) << 16, task.comm.clone())
+    }
+
+    fn runs(&self, cpu: u32) -> Runs {
+        let pid = self.running.get(&cpu).copied().unwrap_or(0);
+        let is_out = |task: &Task| task.other != TaskState::KERNEL && !matches!(task.call, Call::In(_));
+        Runs { cpu, pid, in_program: pid != 0 && self.tasks.get(&pid).is_some_and(is_out) }
     }
 
     fn told(&mut self, pid: u32, tgid: u32, state: TaskState, comm: &[u8]) {

@@ -72,6 +72,9 @@ class Trace:
             raise Unreadable("no sound header of format 5")
         self.flags, self.shift, self.tsc_hz, self.cpus, size = struct.unpack_from("<IIQII", data, 16)
         self.start, self.stop = struct.unpack_from("<3Q", data, 56), struct.unpack_from("<3Q", data, 80)
+        # Whether the source lacks the scheduler; then, each TASK that is right before its SWITCH, by CPU and counter.
+        self.switches_only = struct.unpack_from("<Q", data, 152)[0] >> 11 & 1
+        self.runs_next = set()
         self.uuid = data[104:120]
         if size != BLOCK:
             raise Unreadable(f"blocks of {size} bytes")
@@ -154,6 +157,9 @@ def entries(trace, cpu, blocks):
             elif number != NOP:
                 now = max(now, last - ahead)
                 last = now + ahead
+                following = words[n + 1 + arguments:n + 3 + arguments]
+                if number == TASK and len(following) == 2 and (following[0] & 0xFFF, following[1]) == (SWITCH, words[n + 1]):
+                    trace.runs_next.add((cpu, last))
                 over = (call_word(words[n + 1])[1] or (0, 0))[1] if is_call(number) else 0
                 yield last, cpu, number, words[n + 1:n + 1 + arguments], bytes_of[n], bytes_of[n + 1] if arguments else 0
             n += 1 + arguments
@@ -276,7 +282,8 @@ def lines(trace):
         elif number == TASK:
             names.task(words[0], text_of(struct.pack("<4I", *words[3:])))
             before = running.get(cpu)
-            became = words[0] != before and outside.get(cpu) and calls.get(before) in EXECS and words[2] & 0xFFFF in EXECS
+            elsewhere = (cpu, at) not in trace.runs_next if trace.switches_only else outside.get(cpu)
+            became = words[0] != before and elsewhere and calls.get(before) in EXECS and words[2] & 0xFFFF in EXECS
             if became:
                 calls.set(before, None, cpu)
                 calls.set(words[0], None, cpu)

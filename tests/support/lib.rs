@@ -5,7 +5,7 @@
 //! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of the
 //! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
 //! docs/format.md alone, [`check`] asks of spans what happened, [`cut`]
-//! makes others of a recorded trace, [`chromium`] drives a page; [`fuzz`] says what must
+//! makes others of a recorded trace, and what a [`stock`] kernel tells of it, [`chromium`] drives a page; [`fuzz`] says what must
 //! hold of any input, [`cases`] how many are tried, [`skip`] which test had nothing to look at, and
 //! [`prose`] what of a file is meant for readers.
 
@@ -17,6 +17,7 @@ pub mod ctf;
 pub mod reader;
 pub mod check;
 pub mod cut;
+pub mod stock;
 pub mod calls;
 pub mod fuzz;
 pub mod cases;

@@ -21,6 +21,7 @@ pub fn lines(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut out = Writer::new(&mut text);
     out.head(5, raw.flags(), raw.clock.base, &raw.block_lines()).expect("memory");
+    out.unseen(raw.header.unseen).expect("memory");
     while let Some(event) = decoder.next(&mut names) {
         out.event(&event, &names).expect("memory");
     }

@@ -64,7 +64,7 @@ capabilities! {
     17 Frequency "the frequency of CPUs";
     /// Packets that the kernel sends and receives.
     18 Packets "network packets";
-    /// Every NMI, from its begin.
+    /// Every NMI, from where it starts.
     19 Nmis "NMIs that no handler claims, and when an NMI begins";
     /// Machine checks.
     20 MachineChecks "machine checks";
@@ -82,6 +82,38 @@ impl Unseen {
     /// What the original's recorder, of formats 3 and 4, lacks.
     pub const ORIGINAL: Unseen = Unseen(0xff);
 
+    /// What every source of tracepoints lacks, of kernels without the hooks.
+    pub const TRACEPOINTS: Unseen = Unseen::of(&[
+        Capability::Quotas,
+        Capability::Exceptions,
+        Capability::KernelFaults,
+        Capability::EntryCode,
+        Capability::Nmis,
+        Capability::MachineChecks,
+        Capability::Denied,
+        Capability::Stops,
+    ]);
+
+    /// What such a source lacks on some kernels and machines.
+    pub const SOME_TRACEPOINTS: Unseen = Unseen::of(&[
+        Capability::Interrupts,
+        Capability::Scheduler,
+        Capability::Senders,
+        Capability::IdleStates,
+        Capability::Frequency,
+        Capability::Packets,
+    ]);
+
+    /// These capabilities.
+    pub const fn of(lacking: &[Capability]) -> Unseen {
+        let (mut bits, mut n) = (0, 0);
+        while n < lacking.len() {
+            bits |= 1 << lacking[n] as u64;
+            n += 1;
+        }
+        Unseen(bits)
+    }
+
     /// What sources lack whose files cannot say it themselves.
     pub const fn of_format(format: u32) -> Unseen {
         match format {
@@ -98,7 +130,7 @@ impl Unseen {
     /// The one that [`Capability::unseen`] describes so.
     pub fn from_text(text: &str) -> Option<Unseen> {
         let found = Capability::ALL.iter().find(|capability| capability.unseen() == text);
-        found.map(|&capability| Unseen(1 << capability as u64))
+        found.map(|&capability| Unseen::of(&[capability]))
     }
 
     /// Whether this is among them.

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word;
+use kutrace_format::capability::{Capability, Unseen};
 use kutrace_format::event::{Event as Entry, Work};
 use kutrace_format::file::{Name, NameKind};
 
@@ -44,6 +45,7 @@ pub struct Decoder<'a> {
     cpus: Vec<Cpu>,
     tasks: Tasks,
     event_names: EventNames,
+    unseen: Unseen,
     /// Events decoded and not yet returned.
     ready: VecDeque<Event>,
     /// What could be counted on the way.
@@ -76,10 +78,11 @@ struct Cpu {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of `streams`, ordered by CPU. The first events are `records`.
+    /// A decoder of `streams`, ordered by CPU, of a source that lacks what is `unseen`. The first events are `records`.
     pub fn new(
         clock: Clock,
         counting: Counting,
+        unseen: Unseen,
         streams: Vec<Stream<'a>>,
         records: &[Name],
         names: &mut Names,
@@ -108,7 +111,8 @@ impl<'a> Decoder<'a> {
             .map(|s| Cpu { id: s.cpu, task: 0, pid: Pid::IDLE, gaps: 0, adrift: true, scheduling: true })
             .collect();
         let merge = Merge::new(streams);
-        Decoder { clock, counting, ipc: 0, merge, cpus, tasks, event_names, ready, counts: Counts::default() }
+        let (ipc, counts) = (0, Counts::default());
+        Decoder { clock, counting, ipc, merge, cpus, tasks, event_names, unseen, ready, counts }
     }
 
     /// The next event; `None` at the end.
@@ -242,8 +246,7 @@ impl<'a> Decoder<'a> {
         self.rename(task, ts, comm, names);
         let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
         // A thread that is not the first of its program loads another: then it is the first, under that one's number.
-        // In the scheduler the record is of the thread that runs next.
-        let becomes = task != self.cpus[cpu].task && !self.cpus[cpu].scheduling;
+        let becomes = task != self.cpus[cpu].task && !self.runs_next(cpu, pid);
         if becomes && is_exec(self.open_call(cpu)) && is_exec(state.open_call()) {
             self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
             self.tasks.set_call(task, Call::Unknown, self.seen(cpu));
@@ -251,6 +254,16 @@ impl<'a> Decoder<'a> {
         }
         self.group(task, ts, state, names);
         self.inside(cpu, task, ts, state, names);
+    }
+
+    /// Whether a record is of the thread that runs next: in the scheduler, or where that is not seen, right before its
+    /// switch.
+    fn runs_next(&self, cpu: usize, pid: Pid) -> bool {
+        if !self.unseen.has(Capability::Scheduler) {
+            return self.cpus[cpu].scheduling;
+        }
+        let following = self.merge.following(cpu).map(|timed| timed.item);
+        matches!(following, Some(Item::Entry(event::SWITCH, words, _)) if words == pid.number().to_le_bytes())
     }
 
     /// Passes on that a thread is one of the kernel, or that the next with its number is none.

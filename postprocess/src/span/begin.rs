@@ -59,7 +59,8 @@ impl UnsettledStart {
     pub fn may_be_interrupted(&self, depth: usize) -> bool {
         self.anywhere
             && depth <= self.known
-            && self.allows(Frame::call(number::SOFTIRQ, 0, NameId::EMPTY), Nesting { returns: true, realtime: false })
+            && self
+                .allows(Frame::call(number::SOFTIRQ, 0, NameId::EMPTY), Nesting { returns: true, ..Nesting::default() })
     }
 
     /// Something runs above `depth` frames.
@@ -125,12 +126,12 @@ impl Builder {
         self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
     }
 
-    /// From now on it is not known what a CPU's thread is inside of, but for the frames below the scheduler.
-    pub(super) fn doubt(&mut self, c: usize) {
+    /// From now on it is not known what a CPU's thread is inside of, but for the frames below the scheduler. Of one that
+    /// was switched to, the scheduler has run above all that.
+    pub(super) fn doubt(&mut self, c: usize, mut above: Vec<u32>) {
         let cpu = &mut self.cpus[c];
-        let anywhere = cpu.top().level() != Level::Sched;
-        let mut above = if anywhere { Vec::new() } else { vec![number::SCHED] };
-        let known = cpu.stack.len() - above.len();
+        let anywhere = above.is_empty();
+        let known = cpu.stack.len() - usize::from(cpu.top().level() == Level::Sched);
         let mut since = cpu.since;
         if let Some(doubt) = self.doubts.get(&self.threads.list[cpu.thread].pid) {
             above.extend(&doubt.above);

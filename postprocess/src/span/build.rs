@@ -100,7 +100,8 @@ impl Builder {
         let unseen = meta.unseen();
         let last = meta.intervals.iter().map(|i| i.from).max().filter(|_| !unseen.has(Capability::Losses));
         let blind = last.unwrap_or(Time::MIN);
-        let nesting = Nesting { returns: !unseen.has(Capability::Returns), realtime: false };
+        let (returns, points) = (!unseen.has(Capability::Returns), unseen.has(Capability::KernelFaults));
+        let nesting = Nesting { returns, points, realtime: false };
         Builder { names, unseen, nesting, intervals: meta.intervals.clone(), blind, ..Builder::default() }
     }
 

@@ -44,7 +44,7 @@ impl Builder {
     pub(super) fn ret(&mut self, c: usize, e: &Event, t: Time, level: Level) {
         let call = e.event & !number::RETURN_BIT;
         let ipc = e.ipc & 15;
-        match self.cpus[c].stack.iter().rposition(|f| f.ends_with(call)) {
+        match self.ended_by(c, t, call) {
             Some(at) => {
                 while self.cpus[c].stack.len() > at + 1 {
                     self.end_top(c, t, ipc);
@@ -62,6 +62,17 @@ impl Builder {
         }
         self.arrive_arcs(c, t);
         self.born(c, e);
+    }
+
+    /// Which of the frames of a CPU a return to `call` ends: the innermost of those. Where faults of the kernel are
+    /// points, one that has a length is the program's, and nothing above it is left.
+    fn ended_by(&self, c: usize, t: Time, call: u32) -> Option<usize> {
+        let cpu = &self.cpus[c];
+        let mut frames = cpu.stack.iter();
+        match self.nesting.points && number::level(call) == Level::Trap && cpu.since < t {
+            true => frames.position(|f| f.ends_with(call)),
+            false => frames.rposition(|f| f.ends_with(call)),
+        }
     }
 
     /// Ends now whatever cannot be running when `inner` starts: its return is missing.
@@ -102,6 +113,13 @@ impl Builder {
         let arg = if call == number::SOFTIRQ { e.arg.into() } else { NONE };
         let frame = Frame::call(call, arg, self.names.id(&name));
         if self.began_before(c, t, frame, e.ipc & 15) {
+            return;
+        }
+        // A call that is denied has nothing but a return, where that is all the source sees of it.
+        if frame.level() == Level::Syscall && self.cpus[c].stack.len() == 1 && !self.sees(Capability::Denied) {
+            *self.counts.entry(frame.name).or_default() += 1;
+            self.close(c, t, Close::Pause { ipc: e.ipc & 15 });
+            self.cpus[c].stack.push(frame);
             return;
         }
         self.repair(c, call, frame.name);

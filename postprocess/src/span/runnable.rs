@@ -67,9 +67,17 @@ impl Builder {
 
     /// The part of such a wait in which the thread did not compete with others, and what it waited for then.
     fn no_competition(&self, c: usize, start: Time, end: Time, woken: Woken) -> Option<(Time, Time, Reason)> {
-        if !self.sees(Capability::Quotas) || !self.sees(Capability::Idle) {
+        if !self.sees(Capability::Returns) || !self.sees(Capability::Idle) {
             return None;
         }
+        let (from, to, why) = self.beside_idle(c, start, end, woken)?;
+        // Where quotas are not seen, a CPU that is idle for so long may be one that the thread may not use.
+        let idle = to - from - self.cpus[c].ticks.stalled(from, to);
+        (self.sees(Capability::Quotas) || idle < LEAST_QUOTA).then_some((from, to, why))
+    }
+
+    /// The part of such a wait that it spent beside an idle CPU, and why.
+    fn beside_idle(&self, c: usize, start: Time, end: Time, woken: Woken) -> Option<(Time, Time, Reason)> {
         let cpu = &self.cpus[c];
         let thread = &self.threads.list[cpu.thread];
         let (idle_from, idle_to) = cpu.idle;

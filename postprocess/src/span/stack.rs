@@ -58,6 +58,10 @@ pub struct Nesting {
     /// Whether every call has a return ([`Capability::Returns`](kutrace_format::capability::Capability::Returns)),
     /// unless events were lost.
     pub returns: bool,
+    /// Whether page faults of the kernel are points
+    /// ([`Capability::KernelFaults`](kutrace_format::capability::Capability::KernelFaults)): there may be some in one of
+    /// a program.
+    pub points: bool,
     /// Whether threads are preempted in softirqs: with PREEMPT_RT.
     pub realtime: bool,
 }
@@ -72,7 +76,7 @@ impl Nesting {
             (_, Level::User) => false,
             (Level::User, _) => true,
             (_, Level::Syscall) => false,
-            (_, Level::Trap) if self.returns => outer.event != inner,
+            (_, Level::Trap) if self.returns => outer.event != inner || self.points,
             (outer, Level::Trap) => outer == Level::Syscall,
             (outer, Level::Softirq) => !matches!(outer, Level::Softirq | Level::Irq),
             (outer, Level::Irq) => outer != Level::Irq || UNMASKABLE.contains(&inner),

@@ -87,6 +87,12 @@ impl Ticks {
         self.silence.is_some_and(|(from, _)| start >= from)
     }
 
+    /// For how long of this time the CPU stood still, as far as that is remembered.
+    pub fn stalled(&self, from: Time, to: Time) -> Time {
+        let within = self.stalls.iter().rev().take_while(|stall| stall.1 > from);
+        within.map(|&(start, end)| (end.min(to) - start.max(from)).max(Time::ZERO)).sum()
+    }
+
     fn remember(&mut self, from: Time, to: Time) {
         if self.stalls.len() == REMEMBERED {
             self.stalls.pop_front();

@@ -15,7 +15,8 @@ use crate::id::Pid;
 use crate::time::Time;
 
 impl Builder {
-    /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already.
+    /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already. Where the
+    /// scheduler is not seen it has no time: what is before the switch is the old thread's, what follows the new one's.
     pub(super) fn switch(&mut self, c: usize, e: &Event, t: Time) {
         if e.dur > Time::ZERO || self.cpus[c].is_lost() {
             if self.cpus[c].is_lost() || e.pid != self.running(c) {
@@ -27,15 +28,8 @@ impl Builder {
         if thread == self.cpus[c].thread {
             return;
         }
-        if self.cpus[c].stack.iter().all(|f| f.level() != Level::Sched) {
-            self.imply_sched_call(c, t, e.ipc & 15);
-        }
-        while self.cpus[c].top().level() != Level::Sched {
-            self.end_top(c, t, e.ipc & 15);
-        }
-        self.sched_left(c, t);
+        let scheduler = self.leave_for_another(c, t, e.ipc & 15);
         self.leave_queued(c, t);
-        let shown = self.cpus[c].top();
         let old = self.cpus[c].thread;
         self.cpus[c].last_switch = t;
         if self.running(c) == Pid::IDLE {
@@ -48,8 +42,31 @@ impl Builder {
         self.may_have_run(thread, t);
         self.put_away(c);
         self.runs_elsewhere(thread, c, t);
-        self.take_on(c, thread, shown);
+        self.take_on(c, thread, scheduler);
         self.cpus[c].switched = Some((t, Some(old)));
+        if scheduler.is_none() {
+            self.close(c, t, Close::Pause { ipc: 0 });
+            self.sched_left(c, t);
+        }
+    }
+
+    /// Ends what a CPU cannot be inside of when it switches, and returns the scheduler that it is in; nothing, where
+    /// that is not seen.
+    fn leave_for_another(&mut self, c: usize, t: Time, ipc: u8) -> Option<Frame> {
+        let inside = self.cpus[c].stack.iter().any(|f| f.level() == Level::Sched);
+        if !inside && !self.sees(Capability::Scheduler) {
+            self.unwind(c, t, number::SCHED, ipc);
+            self.close(c, t, Close::Pause { ipc });
+            return None;
+        }
+        if !inside {
+            self.imply_sched_call(c, t, ipc);
+        }
+        while self.cpus[c].top().level() != Level::Sched {
+            self.end_top(c, t, ipc);
+        }
+        self.sched_left(c, t);
+        Some(self.cpus[c].top())
     }
 
     /// A thread is on no CPU, or was not. If events of a CPU are missing since then it may have run there: since when
@@ -106,14 +123,14 @@ impl Builder {
             thread.unsure = unsure || thread.exited;
             thread.last_cpu = Some(c);
             if thread.pid != Pid::IDLE && !thread.exited {
-                thread.ambiguous = stack.len().checked_sub(2).filter(|&at| at > 0);
+                thread.ambiguous = stack.iter().rposition(|f| f.level() != Level::Sched).filter(|&at| at > 0);
                 thread.stack = stack;
             }
         }
     }
 
-    /// Puts a thread on a CPU, inside the scheduler as it left; at first in user code inside the scheduler.
-    fn take_on(&mut self, c: usize, thread: usize, scheduler: Frame) {
+    /// Puts a thread on a CPU, inside the scheduler, if that is seen, as it left; at first in user code.
+    fn take_on(&mut self, c: usize, thread: usize, scheduler: Option<Frame>) {
         if self.threads.list[thread].wakeup.is_some() {
             self.presume_kernel(thread);
         }
@@ -130,12 +147,10 @@ impl Builder {
             Some(first) => *first = bottom,
             None => cpu.stack.push(bottom),
         }
-        match cpu.stack.last_mut().filter(|f| f.level() == Level::Sched) {
-            Some(top) => *top = scheduler,
-            None => cpu.stack.push(scheduler),
-        }
+        cpu.stack.pop_if(|f| f.level() == Level::Sched);
+        cpu.stack.extend(scheduler);
         if new.unsure && new.pid != Pid::IDLE {
-            self.doubt(c);
+            self.doubt(c, vec![number::SCHED]);
         }
     }
 
@@ -145,8 +160,9 @@ impl Builder {
     pub(super) fn sched_left(&mut self, c: usize, t: Time) {
         let Some((_, old)) = self.cpus[c].switched.take() else { return };
         old.into_iter().for_each(|old| self.left(old, t));
+        let told = self.sees(Capability::Wakeups);
         let new = &mut self.threads.list[self.cpus[c].thread];
-        let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != Pid::IDLE);
+        let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != Pid::IDLE && told);
         new.waits_for = None;
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
@@ -194,7 +210,7 @@ impl Builder {
         cpu.stack = vec![bottom];
         // Nobody saw what it did before.
         self.doubts.remove(&pid);
-        self.doubt(c);
+        self.doubt(c, Vec::new());
     }
 
     /// The events say that another thread runs than the switches did: one was missed.

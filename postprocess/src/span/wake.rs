@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Between CPUs: wakeups and the runs they lead to, interrupts and their arrival, and what a thread waited for.
 
+use kutrace_format::abi::event::IDLE_POLL;
 use kutrace_format::capability::Capability;
 
 use super::build::Builder;
@@ -55,10 +56,11 @@ impl Builder {
         let woken = &mut self.threads.list[thread];
         woken.slept_for = Some(why);
         let asleep_since = woken.last_end.filter(|_| !woken.running);
-        if woken.wakeup.is_some() {
+        if self.threads.list[thread].wakeup.is_some() && !self.had_run_on(thread, t) {
             self.tally.repeated += 1;
             return;
         }
+        let woken = &mut self.threads.list[thread];
         if asleep_since.is_some() {
             woken.last_end = Some(t);
         }
@@ -67,6 +69,21 @@ impl Builder {
         if let Some(start) = asleep_since {
             self.wait(pid, start, t, why);
         }
+    }
+
+    /// A thread was woken before it had left its CPU, and is woken again: so it had run on, and slept later. Where the
+    /// scheduler is seen its end tells that before.
+    fn had_run_on(&mut self, thread: usize, t: Time) -> bool {
+        let Thread { pid, wakeup, last_end, last_cpu, cpu, running, .. } = self.threads.list[thread];
+        let end = if running { Some(t) } else { last_end };
+        let (Some(first), Some(end), Some(on)) = (wakeup, end, cpu.or(last_cpu)) else { return false };
+        if self.sees(Capability::Scheduler) || end <= first.ts {
+            return false;
+        }
+        let (name, on) = (self.names.id("-wakeup-"), self.cpus[on].id);
+        self.out.push(Span::wakeup((first.cpu, first.pid), (on, pid), name, (first.ts, end)));
+        self.tally.runs += 1;
+        true
     }
 
     /// A program on its way out of the kernel woke a thread, which does not tell why that slept: if the program ends
@@ -245,9 +262,11 @@ impl Builder {
 
     /// A CPU in a low-power state does something: it began to leave that state a while before.
     pub(super) fn leave_low_power(&mut self, c: usize, t: Time) {
-        let cpu = &mut self.cpus[c];
+        let cpu = &self.cpus[c];
         let Some(hint) = cpu.low_power else { return };
-        let latency = exit_latency(hint).min(t - cpu.since);
+        // Where the source does not know the state, nor is known how long it takes to leave it.
+        let known = hint >= IDLE_POLL || self.sees(Capability::IdleStates);
+        let latency = if known { exit_latency(hint).min(t - cpu.since) } else { Time::ZERO };
         if latency < SHORT {
             self.close(c, t, Close::Pause { ipc: 0 });
             self.cpus[c].low_power = None;
