@@ -42,6 +42,7 @@ pub mod runs;
 
 use std::collections::BTreeMap;
 
+use kutrace_format::capability::Capability;
 use serde::{Deserialize, Serialize};
 
 use crate::event::names::NameId;
@@ -147,7 +148,7 @@ pub struct Meta {
     /// What was damaged, cut or repaired, a sentence each; shown as a banner.
     pub quality: Vec<String>,
     /// What the trace cannot show, since its source cannot tell: the texts of
-    /// [`Capability::unseen`](kutrace_format::capability::Capability::unseen).
+    /// [`Capability::unseen`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
     /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by
@@ -159,6 +160,13 @@ pub struct Meta {
     /// Notes and views that were added to a page of ours, as its element `ku-added` has them; null for none.
     #[serde(default)]
     pub added: serde_json::Value,
+}
+
+impl Meta {
+    /// Whether the source could tell this.
+    pub fn sees(&self, capability: Capability) -> bool {
+        !self.unseen.iter().any(|text| text == capability.unseen())
+    }
 }
 
 /// A view that the original's viewer saved: its name, as HTML, and its state.

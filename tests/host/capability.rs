@@ -2,6 +2,7 @@
 //! The file states what its source cannot tell, and so does every stage and tool after it. What rules make of it is in
 //! `tests/golden/rules/unseen_*.txt`.
 
+use kutrace_format::abi::event::{TRAP, TRAP_RETURN};
 use kutrace_format::capability::{Capability, Unseen};
 use kutrace_tests::original::rich;
 use kutrace_tests::{busy, Trace};
@@ -17,6 +18,8 @@ use postprocess::source::events::read;
 use postprocess::span::limit::SpanLimit;
 use postprocess::span::{build, Spans};
 
+use crate::schema::wrong;
+
 /// A trace whose source lacks these.
 fn lacking(unseen: Unseen) -> Vec<u8> {
     let mut trace = busy(2, 500, 4);
@@ -25,7 +28,7 @@ fn lacking(unseen: Unseen) -> Vec<u8> {
 }
 
 fn only(capability: Capability) -> Unseen {
-    Unseen(1 << capability as u64)
+    Unseen::of(&[capability])
 }
 
 /// The trace's event lines.
@@ -146,5 +149,64 @@ fn the_document_lists_every_capability() {
     for &capability in Capability::ALL {
         let row = format!("| {} | {capability:?} | {} |", capability as u8, capability.unseen());
         assert!(document.lines().any(|line| line == row), "docs/format.md lacks: {row}");
+    }
+}
+
+#[test]
+fn the_document_says_what_each_source_sees() {
+    let document = include_str!("../../docs/hooks.md");
+    for &capability in Capability::ALL {
+        let tracepoints = match capability {
+            _ if Unseen::TRACEPOINTS.has(capability) => "no",
+            _ if Unseen::SOME_TRACEPOINTS.has(capability) => "on some",
+            _ => "yes",
+        };
+        let original = if Unseen::ORIGINAL.has(capability) { "no" } else { "yes" };
+        let row = format!("| {} | {capability:?} | yes | {tracepoints} | {original} |", capability.unseen());
+        assert!(document.lines().any(|line| line == row), "docs/hooks.md lacks: {row}");
+    }
+}
+
+#[test]
+fn what_reads_0_since_the_source_cannot_see_it_is_left_out() {
+    let whole = summary(&lacking(Unseen::default()));
+    let idle = only(Capability::Idle).and(only(Capability::Losses)).and(only(Capability::Wakeups));
+    let part = summary(&lacking(idle));
+    let titles = |summary: &Summary| summary.text(3).lines().find(|l| l.starts_with("CPU ")).unwrap().to_string();
+    assert_eq!(
+        titles(&whole).split_whitespace().collect::<Vec<_>>(),
+        ["CPU", "user", "kernel", "idle", "stalled", "lost"]
+    );
+    // There is idle time, whatever the source says; but it stood still nowhere, and lost nothing, for all it can tell.
+    assert_eq!(titles(&part).split_whitespace().collect::<Vec<_>>(), ["CPU", "user", "kernel", "idle"]);
+    assert!(whole.text(3).contains(" events, none lost\n") && !part.text(3).contains("none lost"));
+    let keys = |summary: &Summary| -> Vec<String> {
+        let value: serde_json::Value = serde_json::from_str(&summary.json(3).unwrap()).unwrap();
+        let of = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        [of(&value), of(&value["cpus"][0])].concat()
+    };
+    let left: Vec<String> = keys(&whole).into_iter().filter(|key| !keys(&part).contains(key)).collect();
+    assert_eq!(left, ["lost", "preempted", "running", "woken", "lost", "stalled", "stalls"]);
+    let said = |unseen| judge(&lacking(unseen)).unwrap().iter().map(|f| f.text.clone()).collect::<Vec<_>>().join("\n");
+    assert!(said(Unseen::default()).contains("% lost; ") && !said(idle).contains("% lost"));
+}
+
+#[test]
+fn points_have_no_times() {
+    let mut trace = Trace::new(1, 1_000);
+    trace.header.unseen = Unseen::TRACEPOINTS;
+    let cpu = trace.cpu(0).running(7, "a", None).folded(10, 39, 0, 5, 7).call(50, 0, 3);
+    cpu.entry(60, TRAP + 14, &[]).entry(60, TRAP_RETURN + 14, &[]).small_return(80, 1);
+    let only_points = summary(&trace.bytes());
+    assert!(only_points.text(3).contains("         -         -         1         -         -         -  page_fault\n"));
+    trace.cpu(0).entry(100, TRAP + 14, &[]).entry(130, TRAP_RETURN + 14, &[]);
+    let both = summary(&trace.bytes());
+    assert!(both.text(3).contains("    300 ns     3.0 %         2    300 ns    300 ns    300 ns  page_fault\n"));
+    let schema: serde_json::Value = serde_json::from_str(include_str!("../../docs/summary.schema.json")).unwrap();
+    for (summary, times) in [(only_points, false), (both, true)] {
+        let value: serde_json::Value = serde_json::from_str(&summary.json(3).unwrap()).unwrap();
+        assert_eq!(wrong(&schema, &value), [""; 0]);
+        let fault = &value["faults"]["first"][0];
+        assert_eq!((fault["points"].as_u64(), fault.get("total").is_some()), (Some(1), times), "{fault}");
     }
 }

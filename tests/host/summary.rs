@@ -82,7 +82,8 @@ fn a_call_in_pieces_is_one_call() {
     let summary = summary(&trace);
     let read = summary.calls.iter().find(|sum| sum.name == "read").unwrap();
     // 300 units from call to switch less 80 of the fault and the tick, then 80; the second took 10.
-    let expected = Sum { name: "read".to_string(), count: 2, total: Time(310), longest: Time(300), slowest: Time(900) };
+    let [total, longest, slowest] = [310, 300, 900].map(Time);
+    let expected = Sum { name: "read".to_string(), count: 2, points: 0, total, longest, slowest };
     assert_eq!(*read, expected);
     assert_eq!(summary.faults.iter().map(|sum| (sum.count, sum.total.0)).collect::<Vec<_>>(), [(1, 30)]);
     let runs: Vec<_> = summary.programs.iter().map(|p| (&*p.name, p.runs, p.longest.0)).collect();

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_format::abi::word::EVENT_BITS;
+use kutrace_format::capability::Capability;
 use kutrace_format::event::{rows, Kind, Place, Row};
 use kutrace_format::flag;
 
@@ -39,6 +40,18 @@ fn number(n: i32) -> String {
     } else {
         format!("{n:#05x}")
     }
+}
+
+/// The name of a constant that is called as a type is.
+fn constant_case(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.push(letter.to_ascii_uppercase());
+    }
+    text
 }
 
 /// The name of a kind in the page's code. A switch is an event there, and names are not drawn.
@@ -97,6 +110,10 @@ fn tables() -> String {
     let flags = [("LLC", flag::LLC), ("WRAPPED", flag::WRAPPED), ("IPC", flag::IPC), ("COUNTERS", flag::COUNTERS)];
     let flags = flags.map(|(name, bits)| format!("{name}: {bits:#04x}"));
     constant(&mut text, "Flags of a trace.", "FLAG", ["{", "}"], &flags);
+    let unseen =
+        Capability::ALL.iter().map(|one| format!("{}: {:?}", constant_case(&format!("{one:?}")), one.unseen()));
+    let doc = "What a trace says that it cannot show, by what its source lacks.";
+    constant(&mut text, doc, "CANNOT_SHOW", ["{", "}"], &unseen.collect::<Vec<_>>());
     let doc = "Names of errno values on Linux, by number, for traces that do not bring their machine's.";
     let errnos: Vec<String> = errnos().iter().map(|name| format!("{name:?}")).collect();
     constant(&mut text, doc, "ERRNO", ["[", "]"], &errnos);

@@ -18,6 +18,7 @@ pub mod json;
 use std::collections::BTreeMap;
 
 use foldhash::HashMap;
+use kutrace_format::capability::Capability;
 
 use crate::event::names::NameId;
 use crate::event::number::{is_event, Class, Level};
@@ -57,6 +58,27 @@ pub struct Summary {
     pub preempted: Latency,
     /// Wakeups of threads that had not left their CPU yet.
     pub running: u64,
+}
+
+/// The parts of a CPU's time that not every source can tell.
+const PARTS: [(&str, fn(&Share) -> Time, &[Capability]); 3] = [
+    ("idle", |share| share.idle, &[Capability::Idle]),
+    ("stalled", |share| share.stalled, &[Capability::Interrupts, Capability::Idle]),
+    ("lost", |share| share.lost, &[Capability::Losses]),
+];
+
+impl Summary {
+    /// Whether something is to be told: not if there is nothing of it only because the source cannot tell it.
+    fn tells(&self, amount: u64, seen_by: &[Capability]) -> bool {
+        amount > 0 || seen_by.iter().all(|&capability| self.meta.sees(capability))
+    }
+
+    /// Those parts of the CPUs' time that are to be told, by name.
+    fn parts(&self) -> impl Iterator<Item = (&'static str, fn(&Share) -> Time)> + '_ {
+        let amount = |part: fn(&Share) -> Time| self.cpus.iter().map(|(_, share)| part(share).0 as u64).sum();
+        let told = PARTS.into_iter().filter(move |(_, part, seen_by)| self.tells(amount(*part), seen_by));
+        told.map(|(name, part, _)| (name, part))
+    }
 }
 
 /// Calls its last argument with each span of execution of a CPU within a range of time, and its name.
@@ -119,7 +141,8 @@ impl Adder {
 
     /// What is to be said, now that all was taken.
     pub fn finish(mut self, meta: Meta, names: &[String], look: &mut Look) -> Summary {
-        self.kernel.finish();
+        let points = [Capability::Exceptions, Capability::KernelFaults, Capability::Nmis];
+        self.kernel.finish(points.into_iter().any(|capability| !meta.sees(capability)));
         self.waiting.finish();
         let threads = Threads { ids: self.threads, names };
         Summary {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use kutrace_format::capability::Capability;
+use kutrace_format::capability::{Capability, Unseen};
 
 use crate::event::names::Names;
 use crate::event::number::{class, is_event, Class, Level};
@@ -80,7 +80,8 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     let meta = decoder.meta();
     let (spans, tally) = builder.finish(meta.clone());
     spans.spans.iter().for_each(|span| check.span(span));
-    let mut found = vec![info(extent(&contents, &meta)), info(contents.to_string()), info(shares(&tally))];
+    let unseen = meta.unseen();
+    let mut found = vec![info(extent(&contents, &meta)), info(contents.text(unseen)), info(shares(&tally, unseen))];
     found.extend(meta.unseen().texts().map(|text| info(format!("cannot show {text}"))));
     found.extend(stall::sentence(tally.stalls, tally.stalled).map(info));
     let notes = trace.notes();
@@ -157,18 +158,19 @@ impl Contents {
     }
 }
 
-impl fmt::Display for Contents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Contents {
+    /// How many of each, but for those of which there are none as the source cannot tell of them.
+    fn text(&self, unseen: Unseen) -> String {
         let Contents { calls, traps, irqs, switches, points, .. } = *self;
-        let [calls, traps, irqs, switches, points] = [
-            (calls, "system call", "system calls"),
-            (traps, "fault", "faults"),
-            (irqs, "interrupt", "interrupts"),
-            (switches, "switch", "switches"),
-            (points, "point", "points"),
-        ]
-        .map(|(number, one, many)| count(number as u64, one, many));
-        write!(f, "{calls}, {traps}, {irqs}, {switches}, {points}")
+        let counts = [
+            (calls, "system call", "system calls", None),
+            (traps, "fault", "faults", Some(Capability::Faults)),
+            (irqs, "interrupt", "interrupts", Some(Capability::Interrupts)),
+            (switches, "switch", "switches", None),
+            (points, "point", "points", None),
+        ];
+        let told = counts.into_iter().filter(|c| c.0 > 0 || c.3.is_none_or(|capability| !unseen.has(capability)));
+        told.map(|(number, one, many, _)| count(number as u64, one, many)).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -185,13 +187,20 @@ fn extent(contents: &Contents, meta: &Meta) -> String {
     format!("format {format}, {cpus}, {seconds:.6} s, {events}, {names}")
 }
 
-/// How the CPUs' time divides.
-fn shares(tally: &Tally) -> String {
+/// How the CPUs' time divides, as far as the source can tell.
+fn shares(tally: &Tally, unseen: Unseen) -> String {
     let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).0.max(1) as f64;
-    let [user, system, idle, lost] =
-        [tally.user, tally.system, tally.idle, tally.lost].map(|part| part.0 as f64 * 100.0 / all);
-    format!(
-        "{user:.1}% user, {system:.1}% kernel, {idle:.1}% idle, {lost:.1}% lost; {}",
-        count(tally.wakeups, "wakeup", "wakeups")
-    )
+    let parts = [
+        (tally.user, "user", None),
+        (tally.system, "kernel", None),
+        (tally.idle, "idle", Some(Capability::Idle)),
+        (tally.lost, "lost", Some(Capability::Losses)),
+    ];
+    let told = |amount: i64, seen_by: Option<Capability>| amount > 0 || seen_by.is_none_or(|one| !unseen.has(one));
+    let parts = parts.into_iter().filter(|&(part, _, seen_by)| told(part.0, seen_by));
+    let parts: Vec<String> =
+        parts.map(|(part, what, _)| format!("{:.1}% {what}", part.0 as f64 * 100.0 / all)).collect();
+    let wakeups = told(tally.wakeups as i64, Some(Capability::Wakeups));
+    let wakeups = wakeups.then(|| format!("; {}", count(tally.wakeups, "wakeup", "wakeups"))).unwrap_or_default();
+    parts.join(", ") + &wakeups
 }

@@ -69,6 +69,24 @@ export const FLAG = Object.freeze({
   LLC: 0x20, WRAPPED: 0x40, IPC: 0x80, COUNTERS: 0xa0,
 });
 
+/** What a trace says that it cannot show, by what its source lacks. */
+export const CANNOT_SHOW = Object.freeze({
+  RETURNS: "the ends of some calls and interrupts", VALUES: "return values of more than 16 bits",
+  LOSSES: "where events are missing",
+  TASKS: "which threads are the kernel's, and in which call one is when it is first seen",
+  BIRTHS: "the wakeups of new threads", EXITS: "the ends of threads",
+  INTERRUPTS: "some interrupts, and so where a CPU stood still", QUOTAS: "waits for a CPU quota", WAKEUPS: "wakeups",
+  IDLE: "when CPUs are idle", FAULTS: "faults", SCHEDULER: "time in the scheduler",
+  EXCEPTIONS: "exceptions other than page faults, but those of which a signal comes, and no end of any",
+  KERNEL_FAULTS: "how long page faults in the kernel take",
+  ENTRY_CODE: "the kernel's entry and exit code, which counts as what was interrupted",
+  SENDERS: "who sends interrupts to other CPUs", IDLE_STATES: "in which low-power states idle CPUs are",
+  FREQUENCY: "the frequency of CPUs", PACKETS: "network packets",
+  NMIS: "NMIs that no handler claims, and when an NMI begins", MACHINE_CHECKS: "machine checks",
+  DENIED: "system calls that seccomp or a tracer denies",
+  STOPS: "whether a thread that waits is stopped, frozen, traced or held up for memory",
+});
+
 /** Names of errno values on Linux, by number, for traces that do not bring their machine's. */
 export const ERRNO = Object.freeze([
   "", "EPERM", "ENOENT", "ESRCH", "EINTR", "EIO", "ENXIO", "E2BIG", "ENOEXEC", "EBADF", "ECHILD", "EAGAIN", "ENOMEM",

@@ -5,7 +5,7 @@ import {
   callText, clockText, counterTexts, durationText, returnText, secondsText, threadText, timesText, valueOf, wokenBy,
 } from "../data/format.js";
 import { isExecution } from "../data/kind.js";
-import { Kind, KIND_NAMES } from "../data/tables.js";
+import { Kind, KIND_NAMES, CANNOT_SHOW } from "../data/tables.js";
 import { behindBegin } from "../view/axis.js";
 import { showList } from "./list.js";
 import { annotate, showNote } from "./note.js";
@@ -63,6 +63,19 @@ function showSpan(app, panel) {
   if (app.chain) showChain(app, panel, app.chain);
 }
 
+/** Spans of these kinds that have no length do not say how long it was, where a trace cannot show one of these. */
+const UNTIMED = new Map([
+  [Kind.TRAP, [CANNOT_SHOW.KERNEL_FAULTS, CANNOT_SHOW.EXCEPTIONS, CANNOT_SHOW.NMIS]], [Kind.SYSCALL, [CANNOT_SHOW.DENIED]],
+]);
+
+/** Whether it is not known how long a span took. @param {Store} store @param {number} i */
+const isUntimed = (store, i) => store.dur[i] === 0 && (UNTIMED.get(store.kind[i]) ?? []).some((text) => store.meta.unseen?.includes(text));
+
+/** Up to when a span lasts, and how long. @param {Store} store @param {number} i @returns {[string, string][]} */
+const lastsOf = (store, i) => [
+  ["End", `${secondsText(store.start[i] + store.dur[i])} s`], ["Duration", durationText(store.dur[i])],
+];
+
 /**
  * What there is to say about a span: pairs of what and value.
  * @param {Store} store
@@ -79,8 +92,7 @@ function detailsOf(store, i) {
   const lines = [
     ["Kind", KIND_NAMES[kind]],
     ["Start", `${secondsText(store.start[i])} s`],
-    ["End", `${secondsText(store.start[i] + store.dur[i])} s`],
-    ["Duration", durationText(store.dur[i])],
+    ...(isUntimed(store, i) ? [] : lastsOf(store, i)),
     ["Clock", clockText(store.meta.tracebase, store.start[i], 8)],
   ];
   if (cpu >= 0) lines.push([arc ? "From CPU" : "CPU", String(cpu)]);

@@ -4,7 +4,7 @@
 
 import { kindOfEvent, LOCK_HELD, MORSE, waitLetter, WAITS } from "../data/kind.js";
 import { NOTHING } from "../data/search.js";
-import { FLAG, Kind } from "../data/tables.js";
+import { FLAG, Kind, CANNOT_SHOW } from "../data/tables.js";
 import { MORSE_DOT, morseStrokes } from "../draw/compose.js";
 import { MIDDLE_COLOR, MISS_COLOR } from "../draw/glyphs.js";
 import { FREQ_COLORS, SAMPLE_COLORS } from "../draw/strips.js";
@@ -20,6 +20,9 @@ const SWATCH_H = 14;
  * A part of a drawing: a path, filled with its colour or drawn as a line of some width and dashes.
  * @typedef {{d: string, color: string, line?: number, dashes?: string}} Stroke
  */
+
+/** What is said where a trace cannot show entry and exit code. */
+const ENTRY_CODE = "entry code counts as what it interrupted";
 
 /** @param {App} app @param {HTMLElement} element */
 export function showLegend(app, element) {
@@ -72,6 +75,7 @@ export function showLegend(app, element) {
   element.replaceChildren(
     ...entries.flatMap(([has, strokes, text, kind, why]) => (has ? [legendEntry(strokes, text, why, kind ? find(`kind:${kind}`) : null)] : [])),
     ...waits,
+    ...(store.meta.unseen?.includes(CANNOT_SHOW.ENTRY_CODE) ? [textElement("span", ENTRY_CODE)] : []),
   );
 }
 

@@ -2,6 +2,7 @@
 // What a range of time holds, as tables in the panel.
 
 import { alignedText, callText, durationText, shownName, threadText, timesText, trimmed } from "../data/format.js";
+import { CANNOT_SHOW } from "../data/tables.js";
 import { allTime, mostTime, Totals } from "../data/totals.js";
 import { annotate } from "./note.js";
 import { csvOf, fileName, offer } from "./save.js";
@@ -10,6 +11,12 @@ import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
  * @import {Sum} from "../data/totals.js"
  * @import {App} from "../main.js"
  */
+
+/**
+ * The parts of a CPU's time: a trace that cannot show one of these has none of it.
+ * @type {readonly ["user" | "kernel" | "idle" | "stalled" | "absent", string[]][]}
+ */
+const PARTS = Object.freeze([["user", []], ["kernel", []], ["idle", [CANNOT_SHOW.IDLE]], ["stalled", [CANNOT_SHOW.INTERRUPTS, CANNOT_SHOW.IDLE]], ["absent", [CANNOT_SHOW.LOSSES]]]);
 
 /**
  * Shows what the measured range holds.
@@ -35,8 +42,9 @@ export function showTotals(app, panel, from, to) {
     actionButton(shownName(store.names[sum.key]), "Search this name", () => app.searchName(sum.key)),
     sum.count.toLocaleString("en"), alignedText(allTime(sum)), ...(counted.length > 0 ? [timesText(store, sum.key)] : []),
   ]);
-  const cpus = [...totals.cpus.values()].sort((a, b) => a.key - b.key)
-    .map((sum) => [`CPU ${sum.key}`, part(sum.user), part(sum.kernel), part(sum.idle), part(sum.stalled), part(sum.absent)]);
+  const byCpu = [...totals.cpus.values()].sort((a, b) => a.key - b.key);
+  const parts = PARTS.filter(([name, lacking]) => byCpu.some((sum) => sum[name] > 0) || !lacking.some((text) => store.meta.unseen?.includes(text)));
+  const cpus = byCpu.map((sum) => [`CPU ${sum.key}`, ...parts.map(([name]) => part(sum[name]))]);
   const threads = mostTime(totals.threads)
     .map((sum) => [threadText(store, sum.key), part(sum.user), part(sum.kernel), part(sum.stalled), part(sum.wait)]);
   const spans = (/** @type {number[]} */ ids) => ids.map((i) => [
@@ -54,7 +62,7 @@ export function showTotals(app, panel, from, to) {
     actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
     actionButton("Keep as note (M)", "Keep this length as a note on the picture", () => annotate(app)),
     actionButton("CSV", "Save the spans of this range as a table", () => offer(fileName(app, "csv"), csvOf(app, from, to))),
-    tableOf(["CPU", "user", "kernel", "idle", "stalled", "absent"], cpus), tableOf(["Name", "spans", "time", ...counted], byName(totals.names)),
+    tableOf(["CPU", ...parts.map(([name]) => name)], cpus), tableOf(["Name", "spans", "time", ...counted], byName(totals.names)),
     tableOf(["Thread", "user", "kernel", "stalled", "waits"], threads), tableOf(["Wait", "spans", "time", ...counted], byName(totals.waits)),
     longest("Longest", totals.longest), longest("Longest wait", totals.longestWaits),
   );

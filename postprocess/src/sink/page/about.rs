@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use kutrace_format::capability::Capability;
 use kutrace_format::flag;
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +80,7 @@ impl<'a> About<'a> {
             errors: Cow::Borrowed(&meta.errors),
             counts: Cow::Borrowed(&meta.counts),
             entries: spans.spans.iter().filter(|s| begins_with_entry(s)).count() as u64,
-            entry_ns: entry_ns(meta.flags),
+            entry_ns: if meta.sees(Capability::EntryCode) { entry_ns(meta.flags) } else { 0 },
             saved_views: meta.saved_views.as_slice().into(),
             names: spans.names.as_slice().into(),
             layout: Cow::Borrowed(layout),
@@ -115,7 +116,7 @@ fn begins_with_entry(span: &Span) -> bool {
     span.cpu.is_some() && (span.is_execution() || point)
 }
 
-/// What an entry of a trace with these flags cost.
+/// What an entry of a trace with these flags cost, if a hook wrote it; of tracepoints it is not known.
 fn entry_ns(flags: u32) -> u32 {
     let entry = if flags & flag::VERSION == 3 { ORIGINAL_ENTRY_NS } else { ENTRY_NS };
     entry + if flags & flag::COUNTERS == 0 { 0 } else { COUNTERS_NS }

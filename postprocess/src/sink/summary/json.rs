@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The summary for programs, as docs/summary.schema.json describes it. What is cut off a list is counted next to it.
 
+use std::collections::BTreeMap;
+
+use kutrace_format::capability::Capability;
 use kutrace_format::flag;
 use serde::Serialize;
 
@@ -21,19 +24,23 @@ struct Told<'a> {
     start: Time,
     end: Time,
     events: u64,
-    lost: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<u64>,
     wrapped: bool,
     unseen: &'a [String],
     damage: List<'a, String>,
     cpus: Vec<Cpu>,
     programs: List<'a, Program>,
-    calls: List<'a, Sum>,
-    interrupts: List<'a, Sum>,
-    faults: List<'a, Sum>,
+    calls: List<'a, Counted<'a>>,
+    interrupts: List<'a, Counted<'a>>,
+    faults: List<'a, Counted<'a>>,
     waits: &'a [Wait],
-    woken: Waited<'a>,
-    preempted: Waited<'a>,
-    running: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    woken: Option<Waited<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preempted: Option<Waited<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running: Option<u64>,
 }
 
 /// The first of a list, and how many more there are.
@@ -53,8 +60,44 @@ impl<'a, T> List<'a, T> {
 #[derive(Serialize)]
 struct Cpu {
     cpu: CpuId,
+    user: Time,
+    kernel: Time,
+    /// Those of the parts of its time that are told.
     #[serde(flatten)]
-    share: Share,
+    parts: BTreeMap<&'static str, Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalls: Option<u64>,
+    offline: Time,
+}
+
+#[derive(Serialize)]
+struct Counted<'a> {
+    name: &'a str,
+    count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    points: Option<u64>,
+    #[serde(flatten)]
+    times: Option<Times>,
+}
+
+#[derive(Serialize)]
+struct Times {
+    total: Time,
+    longest: Time,
+    slowest: Time,
+}
+
+impl<'a> Counted<'a> {
+    fn all(sums: &'a [Sum]) -> Vec<Counted<'a>> {
+        let times = |s: &Sum| Times { total: s.total, longest: s.longest, slowest: s.slowest };
+        let counted = |s: &'a Sum| Counted {
+            name: &s.name,
+            count: s.count,
+            points: Some(s.points).filter(|&points| points > 0),
+            times: (!s.is_untimed()).then(|| times(s)),
+        };
+        sums.iter().map(counted).collect()
+    }
 }
 
 #[derive(Serialize)]
@@ -102,6 +145,17 @@ impl Summary {
     /// All of it as JSON, with the first `top` of each list whose length has no bound.
     pub fn json(&self, top: usize) -> serde_json::Result<String> {
         let meta = &self.meta;
+        let parts: Vec<_> = self.parts().collect();
+        let cpu = |(cpu, share): &(CpuId, Share)| Cpu {
+            cpu: *cpu,
+            user: share.user,
+            kernel: share.kernel,
+            parts: parts.iter().map(|(name, part)| (*name, part(share))).collect(),
+            stalls: parts.iter().any(|(name, _)| *name == "stalled").then_some(share.stalls),
+            offline: share.offline,
+        };
+        let [calls, interrupts, faults] = [&self.calls, &self.interrupts, &self.faults].map(|sums| Counted::all(sums));
+        let wakeups = meta.sees(Capability::Wakeups);
         let told = Told {
             host: &meta.host,
             kernel: &meta.kernel,
@@ -110,19 +164,19 @@ impl Summary {
             start: self.extent.0,
             end: self.extent.1,
             events: self.events,
-            lost: meta.lost,
+            lost: self.tells(meta.lost, &[Capability::Losses]).then_some(meta.lost),
             wrapped: meta.flags & flag::WRAPPED != 0,
             unseen: &meta.unseen,
             damage: List::new(&meta.quality, top),
-            cpus: self.cpus.iter().map(|(cpu, share)| Cpu { cpu: *cpu, share: *share }).collect(),
+            cpus: self.cpus.iter().map(cpu).collect(),
             programs: List::new(&self.programs, top),
-            calls: List::new(&self.calls, top),
-            interrupts: List::new(&self.interrupts, top),
-            faults: List::new(&self.faults, top),
+            calls: List::new(&calls, top),
+            interrupts: List::new(&interrupts, top),
+            faults: List::new(&faults, top),
             waits: &self.waits,
-            woken: Waited::new(&self.woken, top),
-            preempted: Waited::new(&self.preempted, top),
-            running: self.running,
+            woken: wakeups.then(|| Waited::new(&self.woken, top)),
+            preempted: wakeups.then(|| Waited::new(&self.preempted, top)),
+            running: wakeups.then_some(self.running),
         };
         Ok(serde_json::to_string_pretty(&told)? + "\n")
     }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! How the time of a CPU divides: user code, kernel, idle, and what is not known.
 
-use serde::Serialize;
-
 use std::ops::AddAssign;
 
 use crate::span::what::{self, Activity};
 use crate::time::Time;
 
 /// Time of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// User code.
     pub user: Time,

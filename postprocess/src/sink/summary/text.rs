@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use kutrace_format::capability::Capability;
 use kutrace_format::flag;
 
 use super::latency::{Latency, Worst};
@@ -13,6 +14,9 @@ use super::Summary;
 use crate::line::count;
 use crate::span::stall;
 use crate::time::Time;
+
+/// A column of the table of CPUs.
+type Column = (&'static str, fn(&Share) -> Time);
 
 /// Names that are told of who ran meanwhile.
 const DOERS: usize = 3;
@@ -57,7 +61,8 @@ impl Summary {
         line(out, format_args!("{} on {cpus} from {base} UTC + {} s", time(to - from), seconds(from)));
         let events = count(self.events, "event", "events");
         match meta.lost {
-            0 => line(out, format_args!("{events}, none lost")),
+            0 if self.tells(0, &[Capability::Losses]) => line(out, format_args!("{events}, none lost")),
+            0 => line(out, format_args!("{events}")),
             lost => line(out, format_args!("{events}; {} LOST while recording", count(lost, "event", "events"))),
         }
         if meta.flags & flag::WRAPPED != 0 {
@@ -73,13 +78,16 @@ impl Summary {
     }
 
     fn shares(&self, out: &mut String) {
-        line(out, format_args!("\n{:10}{:>9}{:>9}{:>9}{:>9}{:>9}", "CPU", "user", "kernel", "idle", "stalled", "lost"));
+        let mut parts: Vec<Column> = vec![("user", |share| share.user), ("kernel", |share| share.kernel)];
+        parts.extend(self.parts());
+        let titles: String = parts.iter().map(|(title, _)| format!("{title:>9}")).collect();
+        line(out, format_args!("\n{:10}{titles}", "CPU"));
         let mut all = Share::default();
         for (cpu, share) in &self.cpus {
-            share_line(out, &cpu.to_string(), share);
+            share_line(out, &cpu.to_string(), share, &parts);
             all += *share;
         }
-        share_line(out, "all", &all);
+        share_line(out, "all", &all, &parts);
         for (cpu, share) in self.cpus.iter().filter(|(_, share)| share.offline > Time::ZERO) {
             line(out, format_args!("CPU {cpu} was offline for {}, which is not counted", time(share.offline)));
         }
@@ -89,10 +97,10 @@ impl Summary {
     }
 }
 
-fn share_line(out: &mut String, name: &str, share: &Share) {
-    let [user, kernel, idle, stalled, lost] =
-        [share.user, share.kernel, share.idle, share.stalled, share.lost].map(|part| percent(part, share.total()));
-    line(out, format_args!("{name:10}{user:>9}{kernel:>9}{idle:>9}{stalled:>9}{lost:>9}"));
+fn share_line(out: &mut String, name: &str, share: &Share, parts: &[Column]) {
+    let columns = parts.iter().map(|(_, part)| percent(part(share), share.total()));
+    let columns: String = columns.map(|column| format!("{column:>9}")).collect();
+    line(out, format_args!("{name:10}{columns}"));
 }
 
 fn programs(out: &mut String, programs: &[Program], all: Time, top: usize) {
@@ -110,8 +118,16 @@ fn programs(out: &mut String, programs: &[Program], all: Time, top: usize) {
 fn sums(out: &mut String, what: &str, sums: &[Sum], all: Time, top: usize) {
     title(out, &["CPU time", "", "count", "average", "longest", "slowest"], what);
     for s in sums.iter().take(top) {
-        let row = [time(s.total), percent(s.total, all), s.count.to_string(), time(average(s.total, s.count))];
-        put(out, &[&row[..], &[time(s.longest), time(s.slowest)]].concat(), &s.name);
+        let none = String::from("-");
+        let row = match s.is_untimed() {
+            true => [none.clone(), none.clone(), s.count.to_string(), none.clone(), none.clone(), none],
+            false => {
+                let average = time(average(s.total, s.timed()));
+                let count = s.count.to_string();
+                [time(s.total), percent(s.total, all), count, average, time(s.longest), time(s.slowest)]
+            }
+        };
+        put(out, &row, &s.name);
     }
     more(out, sums.len(), top);
 }

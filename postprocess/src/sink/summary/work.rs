@@ -22,18 +22,32 @@ use crate::span::{Span, NONE};
 use crate::time::Time;
 
 /// Something the kernel did, under one name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Its name.
     pub name: String,
     /// How often it began.
     pub count: u64,
+    /// How many of those are points in the trace, since its source cannot tell how long they took.
+    pub points: u64,
     /// CPU time, without what interrupted it.
     pub total: Time,
     /// Most CPU time of one.
     pub longest: Time,
     /// Longest from begin to end, with whatever interrupted it and all waiting inside of it.
     pub slowest: Time,
+}
+
+impl Sum {
+    /// How many of it have times.
+    pub fn timed(&self) -> u64 {
+        self.count.saturating_sub(self.points)
+    }
+
+    /// Whether nothing is known of its times.
+    pub fn is_untimed(&self) -> bool {
+        self.points > 0 && self.timed() == 0
+    }
 }
 
 /// The threads of one name.
@@ -133,6 +147,9 @@ impl Kernel {
         // What a CPU does first, or after a gap, began before.
         let unseen = level == Level::Softirq && !self.seen.contains(&span.cpu);
         let part = if place.is_some() || unseen || span.arg == NONE { Part::GoesOn } else { Part::Begins };
+        if level == Level::Trap && span.dur == Time::ZERO {
+            self.sums.entry((level, span.name)).or_default().points += 1;
+        }
         let new = Open { name: span.name, start: span.start, end: span.start, total: Time::ZERO };
         let open = place.get_or_insert(new);
         open.total += span.dur;
@@ -144,9 +161,12 @@ impl Kernel {
         part
     }
 
-    /// The sums of these levels, what took most time first.
+    /// The sums of these levels, what took most time first. What is denied unseen did not begin, and is not told.
     pub fn sums(&self, levels: &[Level], names: &[String]) -> Vec<Sum> {
-        let wanted = self.sums.iter().filter(|((level, _), _)| levels.contains(level));
+        let wanted = self
+            .sums
+            .iter()
+            .filter(|((level, _), sum)| levels.contains(level) && (sum.count, sum.total) != (0, Time::ZERO));
         let mut sums: Vec<Sum> = wanted
             .map(|(&(_, name), sum)| Sum { name: names.get(name.index()).cloned().unwrap_or_default(), ..sum.clone() })
             .collect();
@@ -154,8 +174,11 @@ impl Kernel {
         sums
     }
 
-    /// All spans have been added.
-    pub fn finish(&mut self) {
+    /// All spans have been added, of a trace in which what has no length is a point, or not.
+    pub fn finish(&mut self, has_points: bool) {
+        if !has_points {
+            self.sums.values_mut().for_each(|sum| sum.points = 0);
+        }
         const LEVELS: [Level; 6] = [Level::User, Level::Syscall, Level::Trap, Level::Softirq, Level::Irq, Level::Sched];
         for open in self.threads.values().chain(self.cpus.values()) {
             for (level, open) in LEVELS.into_iter().zip(open) {
