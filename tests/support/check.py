@@ -276,6 +276,12 @@ class Reading:
             self.fresh.pop(cpu, None)
         if number == GOES_OFFLINE:
             self.away[cpu].append([ts, float("inf")])
+            # A thread that says so does it last: the rest is not recorded.
+            if self.running.get(cpu):
+                self.cut(cpu, ts)
+                gone = self.leave(cpu, ts)
+                self.blank[gone] = ts
+                self.running[cpu] = 0
         elif number == COMES_ONLINE:
             if not self.away[cpu] or self.away[cpu][-1][1] <= ts:
                 self.away[cpu].append([0, ts])

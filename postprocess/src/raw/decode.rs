@@ -163,7 +163,11 @@ impl<'a> Decoder<'a> {
             Entry::Quota { throttle, .. } => {
                 self.point(cpu, ts, event, throttle.0, (throttle.group(), throttle.cpu()), names);
             }
-            Entry::Point { argument, .. } => self.point(cpu, ts, event, argument, (argument, 0), names),
+            Entry::Point { argument, .. } => {
+                self.point(cpu, ts, event, argument, (argument, 0), names);
+                // How a thread that says this gives its CPU back is not recorded.
+                self.cpus[cpu].adrift |= event == number::OFFLINE && self.cpus[cpu].pid != Pid::IDLE;
+            }
             Entry::Sample { pc, .. } => {
                 let (text, arg) = match self.event_names.function(number, pc) {
                     Some(function) => in_function(function),

@@ -60,11 +60,14 @@ pub struct Summary {
     pub running: u64,
 }
 
-/// The parts of a CPU's time that not every source can tell.
-const PARTS: [(&str, fn(&Share) -> Time, &[Capability]); 3] = [
-    ("idle", |share| share.idle, &[Capability::Idle]),
-    ("stalled", |share| share.stalled, &[Capability::Interrupts, Capability::Idle]),
-    ("lost", |share| share.lost, &[Capability::Losses]),
+/// A part of a CPU's time, and what it is called.
+type Part = (&'static str, fn(&Share) -> Time);
+
+/// Those parts that not every source can tell, with what it must see for that.
+const PARTS: [(Part, &[Capability]); 3] = [
+    (("idle", |share| share.idle), &[Capability::Idle]),
+    (("stalled", |share| share.stalled), &[Capability::Interrupts, Capability::Idle]),
+    (("lost", |share| share.lost), &[Capability::Losses]),
 ];
 
 impl Summary {
@@ -74,10 +77,9 @@ impl Summary {
     }
 
     /// Those parts of the CPUs' time that are to be told, by name.
-    fn parts(&self) -> impl Iterator<Item = (&'static str, fn(&Share) -> Time)> + '_ {
-        let amount = |part: fn(&Share) -> Time| self.cpus.iter().map(|(_, share)| part(share).0 as u64).sum();
-        let told = PARTS.into_iter().filter(move |(_, part, seen_by)| self.tells(amount(*part), seen_by));
-        told.map(|(name, part, _)| (name, part))
+    fn parts(&self) -> impl Iterator<Item = Part> + '_ {
+        let amount = |(_, part): Part| self.cpus.iter().map(|(_, share)| part(share).0 as u64).sum();
+        PARTS.into_iter().filter(move |(part, seen_by)| self.tells(amount(*part), seen_by)).map(|(part, _)| part)
     }
 }
 

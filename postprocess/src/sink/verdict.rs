@@ -200,7 +200,9 @@ fn shares(tally: &Tally, unseen: Unseen) -> String {
     let parts = parts.into_iter().filter(|&(part, _, seen_by)| told(part.0, seen_by));
     let parts: Vec<String> =
         parts.map(|(part, what, _)| format!("{:.1}% {what}", part.0 as f64 * 100.0 / all)).collect();
-    let wakeups = told(tally.wakeups as i64, Some(Capability::Wakeups));
-    let wakeups = wakeups.then(|| format!("; {}", count(tally.wakeups, "wakeup", "wakeups"))).unwrap_or_default();
-    parts.join(", ") + &wakeups
+    let mut text = parts.join(", ");
+    if told(tally.wakeups as i64, Some(Capability::Wakeups)) {
+        text += &format!("; {}", count(tally.wakeups, "wakeup", "wakeups"));
+    }
+    text
 }

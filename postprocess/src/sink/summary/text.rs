@@ -10,13 +10,10 @@ use super::latency::{Latency, Worst};
 use super::share::Share;
 use super::wait::Wait;
 use super::work::{Program, Sum};
-use super::Summary;
+use super::{Part, Summary};
 use crate::line::count;
 use crate::span::stall;
 use crate::time::Time;
-
-/// A column of the table of CPUs.
-type Column = (&'static str, fn(&Share) -> Time);
 
 /// Names that are told of who ran meanwhile.
 const DOERS: usize = 3;
@@ -78,7 +75,7 @@ impl Summary {
     }
 
     fn shares(&self, out: &mut String) {
-        let mut parts: Vec<Column> = vec![("user", |share| share.user), ("kernel", |share| share.kernel)];
+        let mut parts: Vec<Part> = vec![("user", |share| share.user), ("kernel", |share| share.kernel)];
         parts.extend(self.parts());
         let titles: String = parts.iter().map(|(title, _)| format!("{title:>9}")).collect();
         line(out, format_args!("\n{:10}{titles}", "CPU"));
@@ -97,7 +94,7 @@ impl Summary {
     }
 }
 
-fn share_line(out: &mut String, name: &str, share: &Share, parts: &[Column]) {
+fn share_line(out: &mut String, name: &str, share: &Share, parts: &[Part]) {
     let columns = parts.iter().map(|(_, part)| percent(part(share), share.total()));
     let columns: String = columns.map(|column| format!("{column:>9}")).collect();
     line(out, format_args!("{name:10}{columns}"));
