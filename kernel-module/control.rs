@@ -23,9 +23,9 @@ use crate::abi::command::{
     IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, SHIFT,
     STATE_EMPTY, STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
 };
-use crate::ffi::Ops;
+use crate::ffi::Table;
 use crate::on_each_cpu::{Cpus, Round};
-use crate::{arch, clock, ffi, hooks, lifecycle, on_each_cpu, pool};
+use crate::{arch, clock, ffi, lifecycle, on_each_cpu, ops, pool};
 
 struct State {
     state: u32,
@@ -36,8 +36,8 @@ struct State {
     notes: u32,
     /// Whether no hook runs and every CPU's block is complete, unless a trace is running.
     settled: bool,
-    /// What the kernel's hooks call; null for nothing.
-    connected: *const Ops,
+    /// What the source calls; null for nothing.
+    connected: *const Table,
     /// The open file that holds the recorder; null for none. Only compared.
     holder: *const c_void,
     /// The process that opened it for that, referenced; null for none.
@@ -139,6 +139,8 @@ unsafe extern "C" fn kutrace_end_for_sleep() {
 pub fn prepare(setup: Setup) -> Result {
     // SAFETY: neither the device nor the notice of sleep exists yet, so nobody else comes here.
     let state = unsafe { &mut *STATE.0.get() };
+    // SAFETY: the module is being loaded.
+    kernel::error::to_result(unsafe { ffi::kutrace_source_choose() })?;
     state.reset(setup)?;
     state.connect()
 }
@@ -174,6 +176,11 @@ impl State {
             notes: self.notes,
             refused_names,
             refused_marks,
+            // SAFETY: a source was chosen when the module was loaded; the same below.
+            unseen: unsafe { ffi::kutrace_source_unseen() },
+            // SAFETY: as above.
+            source: unsafe { ffi::kutrace_source_kind() },
+            reserved: 0,
         }
     }
 
@@ -220,15 +227,15 @@ impl State {
         Ok(())
     }
 
-    /// Lets the kernel's hooks call what records in the present mode.
+    /// Lets the source call what records in the present mode.
     fn connect(&mut self) -> Result {
-        let table = hooks::table(self.setup.flags);
+        let table = ops::table(self.setup.flags);
         if ptr::eq(self.connected, table) {
             return Ok(());
         }
         self.disconnect();
         // SAFETY: the table lives as long as the module, which disconnects before it goes; a command may sleep.
-        let registered = kernel::error::to_result(unsafe { ffi::kutrace_register(table) });
+        let registered = kernel::error::to_result(unsafe { ffi::kutrace_source_connect(table) });
         if registered == Err(code::ENOEXEC) {
             pr_err!("built for the hooks of another kernel than this one\n");
         }
@@ -240,7 +247,7 @@ impl State {
     fn disconnect(&mut self) {
         if !self.connected.is_null() {
             // SAFETY: a command may sleep; on return no hook runs.
-            unsafe { ffi::kutrace_unregister() };
+            unsafe { ffi::kutrace_source_disconnect() };
             self.connected = ptr::null();
         }
     }
@@ -261,8 +268,9 @@ impl State {
         lifecycle::open_counters(self.setup.flags)?;
         // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
         // switch whose hook was still off would be missing from the trace.
-        // SAFETY: the operations are registered and the buffers are reset.
-        unsafe { ffi::kutrace_enable() };
+        // SAFETY: the table is connected and the buffers are reset.
+        let enabled = kernel::error::to_result(unsafe { ffi::kutrace_source_enable() });
+        enabled.inspect_err(|_| lifecycle::close_counters())?;
         self.state = STATE_TRACING;
         self.settled = false;
         // A CPU that comes or goes says so itself, once it is known where each was at the start.
@@ -274,7 +282,7 @@ impl State {
         unsafe { ffi::kick_all_cpus_sync() };
         drop(cpus);
         // SAFETY: the hooks are on, and this one is called with interrupts off.
-        unsafe { ffi::kutrace_each_vector(hooks::table(self.setup.flags).vector) };
+        unsafe { ffi::kutrace_source_each_vector(ops::table(self.setup.flags).ops.vector) };
         Ok(())
     }
 
@@ -325,7 +333,7 @@ impl State {
             return Err(on_each_cpu::late());
         }
         // SAFETY: a command may sleep; on return no hook runs.
-        unsafe { ffi::kutrace_disable() };
+        unsafe { ffi::kutrace_source_disable() };
         lifecycle::close_counters();
         lifecycle::finish(arch::tsc() >> SHIFT);
         #[cfg(kutrace_count)]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The kernel's C side as this module sees it: the hook table, and what shim.c and device.c supply.
+//! The kernel's C side as this module sees it: the table that a source calls, and what source/, shim.c and device.c
+//! supply.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
@@ -24,6 +25,14 @@ pub struct Ops {
     pub cpu: unsafe extern "C" fn(u32),
 }
 
+/// `struct kutrace_table` of source/source.h.
+#[repr(C)]
+pub struct Table {
+    pub ops: Ops,
+    pub point: unsafe extern "C" fn(u32),
+    pub rename: unsafe extern "C" fn(*mut bindings::task_struct, *const [u32; 4]),
+}
+
 /// `KUTRACE_OPS_VERSION`.
 pub const OPS_VERSION: u32 = 0x20000 | core::mem::size_of::<Ops>() as u32;
 
@@ -37,37 +46,50 @@ pub struct PerfCounter {
 // `task_struct` contains an empty struct; only pointers to it cross.
 #[allow(improper_ctypes)]
 extern "C" {
-    // kernel/kutrace/kutrace.c
+    // source/source.c
 
-    /// Connects the hooks to a recorder; they stay off.
+    /// Chooses a source.
     ///
     /// # Safety
-    /// The table and its functions stay until [`kutrace_unregister`] returns. The caller may sleep.
-    pub fn kutrace_register(ops: *const Ops) -> c_int;
-    /// Disconnects it: on return no hook calls the table's functions.
+    /// The module is being loaded.
+    pub fn kutrace_source_choose() -> c_int;
+    /// Connects the source to the recorder; it stays off.
     ///
     /// # Safety
-    /// The caller may sleep, and is not in a hook.
-    pub fn kutrace_unregister();
-    /// Switches the hooks on: on return every online CPU has them on.
+    /// A source is chosen. The table and its functions stay until [`kutrace_source_disconnect`] returns. The caller may
+    /// sleep.
+    pub fn kutrace_source_connect(table: *const Table) -> c_int;
+    /// Disconnects it: on return nobody calls the table's functions.
     ///
     /// # Safety
-    /// A recorder is connected whose state is ready for calls on every CPU. The caller may sleep.
-    pub fn kutrace_enable();
-    /// Switches them off: on return no CPU is in one.
+    /// It is connected. The caller may sleep, and is not called by the source.
+    pub fn kutrace_source_disconnect();
+    /// Switches it on: on return it tells of every online CPU, unless there is no memory for that.
     ///
     /// # Safety
-    /// As of [`kutrace_unregister`].
-    pub fn kutrace_disable();
-
-    // arch/x86/kernel/apic/vector.c
-
+    /// It is connected, and the recorder's state is ready for calls on every CPU. The caller may sleep.
+    pub fn kutrace_source_enable() -> c_int;
+    /// Switches it off: on return no CPU is in a function of the table.
+    ///
+    /// # Safety
+    /// As of [`kutrace_source_disconnect`].
+    pub fn kutrace_source_disable();
     /// Tells of every vector of every CPU that is for a device.
     ///
     /// # Safety
-    /// `each` may be called with interrupts off and the interrupt's lock held, with a name that is gone when it
-    /// returns. The caller may sleep.
-    pub fn kutrace_each_vector(each: unsafe extern "C" fn(u32, u32, *const c_char));
+    /// A source is chosen. `each` may be called with interrupts off and the interrupt's lock held, with a name that is
+    /// gone when it returns. The caller may sleep.
+    pub fn kutrace_source_each_vector(each: unsafe extern "C" fn(u32, u32, *const c_char));
+    /// `SOURCE_*` of the one that was chosen.
+    ///
+    /// # Safety
+    /// A source is chosen.
+    pub fn kutrace_source_kind() -> u32;
+    /// What it cannot tell.
+    ///
+    /// # Safety
+    /// A source is chosen.
+    pub fn kutrace_source_unseen() -> u64;
 
     // kernel/rcu/tree.c
 
@@ -87,6 +109,11 @@ extern "C" {
 
     // shim.c, device.c
 
+    /// How many bytes from the start of a `task_struct` its fields are: numbers, not addresses.
+    pub static kutrace_task_pid: u8;
+    pub static kutrace_task_tgid: u8;
+    pub static kutrace_task_born: u8;
+    pub static kutrace_task_comm: u8;
     /// This CPU's state when reached through %gs; an offset, not an address.
     pub static kutrace_cpu: u8;
     /// The packet filter's parameters. Like all parameters of the module they have their values before it runs, and
@@ -226,6 +253,12 @@ extern "C" {
     /// # Safety
     /// `vector` can be read and written, and the control lock is held.
     pub fn kutrace_shim_next_vector(vector: *mut Vector);
+    /// Prints what was counted.
+    ///
+    /// # Safety
+    /// The caller may sleep.
+    #[cfg(kutrace_count)]
+    pub fn kutrace_shim_print_counts(calls: u64, recorded: u64, lost: u64, overwritten: u64, outside: u64);
     /// The rate of the TSC in kHz.
     ///
     /// # Safety

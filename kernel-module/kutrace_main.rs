@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUtrace recorder: a loadable module that records every transition on every CPU in four-byte entries.
 //!
-//! The way of an event: [`hooks`] -> [`entry`] -> [`claim`] -> [`this_cpu`] -> [`pool`]; `recorder/` has what is
-//! between hooks and CPU, whatever these are. What a program inserts comes through [`user`], a command through
+//! The way of an event: [`ops`] -> [`entry`] -> [`claim`] -> [`this_cpu`] -> [`pool`]; `recorder/` has what is
+//! between source and CPU, whatever these are. What a program inserts comes through [`user`], a command through
 //! [`control`].
 
 // `pub` here means: for the other files of this module.
@@ -13,8 +13,8 @@ use kernel::prelude::*;
 #[path = "format/src/abi/mod.rs"]
 #[allow(dead_code)]
 mod abi;
-#[path = "source/hooks.rs"]
-mod hooks;
+#[path = "source/ops.rs"]
+mod ops;
 mod user;
 #[path = "recorder/src/entry.rs"]
 mod entry;

@@ -6,6 +6,8 @@
 use kernel::prelude::*;
 
 use crate::abi::command::{Cpu, CPU_MUTE, CPU_OFFLINE, CPU_POSSIBLE};
+#[cfg(kutrace_count)]
+use crate::ffi;
 use crate::on_each_cpu::{cpus, for_each_cpu, is_online};
 use crate::per_cpu::PerCpu;
 use crate::pool;
@@ -116,5 +118,6 @@ pub fn print_counts() {
     });
     let (recorded, overwritten) = pool::events();
     let lost = lost();
-    pr_info!("count: calls={calls} recorded={recorded} lost={lost} overwritten={overwritten} outside={outside}\n");
+    // SAFETY: it prints numbers.
+    unsafe { ffi::kutrace_shim_print_counts(calls, recorded, lost, overwritten, outside) };
 }

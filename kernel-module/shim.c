@@ -8,7 +8,6 @@
 #include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
-#include <linux/kutrace.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -25,6 +24,7 @@
 #include <asm/tsc.h>
 
 #include "shim.h"
+#include "source/source.h"
 
 /* Remove when: the kernel crate has per-CPU statics. */
 DEFINE_PER_CPU_ALIGNED(struct kutrace_cpu, kutrace_cpu);
@@ -32,6 +32,26 @@ DEFINE_PER_CPU_ALIGNED(struct kutrace_cpu, kutrace_cpu);
 struct kutrace_cpu *kutrace_shim_cpu(u32 cpu)
 {
 	return per_cpu_ptr(&kutrace_cpu, cpu);
+}
+
+/*
+ * Where the fields of a task are that the Rust side reads, as symbols that are
+ * numbers: what is compiled once is then linked into a module for any kernel.
+ */
+#define kutrace_field(name, field)					\
+	asm volatile(".globl kutrace_task_" #name "\n\t"		\
+		     ".set kutrace_task_" #name ", %c0"			\
+		     :: "i" (offsetof(struct task_struct, field)))
+
+static void noinline __used kutrace_fields(void)
+{
+	static_assert(sizeof(pid_t) == 4);
+	static_assert(sizeof_field(struct task_struct, start_time) == 8);
+	static_assert(sizeof_field(struct task_struct, comm) == 16);
+	kutrace_field(pid, pid);
+	kutrace_field(tgid, tgid);
+	kutrace_field(born, start_time);
+	kutrace_field(comm, comm);
 }
 
 u32 kutrace_shim_cpus(void)
@@ -340,7 +360,15 @@ void kutrace_shim_next_vector(struct kutrace_vector *vector)
 	kutrace_after = vector->which;
 	kutrace_next = vector;
 	vector->which = 0;
-	kutrace_each_vector(kutrace_look_at_vector);
+	kutrace_source_each_vector(kutrace_look_at_vector);
+}
+
+/* What a recorder that counts has counted since the reset. */
+void kutrace_shim_print_counts(u64 calls, u64 recorded, u64 lost,
+			       u64 overwritten, u64 outside)
+{
+	pr_info("kutrace: count: calls=%llu recorded=%llu lost=%llu overwritten=%llu outside=%llu\n",
+		calls, recorded, lost, overwritten, outside);
 }
 
 /* Remove when: bindings cover asm/tsc.h. */

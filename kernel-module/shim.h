@@ -84,6 +84,8 @@ int kutrace_shim_counter_open(u32 cpu, u64 config,
 			      struct kutrace_counter *counter);
 void kutrace_shim_counter_close(struct kutrace_counter *counter);
 void kutrace_shim_next_vector(struct kutrace_vector *vector);
+void kutrace_shim_print_counts(u64 calls, u64 recorded, u64 lost,
+			       u64 overwritten, u64 outside);
 u32 kutrace_shim_tsc_khz(void);
 bool kutrace_shim_tsc_unstable(void);
 int kutrace_shim_device_add(void);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who a task is: the fields of `task_struct` that a trace shows.
+//! Who a task is: the fields of `task_struct` that a trace shows. Where they are shim.c says, when it is compiled for the
+//! kernel that it is loaded into.
 
 use core::marker::PhantomData;
-use core::ptr;
 
 use kernel::bindings;
 
 use crate::abi::event::{TaskState, TASK_WORDS};
-use crate::ffi;
+use crate::{arch, ffi};
 
 /// A task that cannot go away while the value lives: the running one, or one a hook was given.
 ///
@@ -36,26 +36,29 @@ impl<'a> Task<'a> {
 
     /// Thread id.
     pub fn pid(&self) -> u32 {
-        // SAFETY: the task is held.
-        unsafe { (*self.0).pid as u32 }
+        // SAFETY: the task is held, and this is where it has its pid.
+        unsafe { arch::field_at!(self.0, ffi::kutrace_task_pid, u32) }
     }
 
     /// Thread group id.
     pub fn tgid(&self) -> u32 {
-        // SAFETY: the task is held.
-        unsafe { (*self.0).tgid as u32 }
+        // SAFETY: as above.
+        unsafe { arch::field_at!(self.0, ffi::kutrace_task_tgid, u32) }
     }
 
     /// When it was made, in ns: with the pid, no other task's.
     pub fn born(&self) -> u64 {
-        // SAFETY: the task is held.
-        unsafe { (*self.0).start_time }
+        // SAFETY: as above.
+        unsafe { arch::field_at!(self.0, ffi::kutrace_task_born, u64) }
     }
 
     /// The name, NUL-padded. A rename at the same moment can show half of each.
     pub fn comm(&self) -> [u32; 4] {
-        // SAFETY: the task is held; comm is 16 bytes, of any alignment.
-        unsafe { ptr::read_unaligned((&raw const (*self.0).comm).cast()) }
+        // SAFETY: as above; the name is 16 bytes.
+        let low = unsafe { arch::field_at!(self.0, ffi::kutrace_task_comm, u64) };
+        // SAFETY: as above.
+        let high = unsafe { arch::field_at!(self.0, ffi::kutrace_task_comm, u64, 8) };
+        [low as u32, (low >> 32) as u32, high as u32, (high >> 32) as u32]
     }
 
     /// The system call that the task is in, and its control group.

@@ -154,6 +154,22 @@ impl<T, const AT: usize> Field<*mut T, AT> {
     }
 }
 
+/// The field of a structure of the kernel that is so many bytes from its start as the symbol says, and `$more`: one
+/// instruction, into which the linker puts that number.
+macro_rules! field_at {
+    ($of:expr, $at:path, u32) => { arch::field_at!($of, $at, u32, "mov {:e}, [{} + {} + {}]", 0) };
+    ($of:expr, $at:path, u64) => { arch::field_at!($of, $at, u64, 0) };
+    ($of:expr, $at:path, u64, $more:literal) => { arch::field_at!($of, $at, u64, "mov {}, [{} + {} + {}]", $more) };
+    ($of:expr, $at:path, $type:ty, $load:literal, $more:literal) => {{
+        let value: $type;
+        core::arch::asm!($load, out(reg) value, in(reg) $of, sym $at, const $more,
+            options(nostack, preserves_flags, pure, readonly));
+        value
+    }};
+}
+#[allow(unused_imports)]
+pub(crate) use field_at;
+
 /// The entry of event `BASE + number` at a time of [`tsc`].
 #[inline(always)]
 pub fn entry<const BASE: u16>(number: u32, time: u32) -> u32 {

@@ -53,8 +53,7 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
         boot_id,
         refused_names: info.refused_names,
         refused_marks: info.refused_marks,
-        // The hooks see everything.
-        unseen: Unseen::default(),
+        unseen: Unseen(info.unseen),
     }
 }
 

@@ -6,7 +6,9 @@
 
 #![forbid(unsafe_code)]
 
-use crate::abi::event::{NAME, NAME_WORDS, SMALL_RETURN, SWITCH, SYSCALL, SYSCALL_RETURN, TASK, TASK_WORDS};
+use crate::abi::event::{
+    NAME, NAME_WORDS, SMALL_RETURN, SWITCH, SYSCALL, SYSCALL_RETURN, TASK, TASK_WORDS, TRAP, TRAP_RETURN,
+};
 use crate::abi::word::Call;
 use crate::call::TaskLane;
 use crate::claim::{block_number, record, Claim};
@@ -31,6 +33,12 @@ pub trait Naming: Lane {
 #[inline(always)]
 pub fn event<L: Lane>(lane: L, event: u32) {
     record::<L, 0, _, _>(lane, event, |_: Claim<L, 1>| ());
+}
+
+/// Records an exception and its return at one moment.
+#[inline(always)]
+pub fn point<L: Lane>(lane: L, event: u32) {
+    record::<L, 0, _, _>(lane, event, move |claim: Claim<L, 2>| claim.put::<1>(event + u32::from(TRAP_RETURN - TRAP)));
 }
 
 /// Records an event with one value.

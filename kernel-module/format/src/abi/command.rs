@@ -5,7 +5,7 @@
 //! offset 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`].
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 
@@ -133,7 +133,18 @@ pub struct Info {
     pub refused_names: u64,
     /// The same of their marks and other events.
     pub refused_marks: u64,
+    /// What the source of the events cannot tell: bits of [`crate::capability::Unseen`].
+    pub unseen: u64,
+    /// `SOURCE_*`.
+    pub source: u32,
+    /// Zero.
+    pub reserved: u32,
 }
+
+/// [`Info::source`]: the hooks of a patched kernel.
+pub const SOURCE_HOOKS: u32 = 0;
+/// [`Info::source`]: probes on the tracepoints of any kernel.
+pub const SOURCE_TRACEPOINTS: u32 = 1;
 
 /// [`Info::notes`]: the kernel has found that the TSC is not stable, after the start.
 pub const NOTE_UNSTABLE: u32 = 16;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where the kernel enters the recorder: one function for each kind of hook.
+//! Where the kernel enters the recorder: one function for each kind of event, whichever the source. What is called a hook
+//! in this module is the place that calls one: a hook of a patched kernel, or a probe on a tracepoint.
 //!
 //! Invariants: called with preemption off, in any context; no hook prints, sleeps or allocates.
 
@@ -14,27 +15,27 @@ use crate::abi::user::WORDS;
 use crate::call::TaskLane;
 use crate::claim;
 use crate::entry;
-use crate::ffi::{self, Ops, OPS_VERSION};
+use crate::ffi::{self, Ops, Table, OPS_VERSION};
 use crate::lane::End;
 use crate::task::Task;
 use crate::this_cpu::{on_this_cpu, ThisCpu};
 use crate::user;
 
-/// What the kernel's hook table calls in a trace without counters.
-static PLAIN: Ops = functions::<false>();
+/// What a source calls in a trace without counters.
+static PLAIN: Table = functions::<false>();
 /// And in one with counters.
-static COUNTING: Ops = functions::<true>();
+static COUNTING: Table = functions::<true>();
 
-/// What the kernel's hook table is to call in a trace of these flags.
-pub fn table(flags: u32) -> &'static Ops {
+/// What a source is to call in a trace of these flags.
+pub fn table(flags: u32) -> &'static Table {
     match flags & (IPC | LLC) {
         0 => &PLAIN,
         _ => &COUNTING,
     }
 }
 
-const fn functions<const COUNTING: bool>() -> Ops {
-    Ops {
+const fn functions<const COUNTING: bool>() -> Table {
+    let ops = Ops {
         version: OPS_VERSION,
         event: event::<COUNTING>,
         value: value::<COUNTING>,
@@ -47,7 +48,8 @@ const fn functions<const COUNTING: bool>() -> Ops {
         user: user::<COUNTING>,
         vector: vector::<COUNTING>,
         cpu: cpu::<COUNTING>,
-    }
+    };
+    Table { ops, point: point::<COUNTING>, rename: rename::<COUNTING> }
 }
 
 /// Has `work` record in the hook that is called.
@@ -116,6 +118,19 @@ unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct
     // running task, or for tasks that cannot end, because their group is moved under cgroup_threadgroup_rwsem.
     let task = unsafe { Task::new(task) };
     record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, task.words()))
+}
+
+unsafe extern "C" fn point<const COUNTING: bool>(event: u32) {
+    record(|cpu: ThisCpu<'_, COUNTING>| entry::point(cpu, event))
+}
+
+unsafe extern "C" fn rename<const COUNTING: bool>(task: *mut bindings::task_struct, comm: *const [u32; 4]) {
+    // SAFETY: the probe of task_rename calls this, in __set_task_comm(), with interrupts on, for the tasks that `task`
+    // is called for there.
+    let mut words = unsafe { Task::new(task) }.words();
+    // SAFETY: the probe has copied TASK_COMM_LEN bytes onto its own stack, where they stay until this returns.
+    words[3..].copy_from_slice(unsafe { &*comm });
+    record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, words))
 }
 
 unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64; WORDS]) -> i64 {

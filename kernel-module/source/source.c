@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which source the recorder has: hooks if the kernel has them, else
+ * tracepoints; or the one that the parameter `source` names.
+ */
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/string.h>
+
+#include "source.h"
+
+static char *source = "";
+module_param(source, charp, 0444);
+MODULE_PARM_DESC(source, "Who tells the recorder: hooks, of a patched kernel, or tracepoints (default: hooks if the kernel has them)");
+
+/* The first is the default. */
+static const struct kutrace_source * const kutrace_sources[] = {
+#ifdef CONFIG_KUTRACE
+	&kutrace_hooks,
+#endif
+#ifdef CONFIG_TRACEPOINTS
+	&kutrace_tracepoints,
+#endif
+};
+
+static const struct kutrace_source *kutrace_chosen;
+
+/* Remove when: the module! macro takes texts. */
+int kutrace_source_choose(void)
+{
+	size_t n;
+
+	for (n = 0; n < ARRAY_SIZE(kutrace_sources); n++) {
+		if (source[0] && strcmp(source, kutrace_sources[n]->name))
+			continue;
+		kutrace_chosen = kutrace_sources[n];
+		return 0;
+	}
+	pr_err("kutrace: source=%s: this kernel has no such source\n", source);
+	return -EINVAL;
+}
+
+int kutrace_source_connect(const struct kutrace_table *table)
+{
+	return kutrace_chosen->connect(table);
+}
+
+void kutrace_source_disconnect(void)
+{
+	kutrace_chosen->disconnect();
+}
+
+int kutrace_source_enable(void)
+{
+	return kutrace_chosen->enable();
+}
+
+void kutrace_source_disable(void)
+{
+	kutrace_chosen->disable();
+}
+
+void kutrace_source_each_vector(kutrace_op_vector_t *each)
+{
+	kutrace_chosen->each_vector(each);
+}
+
+u32 kutrace_source_kind(void)
+{
+	return kutrace_chosen->kind;
+}
+
+u64 kutrace_source_unseen(void)
+{
+	return kutrace_chosen->unseen();
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A source tells the recorder what happens: the hooks of a patched kernel, or
+ * probes on the tracepoints of any other.
+ */
+#ifndef KUTRACE_SOURCE_H
+#define KUTRACE_SOURCE_H
+
+#include <linux/types.h>
+
+#ifdef CONFIG_KUTRACE
+#include <linux/kutrace.h>
+#else
+#include "kutrace.h"
+#endif
+
+/* What a source calls. Layout of Table in ../ffi.rs. */
+struct kutrace_table {
+	/* As the hooks of a patched kernel know it. */
+	struct kutrace_ops ops;
+	/* An event and its return at one moment: something without a length. */
+	void (*point)(unsigned int event);
+	/* A task is about to have another name, of TASK_COMM_LEN bytes. */
+	void (*rename)(struct task_struct *task, const char *comm);
+};
+
+/* Values of Info::source in ../format/src/abi/command.rs. */
+enum kutrace_kind { KUTRACE_HOOKS, KUTRACE_TRACEPOINTS };
+
+/*
+ * All may sleep, and the recorder calls one at a time. @connect leaves the
+ * source off. On return from @enable every CPU that is online tells, unless it
+ * fails: then none does. On return from @disable and @disconnect none is in a
+ * function of the table.
+ */
+struct kutrace_source {
+	const char *name;
+	enum kutrace_kind kind;
+	int (*connect)(const struct kutrace_table *table);
+	void (*disconnect)(void);
+	int (*enable)(void);
+	void (*disable)(void);
+	/* Tells of every vector of every CPU that is for a device. */
+	void (*each_vector)(kutrace_op_vector_t *each);
+	/* Bits of ../format/src/capability.rs: what it cannot tell. */
+	u64 (*unseen)(void);
+};
+
+extern const struct kutrace_source kutrace_hooks;
+extern const struct kutrace_source kutrace_tracepoints;
+
+/* The one that was chosen, as ../ffi.rs has it. */
+int kutrace_source_choose(void);
+int kutrace_source_connect(const struct kutrace_table *table);
+void kutrace_source_disconnect(void);
+int kutrace_source_enable(void);
+void kutrace_source_disable(void);
+void kutrace_source_each_vector(kutrace_op_vector_t *each);
+u32 kutrace_source_kind(void);
+u64 kutrace_source_unseen(void);
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CPUs that go offline and come back.
+ *
+ * A tracepoint calls no probe on a CPU that is not online. What the kernel
+ * calls when a CPU starts and when it dies, with interrupts off, comes before
+ * it is online, and when it is no more: so it is the first and the last.
+ */
+#include <linux/cpuhotplug.h>
+
+#include "probe.h"
+
+/* That of a driver which no x86 machine has. */
+#define STATE CPUHP_AP_TEGRA_TIMER_STARTING
+
+static int kutrace_cpu_starting(unsigned int cpu)
+{
+	kutrace_told->ops.cpu(KUTRACE_ONLINE);
+	return 0;
+}
+
+static int kutrace_cpu_dying(unsigned int cpu)
+{
+	kutrace_faults_forget();
+	kutrace_told->ops.cpu(KUTRACE_OFFLINE);
+	return 0;
+}
+
+int kutrace_cpus_begin(void)
+{
+	return cpuhp_setup_state_nocalls(STATE, "kutrace:starting",
+					 kutrace_cpu_starting, kutrace_cpu_dying);
+}
+
+void kutrace_cpus_end(void)
+{
+	cpuhp_remove_state_nocalls(STATE);
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Interrupts, by their vectors, the names of those that are for devices, who
+ * sends interrupts, what a tick interrupts, and softirqs.
+ */
+#include <linux/cpumask.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irqdomain.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <asm/hw_irq.h>
+#include <asm/irq_regs.h>
+#include <asm/irq_vectors.h>
+#include <asm/irqdomain.h>
+#include <asm/ptrace.h>
+
+#include "probe.h"
+
+#define VECTORS 256
+
+struct kutrace_device {
+	/* Of the interrupt that is being handled; those of devices do not nest. */
+	u8 vector;
+	/* The first handler of each vector, when its name was told last. */
+	const struct irqaction *told[VECTORS];
+};
+/*
+ * Of each CPU, while tracing: what modules may have beside is too little for it.
+ * A trace that begins knows no name.
+ */
+static struct kutrace_device __percpu *kutrace_devices;
+
+int kutrace_devices_begin(void)
+{
+	kutrace_devices = alloc_percpu(struct kutrace_device);
+	return kutrace_devices ? 0 : -ENOMEM;
+}
+
+/* No probe runs any more. */
+void kutrace_devices_end(void)
+{
+	free_percpu(kutrace_devices);
+	kutrace_devices = NULL;
+}
+
+/* Neither the interrupt nor its handlers go away. */
+static void kutrace_name(unsigned int cpu, unsigned int vector,
+			 const struct irqaction *action,
+			 kutrace_op_vector_t *name)
+{
+	char text[KUTRACE_VECTOR_NAME] = "";
+
+	for (; action; action = action->next) {
+		if (text[0])
+			strlcat(text, ", ", sizeof(text));
+		strlcat(text, action->name ?: "?", sizeof(text));
+	}
+	name(cpu, vector, text);
+}
+
+/* The vector of an interrupt; 0 for one that comes by that of another. */
+static u8 kutrace_vector_of(struct irq_data *irq)
+{
+	struct irq_cfg *cfg = irq ? irqd_cfg(irq) : NULL;
+
+	return cfg ? cfg->vector : 0;
+}
+
+/* The vector has other handlers than when it was named. */
+static notrace noinline void kutrace_name_again(u8 vector,
+						const struct irqaction *first)
+{
+	__this_cpu_write(kutrace_devices->told[vector], first);
+	kutrace_name(smp_processor_id(), vector, first, kutrace_told->ops.vector);
+}
+
+/* Interrupts are off, and while handlers run none of them goes away. */
+static void notrace kutrace_irq_handler_entry(void *data, int irq,
+					      struct irqaction *action)
+{
+	struct irq_data *vectored = irq_domain_get_irq_data(x86_vector_domain, irq);
+	u8 vector = kutrace_vector_of(vectored);
+	const struct irqaction *first = action;
+
+	if (vectored)
+		first = irq_data_to_desc(vectored)->action;
+	if (__this_cpu_read(kutrace_devices->told[vector]) != first)
+		kutrace_name_again(vector, first);
+	__this_cpu_write(kutrace_devices->vector, vector);
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_IRQ + vector));
+}
+
+static void notrace kutrace_irq_handler_exit(void *data, int irq,
+					     struct irqaction *action, int ret)
+{
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_IRQ_RETURN +
+					    __this_cpu_read(kutrace_devices->vector)));
+}
+
+void kutrace_each_device_vector(kutrace_op_vector_t *each)
+{
+	unsigned int irq;
+
+	for (irq = 0; irq < nr_irqs; irq++) {
+		struct irq_data *data;
+		struct irq_desc *desc;
+		unsigned long flags;
+
+		/* It keeps the interrupt, and its lock keeps the handlers. */
+		rcu_read_lock();
+		data = irq_domain_get_irq_data(x86_vector_domain, irq);
+		if (data) {
+			desc = irq_data_to_desc(data);
+			raw_spin_lock_irqsave(&desc->lock, flags);
+			if (desc->action && kutrace_vector_of(data))
+				kutrace_name(cpumask_first(irq_data_get_effective_affinity_mask(data)),
+					     kutrace_vector_of(data), desc->action, each);
+			raw_spin_unlock_irqrestore(&desc->lock, flags);
+		}
+		rcu_read_unlock();
+	}
+}
+
+/* Interrupts that are the machine's own. */
+static void notrace kutrace_vector_entry(void *data, int vector)
+{
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_IRQ + (u8)vector));
+}
+
+static void notrace kutrace_vector_exit(void *data, int vector)
+{
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_IRQ_RETURN + (u8)vector));
+}
+
+static void notrace kutrace_local_timer_entry(void *data, int vector)
+{
+	struct pt_regs *regs = get_irq_regs();
+	unsigned int sample = user_mode(regs) ? KUTRACE_PC_USER : KUTRACE_PC_KERNEL;
+
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_IRQ + (u8)vector);
+			kutrace_tell(address)(sample, instruction_pointer(regs)));
+}
+
+static void notrace kutrace_softirq_entry(void *data, unsigned int nr)
+{
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_SOFTIRQ + nr));
+}
+
+static void notrace kutrace_softirq_exit(void *data, unsigned int nr)
+{
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_SOFTIRQ_RETURN + nr));
+}
+
+/*
+ * Without a callback it is sent for the scheduler; to the CPU itself, for work
+ * that waits for an interrupt; else for a function to be called.
+ */
+static void notrace kutrace_ipi_send_cpu(void *data, unsigned int cpu,
+					 unsigned long callsite, void *callback)
+{
+	unsigned int vector = RESCHEDULE_VECTOR;
+
+	if (callback && cpu == raw_smp_processor_id())
+		vector = IRQ_WORK_VECTOR;
+	else if (callback)
+		vector = CALL_FUNCTION_SINGLE_VECTOR;
+	kutrace_guarded(kutrace_tell(value)(KUTRACE_IPI, cpu | vector << 16));
+}
+
+static void notrace kutrace_ipi_send_cpumask(void *data,
+					     const struct cpumask *mask,
+					     unsigned long callsite,
+					     void *callback)
+{
+	unsigned int cpu;
+
+	kutrace_guarded(for_each_cpu(cpu, mask)
+				kutrace_tell(value)(KUTRACE_IPI, cpu |
+						    CALL_FUNCTION_VECTOR << 16));
+}
+
+#define BOTH(vector)							\
+	{ #vector "_exit", kutrace_vector_exit },			\
+	{ #vector "_entry", kutrace_vector_entry }
+
+struct kutrace_probe kutrace_interrupt_probes[] = {
+	{ "irq_handler_exit", kutrace_irq_handler_exit },
+	{ "irq_handler_entry", kutrace_irq_handler_entry },
+	{ "local_timer_exit", kutrace_vector_exit },
+	{ "local_timer_entry", kutrace_local_timer_entry },
+	BOTH(reschedule),
+	BOTH(call_function),
+	BOTH(call_function_single),
+	BOTH(irq_work),
+	BOTH(x86_platform_ipi),
+	BOTH(error_apic),
+	BOTH(spurious_apic),
+	BOTH(thermal_apic),
+	BOTH(threshold_apic),
+	BOTH(deferred_error_apic),
+	{ "softirq_exit", kutrace_softirq_exit },
+	{ "softirq_entry", kutrace_softirq_entry },
+	{ "ipi_send_cpu", kutrace_ipi_send_cpu },
+	{ "ipi_send_cpumask", kutrace_ipi_send_cpumask },
+	{ }
+};

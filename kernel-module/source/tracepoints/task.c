@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Threads: who runs, who is woken, who is new, renamed or ends.
+ */
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "probe.h"
+
+/* Since 7.0: begin and end of the scheduler. */
+static void notrace kutrace_sched_entry(void *data, bool preempt)
+{
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_SCHED));
+}
+
+static void notrace kutrace_sched_exit(void *data, bool is_switch)
+{
+	kutrace_guarded(kutrace_tell(event)(KUTRACE_SCHED_RETURN));
+}
+
+/*
+ * The switch comes last: a block that begins after it would say that the
+ * thread runs that is leaving.
+ */
+static void notrace kutrace_sched_switch(void *data, bool preempt,
+					 struct task_struct *prev,
+					 struct task_struct *next,
+					 unsigned int state)
+{
+	kutrace_guarded(kutrace_faults_switch_to(next);
+			kutrace_tell(switch_to)(next));
+}
+
+static void notrace kutrace_sched_waking(void *data, struct task_struct *task)
+{
+	kutrace_guarded(kutrace_tell(value)(KUTRACE_RUNNABLE, task->pid));
+}
+
+static void notrace kutrace_sched_wakeup_new(void *data, struct task_struct *task)
+{
+	kutrace_guarded(kutrace_faults_leave(task);
+			kutrace_tell(task)(task);
+			kutrace_tell(value)(KUTRACE_RUNNABLE, task->pid));
+}
+
+/* It has its old name still. */
+static void notrace kutrace_task_rename(void *data, struct task_struct *task,
+					const char *name)
+{
+	char comm[TASK_COMM_LEN];
+
+	strscpy_pad(comm, name, sizeof(comm));
+	kutrace_guarded(kutrace_told->rename(task, comm));
+}
+
+/* It has still to give back what it has, and to be switched away from. */
+static void notrace kutrace_sched_process_exit(void *data,
+					       struct task_struct *task)
+{
+	kutrace_guarded(kutrace_tell(value)(KUTRACE_EXIT, task->exit_code));
+}
+
+struct kutrace_probe kutrace_task_probes[] = {
+	{ "sched_switch", kutrace_sched_switch },
+	{ "sched_waking", kutrace_sched_waking },
+	{ "sched_wakeup_new", kutrace_sched_wakeup_new },
+	{ "task_rename", kutrace_task_rename },
+	{ "sched_process_exit", kutrace_sched_process_exit },
+	{ "sched_exit_tp", kutrace_sched_exit },
+	{ "sched_entry_tp", kutrace_sched_entry },
+	{ }
+};
