@@ -23,6 +23,8 @@ pub use watch::run;
 pub struct Guest {
     /// The kernel to boot.
     pub image: PathBuf,
+    /// Modules of the kernel without which it cannot reach the host, in the order in which they are loaded.
+    pub first: Vec<PathBuf>,
     /// How the guest's instructions are executed.
     pub accelerator: Accelerator,
     /// Virtual CPUs.
@@ -54,6 +56,9 @@ pub enum Accelerator {
     Kvm,
     /// Translated, a thread for each virtual CPU.
     Tcg,
+    /// Translated, all virtual CPUs by one thread: for kernels without the patch by which QEMU's many threads see code
+    /// that the kernel patches.
+    Interleaved,
     /// Translated, and counted: the guest's clock advances by one nanosecond per instruction.
     Counted,
 }

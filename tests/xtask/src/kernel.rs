@@ -11,6 +11,7 @@
 pub mod config;
 pub mod schemata;
 pub mod source;
+pub mod stock;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -112,6 +113,35 @@ impl Variant {
             Variant::Debug => &["vm", "kutrace", "debug"],
             Variant::Realtime => &["vm", "kutrace", "realtime"],
         }
+    }
+}
+
+/// Which kernel a guest boots.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Which {
+    /// One that is built here.
+    Built(Variant),
+    /// One that Debian ships, of this version.
+    Stock(String),
+}
+
+impl Which {
+    /// What stands after `--kernel`.
+    pub fn parse(text: &str) -> Result<Which, String> {
+        match text.split_once('=').unwrap_or((text, stock::VERSION)) {
+            ("stock", version) => Ok(Which::Stock(version.to_owned())),
+            _ => Variant::from_str(text, false).map(Which::Built).map_err(|_| {
+                let names = Variant::value_variants().iter().filter_map(|one| one.to_possible_value());
+                let names: Vec<String> = names.map(|one| one.get_name().to_owned()).collect();
+                format!("possible values: {}, stock, stock=VERSION", names.join(", "))
+            }),
+        }
+    }
+}
+
+impl From<Variant> for Which {
+    fn from(variant: Variant) -> Which {
+        Which::Built(variant)
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use crate::kernel::stock::Stock;
 use crate::kernel::{Kernel, Variant};
 use crate::place::{self, Key};
 use crate::progress;
@@ -42,14 +43,18 @@ impl Kind {
 
     /// The folder below `target/` for this kind, built against that variant of the kernel.
     fn folder(self, variant: Variant) -> String {
-        let kernel = match variant {
+        self.folder_for(match variant {
             Variant::Small | Variant::SmallWithout => "",
             Variant::Distribution | Variant::DistributionWithout => "distribution",
             Variant::Debug => "debug",
             Variant::Realtime => "realtime",
             Variant::Mutants => "mutants",
             Variant::DistributionMutants => "distribution-mutants",
-        };
+        })
+    }
+
+    /// The same against the kernel that is called so.
+    fn folder_for(self, kernel: &str) -> String {
         let kind = match self {
             Kind::Plain => "",
             Kind::Counting => "count",
@@ -66,21 +71,37 @@ pub fn ensure(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<Path
 
 /// The folder with what is built of `kind`.
 pub fn build(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<PathBuf> {
+    build_anew(kind, &kind.folder(kernel.variant), kernel.key(), |target| make(kernel, kind, toolchain, target))
+}
+
+/// As [`ensure`], for a kernel of Debian's.
+pub fn ensure_stock(kernel: &Stock, kind: Kind) -> Result<PathBuf> {
+    built_in(&build_stock(kernel, kind)?)
+}
+
+/// As [`build`], for a kernel of Debian's.
+pub fn build_stock(kernel: &Stock, kind: Kind) -> Result<PathBuf> {
+    let folder = kind.folder_for(&format!("stock-{}", kernel.release));
+    build_anew(kind, &folder, &kernel.release, |target| make_stock(kernel, kind, target))
+}
+
+/// Has `make` build a copy of the sources in a folder of `target/`, unless that was done with the same inputs.
+fn build_anew(kind: Kind, folder: &str, kernel: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let sources = place::checkout().join(kind.sources());
     let files = files_below(&sources)?;
     let mut key = Key::default();
-    key.add("kernel", kernel.key().as_bytes());
+    key.add("kernel", kernel.as_bytes());
     for file in &files {
         key.add_file(&file.to_string_lossy(), &sources.join(file))?;
     }
     let key = key.finish();
-    let target = place::made(place::target().join(kind.folder(kernel.variant)))?;
+    let target = place::made(place::target().join(folder))?;
     let (build, stamp) = (target.join("build"), target.join("built"));
     let _lock = place::lock(&target)?;
     if !place::is_stamped(&stamp, &key) {
         place::put_stamp(&stamp, "")?;
         copy(&sources, &files, &build)?;
-        make(kernel, kind, toolchain, &target)?;
+        make(&target)?;
         place::put_stamp(&stamp, &key)?;
     }
     Ok(build)
@@ -91,6 +112,21 @@ fn make(kernel: &Kernel, kind: Kind, toolchain: &Toolchain, target: &Path) -> Re
     let mut make = toolchain.make();
     make.arg(format!("KDIR={}", kernel.tree(toolchain)?.display())).args(kind.words());
     progress::run("module: building", make.current_dir(target.join("build")), &target.join("module.log"))
+}
+
+/// As whoever installs the package: what is in Rust first, without the kernel, then the module, without Rust.
+fn make_stock(kernel: &Stock, kind: Kind, target: &Path) -> Result<()> {
+    let (build, log) = (target.join("build"), target.join("module.log"));
+    if kind != Kind::Beside {
+        let core = place::made(place::cache()?.join("stock/core"))?;
+        let _lock = place::lock(&core)?;
+        let mut make = Toolchain::plain("make");
+        make.args(["recorder", "RUSTC=/usr/bin/rustc"]).arg(format!("OUT={}", core.display())).args(kind.words());
+        progress::run("module: building the recorder", make.current_dir(&build), &log)?;
+    }
+    let mut make = Toolchain::plain("make");
+    make.arg(format!("KDIR={}", kernel.headers().display())).args(kind.words());
+    progress::run("module: building", make.current_dir(&build), &log)
 }
 
 /// The one `.ko` of a build.

@@ -12,6 +12,9 @@ use crate::progress::{self, tied};
 /// Debian 12's own bindgen is too old for 6.12, which asks for 0.65.1.
 const BINDGEN: &str = "0.71.1";
 
+/// Where the machine's packages have their programs.
+const SYSTEM: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// Compiles C and links.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Compiler {
@@ -63,9 +66,15 @@ impl Toolchain {
 
     /// `program` in the environment of a kernel build, which takes nothing from the caller's but its home.
     pub fn command(&self, program: &str) -> Command {
+        let mut command = Self::plain(program);
+        command.env("PATH", format!("{SYSTEM}:{}", self.bindgen.display()));
+        command
+    }
+
+    /// The same with what the machine's own packages have.
+    pub fn plain(program: &str) -> Command {
         let mut command = tied(program);
-        command.env_clear();
-        command.env("PATH", format!("/usr/sbin:/usr/bin:/sbin:/bin:{}", self.bindgen.display()));
+        command.env_clear().env("PATH", SYSTEM);
         command.envs(std::env::vars_os().filter(|(name, _)| name == "HOME"));
         command.env("LC_ALL", "C");
         command.envs([("KBUILD_BUILD_USER", "kutrace"), ("KBUILD_BUILD_HOST", "vm")]);

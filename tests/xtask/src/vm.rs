@@ -10,7 +10,8 @@ use anyhow::{bail, Context, Result};
 use clap::Args;
 
 use crate::guest::{self, Accelerator, Guest};
-use crate::kernel::{Kernel, Variant};
+use crate::kernel::stock::Stock;
+use crate::kernel::{Kernel, Variant, Which};
 use crate::toolchain::{Compiler, Toolchain};
 use crate::{module, mutants, packages, tools};
 
@@ -28,9 +29,10 @@ pub struct VmArgs {
     /// The host's folder at /mnt/share; a temporary one when absent
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
-    /// The kernel to boot; without hooks there is no module
-    #[arg(long, value_name = "KERNEL", value_enum, default_value_t = Variant::USUAL)]
-    pub kernel: Variant,
+    /// The kernel to boot: one that is built here, of which those without hooks have no module, or `stock[=VERSION]`,
+    /// one of Debian's
+    #[arg(long, value_name = "KERNEL", value_parser = Which::parse, default_value = "small")]
+    pub kernel: Which,
     /// More words for the kernel's command line
     #[arg(long, value_name = "WORDS", default_value = "")]
     pub append: String,
@@ -65,7 +67,7 @@ impl VmArgs {
             icount: false,
             mem: 3072,
             share: None,
-            kernel: Variant::USUAL,
+            kernel: Variant::USUAL.into(),
             append: String::new(),
             acpi_table: None,
             monitor: None,
@@ -81,7 +83,8 @@ impl VmArgs {
 /// Runs the command and returns its status; with a hook left out, where the environment asks for that.
 pub fn run(args: &VmArgs) -> Result<u8> {
     let Some((number, broken)) = mutants::asked()? else { return run_in(args) };
-    let kernel = args.kernel.mutated().context("vm: this kernel has no mutants")?;
+    let Which::Built(variant) = args.kernel else { bail!("vm: a stock kernel has no mutants") };
+    let kernel = variant.mutated().context("vm: this kernel has no mutants")?.into();
     let append = format!("{} kutrace_mutant={number}", args.append);
     let result = run_in(&VmArgs { kernel, append, ..args.clone() });
     if let Err(error) = &result {
@@ -92,13 +95,10 @@ pub fn run(args: &VmArgs) -> Result<u8> {
 
 fn run_in(args: &VmArgs) -> Result<u8> {
     packages::ensure()?;
-    let toolchain = Toolchain::ensure(Compiler::Clang)?;
-    let kernel = Kernel::new(args.kernel, &toolchain)?;
-    let image = kernel.image(&toolchain)?;
-    let recorder = if args.count { module::Kind::Counting } else { module::Kind::Plain };
-    let has_hooks = args.kernel.has_hooks();
-    let module = has_hooks.then(|| module::ensure(&kernel, recorder, &toolchain)).transpose()?;
-    let beside = args.beside.then(|| module::build(&kernel, module::Kind::Beside, &toolchain)).transpose()?;
+    let parts = match &args.kernel {
+        Which::Built(variant) => built(*variant, args)?,
+        Which::Stock(version) => stock(version, args)?,
+    };
     let tools = tools::ensure()?;
 
     // Dropped, and so removed, after the guest has ended.
@@ -111,7 +111,8 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         bail!("vm: share: {}: not a folder", share.display());
     }
     let mut guest = Guest {
-        image,
+        image: parts.image,
+        first: parts.first,
         accelerator: Accelerator::Counted,
         cpus: if args.icount { 1 } else { args.cpus },
         memory: args.mem,
@@ -119,15 +120,53 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         acpi_table: args.acpi_table.clone(),
         monitor: args.monitor.clone(),
         share,
-        load: module.clone().filter(|_| !args.no_load),
-        variables: variables(&tools, module.as_deref(), beside.as_deref()),
+        load: parts.module.clone().filter(|_| !args.no_load),
+        variables: variables(&tools, parts.module.as_deref(), parts.beside.as_deref()),
         command: args.command.clone(),
         timeout: Duration::from_secs(args.timeout),
     };
     if !args.icount {
-        guest.accelerator = guest::accelerator(&guest)?;
+        guest.accelerator = match (guest::accelerator(&guest)?, &args.kernel) {
+            (Accelerator::Tcg, Which::Stock(_)) => Accelerator::Interleaved,
+            (found, _) => found,
+        };
     }
     guest::run(&guest)
+}
+
+/// What a guest is made of that depends on its kernel.
+struct Parts {
+    image: PathBuf,
+    /// Modules that the first file system loads.
+    first: Vec<PathBuf>,
+    module: Option<PathBuf>,
+    beside: Option<PathBuf>,
+}
+
+impl VmArgs {
+    fn recorder(&self) -> module::Kind {
+        if self.count {
+            module::Kind::Counting
+        } else {
+            module::Kind::Plain
+        }
+    }
+}
+
+fn built(variant: Variant, args: &VmArgs) -> Result<Parts> {
+    let toolchain = Toolchain::ensure(Compiler::Clang)?;
+    let kernel = Kernel::new(variant, &toolchain)?;
+    let image = kernel.image(&toolchain)?;
+    let module = variant.has_hooks().then(|| module::ensure(&kernel, args.recorder(), &toolchain)).transpose()?;
+    let beside = args.beside.then(|| module::build(&kernel, module::Kind::Beside, &toolchain)).transpose()?;
+    Ok(Parts { image, first: Vec::new(), module, beside })
+}
+
+fn stock(version: &str, args: &VmArgs) -> Result<Parts> {
+    let kernel = Stock::ensure(version)?;
+    let module = Some(module::ensure_stock(&kernel, args.recorder())?);
+    let beside = args.beside.then(|| module::build_stock(&kernel, module::Kind::Beside)).transpose()?;
+    Ok(Parts { image: kernel.image(), first: kernel.modules()?, module, beside })
 }
 
 /// CMD's environment.

@@ -35,13 +35,13 @@ pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
     let how = VmArgs { icount: true, ..VmArgs::new(Vec::new()) };
     let mut counts = [[[0; 3]; 5]; 2];
     for ((_, without, with), counts) in KERNELS.into_iter().zip(&mut counts) {
-        in_guest(r#""$1" >/mnt/share/without"#, program, dir, VmArgs { kernel: without, ..how.clone() })?;
+        in_guest(r#""$1" >/mnt/share/without"#, program, dir, VmArgs { kernel: without.into(), ..how.clone() })?;
         let script = r#"
             "$1" >/mnt/share/off
             kutrace_control go
             "$1" >/mnt/share/go
             kutrace_control stop /tmp/t.raw"#;
-        in_guest(script, program, dir, VmArgs { kernel: with, ..how.clone() })?;
+        in_guest(script, program, dir, VmArgs { kernel: with.into(), ..how.clone() })?;
         for (state, column) in STATES.iter().zip(0..) {
             let text = std::fs::read_to_string(dir.join(state)).with_context(|| format!("bench: {state}"))?;
             for ((way, _), counts) in WAYS.iter().zip(&mut *counts) {

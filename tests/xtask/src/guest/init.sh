@@ -12,6 +12,9 @@ export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
+for module in /modules/*.ko; do
+    [ -e "$module" ] && insmod "$module"
+done
 ip link set lo up
 hostname kutrace-vm
 . /job/settings

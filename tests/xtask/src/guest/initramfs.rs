@@ -34,7 +34,7 @@ pub enum Errand {
 pub fn build(guest: &Guest, errand: Errand) -> Result<Vec<u8>> {
     let busybox = fs::read(BUSYBOX).with_context(|| BUSYBOX)?;
     let mut archive = Archive::default();
-    for folder in ["bin", "dev", "proc", "sys", "host", "root", "job"] {
+    for folder in ["bin", "dev", "proc", "sys", "host", "root", "job", "modules"] {
         archive.folder(folder);
     }
     archive.console();
@@ -43,6 +43,10 @@ pub fn build(guest: &Guest, errand: Errand) -> Result<Vec<u8>> {
         archive.link(&format!("bin/{applet}"), "busybox");
     }
     archive.program("init", include_bytes!("init.sh"));
+    for module in &guest.first {
+        let name = module.file_name().unwrap_or_default().to_string_lossy();
+        archive.program(&format!("modules/{name}"), &fs::read(module).with_context(|| module.display().to_string())?);
+    }
     archive.program("job/settings", &settings(guest, errand));
     archive.program("job/command", &command(guest));
     Ok(archive.finish())

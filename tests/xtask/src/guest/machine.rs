@@ -134,6 +134,7 @@ fn accelerator_words(accelerator: Accelerator) -> &'static [&'static str] {
         Accelerator::Kvm => &["-accel", "kvm", "-cpu", "host"],
         // Not page tables of five levels: an interrupt while the kernel patches itself for them makes KASAN complain.
         Accelerator::Tcg => &["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"],
+        Accelerator::Interleaved => &["-accel", "tcg,thread=single", "-cpu", "max,la57=off"],
         Accelerator::Counted => &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max"],
     }
 }

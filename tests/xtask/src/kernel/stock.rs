@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A kernel as Debian ships it: image, modules and headers, unpacked from its packages into the cache, once per release.
+//!
+//! Nothing is installed: apt only downloads, and dpkg unpacks into `stock/<release>/`. What is there is complete, and
+//! never changes.
+
+use std::cmp::Ordering;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, Context, Result};
+
+use crate::place;
+use crate::progress::{self, tied};
+
+/// The version of `--kernel stock`: that of the patched kernels.
+pub const VERSION: &str = "6.12";
+/// What the guest's first file system needs, where it is not in the image.
+const NEEDED: &[&str] = &["virtio_pci", "9pnet_virtio", "9p", "virtio_console", "virtio_net"];
+
+/// A kernel that is unpacked.
+pub struct Stock {
+    /// As `uname -r` says it.
+    pub release: String,
+    root: PathBuf,
+}
+
+impl Stock {
+    /// The newest release of `version` that apt offers, or if it offers none the newest that was unpacked before.
+    pub fn ensure(version: &str) -> Result<Self> {
+        let home = place::made(place::cache()?.join("stock"))?;
+        let _lock = place::lock(&home)?;
+        if let Some(release) = newest(version, offered(version)?) {
+            return Self::unpacked(&home, release);
+        }
+        update(&home)?;
+        let offered = offered(version)?;
+        let kept = fs::read_dir(&home)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let known = if offered.is_empty() { kept.collect() } else { offered };
+        let release = newest(version, known)
+            .with_context(|| format!("stock: {version}: apt knows no linux-image-{version}*-amd64"))?;
+        Self::unpacked(&home, release)
+    }
+
+    fn unpacked(home: &Path, release: String) -> Result<Self> {
+        let root = home.join(&release);
+        if !root.exists() {
+            let partial = home.join("partial");
+            if partial.exists() {
+                fs::remove_dir_all(&partial).context("stock: partial")?;
+            }
+            unpack(home, &release, &place::made(partial.clone())?)?;
+            complete(home, &partial, &root, &release)?;
+            // Renamed into place: what is there is whole.
+            fs::rename(&partial, &root).with_context(|| root.display().to_string())?;
+        }
+        Ok(Self { release, root })
+    }
+
+    /// The bootable image.
+    pub fn image(&self) -> PathBuf {
+        self.root.join("vmlinuz")
+    }
+
+    /// The modules that the first file system loads, in this order.
+    pub fn modules(&self) -> Result<Vec<PathBuf>> {
+        super::files_in(&self.root.join("first"), ".ko")
+    }
+
+    /// What modules are built against.
+    pub fn headers(&self) -> PathBuf {
+        self.root.join("usr/src").join(format!("linux-headers-{}", self.release))
+    }
+}
+
+/// The releases of which apt offers an image: `6.12.117+deb12-amd64`.
+fn offered(version: &str) -> Result<Vec<String>> {
+    let names = progress::output(Command::new("apt-cache").args(["pkgnames", &format!("linux-image-{version}")]))?;
+    let names: Vec<&str> = names.lines().filter(|name| release(name, version).is_some()).collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let policy = progress::output(Command::new("apt-cache").arg("policy").args(&names))?;
+    Ok(with_candidate(&policy).filter_map(|name| release(name, version)).map(str::to_owned).collect())
+}
+
+/// The release whose image, signed and for any machine, a package of this name has.
+fn release<'a>(package: &'a str, version: &str) -> Option<&'a str> {
+    let release = package.strip_prefix("linux-image-")?;
+    let number = release.strip_suffix("-amd64")?.strip_prefix(version)?;
+    let is_plain = |part: &str| part.starts_with(|first: char| first.is_ascii_digit());
+    (number.starts_with(['.', '+']) && number[1..].split('-').all(is_plain)).then_some(release)
+}
+
+/// The packages of `apt-cache policy` that can be installed.
+fn with_candidate(policy: &str) -> impl Iterator<Item = &str> {
+    let lines = policy.lines().zip(policy.lines().skip(2));
+    let found = lines.filter(|(_, candidate)| {
+        candidate.trim().strip_prefix("Candidate:").is_some_and(|version| version.trim() != "(none)")
+    });
+    found.filter_map(|(name, _)| name.strip_suffix(':'))
+}
+
+/// The newest of the releases of `version`.
+fn newest(version: &str, releases: Vec<String>) -> Option<String> {
+    let name = |release: &String| format!("linux-image-{release}");
+    releases.into_iter().filter(|one| self::release(&name(one), version).is_some()).max_by(|a, b| order(a, b))
+}
+
+/// Which of two releases is newer: their numbers count, in this order.
+fn order(a: &str, b: &str) -> Ordering {
+    let numbers = |text: &str| -> Vec<u64> {
+        text.split(|byte: char| !byte.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+    };
+    numbers(a).cmp(&numbers(b))
+}
+
+fn update(home: &Path) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("stock: apt knows no such kernel\nhint: sudo apt-get update");
+    }
+    progress::run("stock: updating the lists", tied("apt-get").arg("update"), &home.join("stock.log"))
+}
+
+/// Downloads the packages of a release and unpacks them.
+fn unpack(home: &Path, release: &str, to: &Path) -> Result<()> {
+    let packages = closure(release)?;
+    let log = home.join("stock.log");
+    let mut download = tied("apt-get");
+    // As root apt would give up its rights, and then not reach a folder of root's.
+    download.args(["-o", "APT::Sandbox::User=root", "download"]).args(&packages).current_dir(to);
+    progress::run(&format!("stock: downloading {release}"), &mut download, &log)?;
+    for package in super::files_in(to, ".deb")? {
+        let mut unpack = tied("dpkg");
+        progress::run("stock: unpacking", unpack.arg("-x").arg(&package).arg(to), &log)?;
+        fs::remove_file(&package).with_context(|| package.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// The image's and the headers' packages, and those of the same release that they depend on.
+fn closure(release: &str) -> Result<Vec<String>> {
+    let version = release.strip_suffix("-amd64").unwrap_or(release);
+    let mut packages = vec![format!("linux-image-{release}"), format!("linux-headers-{release}")];
+    let mut next = 0;
+    while let Some(package) = packages.get(next) {
+        let depends = progress::output(Command::new("apt-cache").args(["depends", package]))?;
+        for name in depends.lines().filter_map(|line| line.trim_start_matches([' ', '|']).strip_prefix("Depends: ")) {
+            let is_part = name.starts_with("linux-") && name.contains(version) && !name.ends_with("-unsigned");
+            if is_part && !packages.iter().any(|known| known == name) {
+                packages.push(name.to_owned());
+            }
+        }
+        next += 1;
+    }
+    Ok(packages)
+}
+
+/// Makes of what was unpacked into `partial` what is used from `root`.
+fn complete(home: &Path, partial: &Path, root: &Path, release: &str) -> Result<()> {
+    let log = home.join("stock.log");
+    // Newer packages have everything below usr.
+    if !partial.join("lib").exists() {
+        std::os::unix::fs::symlink("usr/lib", partial.join("lib")).context("stock: lib")?;
+    }
+    let modules = partial.join("lib/modules").join(release);
+    let images = [partial.join(format!("boot/vmlinuz-{release}")), modules.join("vmlinuz")];
+    let image = images.iter().find(|path| path.exists()).with_context(|| format!("stock: {release}: no image"))?;
+    fs::rename(image, partial.join("vmlinuz")).with_context(|| image.display().to_string())?;
+    // The headers name each other by the place where they would be installed.
+    let makefile = partial.join(format!("usr/src/linux-headers-{release}/Makefile"));
+    let text = fs::read_to_string(&makefile).with_context(|| makefile.display().to_string())?;
+    fs::write(&makefile, text.replace("/usr/src/", &format!("{}/usr/src/", root.display())))?;
+
+    let mut depmod = tied("depmod");
+    progress::run("stock: looking at the modules", depmod.arg("-b").arg(partial).arg(release), &log)?;
+    let first = place::made(partial.join("first"))?;
+    for (module, number) in needed(partial, release)?.iter().zip(10..) {
+        let name = module.file_name().unwrap_or_default().to_string_lossy();
+        let (name, unpack) = match name.rsplit_once(".ko") {
+            Some((name, ".xz")) => (name, "xz"),
+            Some((name, ".zst")) => (name, "zstd"),
+            _ => (name.trim_end_matches(".ko"), "cat"),
+        };
+        let mut command = Command::new(unpack);
+        command.args(if unpack == "cat" { &[][..] } else { &["-dc"] }).arg(module);
+        let output = command.output().with_context(|| format!("stock: {unpack}"))?;
+        if !output.status.success() {
+            bail!("stock: {unpack}: {}: {}", module.display(), output.status);
+        }
+        fs::write(first.join(format!("{number}-{name}.ko")), output.stdout)?;
+    }
+    Ok(())
+}
+
+/// The modules that are needed, and those that they need, each after what it needs.
+fn needed(root: &Path, release: &str) -> Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for name in NEEDED {
+        let mut modprobe = Command::new("modprobe");
+        modprobe.arg("-d").arg(root).args(["-S", release, "--show-depends", name]);
+        for line in progress::output(&mut modprobe)?.lines() {
+            let Some(path) = line.strip_prefix("insmod ").map(|path| PathBuf::from(path.trim())) else { continue };
+            if !found.contains(&path) {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_all_packages_the_newest_signed_image_of_the_version_is_taken() {
+        let name = |package| release(package, "6.12");
+        assert_eq!(name("linux-image-6.12.117+deb12-amd64"), Some("6.12.117+deb12-amd64"));
+        for other in ["6.12-amd64", "6.12.117+deb12-cloud-amd64", "6.12.117+deb12-amd64-unsigned", "6.1.0-56-amd64"] {
+            assert_eq!(name(&format!("linux-image-{other}")), None, "{other}");
+        }
+        assert_eq!(release("linux-image-6.1.0-56-amd64", "6.1"), Some("6.1.0-56-amd64"));
+        let releases = ["6.12.95+deb12-amd64", "6.12.117+deb12-amd64", "6.1.0-56-amd64"].map(str::to_owned).to_vec();
+        assert_eq!(newest("6.12", releases.clone()).as_deref(), Some("6.12.117+deb12-amd64"));
+        assert_eq!(newest("6.1", releases.clone()).as_deref(), Some("6.1.0-56-amd64"));
+        assert_eq!(newest("5.10", releases), None);
+    }
+
+    #[test]
+    fn a_package_without_a_candidate_is_not_offered() {
+        let policy = "a:\n  Installed: (none)\n  Candidate: 6.12.117-1\n  Version table:\nb:\n  Installed: (none)\n  Candidate: (none)\n";
+        assert_eq!(with_candidate(policy).collect::<Vec<_>>(), ["a"]);
+    }
+}
