@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_cli::Failure;
-use kutrace_format::abi::command::Info;
+use kutrace_format::abi::command::{Info, SOURCE_TRACEPOINTS};
+use kutrace_format::capability::Unseen;
 
 use crate::device::{Recorder, PATH};
 use crate::names::machine;
@@ -40,7 +41,14 @@ pub enum Grade {
 pub fn lines<R: Recorder>() -> Vec<Line> {
     let info = R::open().and_then(|recorder| recorder.info());
     let root = Path::new("/");
-    vec![kernel(root), module(root), permission(&info), clock(root), counters(root), buffer(info.as_ref().ok())]
+    vec![
+        kernel(root, info.as_ref().ok()),
+        module(root),
+        permission(&info),
+        clock(root),
+        counters(root),
+        buffer(info.as_ref().ok()),
+    ]
 }
 
 /// The lines as a table; their advice is below each.
@@ -73,15 +81,26 @@ fn not(grade: Grade, what: &'static str, fact: impl Into<String>, advice: impl I
     Line { what, grade, fact: fact.into(), advice: advice.into() }
 }
 
-fn kernel(root: &Path) -> Line {
+/// A kernel with the hooks, or any other that has tracepoints, of which a loaded module says what they do not show.
+fn kernel(root: &Path, info: Option<&Info>) -> Line {
     let release = machine::release();
-    let symbols = fs::read(root.join("proc/kallsyms")).unwrap_or_default();
-    let name = b" kutrace_register\n";
-    if symbols.windows(name.len()).any(|found| found == name) {
-        return right("kernel", format!("{release}, with the hooks of KUtrace"));
+    let symbols = fs::read_to_string(root.join("proc/kallsyms")).unwrap_or_default();
+    let has = |name: &str| symbols.lines().any(|line| line.rsplit(' ').next() == Some(name));
+    let by_tracepoints = info.is_some_and(|info| info.source == SOURCE_TRACEPOINTS);
+    let kind = match has("kutrace_register") {
+        true if !by_tracepoints => return right("kernel", format!("{release}, with the hooks of KUtrace")),
+        true => "with the hooks of KUtrace",
+        false => "stock",
+    };
+    if !by_tracepoints && !has("for_each_kernel_tracepoint") {
+        let advice =
+            "boot one that has either: of Linux distributions all have tracepoints; see patches/README.md for hooks";
+        let fact = format!("{release}, without the hooks of KUtrace and without tracepoints");
+        return not(Grade::Wrong, "kernel", fact, advice);
     }
-    let advice = "boot a kernel with the patches and CONFIG_KUTRACE=y: see patches/README.md";
-    not(Grade::Wrong, "kernel", format!("{release}, without the hooks of KUtrace"), advice)
+    let unseen: Vec<&str> = Unseen(info.map_or(0, |info| info.unseen)).texts().collect();
+    let advice = if unseen.is_empty() { String::new() } else { format!("not seen: {}", unseen.join("; ")) };
+    Line { advice, ..right("kernel", format!("{release}, {kind}: recorded by tracepoints")) }
 }
 
 fn module(root: &Path) -> Line {
@@ -145,7 +164,8 @@ mod tests {
     #[test]
     fn a_machine_without_anything_is_told_what_to_do() {
         let root = tempfile::tempdir().unwrap();
-        let found = [kernel(root.path()), module(root.path()), clock(root.path()), counters(root.path()), buffer(None)];
+        let root_path = root.path();
+        let found = [kernel(root_path, None), module(root_path), clock(root_path), counters(root_path), buffer(None)];
         let grades = found.each_ref().map(|line| line.grade);
         assert_eq!(grades, [Grade::Wrong, Grade::Wrong, Grade::Missing, Grade::Missing, Grade::Wrong]);
         assert!(found[..4].iter().all(|line| !line.advice.is_empty()), "{found:?}");
@@ -169,7 +189,25 @@ mod tests {
         put("sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock\n");
         put("proc/cpuinfo", "processor: 0\nflags\t\t: fpu constant_tsc nonstop_tsc\n");
         put("sys/bus/event_source/devices/cpu_core/type", "4\n");
-        let found = [kernel(root.path()), module(root.path()), clock(root.path()), counters(root.path())];
+        let found = [kernel(root.path(), None), module(root.path()), clock(root.path()), counters(root.path())];
         assert!(found.iter().all(|line| line.grade == Grade::Right && line.advice.is_empty()), "{found:?}");
+    }
+
+    #[test]
+    fn a_stock_kernel_is_right_and_says_what_is_not_seen() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("proc")).unwrap();
+        fs::write(root.path().join("proc/kallsyms"), "0000 T for_each_kernel_tracepoint\n").unwrap();
+        let before = kernel(root.path(), None);
+        assert!(
+            before.grade == Grade::Right && before.fact.ends_with(", stock: recorded by tracepoints"),
+            "{before:?}"
+        );
+        assert_eq!(before.advice, "");
+
+        let info = Info { source: SOURCE_TRACEPOINTS, unseen: 1 << 11 | 1 << 18, ..Info::default() };
+        let loaded = kernel(root.path(), Some(&info));
+        assert_eq!((loaded.fact, loaded.grade), (before.fact, Grade::Right));
+        assert_eq!(loaded.advice, "not seen: time in the scheduler; network packets");
     }
 }
