@@ -4,9 +4,12 @@
  *
  * A tracepoint calls no probe on a CPU that is not online. What the kernel
  * calls when a CPU starts and when it dies, with interrupts off, comes before
- * it is online, and when it is no more: so it is the first and the last.
+ * it is online, and when it is no more: so it is the first and the last. When
+ * it dies a thread of the kernel runs still, to be followed by idle, for good:
+ * that is told then.
  */
 #include <linux/cpuhotplug.h>
+#include <linux/sched/task.h>
 
 #include "probe.h"
 
@@ -22,6 +25,8 @@ static int kutrace_cpu_starting(unsigned int cpu)
 static int kutrace_cpu_dying(unsigned int cpu)
 {
 	kutrace_faults_forget();
+	/* All idle tasks have the same number. */
+	kutrace_tell(switch_to)(&init_task);
 	kutrace_told->ops.cpu(KUTRACE_OFFLINE);
 	return 0;
 }
