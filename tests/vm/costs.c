@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints what four ways into the kernel cost, and a mark of a program, in ticks of the time stamp counter: instructions,
-// where the guest counts them (xtask vm --icount). Of a system call, a page fault, a context switch and a mark the fewest
+// Prints what five ways into the kernel cost, and a mark of a program, in ticks of the time stamp counter: instructions,
+// where the guest counts them (xtask vm --icount). Of system calls, a page fault, a context switch and a mark the fewest
 // of many rounds: the others were interrupted. Of an interrupt the median. With a number it calls getppid that often instead.
 
 #define _GNU_SOURCE
@@ -43,6 +43,13 @@ static void print(const char *what, uint64_t ticks, uint64_t times) {
 static void call(void) {
     for (int n = 0; n < CALLS; n++) {
         syscall(SYS_getppid);
+    }
+}
+
+// Returns 0 to root: a value of one byte, where a pid may be more.
+static void short_call(void) {
+    for (int n = 0; n < CALLS; n++) {
+        syscall(SYS_geteuid);
     }
 }
 
@@ -135,6 +142,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     print("syscall", fewest(nothing, call), CALLS);
+    print("short", fewest(nothing, short_call), CALLS);
     print("fault", fault(), PAGES);
     print("switch", switching(), CALLS);
     print("interrupt", interrupt(), 1);
