@@ -154,7 +154,7 @@ impl<T, const AT: usize> Field<*mut T, AT> {
     }
 }
 
-/// The field of a structure of the kernel that is so many bytes from its start as the symbol says, and `$more`: one
+/// The field of a structure of the kernel, as far from its start as the symbol says, and `$more`: one
 /// instruction, into which the linker puts that number.
 macro_rules! field_at {
     ($of:expr, $at:path, u32) => { arch::field_at!($of, $at, u32, "mov {:e}, [{} + {} + {}]", 0) };
