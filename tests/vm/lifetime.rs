@@ -43,7 +43,7 @@ const NMIS: &str = r#"
 
 /// Loads, starts and unloads that often, every other time without a stop: first with CPUs that idle, then with hooks
 /// under way in tasks, softirqs, interrupts and NMIs.
-fn loads_and_unloads(times: u32, options: &[&str]) {
+pub fn loads_and_unloads(times: u32, options: &[&str]) {
     let script = format!(
         r#"
         vmalloc() {{ awk '/VmallocUsed/ {{ print $2 }}' /proc/meminfo; }}

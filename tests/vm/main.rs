@@ -28,3 +28,4 @@ mod snapshot;
 mod waits;
 mod hotplug;
 mod lifecycle;
+mod stock;

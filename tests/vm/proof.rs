@@ -165,21 +165,27 @@ pub fn machine_checks(monitor: &Path, cpu: &Path, over: &AtomicBool) {
     }
 }
 
+/// The machine's own interrupts: a line of /proc/interrupts, and the numbers of its events.
+pub const SYSTEM: [(&str, &[u32]); 5] = [
+    ("NMI:", &[TRAP + 2]),
+    ("LOC:", &[IRQ + 0xec]),
+    ("IWI:", &[IRQ + 0xf6]),
+    ("RES:", &[IRQ + 0xfd]),
+    ("CAL:", &[IRQ + 0xfb, IRQ + 0xfc]),
+];
+
 pub fn interrupts(run: &Run, trace: &Trace) {
+    vectors(run, trace, &[&SYSTEM[..], &[("MCE:", &[TRAP + 18])]].concat());
+}
+
+/// Interrupts of these kinds, and of devices.
+pub fn vectors(run: &Run, trace: &Trace, system: &[(&str, &[u32])]) {
     let window = Window::new(trace, BEFORE, AFTER);
     let of = |cpu: usize, numbers: &[u32]| {
         let numbers = numbers.to_vec();
         trace.events.events.iter().filter(move |e| e.cpu.index() == cpu && numbers.contains(&e.event))
     };
-    let system: [(&str, &[u32]); 6] = [
-        ("NMI:", &[TRAP + 2]),
-        ("MCE:", &[TRAP + 18]),
-        ("LOC:", &[IRQ + 0xec]),
-        ("IWI:", &[IRQ + 0xf6]),
-        ("RES:", &[IRQ + 0xfd]),
-        ("CAL:", &[IRQ + 0xfb, IRQ + 0xfc]),
-    ];
-    for (key, numbers) in system {
+    for &(key, numbers) in system {
         for (cpu, counted) in growth(run, "interrupts", key).into_iter().enumerate() {
             window.assert(&format!("{key} cpu {cpu}"), counted, of(cpu, numbers), 2);
         }
@@ -270,27 +276,31 @@ fn calls(trace: &Trace, pids: &BTreeSet<Pid>, base: u32) -> BTreeMap<u32, u64> {
     counts
 }
 
+/// Counts the calls of some programs, by ptrace.
+pub const CALLS: &str = r#"
+    cd /tmp
+    gcc -O1 -Wall -Werror -o calls $VM/calls.c
+    gcc -O1 -Wall -Werror -o proof $VM/proof.c
+    cat >programs <<'PROGRAMS'
+    ls -lR /etc | sort | tail -n 1
+    gcc -O1 -c -o proof.o $VM/proof.c
+    perl -MIO::Socket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0); fork || exec "true"; syswrite A, $_ for 1 .. 99; wait'
+    ./proof $PWD sleep 0.1
+PROGRAMS
+    export VM
+    kutrace_control go
+    ./calls $SHARE/counts bash programs
+    kutrace_control stop $SHARE/t.raw
+"#;
+
 #[test]
 fn every_call_is_there_by_its_number() {
-    let run = guest::succeed(
-        &["--cpus", "4"],
-        r#"
-        cd /tmp
-        gcc -O1 -Wall -Werror -o calls $VM/calls.c
-        gcc -O1 -Wall -Werror -o proof $VM/proof.c
-        cat >programs <<'PROGRAMS'
-        ls -lR /etc | sort | tail -n 1
-        gcc -O1 -c -o proof.o $VM/proof.c
-        perl -MIO::Socket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0); fork || exec "true"; syswrite A, $_ for 1 .. 99; wait'
-        ./proof $PWD sleep 0.1
-PROGRAMS
-        export VM
-        kutrace_control go
-        ./calls $SHARE/counts bash programs
-        kutrace_control stop $SHARE/t.raw
-        "#,
-    );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let run = guest::succeed(&["--cpus", "4"], CALLS);
+    calls_by_number(&run, &Trace::read_whole(&run.file("t.raw")));
+}
+
+/// What ptrace counted is in the trace.
+pub fn calls_by_number(run: &Run, trace: &Trace) {
     let counts = fs::read_to_string(run.file("counts")).unwrap();
     let lines = |key: &str| counts.lines().filter_map(|l| l.strip_prefix(key)).map(numbers).collect::<Vec<_>>();
     let pids: BTreeSet<Pid> = lines("pid ").iter().map(|pid| Pid::new(pid[0] as u32)).collect();
@@ -298,7 +308,7 @@ PROGRAMS
         let counted: BTreeMap<u32, u64> = lines(bits).iter().map(|call| (call[0] as u32, call[1])).collect();
         eprintln!("{bits}: {} of {} numbers, {} programs", counted.values().sum::<u64>(), counted.len(), pids.len());
         assert!(counted.len() >= min, "{counted:?}");
-        assert_eq!(calls(&trace, &pids, base), counted);
+        assert_eq!(calls(trace, &pids, base), counted);
     }
 }
 
@@ -343,6 +353,12 @@ fn faults(run: &Run, trace: &Trace) {
 
 /// What the kernel counted for the program's own work.
 pub fn own(run: &Run, trace: &Trace) {
+    own_counts(run, trace);
+    own_time(run, trace);
+}
+
+/// Faults, switches and calls of the program.
+pub fn own_counts(run: &Run, trace: &Trace) {
     let window = Window::new(trace, OWN, OWN + 2);
     let pid = trace.of(MARK).find(|e| e.arg == OWN).unwrap().pid;
     let of = |number| trace.of(number).filter(move |e| e.pid == pid);
@@ -354,6 +370,12 @@ pub fn own(run: &Run, trace: &Trace) {
     window.assert("own switches", run.number("switches"), trace.switches().filter(|e| e.arg == pid.number()), 0);
     window.assert("own 64-bit getppid", run.number("calls"), of(SYSCALL + 110), 0);
     window.assert("own 32-bit getpid", run.number("calls"), of(SYSCALL32 + 20), 0);
+}
+
+/// How long it ran.
+fn own_time(run: &Run, trace: &Trace) {
+    let window = Window::new(trace, OWN, OWN + 2);
+    let pid = trace.of(MARK).find(|e| e.arg == OWN).unwrap().pid;
     let counted = run.number("ns") as i64 / 10;
     let time_in = |events: fn(i32) -> bool| {
         let spans = trace.spans.spans.iter().filter(|s| s.pid == Some(pid) && s.cpu.is_some() && events(s.event));

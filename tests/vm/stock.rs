@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A kernel of Debian's, as it is: what its tracepoints tell is what the kernel counted, and the module comes and goes
+//! under load.
+
+use kutrace_format::capability::Capability;
+
+use crate::blocks::Blocks;
+use crate::guest;
+use crate::lifetime::loads_and_unloads;
+use crate::proof::{calls_by_number, own_counts, softirqs, totals, vectors, CALLS, SYSTEM};
+use crate::trace::Trace;
+
+/// Its CPUs take turns, so everything takes longer.
+const STOCK: [&str; 6] = ["--kernel", "stock", "--cpus", "2", "--timeout", "900"];
+
+#[test]
+fn the_trace_has_what_a_stock_kernel_counted() {
+    let run = guest::succeed(
+        &STOCK,
+        r#"
+        cd /tmp
+        export SHARE
+        gcc -O1 -Wall -Werror -o proof $VM/proof.c
+        cat >load <<'LOAD'
+        for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.1; done &
+        for n in $(seq 10); do cat /usr/bin/perl >/mnt/share/copy; done &
+        stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 2
+        wait
+LOAD
+        dmesg --console-level 1
+        kutrace_control check | grep 'ok .*stock: recorded by tracepoints'
+        perl -e 'print "off=", syscall(1023, 10, 0), "\n"'
+        kutrace_control go
+        ./proof $SHARE bash load
+        perl -e 'print "on=", syscall(1023, 10, 0), "\n"'
+        kutrace_control stop $SHARE/t.raw
+        rm $SHARE/copy
+        "#,
+    );
+    let trace = Trace::read(&run.file("t.raw"));
+    assert!(trace.events.meta.is_whole(), "{:?}", trace.events.meta);
+    vectors(&run, &trace, &SYSTEM);
+    softirqs(&run, &trace);
+    totals(&run, &trace);
+    own_counts(&run, &trace);
+    let said = Blocks::read(&run.file("t.raw")).header.unseen;
+    for seen in [Capability::Wakeups, Capability::Senders, Capability::IdleStates, Capability::Returns] {
+        assert!(!said.has(seen), "{seen:?}");
+    }
+    for unseen in [Capability::Scheduler, Capability::Packets, Capability::KernelFaults] {
+        assert!(said.has(unseen), "{unseen:?}");
+    }
+    assert!(run.out.contains("off=-1\n") && run.out.contains("on=1\n"), "{}", run.out);
+}
+
+#[test]
+fn every_call_of_a_stock_kernel_is_there_by_its_number() {
+    let run = guest::succeed(&STOCK, CALLS);
+    calls_by_number(&run, &Trace::read(&run.file("t.raw")));
+}
+
+#[test]
+fn the_module_comes_and_goes_in_a_stock_kernel_under_load() {
+    loads_and_unloads(10, &STOCK);
+}
