@@ -393,6 +393,13 @@ export class App {
     this.viewChanged();
   }
 
+  /** Pins a row above all others, or lets it go. @param {Group} group @param {number} row */
+  pinRow(group, row) {
+    this.view.pin(group, row);
+    this.view.layOut(this.groups);
+    this.viewChanged();
+  }
+
   /** Highlights a row or stops it; with it all rows named alike, if asked. @param {Group} group @param {number} row @param {boolean} alike */
   highlightRow(group, row, alike) {
     if (alike) this.highlight.toggleAlike(group, row);

@@ -285,6 +285,42 @@ export const frame = {
     return { lines: lines.length };
   },
 
+  /** Rows that are pinned stay where they are, and are drawn and found there. */
+  async pins(page) {
+    const pinned = () => ask(page, () => __ku.app.view.seen().filter((item) => item.pinned).map((item) => [item.group.labels[item.row], __ku.app.view.top(item)]));
+    await ask(page, () => __ku.toggle("PID"));
+    await settle(page);
+    const labels = await page.locator("#labels .row").allTextContents();
+    const thread = labels.find((text) => text.startsWith("worker"));
+    await page.locator("#labels .row", { hasText: thread }).click({ modifiers: ["Shift"] });
+    await page.locator("#labels .row", { hasText: "CPU 2" }).click({ modifiers: ["Shift"] });
+    await settle(page);
+    const places = await pinned();
+    assert.deepEqual(places.map(([label]) => label), [thread, "CPU 2"]);
+    assert.deepEqual((await page.locator("#labels .row").allTextContents()).slice(0, 2), [thread, "CPU 2"]);
+    assert.equal(await page.locator("#labels .row", { hasText: thread }).count(), 1, "it is there twice");
+    assert.equal(await ask(page, () => __ku.app.highlight.active), false, "it is highlighted, too");
+    // What lies there is what the row has.
+    const box = await plot(page);
+    const hits = await ask(page, ([x, places]) => places.map(([, y]) => __ku.hit(x, y + 22)).map((hit) => [hit?.cpu, hit?.pid]), [box.width * 0.4, places]);
+    assert.equal(hits[1][0], 2, JSON.stringify(hits));
+    assert.equal(`worker.${hits[0][1]}`, thread);
+    for (const key of ["End", "w", "w", "Home"]) {
+      await press(page, key);
+      assert.deepEqual(await pinned(), places, key);
+    }
+    await ask(page, () => __ku.toggle("PID"));
+    await page.waitForFunction(() => location.hash.includes("pin=PID.") && location.hash.includes("-CPU.2"));
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    assert.deepEqual(await pinned(), places);
+    // The key lets the row of what is selected go.
+    await page.mouse.click(box.x + box.width * 0.4, box.y + places[1][1] + 22);
+    await press(page, "y");
+    assert.deepEqual((await pinned()).map(([label]) => label), [thread]);
+    return { places };
+  },
+
   async forced(page) {
     const look = () => ask(page, () => ["#arcs", "#ipis"].map((id) => getComputedStyle(document.querySelector(id)).backgroundColor));
     await page.emulateMedia({ forcedColors: "active" });

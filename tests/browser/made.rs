@@ -112,13 +112,13 @@ fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
 #[test]
 fn more_rows_than_fit_scroll() {
     let mut made = Made::default();
-    for cpu in 0..300 {
+    for cpu in 0..1000 {
         made.add(
             Span { cpu: on_cpu(cpu), event: USER as i32, start: Time(i64::from(cpu)), dur: Time(1000), ..idle() },
             "-idle-",
         );
     }
-    run_on("scroll", &made.done(), &json!({ "rows": 300 }));
+    run_on("scroll", &made.done(), &json!({ "rows": 1000 }));
 }
 
 #[test]

@@ -193,5 +193,6 @@ on_a_workload! {
     what_fits_into_sight_stays_there: "whole",
     rows_of_cpus_keep_their_height_when_threads_open: "heights",
     a_switch_that_is_on_differs_in_forced_colours: "forced",
+    pinned_rows_stay_in_sight: "pins",
     text_is_legible_on_every_colour_of_every_theme: "legible",
 }

@@ -96,12 +96,35 @@ test("CPUs have the same height with many threads and few in sight, and with non
     const { view, groups } = viewOf(cpus, 100);
     const [closed] = heightsOf(view, groups[0]);
     groups[1].collapsed = false;
-    const open = Math.max(Math.min(closed, Math.floor(((view.rowsSeen - 44) * 0.6) / cpus)), 18);
+    const open = Math.max(Math.min(closed, Math.floor(((view.rowsSeen - 44) * 0.6) / cpus)), 2);
     for (const range of [[0, 10_000], [4_010, 4_090]]) {
       view.show(...range);
       view.layOut(groups);
       assert.deepEqual(heightsOf(view, groups[0]), Array(cpus).fill(open), `${cpus} CPUs`);
     }
+  }
+});
+
+test("256 CPUs are in sight together, every few with a name, and grow by the wheel", () => {
+  const { view, groups } = viewOf(256, 10);
+  const rows = view.seen().filter((item) => item.row >= 0);
+  assert.equal(rows.length, 256);
+  const last = rows.at(-1);
+  assert.ok(last.y + last.h <= view.rowsSeen, `${last.y} and ${last.h} of ${view.rowsSeen}`);
+  const named = rows.filter((item) => view.isNamed(item));
+  assert.ok(named.every((item, k) => k === 0 || item.y - named[k - 1].y >= 14), named.map(({ y }) => y).join());
+  assert.equal(named[0].row, 0);
+  view.zoomRows(6, 300, groups);
+  assert.ok(heightsOf(view, groups[0])[0] >= 6 * rows[0].h);
+  const four = viewOf(4, 10).view.seen().filter((item) => item.row >= 0);
+  assert.ok(four.every((item) => view.isNamed(item)));
+});
+
+test("there is room for threads beside few CPUs and not beside many", () => {
+  for (const [cpus, threads, some, all] of [[4, 5, true, true], [4, 100, true, false], [16, 5, false, false]]) {
+    const { view, groups } = viewOf(cpus, threads);
+    const { left, fits } = view.roomFor(...groups);
+    assert.deepEqual([left >= 6, fits], [some, all], `${cpus} CPUs, ${threads} threads`);
   }
 });
 
@@ -119,4 +142,35 @@ test("kernel threads hide where only programs are asked for, but for highlighted
   assert.deepEqual(seen(), [1, 3, 5]);
   threads.lit[threads.rowOfKey.get(2)] = 1;
   assert.deepEqual(seen(), [1, 2, 3, 5]);
+});
+
+test("pinned rows stay above those that scroll, in sight whatever hides or closes", () => {
+  const { view, groups } = viewOf(4, 60);
+  const [cpus, threads] = groups;
+  threads.collapsed = false;
+  view.layOut(groups);
+  view.pin(threads, 50);
+  view.pin(cpus, 3);
+  view.layOut(groups);
+  const placesOf = () => view.seen().filter((item) => item.pinned).map((item) => [item.group.name, item.row, view.top(item)]);
+  const [[, , first], [, , second]] = placesOf();
+  assert.deepEqual(placesOf(), [["PID", 50, 18], ["CPU", 3, second]]);
+  const above = view.rowsTop;
+  for (const change of [() => view.scrollTo(150), () => view.show(4_010, 4_020), () => (threads.collapsed = true), () => view.scrollTo(0)]) {
+    change();
+    view.layOut(groups);
+    assert.deepEqual(placesOf(), [["PID", 50, first], ["CPU", 3, second]]);
+    const others = view.seen().filter((item) => !item.pinned);
+    assert.ok(others.every((item) => view.top(item) >= above), "a row lies below the pinned ones");
+    assert.ok(others.every((item) => item.group !== cpus || item.row !== 3), "a pinned row is there twice");
+  }
+  assert.equal(view.itemAt(first + 1).row, 50);
+  assert.equal(view.itemAt(above + 30).pinned, false);
+  view.pin(threads, 50);
+  view.layOut(groups);
+  assert.deepEqual(placesOf(), [["CPU", 3, 18]]);
+  // However many are pinned, half of the room is left.
+  for (let row = 0; row < 40; row++) view.pin(threads, row);
+  view.layOut(groups);
+  assert.ok(view.rowsRoom >= view.rowsSeen / 2 && placesOf().length === 41);
 });

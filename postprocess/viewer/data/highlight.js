@@ -107,6 +107,18 @@ export class Focus {
   }
 }
 
+/** Rows for the address, in their order: `PID.55-CPU.0`. @param {{group: Group, row: number}[]} rows */
+export const rowsText = (rows) => rows.map(({ group, row }) => `${group.name}.${group.keys[row]}`).join("-");
+
+/** The rows that an address names. @param {Group[]} groups @param {string} text */
+export function rowsOfText(groups, text) {
+  return text.split("-").flatMap((part) => {
+    const [name, ...keys] = part.split(".");
+    const group = groups.find((g) => g.name === name);
+    return group ? keys.flatMap((key) => group.rowOfKey.get(Number(key)) ?? []).map((row) => ({ group, row })) : [];
+  });
+}
+
 /** The highlighted rows for the address: `CPU.0.2-PID.55`. @param {Group[]} groups */
 export function litText(groups) {
   const lit = groups.filter((group) => group.litCount > 0);

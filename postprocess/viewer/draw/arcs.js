@@ -69,11 +69,10 @@ export class Arcs {
     const { view, focus, look: { palette } } = this;
     const found = this.longest(lane);
     for (const group of groups) {
-      const items = view.itemsOf.get(group);
-      if (!items) continue;
+      if (!view.itemsOf.has(group)) continue;
       for (const i of found) {
-        const from = items[group.rowOf(i)];
-        const to = items[group.targetRow(i)];
+        const from = view.placeOf(group, group.rowOf(i));
+        const to = view.placeOf(group, group.targetRow(i));
         c.fillStyle = focus.shows(i) ? color : palette.css.grey;
         if (to) this.arc(i, from ?? to, to, dashed);
       }
@@ -89,14 +88,13 @@ export class Arcs {
     const { store, view, groups, look: { palette } } = this;
     c.fillStyle = palette.css.chain;
     for (const group of groups) {
-      const items = view.itemsOf.get(group);
-      if (!items) continue;
+      if (!view.itemsOf.has(group)) continue;
       chain.forEach(({ arc }, step) => {
-        const from = items[group.rowOf(arc)];
-        const to = items[group.targetRow(arc)];
+        const from = view.placeOf(group, group.rowOf(arc));
+        const to = view.placeOf(group, group.targetRow(arc));
         if (to) this.arc(arc, from ?? to, to, false, (item) => this.below(item));
         const before = chain[step + 1]?.arc;
-        const ran = before === undefined ? undefined : items[group.targetRow(before)];
+        const ran = before === undefined ? undefined : view.placeOf(group, group.targetRow(before));
         if (!from || !ran) return;
         c.beginPath();
         c.moveTo(view.x(store.start[before] + store.dur[before]), this.below(ran));

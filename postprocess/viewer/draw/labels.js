@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The names of the rows on the left: a button for each row in sight and for each group.
 //
-// A click on a row highlights it, one with the right button all rows whose names begin alike. A click on a group
+// A click on a row highlights it, with Shift it pins it to the top; one with the right button all rows whose names begin alike. A click on a group
 // closes it, opens it, or leaves of it only the highlighted rows. The arrow keys go from one to the next.
 
-import { MARKS_HEIGHT } from "../view/view.js";
+import { MARKS_HEIGHT, NAME_HEIGHT } from "../view/view.js";
 import { textElement } from "../dom.js";
 /**
  * @import {Group} from "../data/groups.js"
@@ -13,8 +13,8 @@ import { textElement } from "../dom.js";
  */
 
 /**
- * What a click does: highlights a row, `alike` with all that are called alike; closes or opens a group.
- * @typedef {{highlightRow: (group: Group, row: number, alike: boolean) => void, toggleGroup: (group: Group) => void}} LabelCommands
+ * What a click does: highlights a row, `alike` with all that are called alike; pins a row or lets it go; closes or opens a group.
+ * @typedef {{highlightRow: (group: Group, row: number, alike: boolean) => void, pinRow: (group: Group, row: number) => void, toggleGroup: (group: Group) => void}} LabelCommands
  */
 
 export class Labels {
@@ -46,7 +46,7 @@ export class Labels {
     const { view, highlight } = this;
     const items = view.seen();
     const key = `${view.scroll} ${view.height} ${highlight.version} ${items.map((it) =>
-      `${it.group.name}${it.row}${it.row < 0 ? groupText(view, it.group) : ""}${it.y}`).join()}`;
+      `${it.group.name}${it.row}${it.row < 0 ? groupText(view, it.group) : ""}${it.y}${it.pinned}`).join()}`;
     if (key === this.shown) return;
     this.shown = key;
     const focused = document.activeElement instanceof HTMLElement && this.element.contains(document.activeElement)
@@ -56,11 +56,13 @@ export class Labels {
     rows.style.top = `${MARKS_HEIGHT}px`;
     rows.style.height = `${view.rowsSeen}px`;
     for (const item of items) {
+      if (!view.isNamed(item)) continue;
       const label = item.row < 0 ? this.header(item.group) : this.row(item);
       label.dataset.row = `${item.group.name} ${item.row}`;
-      label.style.top = `${item.y - view.scroll}px`;
-      label.style.height = `${item.h}px`;
-      label.style.lineHeight = `${item.h}px`;
+      label.style.top = `${view.top(item) - MARKS_HEIGHT}px`;
+      const h = Math.max(item.h, NAME_HEIGHT);
+      label.style.height = `${h}px`;
+      label.style.lineHeight = `${h}px`;
       rows.append(label);
     }
     this.element.replaceChildren(rows);
@@ -72,11 +74,11 @@ export class Labels {
     const { group, row } = item;
     const label = /** @type {HTMLButtonElement} */ (textElement("button", group.labels[row]));
     label.type = "button";
-    label.className = `row${item.even ? " even" : ""}${group.lit[row] ? " lit" : ""}`;
-    label.title = `${group.labels[row]}: click to highlight`;
+    label.className = `row${item.even ? " even" : ""}${group.lit[row] ? " lit" : ""}${item.pinned ? " pinned" : ""}`;
+    label.title = `${group.labels[row]}: click to highlight, Shift-click to ${item.pinned ? "let it scroll again" : "pin it to the top"}`;
     label.tabIndex = -1;
     label.ariaPressed = String(group.lit[row] === 1);
-    label.addEventListener("click", () => this.commands.highlightRow(group, row, false));
+    label.addEventListener("click", (e) => (e.shiftKey ? this.commands.pinRow(group, row) : this.commands.highlightRow(group, row, false)));
     label.addEventListener("contextmenu", (e) => {
       e.preventDefault();
       this.commands.highlightRow(group, row, true);
@@ -100,7 +102,7 @@ export class Labels {
 function groupText(view, group) {
   const n = group.keys.length;
   if (group.collapsed) return `\u25b8 ${group.title} (${n})`;
-  const seen = view.rowsOf.get(group)?.length ?? n;
+  const seen = (view.rowsOf.get(group)?.length ?? n) + view.pins.filter((pin) => pin.group === group).length;
   const count = seen === n ? `${n}` : `${seen} of ${n}`;
   return `${group.onlyLit ? "\u25b9" : "\u25be"} ${group.title} (${count}${group.onlyLit ? ", highlighted" : ""})`;
 }

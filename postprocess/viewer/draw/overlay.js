@@ -118,9 +118,11 @@ export class Overlay {
     this.scrollBar();
   }
 
-  /** Lines below group headers. */
+  /** Lines below group headers, and below what is pinned. */
   headers() {
     const { view, look: { palette } } = this;
+    this.context.fillStyle = palette.css.dim;
+    if (view.pins.length > 0) this.context.fillRect(0, view.rowsTop - 2, view.width, 2);
     this.context.fillStyle = palette.css.grid;
     for (const item of view.seen()) {
       if (item.row < 0) this.context.fillRect(0, Math.round(view.top(item) + item.h) - 1, view.width, 1);
@@ -295,7 +297,7 @@ export class Overlay {
     c.strokeStyle = palette.css.select;
     c.lineWidth = 2;
     for (const group of groups) {
-      const item = view.itemsOf.get(group)?.[group.rowOf(selected)];
+      const item = view.placeOf(group, group.rowOf(selected));
       if (!item) continue;
       const part = isKernel(store.kind[selected]) ? OUTER_PART : INNER_PART;
       const reach = view.bodyHeight(item) * part + 1;
@@ -354,10 +356,10 @@ export class Overlay {
     const { context: c } = this;
     const { view, look: { palette } } = this;
     if (view.scrollMost === 0) return;
-    const part = view.rowsSeen / view.rowsHeight;
+    const part = view.rowsRoom / view.rowsHeight;
     c.fillStyle = palette.css.dim;
     c.globalAlpha = 0.5;
-    c.fillRect(view.width - 5, MARKS_HEIGHT + Math.min(Math.max(view.scroll, 0), view.scrollMost) * part, 4, Math.max(view.rowsSeen * part, 12));
+    c.fillRect(view.width - 5, view.rowsTop + Math.min(Math.max(view.scroll, 0), view.scrollMost) * part, 4, Math.max(view.rowsRoom * part, 12));
     c.globalAlpha = 1;
   }
 }

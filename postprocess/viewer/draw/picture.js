@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The picture: the composed lines of every row in sight, copied to the pixels they fill. A row's execution stands
-// around the middle of its body; above that lies what was sampled, below it the frequency.
+// around the middle of its body; above that lies what was sampled, below it the frequency. A row that is too low for that
+// has the colour of what runs, from edge to edge.
 
-import { INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
+import { HEAT_MOST, INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
 import { RowLines } from "./compose.js";
 import { Strips } from "./strips.js";
 /**
@@ -113,6 +114,13 @@ export class Picture {
     const [outerFrom, outerTo] = OUTER_STRIPE.map((part) => Math.round(part * h));
     const [innerFrom, innerTo] = INNER_STRIPE.map((part) => Math.round(part * h));
     const narrow = innerFrom < NAME_HALF * ratio;
+    if (item.h < HEAT_MOST) {
+      // Nothing but what runs, and a gap where there is room for one.
+      const end = item.h > 3 ? Math.min(to, last) : to;
+      for (let y = from; y < end; y++) this.pixels.set(lines.inner, y * this.w);
+      for (let y = end; y < to; y++) this.pixels.set(empty, y * this.w);
+      return;
+    }
     for (let y = from; y < to; y++) {
       const away = Math.abs(y + 0.5 - middle);
       const line = away <= LINE_HALF * ratio ? lines.line

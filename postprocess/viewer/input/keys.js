@@ -8,7 +8,7 @@ import { annotate, nudgeNote } from "../panel/note.js";
 import { saveCopy, savePng, saveSvg } from "../panel/save.js";
 import { measureSelected } from "../panel/totals.js";
 import { showWhole, VIEWS_MOST } from "../panel/views.js";
-import { stepRow, stepSpan } from "./step.js";
+import { pinSelected, stepRow, stepSpan } from "./step.js";
 /** @import {App} from "../main.js" */
 
 /** Factor of a zoom by key. */
@@ -28,8 +28,8 @@ const KEYS = {
   ArrowRight: (app) => app.view.pan(app.view.width * KEY_PAN),
   ArrowUp: (app) => app.view.scrollRows(-3 * ROW_LEAST),
   ArrowDown: (app) => app.view.scrollRows(3 * ROW_LEAST),
-  PageUp: (app) => app.view.scrollRows(-app.view.rowsSeen),
-  PageDown: (app) => app.view.scrollRows(app.view.rowsSeen),
+  PageUp: (app) => app.view.scrollRows(-app.view.rowsRoom),
+  PageDown: (app) => app.view.scrollRows(app.view.rowsRoom),
   Home: (app) => app.view.scrollTo(0),
   End: (app) => app.view.scrollTo(Infinity),
   BracketLeft: (app) => stepRow(app, -1),
@@ -43,6 +43,7 @@ const KEYS = {
   KeyN: (app, shift) => app.notes.step(shift ? -1 : 1),
   Delete: (app) => app.notes.selected && app.notes.remove(app.notes.selected),
   Backspace: (app) => app.views.back(),
+  KeyY: (app) => pinSelected(app),
   KeyV: (app) => toggleList(app),
   KeyJ: (app, shift) => stepDuration(app, shift ? -1 : 1),
   KeyO: (app) => app.turnRelative(),

@@ -18,6 +18,12 @@ function rowOfSelected(app) {
   return selected >= 0 && shown ? shown : rows[0];
 }
 
+/** Pins the row of what is selected, or lets it go. @param {App} app */
+export function pinSelected(app) {
+  const item = rowOfSelected(app);
+  if (item && app.selected >= 0) app.pinRow(item.group, item.row);
+}
+
 /** Selects a span and brings it into sight if it is not, as much as it must. @param {App} app @param {number} i @param {Item} item */
 function selectNear(app, i, item) {
   const { store, view } = app;

@@ -15,6 +15,7 @@ const HELP = Object.freeze([
     ["Home, End", "first and last row"],
     ["Backspace", "go back to before the last jump"],
     ["Click a group", "open or close its rows, or show only those that are highlighted"],
+    ["Shift-click a row\u2019s name, Y", "pin the row, or that of what is selected, above all others; again lets it go"],
     ["Click a row\u2019s name", "highlight the row, all else turns grey; with the right button all rows named alike; \u2191 \u2193 there go from name to name"],
   ]],
   ["Select", [

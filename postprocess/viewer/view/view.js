@@ -25,6 +25,16 @@ const HEADER_HEIGHT = 22;
 const CPU_PART = 0.6;
 export const ROW_LEAST = 18;
 const ROW_MOST = 90;
+/** Height of a pinned row, and the part of the room that all of them take at most. */
+const PIN_HEIGHT = 44;
+const PINS_PART = 0.5;
+/** Rows of CPUs that do not fit are lower, down to this; lower than `HEAT_MOST` they are a map of what is busy. */
+const HEAT_LEAST = 2;
+export const HEAT_MOST = 10;
+/** Height that CPUs leave to other groups if there is more. */
+const CPU_ENOUGH = 56;
+/** Height that a name of a row needs; of lower rows not each has one. */
+export const NAME_HEIGHT = 14;
 /** Limits of the factor by which rows are made higher. */
 const ROW_ZOOM_LEAST = 0.5;
 const ROW_ZOOM_MOST = 6;
@@ -38,8 +48,9 @@ const BODY_LEAST = 20;
 
 /**
  * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
- * execution; `even` rows have another ground. What lies on it is drawn `shift` units earlier than it was.
- * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean, shift: number}} Item
+ * execution; `even` rows have another ground. What lies on it is drawn `shift` units earlier than it was. A `pinned` one
+ * stands above those that scroll.
+ * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean, shift: number, pinned: boolean}} Item
  */
 
 /** The row or header at a height `y` below the marks, and which part of it lies above that. @typedef {{group: Group, row: number, part: number, y: number}} Held */
@@ -83,6 +94,9 @@ export class View extends TimeScale {
     this.relative = false;
     /** The range to go back to then. @type {[number, number] | null} */
     this.rangeBefore = null;
+    /** Rows that stay in sight above all others, in the order in which they were pinned. @type {{group: Group, row: number}[]} */
+    this.pins = [];
+    this.pinnedHeight = 0;
     /** Factor of the height of rows. */
     this.rowZoom = 1;
     this.showWhole();
@@ -107,6 +121,12 @@ export class View extends TimeScale {
       this.show(from, from + this.t1 - this.t0);
     } else if (this.rangeBefore) this.show(...this.rangeBefore);
     this.layOut(groups);
+  }
+
+  /** How many rows of a group there is room for if CPUs are high enough, and whether all fit. @param {Group} cpus @param {Group} group */
+  roomFor(cpus, group) {
+    const left = Math.floor((this.rowsSeen - 2 * HEADER_HEIGHT - cpus.keys.length * CPU_ENOUGH) / ROW_LEAST);
+    return { left, fits: group.keys.length <= left };
   }
 
   /** Everything, with a little room at both ends. */
@@ -156,9 +176,30 @@ export class View extends TimeScale {
     return Math.max(this.height - MARKS_HEIGHT - AXIS_HEIGHT, 0);
   }
 
+  /** What of that pinned rows leave to those that scroll. */
+  get rowsRoom() {
+    return Math.max(this.rowsSeen - this.pinnedHeight, 0);
+  }
+
+  /** Where rows that scroll begin. */
+  get rowsTop() {
+    return MARKS_HEIGHT + this.pinnedHeight;
+  }
+
   /** The most that rows can be scrolled. */
   get scrollMost() {
-    return Math.max(this.rowsHeight - this.rowsSeen, 0);
+    return Math.max(this.rowsHeight - this.rowsRoom, 0);
+  }
+
+  /** @param {Group} group @param {number} row */
+  isPinned(group, row) {
+    return this.pins.some((pin) => pin.group === group && pin.row === row);
+  }
+
+  /** Pins a row, or lets it go. @param {Group} group @param {number} row */
+  pin(group, row) {
+    const others = this.pins.filter((pin) => pin.group !== group || pin.row !== row);
+    this.pins = others.length < this.pins.length ? others : [...others, { group, row }];
   }
 
   /** Scrolls rows, but no further away than they are if a row that kept its place has left them so. @param {number} pixels */
@@ -175,7 +216,7 @@ export class View extends TimeScale {
   /**
    * Rows of a group that are to be seen: none of a collapsed group, of a group with highlighted rows perhaps only
    * those, and else those with something in sight, or with something that runs there, or of programs; and the one
-   * under the pointer.
+   * under the pointer. Pinned rows stand elsewhere.
    * @param {Group} group
    */
   wantedRows(group) {
@@ -193,7 +234,7 @@ export class View extends TimeScale {
       : this.keepsRows || this.relative || !group.hides ? () => true
       : (/** @type {number} */ r) => lit[r] === 1 || r === held
         || (from[r] <= this.t1 && to[r] >= this.t0 && runs(r) && isProgram(r));
-    return (this.orders.get(group) ?? [...group.keys.keys()]).filter(wanted);
+    return (this.orders.get(group) ?? [...group.keys.keys()]).filter((r) => wanted(r) && !this.isPinned(group, r));
   }
 
   /**
@@ -231,50 +272,64 @@ export class View extends TimeScale {
    */
   layOut(groups) {
     const held = this.hold(this.pointerY);
-    const first = this.scroll > 0 ? this.seen().find((item) => item.row >= 0) : undefined;
+    const first = this.scroll > 0 ? this.seen().find((item) => item.row >= 0 && !item.pinned) : undefined;
     const shown = groups.filter((g) => g.keys.length > 0);
     for (const group of shown) this.rowsOf.set(group, this.wantedRows(group));
     const rowsOf = (/** @type {Group} */ g) => this.rowsOf.get(g) ?? [];
     const cpus = shown.reduce((sum, g) => sum + (g.name === "CPU" ? rowsOf(g).length : 0), 0);
     const rest = shown.reduce((sum, g) => sum + rowsOf(g).length, -cpus);
-    const room = this.rowsSeen - shown.length * HEADER_HEIGHT;
+    this.itemsOf.clear();
+    this.items = this.layOutPins();
+    const room = this.rowsRoom - shown.length * HEADER_HEIGHT;
     // All rows of groups that are open count, in sight or not: CPUs keep their height while those are hidden and shown.
     const beside = shown.reduce((sum, g) => sum + (g.name === "CPU" || g.collapsed ? 0 : g.keys.length * ROW_MOST), 0);
-    const cpuHeight = Math.min(Math.max(Math.max(room * CPU_PART, room - beside) / Math.max(cpus, 1), ROW_LEAST), ROW_MOST);
+    const cpuShare = Math.max(room * CPU_PART, room - beside) / Math.max(cpus, 1);
+    const cpuHeight = Math.min(Math.max(cpuShare, HEAT_LEAST), ROW_MOST);
     const most = held ? Math.min(this.mostAround(held, shown, cpuHeight), ROW_MOST) : ROW_MOST;
     const restHeight = Math.max(Math.min((room - cpus * cpuHeight) / Math.max(rest, 1), most), ROW_LEAST);
-    this.items = [];
-    this.itemsOf.clear();
+
     let y = 0;
     for (const group of shown) {
-      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0 });
+      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0, pinned: false });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
-      const h = Math.max(Math.floor((group.name === "CPU" ? cpuHeight : restHeight) * this.rowZoom), ROW_LEAST / 2);
-      /** @type {Item[]} */
-      const items = [];
+      const isCpus = group.name === "CPU";
+      const h = Math.max(Math.floor((isCpus ? cpuHeight : restHeight) * this.rowZoom), isCpus ? HEAT_LEAST : ROW_LEAST / 2);
       for (const [k, row] of rowsOf(group).entries()) {
-        const [above, below] = [group.roomAbove(row), group.roomBelow];
-        const fits = h - above - below >= BODY_LEAST;
-        const shift = this.shiftOf(group, row);
-        const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even: k % 2 === 0, shift };
-        items[row] = item;
-        this.items.push(item);
+        this.items.push(this.itemOf(group, row, y, h, k % 2 === 0, false));
         y += h;
       }
-      this.itemsOf.set(group, items);
+      if (!this.itemsOf.has(group)) this.itemsOf.set(group, []);
     }
     this.rowsHeight = y;
     const kept = first && this.itemsOf.get(first.group)?.[first.row];
     const scroll = held ? this.scrollFor(held) : undefined;
     if (scroll !== undefined) this.scroll = scroll;
-    else this.scrollTo(this.scroll + (kept ? kept.y - first.y : 0));
+    else this.scrollTo(this.scroll + (kept && !kept.pinned ? kept.y - first.y : 0));
+  }
+
+  /** A row at its place, which is kept by group and row. @param {Group} group @param {number} row @param {number} y @param {number} h @param {boolean} even @param {boolean} pinned */
+  itemOf(group, row, y, h, even, pinned) {
+    const [above, below] = [group.roomAbove(row), group.roomBelow];
+    const fits = h - above - below >= BODY_LEAST;
+    const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even, shift: this.shiftOf(group, row), pinned };
+    const items = this.itemsOf.get(group) ?? [];
+    items[row] = item;
+    this.itemsOf.set(group, items);
+    return item;
+  }
+
+  /** Gives pinned rows their place, whether their groups are open or not. */
+  layOutPins() {
+    const h = Math.floor(Math.min(PIN_HEIGHT, (this.rowsSeen * PINS_PART) / Math.max(this.pins.length, 1)));
+    this.pinnedHeight = h * this.pins.length;
+    return this.pins.map(({ group, row }, k) => this.itemOf(group, row, k * h, h, k % 2 === 0, true));
   }
 
   /** What lies at a height, to be found there after another layout. @param {number} y @returns {Held | null} */
   hold(y) {
     const item = this.itemAt(y);
-    return item && { group: item.group, row: item.row, part: (y - this.top(item)) / item.h, y: y - MARKS_HEIGHT };
+    return item && !item.pinned ? { group: item.group, row: item.row, part: (y - this.top(item)) / item.h, y: y - this.rowsTop } : null;
   }
 
   /** How far rows have to be scrolled for what is held to lie where it did. @param {Held} held */
@@ -291,7 +346,7 @@ export class View extends TimeScale {
    */
   mostAround({ group, row, part, y }, shown, cpuHeight) {
     /** Above the place that is held and below it: what is left for rows, and how many share it. */
-    const [above, below] = [{ room: y, rows: 0 }, { room: this.rowsSeen - y, rows: 0 }];
+    const [above, below] = [{ room: y, rows: 0 }, { room: this.rowsRoom - y, rows: 0 }];
     let side = above;
     for (const g of shown) {
       for (const r of [-1, ...(this.rowsOf.get(g) ?? [])]) {
@@ -324,7 +379,7 @@ export class View extends TimeScale {
 
   /** Upper edge of an item in the picture. @param {Item} item */
   top(item) {
-    return MARKS_HEIGHT + item.y - this.scroll;
+    return item.pinned ? MARKS_HEIGHT + item.y : this.rowsTop + item.y - this.scroll;
   }
 
   /** Upper edge of the part of an item that execution is drawn in. @param {Item} item */
@@ -342,14 +397,27 @@ export class View extends TimeScale {
     return this.bodyTop(item) + this.bodyHeight(item) / 2;
   }
 
-  /** Items that are in sight. */
+  /** Whether a row has its name beside it: of rows that are too low every few do. @param {Item} item */
+  isNamed({ h, row }) {
+    return h >= NAME_HEIGHT || row < 0 || row % Math.ceil(NAME_HEIGHT / h) === 0;
+  }
+
+  /** The place of a row, if it has one that no pinned row covers. @param {Group} group @param {number} row */
+  placeOf(group, row) {
+    const item = this.itemsOf.get(group)?.[row];
+    return item && (item.pinned || this.pins.length === 0 || item.y >= this.scroll) ? item : undefined;
+  }
+
+  /** Items that are in sight: pinned ones, and of the others those that no pinned one covers. */
   seen() {
-    const first = this.items.findIndex((item) => item.y + item.h > this.scroll);
-    if (first < 0) return [];
-    const below = this.scroll + this.rowsSeen;
+    const { items, scroll, pins: { length } } = this;
+    const pinned = items.slice(0, length);
+    const first = items.findIndex((item, k) => k >= length && (length > 0 ? item.y >= scroll : item.y + item.h > scroll));
+    if (first < 0) return pinned;
+    const below = scroll + this.rowsRoom;
     let last = first;
-    while (last < this.items.length && this.items[last].y < below) last++;
-    return this.items.slice(first, last);
+    while (last < items.length && items[last].y < below) last++;
+    return [...pinned, ...items.slice(first, last)];
   }
 
   /**
@@ -359,14 +427,14 @@ export class View extends TimeScale {
    */
   itemAt(y) {
     if (y < MARKS_HEIGHT || y >= MARKS_HEIGHT + this.rowsSeen) return null;
-    const at = y - MARKS_HEIGHT + this.scroll;
-    return this.items.find((item) => at >= item.y && at < item.y + item.h) ?? null;
+    return this.seen().find((item) => y >= this.top(item) && y < this.top(item) + item.h) ?? null;
   }
 
   /** Scrolls until an item is in sight. @param {Item} item */
   reveal(item) {
+    if (item.pinned) return;
     if (item.y < this.scroll) this.scrollRows(item.y - this.scroll);
-    const below = this.scroll + this.rowsSeen;
+    const below = this.scroll + this.rowsRoom;
     if (item.y + item.h > below) this.scrollRows(item.y + item.h - below);
   }
 }
