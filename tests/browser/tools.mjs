@@ -518,6 +518,56 @@ export const tools = {
     return { wanted };
   },
 
+  /** Whole calls: as many as the recorder counted, each leads to its first piece; and a table in the address. */
+  async whole_calls(page) {
+    await page.keyboard.press("v");
+    await page.getByLabel("Kinds").selectOption("calls");
+    await page.getByLabel("Where").selectOption("whole");
+    const { made, counted } = await ask(page, () => {
+      const { list, store: { meta: { counts }, names } } = __ku.app;
+      const { store } = list;
+      const made = {};
+      // Of those that began before the trace, nobody has counted the start.
+      for (let c = 0; c < store.n; c++) if (store.kind[c] === Kind.SYSCALL && store.arg[c] !== 0) made[names[store.name[c]]] = (made[names[store.name[c]]] ?? 0) + 1;
+      return { made, counted: Object.fromEntries(Object.keys(made).map((name) => [name, counts[name]])) };
+    });
+    assert.ok(Object.keys(made).length > 20);
+    assert.deepEqual(made, counted);
+    assert.deepEqual(await page.locator("#details th").allTextContents(), ["Span", "Thread", "CPU", "Start", "Duration", "Own time", "Returned"]);
+    assert.match(await page.locator("#listed").textContent(), /^[\d,]+ calls, whole trace: /);
+    await page.locator("#details th button", { hasText: "Own time" }).click();
+    const most = await ask(page, () => {
+      const { list: { calls: { own, first } } } = __ku.app;
+      const call = own.indexOf(Math.max(...own));
+      return { own: alignedText(own[call]), first: first[call] };
+    });
+    assert.equal(await page.locator("#details tbody tr").first().locator("td").nth(5).textContent(), most.own);
+    await page.locator("#details tbody button").first().click();
+    await settle(page);
+    assert.equal((await ask(page, () => __ku.selected())).i, most.first);
+    await page.keyboard.press("Escape");
+    // A duration is that of the whole, and what it returned is searched, too.
+    await page.fill("#pattern", "epoll_wait.*=1");
+    await page.fill("#least", "1 ms");
+    await settle(page);
+    const { listed, wanted } = await ask(page, () => {
+      const { list } = __ku.app;
+      const { store } = list;
+      const wanted = [];
+      for (let c = 0; c < store.n; c++) if (/epoll_wait.*=1/.test(callText(store, c)) && store.dur[c] >= 1e5) wanted.push(c);
+      return { listed: [...list.collect()], wanted };
+    });
+    assert.ok(wanted.length > 0);
+    assert.deepEqual(listed, wanted);
+    await page.getByLabel("Group by", { exact: true }).selectOption("thread");
+    await page.waitForFunction(() => location.hash.includes("table=calls&where=whole&by=thread"));
+    const before = await page.locator("#details").textContent();
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    assert.equal(await page.locator("#details").textContent(), before);
+    return { calls: Object.keys(made).length };
+  },
+
   /** The table against the spans themselves: order, groups, histogram, files. */
   async lists(page) {
     const lines = (what = "tbody tr") => page.locator(`#details ${what}`).evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
@@ -645,7 +695,7 @@ export const tools = {
     assert.equal((await saved()).length, whole + 1);
     await page.getByLabel("Group by", { exact: true }).selectOption("cpu");
     const [head, ...groups] = await saved();
-    assert.equal(head, "cpu,count,sum_ns,shortest_ns,median_ns,p90_ns,p99_ns,longest_ns");
+    assert.equal(head, "cpu,count,sum_ns,shortest_ns,median_ns,p90_ns,p99_ns,longest_ns,ipc");
     assert.equal(groups.reduce((sum, line) => sum + Number(line.split(",")[1]), 0), whole);
     // Only one kind; and what is not searched at all.
     await page.getByLabel("Group by", { exact: true }).selectOption("");

@@ -58,3 +58,10 @@ fn six_views_of_a_sample_look_as_they_did() {
     let bless = std::env::var_os("UPDATE_GOLDEN").is_some();
     run_on("screenshots", &spans, &json!({ "folder": source().join("views"), "bless": bless, "views": views }));
 }
+
+#[test]
+fn whole_calls_are_listed_as_often_as_the_recorder_counted_them() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/redis.raw");
+    let (spans, _) = build(source::decode(&fs::read(sample).unwrap()).unwrap());
+    run_on("whole_calls", &spans, &json!({}));
+}

@@ -6,7 +6,8 @@
 
 import { shownName, threadText } from "./format.js";
 import { exactly } from "./search.js";
-import { KIND_NAMES } from "./tables.js";
+import { isExecution } from "./kind.js";
+import { FLAG, KIND_NAMES } from "./tables.js";
 /**
  * @import {Store} from "./decode.js"
  * @import {Column} from "./part.js"
@@ -72,6 +73,12 @@ function programsOf(store) {
   };
 }
 
+/** Sixteenths of an instruction per cycle, by the code of a span: the middle of each step, as postprocess/src/why/path.rs has them. */
+const SIXTEENTHS = Object.freeze([1, 3, 5, 7, 9, 11, 13, 15, 18, 22, 26, 30, 36, 44, 52, 60]);
+
+/** Whether a trace counted instructions per cycle and nothing else. @param {Store} store */
+export const countsInstructions = ({ meta }) => (meta.flags & FLAG.COUNTERS) === FLAG.IPC;
+
 /** Some durations: how many, how long together, the shortest, the longest, and how many there are of each step. */
 export class Durations {
   count = 0;
@@ -79,6 +86,14 @@ export class Durations {
   shortest = Infinity;
   longest = 0;
   steps = new Uint32Array(STEPS);
+  /** Time of execution in which instructions were counted, and that times sixteenths of them per cycle. */
+  counted = 0;
+  work = 0;
+
+  /** Instructions per cycle, all time taken together; -1 if none was counted. */
+  get pace() {
+    return this.counted > 0 ? this.work / this.counted / 16 : -1;
+  }
 
   /** The duration that a part of all does not exceed: the middle of its step. @param {number} part 0 to 1 */
   quantile(part) {
@@ -109,6 +124,8 @@ export class Durations {
     this.sum += other.sum;
     this.shortest = Math.min(this.shortest, other.shortest);
     this.longest = Math.max(this.longest, other.longest);
+    this.counted += other.counted;
+    this.work += other.work;
     for (let step = 0; step < STEPS; step++) this.steps[step] += other.steps[step];
   }
 }
@@ -131,8 +148,10 @@ export class Pivot {
   }
 
   /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two */
-  add({ dur }, ids, { column: first, of: firstOf }, { column: second, of: secondOf }) {
+  add(store, ids, { column: first, of: firstOf }, { column: second, of: secondOf }) {
     const { width, pairs, groups } = this;
+    const { dur, ipc, kind } = store;
+    const counts = countsInstructions(store);
     const size = width * (Math.max(...firstOf) + 1);
     const places = size <= PAIRS_MOST ? new Int32Array(size).fill(-1) : null;
     /** @type {Map<number, number>} */
@@ -157,6 +176,9 @@ export class Pivot {
       if (d < group.shortest) group.shortest = d;
       if (d > group.longest) group.longest = d;
       group.steps[stepOf(d)]++;
+      if (!counts || !isExecution(kind[i])) continue;
+      group.counted += d;
+      group.work += d * SIXTEENTHS[ipc[i] & 15];
     }
   }
 

@@ -249,10 +249,15 @@ export class Search {
     return this.homes.having;
   }
 
+  /** Whether a span matches, whatever its duration. @param {number} i */
+  takes(i) {
+    return this.hits[this.tried[i]] === 1 && this.scope.has(i);
+  }
+
   /** @param {number} i */
   matches(i) {
     const d = this.store.dur[i];
-    return this.hits[this.tried[i]] === 1 && d >= this.least && d <= this.most && this.scope.has(i);
+    return d >= this.least && d <= this.most && this.takes(i);
   }
 
   /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */

@@ -31,6 +31,7 @@ export function showDetails(app, panel) {
   changePanel(app, () => {
     panel.hidden = selected < 0 && !measured && !note && !listing;
     panel.classList.toggle("wide", listing && selected < 0 && !note);
+    panel.classList.toggle("calls", listing && app.list.calls !== null);
     panel.classList.toggle("grouped", listing && selected < 0 && !note && app.list.by[0] !== "");
     panel.classList.toggle("two", app.list.by[1] !== "");
   });

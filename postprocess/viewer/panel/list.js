@@ -4,17 +4,19 @@
 //
 // All passes run over numbers of spans in typed arrays, and only the lines that are shown are sorted and put in words.
 
+import { wholeCalls } from "../data/calls.js";
 import {
   alignedText, callText, counterTexts, countText, durationText, parseDuration, returnText, secondsText, threadText,
 } from "../data/format.js";
 import { isExecution, isIdle } from "../data/kind.js";
-import { GROUPINGS, Pivot } from "../data/pivot.js";
+import { countsInstructions, GROUPINGS, Pivot } from "../data/pivot.js";
 import { KIND_WORDS, SELECTOR } from "../data/selector.js";
 import { FLAG, Kind, KIND_NAMES } from "../data/tables.js";
 import { histogramOf } from "./histogram.js";
 import { csvOfSpans, fileName, offer } from "./save.js";
 import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
 /**
+ * @import {Calls} from "../data/calls.js"
  * @import {Store} from "../data/decode.js"
  * @import {LitRows} from "../data/highlight.js"
  * @import {Column} from "../data/part.js"
@@ -29,7 +31,10 @@ const LIST_MOST = 200;
 /** Spans kept while the first in order are looked for. */
 const LIST_ROOM = 4096;
 
-/** What is listed: `what` is everything or a word for kinds, `by` the groupings, `sort` a column's title. */
+/** The word for whole calls, beside those for kinds of spans. */
+const CALLS = "calls";
+
+/** What is listed: `what` is everything, whole calls or a word for kinds, `by` the groupings, `sort` a column's title. */
 export class Listing {
   what = "all";
   whole = false;
@@ -44,15 +49,32 @@ export class Listing {
   room = new Uint32Array(0);
   /** What `key` was when it was shown last. */
   shown = "";
-  /** @type {[string, Grouping][] | null} */
-  groupings = null;
+  /** By what they are of: spans or whole calls. @type {Map<Store, [string, Grouping][]>} */
+  groupings = new Map();
+  /** Once they were asked for. @type {Calls | null} */
+  made = null;
 
   /** @param {{store: Store, view: View, highlight: LitRows, search: Search}} parts */
   constructor({ store, view, highlight, search }) {
-    this.store = store;
+    this.spans = store;
     this.view = view;
     this.highlight = highlight;
     this.search = search;
+  }
+
+  /** Whole calls, if it is they that are listed. */
+  get calls() {
+    return this.what === CALLS ? (this.made ??= wholeCalls(this.spans)) : null;
+  }
+
+  /** What is listed, as spans. */
+  get store() {
+    return this.calls?.store ?? this.spans;
+  }
+
+  /** The span that a line is about: of a call, its first piece. @param {number} i */
+  spanOf(i) {
+    return this.calls ? this.calls.first[i] : i;
   }
 
   /** The time listed. */
@@ -74,8 +96,44 @@ export class Listing {
     return Uint8Array.from(KIND_NAMES, (_, kind) => Number(kinds ? kinds.includes(kind) : searched || (kind <= Kind.WAIT && !isIdle(kind))));
   }
 
-  /** The spans listed, in order of time. */
+  /** The calls listed, in order of time: those of which the first piece is searched, or the last, which has what they returned. @param {Calls} calls */
+  collectCalls({ store: { n, start, dur }, first, last }) {
+    const { search, highlight } = this;
+    const { t0, t1 } = this.times;
+    if (this.room.length < n) this.room = new Uint32Array(n);
+    let count = 0;
+    for (let i = 0; i < n && start[i] < t1; i++) {
+      const inSight = start[i] >= t0 || start[i] + dur[i] > t0;
+      const found = !search.active || (dur[i] >= search.least && dur[i] <= search.most && (search.takes(first[i]) || search.takes(last[i])));
+      if (inSight && found && (!highlight.active || highlight.shows(first[i]))) this.room[count++] = i;
+    }
+    return this.room.subarray(0, count);
+  }
+
+  /** What the address says of the table. @param {boolean} shown */
+  address(shown) {
+    const { what, whole, by, sort, down } = this;
+    return shown ? { table: what, where: whole ? "whole" : "", by: by.filter((id) => id !== "").join(), sort: sort === "Duration" ? "" : sort, up: down ? "" : "1" } : {};
+  }
+
+  /** Takes over what an address says; whether there is a table. @param {URLSearchParams} address */
+  take(address) {
+    const what = address.get("table");
+    if (what === null) return false;
+    this.what = what === CALLS || KIND_WORDS.has(what) ? what : "all";
+    this.whole = address.get("where") === "whole";
+    const by = (address.get("by") ?? "").split(",").filter((id) => GROUPINGS.some(([known]) => known === id));
+    this.by = [by[0] ?? "", by[1] ?? ""];
+    this.sort = address.get("sort") ?? "Duration";
+    this.down = !address.has("up");
+    this.range = null;
+    this.line = -1;
+    return true;
+  }
+
+  /** What is listed, spans or calls, in order of time. */
   collect() {
+    if (this.calls) return this.collectCalls(this.calls);
     const { store: { n, start, dur, kind }, search, highlight } = this;
     const { t0, t1 } = this.times;
     const takes = this.kinds;
@@ -96,9 +154,12 @@ export class Listing {
 
   /** The groupings chosen, with their titles. */
   get chosen() {
-    this.groupings ??= GROUPINGS.map(([, title, make]) => [title, make(this.store)]);
+    const { store } = this;
+    /** @type {[string, Grouping][]} */
+    const all = this.groupings.get(store) ?? GROUPINGS.map(([, title, make]) => [title, make(store)]);
+    this.groupings.set(store, all);
     const numbers = [...new Set(this.by)].map((id) => GROUPINGS.findIndex(([other]) => other === id));
-    return numbers.flatMap((k) => (k < 0 || !this.groupings ? [] : [this.groupings[k]]));
+    return numbers.flatMap((k) => (k < 0 ? [] : [all[k]]));
   }
 
   /** What the lines now listed have no column for gives way to the largest first. @param {string[]} titles @param {string} usual */
@@ -130,9 +191,8 @@ function ranksOf(texts) {
   return ranks;
 }
 
-/** The columns of single spans. @param {App} app @returns {SpanColumn[]} */
-function columnsOfSpans(app) {
-  const { store } = app;
+/** The columns of single spans or calls. @param {App} app @returns {SpanColumn[]} */
+function columnsOfSpans({ list: { store, calls } }) {
   const { name, names, pid, pids, cpu, cpus, start, dur, ret, ipc, kind } = store;
   const counted = (store.meta.flags & FLAG.COUNTERS) !== 0;
   const cpuText = (/** @type {number} */ i) => (cpus[cpu[i]] >= 0 ? String(cpus[cpu[i]]) : "");
@@ -142,8 +202,9 @@ function columnsOfSpans(app) {
     { title: "CPU", cell: cpuText, values: cpu, ranks: cpus },
     { title: "Start", cell: (i) => secondsText(start[i]), values: start, ranks: null },
     { title: "Duration", cell: (i) => alignedText(dur[i]), values: dur, ranks: null },
+    ...(calls ? [{ title: "Own time", cell: (/** @type {number} */ i) => alignedText(calls.own[i]), values: calls.own, ranks: null }] : []),
     { title: "Returned", cell: (i) => returnText(store, i) ?? "", values: ret, ranks: null },
-    ...(counted ? [{ title: "IPC", cell: (/** @type {number} */ i) => (isExecution(kind[i]) ? counterTexts(store, i)[0][1] : ""), values: ipc, ranks: null }] : []),
+    ...(counted && !calls ? [{ title: "IPC", cell: (/** @type {number} */ i) => (isExecution(kind[i]) ? counterTexts(store, i)[0][1] : ""), values: ipc, ranks: null }] : []),
   ];
 }
 
@@ -191,15 +252,28 @@ const GROUP_COLUMNS = Object.freeze([
   ["Median", (durations) => durations.quantile(0.5)], ["p90", (durations) => durations.quantile(0.9)],
   ["p99", (durations) => durations.quantile(0.99)], ["Longest", (durations) => durations.longest],
 ]);
+/** One more, where they were counted. @type {[string, (durations: Durations) => number]} */
+const IPC_COLUMN = ["IPC", (durations) => durations.pace];
+
+/** The columns of groups of what is listed: with instructions per cycle where they were counted. @param {Listing} list */
+const groupColumns = ({ store, calls }) => (countsInstructions(store) && !calls ? [...GROUP_COLUMNS, IPC_COLUMN] : GROUP_COLUMNS);
+
+/** A cell of a group. @param {string} title @param {number} value */
+function groupCell(title, value) {
+  if (title === "Count") return value.toLocaleString("en");
+  if (title === "IPC") return value < 0 ? "" : value.toFixed(2);
+  return alignedText(value);
+}
 
 /** The groups in the order asked for, by sum if that is by something they do not have. @param {Listing} list @param {Pivot} pivot */
 function groupsInOrder(list, pivot) {
   const { chosen } = list;
-  list.sortByOneOf([...chosen, ...GROUP_COLUMNS].map(([title]) => title), "Sum");
+  const columns = groupColumns(list);
+  list.sortByOneOf([...chosen, ...columns].map(([title]) => title), "Sum");
   const { sort, down } = list;
   const which = chosen.findIndex(([title]) => title === sort);
   const ranks = which < 0 ? null : ranksOf(chosen[which][1].texts);
-  const [, value] = GROUP_COLUMNS.find(([title]) => title === sort) ?? GROUP_COLUMNS[1];
+  const [, value] = columns.find(([title]) => title === sort) ?? GROUP_COLUMNS[1];
   const sign = down ? -1 : 1;
   const keys = pivot.groups.map((group, at) => sign * (ranks ? ranks[pivot.numberOf(at, which)] ?? 0 : value(group)));
   return keys.map((_, at) => at).sort((a, b) => keys[a] - keys[b]);
@@ -214,10 +288,9 @@ function tableOfGroups(app, pivot) {
     const texts = chosen.map(([, { texts }], which) => texts[numbers[which]] ?? "all others");
     const finds = chosen.map(([, { finds }], which) => finds[numbers[which]] ?? "");
     const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds));
-    return [link, ...texts.slice(1), ...GROUP_COLUMNS.map(([title, value]) =>
-      (title === "Count" ? value(pivot.groups[at]).toLocaleString("en") : alignedText(value(pivot.groups[at]))))];
+    return [link, ...texts.slice(1), ...groupColumns(list).map(([title, value]) => groupCell(title, value(pivot.groups[at])))];
   });
-  return tableOf([...chosen.map(([title]) => title), ...GROUP_COLUMNS.map(([title]) => title)], lines);
+  return tableOf([...chosen.map(([title]) => title), ...groupColumns(list).map(([title]) => title)], lines);
 }
 
 /** Searches one group of what is listed: what was searched stays, but for a name. @param {App} app @param {string[]} finds */
@@ -238,10 +311,10 @@ function tableOfSpans(app, ids) {
   list.sortByOneOf(columns.map(({ title }) => title), "Duration");
   const sorted = columns.find(({ title }) => title === list.sort) ?? columns[4];
   const lines = firstInOrder(ids, sorted, list.down).map((i, line) => columns.map(({ cell }, k) =>
-    (k > 0 ? cell(i) : actionButton(String(cell(i)), `${KIND_NAMES[app.store.kind[i]]}: go there`, () => {
+    (k > 0 ? cell(i) : actionButton(String(cell(i)), `${KIND_NAMES[list.store.kind[i]]}: go there`, () => {
       list.line = line;
       if (!list.whole) list.range ??= { t0: app.view.t0, t1: app.view.t1 };
-      app.goTo(i);
+      app.goTo(list.spanOf(i));
     }))));
   const table = tableOf(columns.map(({ title }) => title), lines);
   table.classList.add("spans");
@@ -295,10 +368,10 @@ function choicesOf(app, then) {
   }));
   where.disabled = view.relative;
   choices.append(
-    choiceOf("Kinds", [["all", app.search.query.pattern === "" ? "all but idle" : "all kinds"], ...words.map((word) => /** @type {[string, string]} */ ([word, word]))],
+    choiceOf("Kinds", [["all", app.search.query.pattern === "" ? "all but idle" : "all kinds"], [CALLS, "whole calls"], ...words.map((word) => /** @type {[string, string]} */ ([word, word]))],
       list.what, (value) => then(() => (list.what = value))),
     where,
-    choiceOf("Group by", [["", "each span"], ...groupings], list.by[0], (value) => then(() => (list.by = [value, value === "" ? "" : list.by[1]]))),
+    choiceOf("Group by", [["", list.calls ? "each call" : "each span"], ...groupings], list.by[0], (value) => then(() => (list.by = [value, value === "" ? "" : list.by[1]]))),
   );
   if (list.by[0] !== "") {
     choices.append(choiceOf("And by", [["", "and by nothing"], ...groupings.filter(([id]) => id !== list.by[0])], list.by[1], (value) => then(() => (list.by[1] = value))));
@@ -325,23 +398,26 @@ function copyText(text) {
 function csvOfGroups(list, pivot) {
   const { chosen } = list;
   const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
-  const head = [...chosen.map(([title]) => title.toLowerCase()), ...GROUP_COLUMNS.map(([title]) => (title === "Count" ? "count" : `${title.toLowerCase()}_ns`))];
+  const columns = groupColumns(list);
+  const isTime = (/** @type {string} */ title) => title !== "Count" && title !== "IPC";
+  const head = [...chosen.map(([title]) => title.toLowerCase()), ...columns.map(([title]) => (isTime(title) ? `${title.toLowerCase()}_ns` : title.toLowerCase()))];
   const lines = groupsInOrder(list, pivot).map((at) => [
     ...chosen.map(([, { texts }], which) => quoted(texts[pivot.numberOf(at, which)] ?? "all others")),
-    ...GROUP_COLUMNS.map(([title, value]) => value(pivot.groups[at]) * (title === "Count" ? 1 : 10)),
+    ...columns.map(([title, value]) => (title === "IPC" ? groupCell(title, value(pivot.groups[at])) : value(pivot.groups[at]) * (isTime(title) ? 10 : 1))),
   ].join(","));
   return new Blob([[head.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" });
 }
 
 /** What is listed, in words. @param {Listing} list @param {Pivot} pivot @param {number} shown */
-function summaryOf({ search, view, chosen, whole, times }, pivot, shown) {
+function summaryOf({ search, view, chosen, whole, times, calls }, pivot, shown) {
+  const thing = calls ? "call" : "span";
   const { all, groups } = pivot;
   const { count } = all;
   const where = whole || view.relative ? "whole trace" : `${secondsText(times.t0)} to ${secondsText(times.t1)} s`;
-  const head = `${countText(count, "span")}${search.active ? ", matches only" : ""}, ${where}`;
+  const head = `${countText(count, thing)}${search.active ? ", matches only" : ""}, ${where}`;
   if (count === 0) return head;
   const quantiles = [["median", 0.5], ["p90", 0.9], ["p99", 0.99]].map(([what, part]) => `${what} ${durationText(all.quantile(Number(part)))}`);
-  const things = chosen.length > 0 ? countText(groups.length, "group") : countText(count, "span");
+  const things = chosen.length > 0 ? countText(groups.length, "group") : countText(count, thing);
   const cut = (chosen.length > 0 ? groups.length : count) > shown ? `. The first ${shown} of ${things}` : "";
   return `${head}: ${durationText(all.sum)} together, ${quantiles.join(", ")}, longest ${durationText(all.longest)}${cut}.`;
 }
@@ -358,7 +434,7 @@ export function showList(app, panel) {
   const ids = list.collect();
   list.shown = list.key;
   const { chosen } = list;
-  const pivot = new Pivot(app.store, ids, chosen.map(([, grouping]) => grouping));
+  const pivot = new Pivot(list.store, ids, chosen.map(([, grouping]) => grouping));
   const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, ids);
   const lines = table.rows.length - 1;
   commandTable(app, table);
@@ -372,7 +448,7 @@ export function showList(app, panel) {
     app.showDetails();
     [...panel.querySelectorAll("select")].find((select) => select.ariaLabel === label)?.focus();
   };
-  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivot) : csvOfSpans(app.store, list.collect()));
+  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivot) : csvOfSpans(list.store, list.collect()));
   const buttons = [
     actionButton("Longest (J)", "The longest of these, then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
     actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
@@ -392,7 +468,9 @@ export function showList(app, panel) {
  * @param {number} direction -1 for the next longer, from the shortest
  */
 export function stepDuration(app, direction) {
-  const { store: { n, dur, name }, search, selected, listing, list } = app;
+  const { search, listing, list } = app;
+  const { n, dur, name } = listing ? list.store : app.store;
+  const selected = listing && list.calls ? list.calls.first.indexOf(app.selected) : app.selected;
   const same = !search.active && !listing && selected >= 0;
   const ids = same ? null : listing ? list.collect() : search.active ? search.ids : null;
   if (!ids && !same) return;
@@ -407,7 +485,7 @@ export function stepDuration(app, direction) {
   }
   if (next < 0) return;
   if (listing && !list.whole) list.range ??= { t0: app.view.t0, t1: app.view.t1 };
-  app.goTo(next);
+  app.goTo(listing ? list.spanOf(next) : next);
 }
 
 /** @param {App} app */

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Groups of spans: what was counted in them.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { countsInstructions, GROUPINGS, Pivot } from "../../postprocess/viewer/data/pivot.js";
+import { EVENT, FLAG } from "../../postprocess/viewer/data/tables.js";
+import { storeOf } from "./support/store.mjs";
+
+/** Instructions per cycle by name, of spans that have counted them by this code. */
+function paces(flags) {
+  const span = (start, dur, name, ipc) => ({ start, dur, name, ipc, cpu: 0, pid: 5, event: EVENT.SYSCALL });
+  const wait = { start: 0, dur: 1000, name: "wait_disk", ipc: 0, pid: 5, event: EVENT.WAIT_A + 3 };
+  // Codes 3 and 12 are 7 and 36 sixteenths.
+  const store = storeOf([wait, span(0, 100, "read", 3), span(100, 300, "read", 12), span(400, 50, "write", 12)], { flags });
+  const names = GROUPINGS.find(([id]) => id === "name")[2](store);
+  const pivot = new Pivot(store, Uint32Array.from({ length: store.n }, (_, i) => i), [names]);
+  const of = pivot.groups.map((group, at) => [names.texts[pivot.numberOf(at, 0)], group.pace]);
+  return [countsInstructions(store), of, pivot.all.pace];
+}
+
+test("instructions per cycle of a group are those of all its time, where they were counted", () => {
+  const read = (100 * 7 + 300 * 36) / 400 / 16;
+  const all = (100 * 7 + 350 * 36) / 450 / 16;
+  assert.deepEqual(paces(FLAG.IPC), [true, [["wait_disk", -1], ["read", read], ["write", 36 / 16]], all]);
+  // Of misses, or of both in one code, nothing is summed up.
+  for (const flags of [0, FLAG.LLC, FLAG.COUNTERS]) assert.deepEqual(paces(flags), [false, [["wait_disk", -1], ["read", -1], ["write", -1]], -1]);
+});
