@@ -16,6 +16,7 @@ use postprocess::sink::summary::Summary;
 use postprocess::source::Stage;
 use postprocess::span::limit::SpanLimit;
 use postprocess::span::{Meta, Spans};
+use postprocess::why::carry::carried;
 
 use crate::arguments::{Diff, Why};
 use crate::output::Output;
@@ -31,12 +32,15 @@ pub fn page(file: &Path, title: Option<String>, target: &Output) -> Result<Exit>
     let (mut spans, _) = direct::spans_for_page(&input.raw()?).with_context(|| name(file))?;
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     spans.meta.title = title.unwrap_or_else(|| stem.into_owned());
+    let requests = carried(&spans);
     let written = target.write(|out| {
         let mut out = BufWriter::with_capacity(1 << 20, out);
-        page::render(&spans, &mut out).and_then(|()| out.flush().map_err(Error::Write)).map_err(|error| match error {
-            Error::Write(error) => error.into(),
-            error => anyhow::Error::from(error),
-        })
+        page::render_with(&spans, requests.as_ref(), &mut out).and_then(|()| out.flush().map_err(Error::Write)).map_err(
+            |error| match error {
+                Error::Write(error) => error.into(),
+                error => anyhow::Error::from(error),
+            },
+        )
     });
     drop(watch);
     // A reader that goes away wants no more: the trace is not to blame, and its faults still count.

@@ -22,6 +22,7 @@ use crate::span::build::Builder;
 use crate::span::limit::{Keep, SpanLimit};
 use crate::span::{Span, Spans, Tally};
 use crate::time::Time;
+use crate::why::carry::carried;
 
 /// Events that are handed over at a time.
 const BATCH: usize = 1 << 13;
@@ -69,7 +70,7 @@ pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(c
     if !title.is_empty() {
         spans.meta.title = title.to_string();
     }
-    page::render(&spans, out).map_err(Error::Page)?;
+    page::render_with(&spans, carried(&spans).as_ref(), out).map_err(Error::Page)?;
     Ok((spans.meta, tally))
 }
 

@@ -31,6 +31,7 @@ import { fillHelp } from "./panel/help.js";
 import { Listing, toggleList } from "./panel/list.js";
 import { listenToLook, lookChanged } from "./panel/look.js";
 import { listenToPanel } from "./panel/panel.js";
+import { Asked, listenToRequests } from "./panel/requests.js";
 import { listenToStart } from "./panel/start.js";
 import { Views } from "./panel/views.js";
 import { listenToPointer, listenToSearch, listenToTools, listenToWheel, showQuery } from "./input/input.js";
@@ -88,6 +89,7 @@ export class App {
     /** Whether the panel lists what is in sight. */
     this.listing = false;
     this.list = new Listing(this);
+    this.asked = new Asked(this);
     this.showArcs = true;
     this.showIpis = false;
     /** Where zooming by key happens. */
@@ -107,8 +109,8 @@ export class App {
 
   /** What is drawn on the picture now. @returns {Shown} */
   get shown() {
-    const { axis, selected, measured, chain, showArcs, showIpis } = this;
-    return { axis, selected, measured, chain, showArcs, showIpis };
+    const { axis, selected, measured, chain, showArcs, showIpis, asked: { path } } = this;
+    return { axis, selected, measured, chain, path, showArcs, showIpis };
   }
 
   start() {
@@ -140,6 +142,7 @@ export class App {
     listenToLook(this);
     listenToPanel(this, byId("panel-edge"));
     listenToTools(this);
+    listenToRequests(this);
     listenToStart(this);
     listenToSearch(this);
     byId("next-match").addEventListener("click", () => this.stepMatch(1));
@@ -443,7 +446,7 @@ export class App {
     this.help.showModal();
   }
 
-  /** Forgets one thing: the path of wakeups, what is selected, the table, what is measured, searched, highlighted. */
+  /** Forgets one thing: the path of wakeups, what is selected, a request, the table, what is measured, searched, highlighted. */
   forget() {
     const { search, highlight } = this;
     if (this.chain) {
@@ -451,6 +454,7 @@ export class App {
       this.showDetails();
       this.overlayChanged();
     } else if (this.selected >= 0 || this.notes.selected) this.select(-1);
+    else if (this.asked.open) this.asked.back();
     else if (this.listing) toggleList(this);
     else if (this.measured) this.measure(null);
     else if (search.active || search.error !== "") this.forgetSearch();

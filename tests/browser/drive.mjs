@@ -13,6 +13,7 @@ import { search } from "./search.mjs";
 import { tools } from "./tools.mjs";
 import { drawn } from "./drawn.mjs";
 import { frame } from "./frame.mjs";
+import { requests } from "./requests.mjs";
 
 const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href);
 
@@ -38,6 +39,7 @@ const scenarios = {
   ...tools,
   ...drawn,
   ...frame,
+  ...requests,
 
   async open(page, expected) {
     const counts = await ask(page, () => __ku.counts);

@@ -12,5 +12,6 @@ mod search;
 mod drawn;
 mod real;
 mod tools;
+mod requests;
 mod calls;
 mod types;

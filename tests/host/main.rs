@@ -32,6 +32,7 @@ mod dump;
 mod verdict;
 mod summary;
 mod why;
+mod requests;
 mod diff;
 mod schema;
 mod companion;

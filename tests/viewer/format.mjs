@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  callText, clockText, durationText, parseDuration, secondsText, shownName, spanText,
+  callText, clockText, durationText, parseDuration, roundedText, secondsText, shownName, spanText,
 } from "../../postprocess/viewer/data/format.js";
 import { EVENT } from "../../postprocess/viewer/data/tables.js";
 import { storeOf } from "./support/store.mjs";
@@ -62,4 +62,9 @@ test("a wakeup says from where and whom, to where and whom", () => {
     { start: 5, dur: 2, event: EVENT.WAKEUP_ARC, cpu: 0, pid: 7, arg: 1, ret: 8, name: "wakeup" },
   ]);
   assert.equal(spanText(store, 2), "0.00000005  wakeup  20 ns  CPU 0 → CPU 1  ping.7 → pong.8");
+});
+
+test("half of the last digit goes to the even one, as the terminal rounds", () => {
+  const texts = [[1.125, 2], [1.375, 2], [0.5, 0], [1.5, 0], [2.5, 0], [2.675, 2], [-0.5, 0], [12.25, 1], [0.30000000000000004, 1], [77, 0]];
+  assert.deepEqual(texts.map(([value, decimals]) => roundedText(value, decimals)), ["1.12", "1.38", "0", "2", "2", "2.67", "-0", "12.2", "0.3", "77"]);
 });

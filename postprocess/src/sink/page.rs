@@ -5,6 +5,7 @@
 //! reaches the page only inside JSON with every `<` escaped, and the scripts only ever show it as text.
 
 pub mod columns;
+pub mod requests;
 mod pack;
 mod about;
 #[cfg(test)]
@@ -13,4 +14,5 @@ mod render;
 pub mod lift;
 
 pub use lift::{lift, NotLifted};
-pub use render::{render, Error, MOST_SPANS};
+pub use render::{render, render_with, Error, MOST_SPANS};
+pub use requests::Requests;

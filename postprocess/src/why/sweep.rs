@@ -4,7 +4,7 @@
 //!
 //! Invariant: requests that overlap cost what changes between them, not what they are long.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 use super::cause::Causes;
 use super::path::{path, Part};
@@ -48,19 +48,32 @@ pub fn sweep(
     mut each: impl FnMut(&Causes, usize, &[(u32, Sum)]),
 ) {
     let mut window = Window::default();
+    stretches(timeline, causes, requests, |causes, numbers, parts| {
+        window.begin(causes.count());
+        for n in numbers {
+            each(causes, n, window.at(parts, &requests[n]));
+        }
+    });
+}
+
+/// Calls `each` with the causes so far, the numbers of requests of one thread that overlap, and the path of that thread
+/// from the start of the first to the end of the last; of requests ordered by thread and start.
+pub fn stretches(
+    timeline: &Timeline,
+    causes: &mut Causes,
+    requests: &[Request],
+    mut each: impl FnMut(&Causes, Range<usize>, &[Part]),
+) {
     let mut first = 0;
     while let Some(begin) = requests.get(first) {
-        let (mut last, mut to) = (first, begin.end);
-        while let Some(next) = requests.get(last + 1).filter(|next| next.pid == begin.pid && next.start < to) {
-            last += 1;
+        let (mut after, mut to) = (first + 1, begin.end);
+        while let Some(next) = requests.get(after).filter(|next| next.pid == begin.pid && next.start < to) {
+            after += 1;
             to = to.max(next.end);
         }
         let parts = path(timeline, causes, &Request { end: to, ..*begin });
-        window.begin(causes.count());
-        for (n, request) in requests[first..=last].iter().enumerate() {
-            each(causes, first + n, window.at(&parts, request));
-        }
-        first = last + 1;
+        each(causes, first..after, &parts);
+        first = after;
     }
 }
 

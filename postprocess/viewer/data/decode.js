@@ -8,7 +8,10 @@ import { valueOf } from "./format.js";
 import { KERNEL_EVENTS, kindOfEvent, kindOfUser } from "./kind.js";
 import { Unpackers } from "./part.js";
 import { Kind, KIND_NAMES } from "./tables.js";
-/** @import {Column} from "./part.js" */
+/**
+ * @import {Column} from "./part.js"
+ * @import {Carried} from "./requests.js"
+ */
 
 /** The newest version of the data this viewer can read. */
 const PAGE_VERSION = 2;
@@ -23,7 +26,7 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
  *   kernel: string, valueBits: number, errors: Record<string, string>, counts?: Record<string, number>, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
  *   unseen?: string[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
- *   layout: Layout}} Meta
+ *   layout: Layout, requests?: Carried}} Meta
  */
 
 /**
@@ -163,7 +166,7 @@ function withRoomFor(column, values) {
  * @param {number} offset
  * @param {number} bytes
  */
-function piecesOf(chunks, chunkBytes, offset, bytes) {
+export function piecesOf(chunks, chunkBytes, offset, bytes) {
   const pieces = [];
   for (let at = offset; at < offset + bytes;) {
     const inChunk = at % chunkBytes;

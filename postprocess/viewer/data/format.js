@@ -94,6 +94,17 @@ export function trimmed(value, decimals) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
+/** Digits after those that are shown, by which half of the last one is told from more. */
+const DIGITS_BEHIND = 25;
+
+/** A number with this many decimals, half of the last one to the even one, as the terminal rounds. @param {number} value @param {number} decimals */
+export function roundedText(value, decimals) {
+  const exact = value.toFixed(decimals + DIGITS_BEHIND);
+  const isHalf = exact.slice(-DIGITS_BEHIND) === "5".padEnd(DIGITS_BEHIND, "0");
+  const cut = exact.slice(0, -DIGITS_BEHIND).replace(/\.$/, "");
+  return isHalf && /[02468]$/.test(cut) ? cut : value.toFixed(decimals);
+}
+
 /**
  * A time as seconds after the trace's base minute, exactly.
  * @param {number} units

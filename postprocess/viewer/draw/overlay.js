@@ -13,6 +13,7 @@ import { Curves } from "./curves.js";
 import { Glyphs } from "./glyphs.js";
 import { Lettering } from "./lettering.js";
 import { FONT } from "./palette.js";
+import { Paths } from "./path.js";
 import { Tags } from "./tags.js";
 import { Wire } from "./wire.js";
 /**
@@ -26,6 +27,7 @@ import { Wire } from "./wire.js";
  * @import {Item, Spot, View} from "../view/view.js"
  * @import {Layers} from "./layers.js"
  * @import {Look} from "./look.js"
+ * @import {RequestPath} from "./path.js"
  * @import {Picture} from "./picture.js"
  */
 
@@ -36,9 +38,9 @@ const POINT_SCALE = 500;
 
 /**
  * What is drawn now: the axis; the selected span, -1 for none; a measured range and the wakeups that led to the selected
- * span, if they were asked for; whether arcs are drawn.
+ * span, if they were asked for; the path of a request that is shown; whether arcs are drawn.
  * @typedef {{axis: Axis, selected: number, measured: {from: number, to: number} | null, chain: Step[] | null,
- *   showArcs: boolean, showIpis: boolean}} Shown
+ *   path: RequestPath | null, showArcs: boolean, showIpis: boolean}} Shown
  */
 
 export class Overlay {
@@ -70,6 +72,7 @@ export class Overlay {
     /** By row of a group, once rows share no time. @type {Map<Group, Lane>} */
     this.marksOf = new Map();
     this.arcs = new Arcs({ store, groups, view, focus, look }, [wakeups, ipis], this.context);
+    this.paths = new Paths({ groups, view, look, lettering }, this.context);
     this.bars = new Bars({ store, view, focus, layers, look, lettering }, this.context, this.spots);
     this.wire = new Wire({ store, view, focus, look, lettering }, this.context, this.spots);
     this.curves = new Curves({ store, view, focus, look, lettering }, this.context);
@@ -86,7 +89,7 @@ export class Overlay {
   }
 
   /** @param {Shown} shown */
-  draw({ axis, selected, measured, chain, showArcs, showIpis }) {
+  draw({ axis, selected, measured, chain, path, showArcs, showIpis }) {
     const { context: c, ratio, look: { palette } } = this;
     const { view, groups, wakeups, ipis, picture } = this;
     this.spots.length = 0;
@@ -109,6 +112,7 @@ export class Overlay {
     this.samples();
     for (const item of view.seen()) if (item.row >= 0) this.rowDetails(item);
     this.tags.draw();
+    if (shared && path) this.paths.draw(path);
     if (shared && chain) this.arcs.drawChain(chain);
     if (selected >= 0) this.selection(selected);
     c.restore();

@@ -207,7 +207,7 @@ function luminance(css) {
 }
 
 /** The contrast of two colours, from 1 to 21. @param {string} one @param {string} other */
-function contrastOf(one, other) {
+export function contrastOf(one, other) {
   const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 }

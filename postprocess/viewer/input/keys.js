@@ -5,6 +5,7 @@ import { ROW_LEAST } from "../view/view.js";
 import { stepDuration, toggleList } from "../panel/list.js";
 import { changeLook } from "../panel/look.js";
 import { annotate, nudgeNote } from "../panel/note.js";
+import { toggleRequests } from "../panel/requests.js";
 import { saveCopy, savePng, saveSvg } from "../panel/save.js";
 import { measureSelected } from "../panel/totals.js";
 import { showWhole, VIEWS_MOST } from "../panel/views.js";
@@ -45,6 +46,7 @@ const KEYS = {
   Backspace: (app) => app.views.back(),
   KeyY: (app) => pinSelected(app),
   KeyV: (app) => toggleList(app),
+  KeyQ: (app) => toggleRequests(app),
   KeyJ: (app, shift) => stepDuration(app, shift ? -1 : 1),
   KeyO: (app) => app.turnRelative(),
   KeyU: (app) => app.toggleArcs(),

@@ -2,7 +2,7 @@
 // The view in the address of the page: a bookmark, or an address sent with the file, shows what was in sight.
 //
 // `#t=41.1..41.4&open=CPU,PID&find=read&min=20`: the range in seconds from the base minute, the groups that are open,
-// the search; then the table shown, pinned and highlighted rows, what is drawn, the scrolled rows, whether rows count from their own starts, and the
+// the search; then the table or the requests shown, pinned and highlighted rows, what is drawn, the scrolled rows, whether rows count from their own starts, and the
 // look, where they differ from the usual. A range or groups that it does not name, or names wrongly, stay as they are.
 // What was added to the page (notes, saved views) goes with the address into the browser's history, so that it outlives
 // loading the page anew.
@@ -26,7 +26,7 @@ export function addressOf(app) {
   const parts = { t: `${secondsText(Math.round(view.t0))}..${secondsText(Math.round(view.t1))}`, open: open.join() };
   const look = LOOK_PARTS.filter((part) => app.look.parts[part] !== LOOKS[part][0]).map((part) => [part, app.look.parts[part]]);
   const query = { from: view.relative ? "rows" : "", rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: least, max: most, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
-  const rows = { ...app.list.address(app.listing), pin: rowsText(view.pins), lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
+  const rows = { ...app.list.address(app.listing), ...app.asked.address, pin: rowsText(view.pins), lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
   const said = Object.entries({ ...rows, ...query }).filter(([, value]) => value !== "");
   return `#${new URLSearchParams([...Object.entries(parts), ...said, ...look])}`;
 }
@@ -41,6 +41,7 @@ export function showAddress(app, hash) {
   showLit(app.highlight, parts.get("lit") ?? "", parts.get("only") ?? "");
   app.layers.take(parts.get("draw") ?? "");
   app.listing = app.list.take(parts);
+  app.asked.take(parts);
   const relative = parts.get("from") === "rows";
   if (relative !== view.relative) app.measured = null;
   view.relative = relative;

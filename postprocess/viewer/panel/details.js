@@ -10,6 +10,7 @@ import { behindBegin } from "../view/axis.js";
 import { showList } from "./list.js";
 import { annotate, showNote } from "./note.js";
 import { changePanel } from "./panel.js";
+import { showRequests } from "./requests.js";
 import { measureSelected, showTotals } from "./totals.js";
 import { showChain } from "./why.js";
 import { actionButton, closeButton, textElement } from "../dom.js";
@@ -19,24 +20,26 @@ import { actionButton, closeButton, textElement } from "../dom.js";
  */
 
 /**
- * Shows the selected note, else the selected span, else the table of what is in sight, else what the measured range
- * holds; hides the panel if there is nothing of these.
+ * Shows the selected note, else the selected span, else requests, else the table of what is in sight, else what the
+ * measured range holds; hides the panel if there is nothing of these.
  * @param {App} app
  * @param {HTMLElement} panel
  */
 export function showDetails(app, panel) {
-  const { selected, measured, listing } = app;
+  const { selected, measured, listing, asked } = app;
   const note = app.notes.selected;
   // First its size: what it lists is what is in sight beside it.
   changePanel(app, () => {
-    panel.hidden = selected < 0 && !measured && !note && !listing;
-    panel.classList.toggle("wide", listing && selected < 0 && !note);
+    panel.hidden = selected < 0 && !measured && !note && !listing && !asked.open;
+    panel.classList.toggle("wide", (listing || asked.open) && selected < 0 && !note);
     panel.classList.toggle("calls", listing && app.list.calls !== null);
+    panel.classList.toggle("requests", asked.open && selected < 0 && !note);
     panel.classList.toggle("grouped", listing && selected < 0 && !note && app.list.by[0] !== "");
     panel.classList.toggle("two", app.list.by[1] !== "");
   });
   if (note) showNote(app, panel, note);
   else if (selected >= 0) showSpan(app, panel);
+  else if (asked.open) showRequests(app, panel);
   else if (listing) showList(app, panel);
   else if (measured) showTotals(app, panel, measured.from, measured.to);
   else panel.replaceChildren();

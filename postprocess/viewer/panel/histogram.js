@@ -38,18 +38,19 @@ function barsOf({ shortest, longest, steps }) {
 }
 
 /** @param {string} tag @param {Record<string, string | number>} attributes */
-function svgElement(tag, attributes) {
+export function svgElement(tag, attributes) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
   return element;
 }
 
 /**
- * The histogram; `keep` is called with the durations, from and to, that are dragged over.
+ * The histogram; `keep` is called with the durations, from and to, that are dragged over. Those that were kept stand out.
  * @param {Durations} durations
  * @param {(from: number, to: number) => void} keep
+ * @param {{from: number, to: number} | null} [kept]
  */
-export function histogramOf(durations, keep) {
+export function histogramOf(durations, keep, kept = null) {
   const figure = document.createElement("figure");
   const bars = barsOf(durations);
   if (bars.length === 0) return figure;
@@ -63,6 +64,7 @@ export function histogramOf(durations, keep) {
     const h = Math.max((HISTOGRAM_HEIGHT * Math.log1p(count)) / Math.log1p(most), 2);
     const bar = svgElement("rect", { x: place(from), y: HISTOGRAM_HEIGHT - h, width: Math.max(place(to) - place(from), 0.3), height: h });
     const range = to - from === 1 ? durationText(from) : `${durationText(from)} to ${durationText(to - 1)}`;
+    if (kept && (to <= kept.from || from > kept.to)) bar.setAttribute("class", "other");
     bar.append(svgElement("title", {}));
     /** @type {Element} */ (bar.firstChild).textContent = `${range}: ${count.toLocaleString("en")}`;
     svg.append(bar);

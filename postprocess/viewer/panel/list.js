@@ -491,6 +491,7 @@ export function stepDuration(app, direction) {
 /** @param {App} app */
 export function toggleList(app) {
   app.listing = !app.listing;
+  app.asked.open = false;
   app.list.range = null;
   app.list.line = -1;
   app.notes.selected = null;

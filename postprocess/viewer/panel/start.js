@@ -4,6 +4,7 @@
 import { callText, countText, durationText, shownName, threadText, trimmed } from "../data/format.js";
 import { waitLetter, WAITS } from "../data/kind.js";
 import { busiestOf, extremesOf } from "../data/start.js";
+import { toggleRequests } from "./requests.js";
 import { SHORTEST } from "../view/view.js";
 import { actionButton, byId, textElement } from "../dom.js";
 /**
@@ -81,6 +82,14 @@ export function listenToStart(app) {
       line.append(textElement("small", values));
       return line;
     });
+    if (app.asked.carried) {
+      const line = actionButton("Why requests are slow", "Show them", () => {
+        menu.hidePopover();
+        if (!app.asked.open) toggleRequests(app);
+      });
+      line.append(textElement("small", app.asked.carried.asked));
+      lines.unshift(line);
+    }
     menu.replaceChildren(...(lines.length > 0 ? lines : [textElement("p", "Nothing ran in this trace.")]));
   });
 }

@@ -9,6 +9,7 @@ use kutrace_format::flag;
 use serde::{Deserialize, Serialize};
 
 use super::columns::Layout;
+use super::requests::Carried;
 use crate::event::number;
 use crate::span::{Meta, SavedView, Span, Spans};
 
@@ -56,11 +57,13 @@ pub struct About<'a> {
     saved_views: Cow<'a, [SavedView]>,
     pub names: Cow<'a, [String]>,
     pub layout: Cow<'a, Layout>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requests: Option<Carried>,
 }
 
 impl<'a> About<'a> {
-    /// About `spans`, whose columns have this layout.
-    pub fn new(spans: &'a Spans, title: &'a str, layout: &'a Layout) -> Self {
+    /// About `spans`, whose columns have this layout, and the requests that the page carries.
+    pub fn new(spans: &'a Spans, title: &'a str, layout: &'a Layout, requests: Option<Carried>) -> Self {
         let meta = &spans.meta;
         Self {
             version: VERSION,
@@ -84,6 +87,7 @@ impl<'a> About<'a> {
             saved_views: meta.saved_views.as_slice().into(),
             names: spans.names.as_slice().into(),
             layout: Cow::Borrowed(layout),
+            requests,
         }
     }
 

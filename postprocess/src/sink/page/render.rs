@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::about::{About, CHUNK_BYTES};
 use super::columns;
+use super::requests::Requests;
 use crate::span::{Meta, Spans};
 
 /// Spans a browser can still open; beyond them the trace must be trimmed.
@@ -42,20 +43,29 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Writes the page that shows `spans`.
+/// Writes the page that shows `spans`, and no requests.
 ///
 /// # Errors
 /// More than [`MOST_SPANS`] spans, or whatever error `out` returns.
 pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
+    render_with(spans, None, out)
+}
+
+/// Writes the page that shows `spans` and, if there are any, requests.
+///
+/// # Errors
+/// More than [`MOST_SPANS`] spans, or whatever error `out` returns.
+pub fn render_with(spans: &Spans, requests: Option<&Requests>, out: &mut impl Write) -> Result<(), Error> {
     has_room(spans.spans.len())?;
-    let (layout, data) = columns::encode(&spans.spans);
+    let (layout, mut data) = columns::encode(&spans.spans);
+    let carried = requests.map(|requests| requests.encode(&mut data));
     let title = &title_of(&spans.meta);
     // What main.js imports first stands first in the page.
     let [(_, guard), scripts @ ..] = &SCRIPTS;
     let page = Page {
         title,
         guard,
-        meta: escaped_json(&About::new(spans, title, &layout)),
+        meta: escaped_json(&About::new(spans, title, &layout, carried)),
         chunks: data.chunks(CHUNK_BYTES).map(|c| STANDARD.encode(c)).collect(),
         style: include_str!("../../../viewer/style.css"),
         scripts,

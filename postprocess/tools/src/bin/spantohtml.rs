@@ -13,6 +13,7 @@ use kutrace_cli::{hint, say, Exit};
 use kutrace_tools::{outcome, spans, Common, Named};
 use postprocess::sink::page::{self, Error};
 use postprocess::span::limit::SpanLimit;
+use postprocess::why::carry::carried;
 
 /// Make a timeline page from spans.
 ///
@@ -54,11 +55,11 @@ fn run(options: Options) -> Result<Exit> {
     }
     let mut out = options.common.open()?;
     let to = out.name();
-    page::render(&spans, &mut out).and_then(|()| out.finish().map(drop).map_err(Error::Write)).map_err(
-        |e| match e {
+    page::render_with(&spans, carried(&spans).as_ref(), &mut out)
+        .and_then(|()| out.finish().map(drop).map_err(Error::Write))
+        .map_err(|e| match e {
             Error::Write(e) => anyhow::Error::from(e).context(to),
             Error::TooMany(_) => anyhow::Error::from(e).context(place.clone()),
-        },
-    )?;
+        })?;
     Ok(outcome(&place, &spans.meta))
 }

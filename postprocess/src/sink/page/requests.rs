@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Requests and the critical paths of their threads, as columns after those of the spans: the page adds up causes over
+//! any of the requests, from what was computed once.
+//!
+//! A page without requests has nothing of this, and a reader that does not know it finds the spans as before.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::pack::{self, Effort};
+
+/// Requests, by thread and start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// What was taken for a request, as a sentence.
+    pub asked: String,
+    /// The causes, by number.
+    pub causes: Vec<CauseText>,
+    /// Threads that have requests or that causes are about, by number.
+    pub threads: BTreeMap<u32, String>,
+    /// The slow ones and the normal ones, among all ordered by duration; none if there are too few.
+    pub sides: Option<[Range<usize>; 2]>,
+    /// The columns, in the order of [`Column::ALL`].
+    pub columns: [Vec<i64>; Column::ALL.len()],
+}
+
+/// A cause in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CauseText {
+    /// What sort of cause it is.
+    pub kind: String,
+    /// The words; or those before the program to blame, the program, and those after it, where one of its threads can
+    /// be named in its place.
+    pub text: Vec<String>,
+}
+
+/// One column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Column {
+    /// Of each request: its thread.
+    Pid,
+    /// Its start, as the difference to the one before, 0 before the first.
+    Start,
+    /// Its duration.
+    Dur,
+    /// Of each run of requests that overlap, of one thread: the parts of the thread's path from the start of the first
+    /// to the end of the last.
+    Parts,
+    /// Of each part, which begins where the one before it ends: its duration.
+    Length,
+    /// Its cause.
+    Cause,
+    /// Its CPU plus one, 0 for none.
+    Cpu,
+    /// The thread to blame plus one, 0 for none but the request's own.
+    Culprit,
+    /// Instructions per cycle in sixteenths, times its duration; 0 where they were not counted.
+    Work,
+}
+
+impl Column {
+    /// All, in the order they are stored.
+    pub const ALL: [Self; 9] = [
+        Self::Pid,
+        Self::Start,
+        Self::Dur,
+        Self::Parts,
+        Self::Length,
+        Self::Cause,
+        Self::Cpu,
+        Self::Culprit,
+        Self::Work,
+    ];
+}
+
+/// Where a column lies in the data, as [`super::columns::Part`] says it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Stored {
+    field: Column,
+    rows: usize,
+    width: usize,
+    wide: usize,
+    offset: usize,
+    bytes: usize,
+}
+
+/// What the page's description of its data says of requests.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Carried {
+    asked: String,
+    causes: Vec<CauseText>,
+    threads: BTreeMap<u32, String>,
+    sides: Option<[Range<usize>; 2]>,
+    columns: Vec<Stored>,
+}
+
+impl Requests {
+    /// Puts the columns after `data`; what there is to say about them.
+    pub(super) fn encode(&self, data: &mut Vec<u8>) -> Carried {
+        let packed = pack::on_all_cpus(&self.columns, |values| pack::pack(values, Effort::Usual));
+        let mut columns = Vec::new();
+        for ((field, values), packed) in Column::ALL.into_iter().zip(&self.columns).zip(packed) {
+            let (offset, bytes) = (data.len(), packed.bytes.len());
+            columns.push(Stored { field, rows: values.len(), width: packed.width, wide: packed.wide, offset, bytes });
+            data.extend_from_slice(&packed.bytes);
+        }
+        let Requests { asked, causes, threads, sides, .. } = self.clone();
+        Carried { asked, causes, threads, sides, columns }
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Requests and the critical paths of their threads, as the page carries them (postprocess/src/sink/page/requests.rs), and
+// sums of causes over any of them.
+//
+// What a cause is, where each part of a path begins and which requests there are was computed by the same code as what
+// `kutrace_control why` prints; here it is only added up, in whole units of 10 ns.
+
+import { piecesOf } from "./decode.js";
+import { unpackPart } from "./part.js";
+/** @import {Column} from "./part.js" */
+
+/**
+ * @typedef {{kind: string, text: string[]}} CauseText
+ * @typedef {{field: string, rows: number, width: number, wide: number, offset: number, bytes: number}} Stored
+ * @typedef {{start: number, end: number}} Side
+ * @typedef {{asked: string, causes: CauseText[], threads: Record<string, string>, sides: [Side, Side] | null, columns: Stored[]}} Carried
+ */
+
+/** A part of a request's time: from when, until when, into which cause it went, on which CPU (-1 for none), and whose thread is to blame (-1 for the request's own). @typedef {{from: number, to: number, cause: number, cpu: number, culprit: number}} PathPart */
+
+/** What went into each cause, over some requests: time, stretches of it, instructions in sixteenths, and in how many requests it is. */
+export class Sums {
+  /** @param {number} causes */
+  constructor(causes) {
+    this.count = 0;
+    this.time = 0;
+    this.times = new Float64Array(causes);
+    this.parts = new Float64Array(causes);
+    this.works = new Float64Array(causes);
+    this.requests = new Uint32Array(causes);
+  }
+
+  /** The mean duration. */
+  get mean() {
+    return this.time / Math.max(this.count, 1);
+  }
+
+  /** What is left of these without some of them. @param {Sums} some */
+  without(some) {
+    const rest = new Sums(this.times.length);
+    rest.count = this.count - some.count;
+    rest.time = this.time - some.time;
+    for (const column of /** @type {const} */ (["times", "parts", "works", "requests"])) {
+      rest[column].forEach((_, cause) => (rest[column][cause] = this[column][cause] - some[column][cause]));
+    }
+    return rest;
+  }
+}
+
+/**
+ * Reads what a page carries of requests; an error if it is damaged.
+ * @param {Carried} carried
+ * @param {string[]} chunks the texts of the page's data elements
+ * @param {number} chunkBytes
+ */
+export async function readRequests(carried, chunks, chunkBytes) {
+  /** @type {Record<string, Column>} */
+  const columns = {};
+  for (const { field, rows, width, wide, offset, bytes } of carried.columns) {
+    const last = Math.ceil((offset + bytes) / chunkBytes);
+    const values = chunks.length < last ? null
+      : await unpackPart({ pieces: piecesOf(chunks, chunkBytes, offset, bytes), width, wide, rows, sums: field === "start" });
+    if (!values) throw new Error(`the requests in the page are damaged (column ${field})`);
+    columns[field] = values.length === rows ? values : new Uint8Array(rows);
+  }
+  return new Requests(carried, columns);
+}
+
+export class Requests {
+  /** @param {Carried} carried @param {Record<string, Column>} columns */
+  constructor({ asked, causes, threads, sides }, { pid, start, dur, parts, length, cause, cpu, culprit, work }) {
+    this.asked = asked;
+    this.causes = causes;
+    this.threads = threads;
+    this.sides = sides;
+    this.n = start.length;
+    this.pid = pid;
+    this.start = start;
+    this.dur = dur;
+    this.length = length;
+    this.cause = cause;
+    this.cpu = cpu;
+    this.culprit = culprit;
+    this.work = work;
+    /** When each part begins. */
+    this.at = new Float64Array(length.length);
+    /** The first part of each request, and the one after its last. */
+    this.first = new Uint32Array(this.n);
+    this.after = new Uint32Array(this.n);
+    this.place(parts);
+    /** The causes of each request: those of request n are from `offsets[n]` to `offsets[n + 1]`. */
+    this.offsets = new Float64Array(this.n + 1);
+    this.present = this.whichCauses();
+    /** Numbers of requests by duration; of the same by number. */
+    this.byDuration = Uint32Array.from(start, (_, n) => n).sort((a, b) => dur[a] - dur[b] || a - b);
+    this.all = this.sum(this.byDuration);
+  }
+
+  /** Finds the parts of each request: of one thread, those that overlap share a run of parts. @param {Column} counts */
+  place(counts) {
+    const { n, pid, start, dur, at, length, first, after } = this;
+    const end = (/** @type {number} */ r) => start[r] + dur[r];
+    let [request, part] = [0, 0];
+    for (let run = 0; run < counts.length; run++) {
+      const [begin, stop] = [part, part + counts[run]];
+      for (let time = start[request]; part < stop; part++) {
+        at[part] = time;
+        time += length[part];
+      }
+      const thread = pid[request];
+      for (let to = -Infinity; request < n && pid[request] === thread && (to === -Infinity || start[request] < to); request++) {
+        to = Math.max(to, end(request));
+        first[request] = firstWith(begin, stop, (k) => at[k] + length[k] > start[request]);
+        after[request] = Math.max(firstWith(begin, stop, (k) => at[k] >= end(request)), first[request]);
+      }
+    }
+    if (request !== n || part !== at.length) throw new Error("the requests in the page are damaged");
+  }
+
+  /** The causes of each request, without those of no time. */
+  whichCauses() {
+    const { n, cause, first, after, offsets, dur } = this;
+    const seen = new Int32Array(this.causes.length).fill(-1);
+    // Twice: what they need is counted first.
+    for (let r = 0; r < n; r++) {
+      let count = 0;
+      for (let k = first[r]; k < after[r] && dur[r] > 0; k++) {
+        count += Number(seen[cause[k]] !== r);
+        seen[cause[k]] = r;
+      }
+      offsets[r + 1] = offsets[r] + count;
+    }
+    seen.fill(-1);
+    const present = this.causes.length <= 2 ** 16 ? new Uint16Array(offsets[n]) : new Uint32Array(offsets[n]);
+    let place = 0;
+    for (let r = 0; r < n; r++) {
+      for (let k = first[r]; k < after[r] && dur[r] > 0; k++) {
+        if (seen[cause[k]] === r) continue;
+        seen[cause[k]] = r;
+        present[place++] = cause[k];
+      }
+    }
+    return present;
+  }
+
+  /** What went into each cause, over these requests. @param {Uint32Array} numbers */
+  sum(numbers) {
+    const { start, dur, first, after, at, length, cause, work, offsets, present } = this;
+    const sums = new Sums(this.causes.length);
+    const { times, parts, works, requests } = sums;
+    // How many of them each part is in, as changes from part to part; what lies outside of a request at its ends is taken away.
+    const changes = new Int32Array(at.length + 1);
+    for (const r of numbers) {
+      sums.count++;
+      sums.time += dur[r];
+      if (dur[r] === 0 || first[r] === after[r]) continue;
+      changes[first[r]]++;
+      changes[after[r]]--;
+      const [head, tail] = [first[r], after[r] - 1];
+      const before = start[r] - at[head];
+      const behind = at[tail] + length[tail] - start[r] - dur[r];
+      times[cause[head]] -= before;
+      times[cause[tail]] -= behind;
+      if (before > 0) works[cause[head]] -= workOf(work[head], before, length[head]);
+      if (behind > 0) works[cause[tail]] -= workOf(work[tail], behind, length[tail]);
+      for (let k = offsets[r]; k < offsets[r + 1]; k++) requests[present[k]]++;
+    }
+    for (let k = 0, many = 0; k < at.length; k++) {
+      many += changes[k];
+      if (many === 0) continue;
+      times[cause[k]] += many * length[k];
+      parts[cause[k]] += many;
+      works[cause[k]] += many * work[k];
+    }
+    return sums;
+  }
+
+  /** The path of a request. @param {number} r @returns {PathPart[]} */
+  pathOf(r) {
+    const { start, dur, first, after, at, length, cause, cpu, culprit } = this;
+    return Array.from({ length: after[r] - first[r] }, (_, n) => {
+      const k = first[r] + n;
+      return {
+        from: Math.max(at[k], start[r]), to: Math.min(at[k] + length[k], start[r] + dur[r]), cause: cause[k], cpu: cpu[k] - 1, culprit: culprit[k] - 1,
+      };
+    });
+  }
+
+  /** What went into each cause of one request, most first. @param {number} r @returns {{cause: number, time: number, words: string}[]} */
+  causesOf(r) {
+    /** @type {Map<number, {cause: number, time: number, threads: Set<number>}>} */
+    const sums = new Map();
+    for (const { from, to, cause, culprit } of this.pathOf(r)) {
+      const sum = sums.get(cause) ?? { cause, time: 0, threads: new Set() };
+      sums.set(cause, sum);
+      sum.time += to - from;
+      if (culprit >= 0) sum.threads.add(culprit);
+    }
+    const list = [...sums.values()].sort((a, b) => b.time - a.time || a.cause - b.cause);
+    return list.map(({ cause, time, threads }) => ({ cause, time, words: this.words(cause, threads.size === 1 ? this.thread([...threads][0]) : undefined) }));
+  }
+
+  /** Those whose durations lie from and to a bound, by duration. @param {number} from @param {number} to */
+  between(from, to) {
+    const { byDuration, dur, n } = this;
+    return byDuration.subarray(firstWith(0, n, (k) => dur[byDuration[k]] >= from), firstWith(0, n, (k) => dur[byDuration[k]] > to));
+  }
+
+  /** Of some requests those with most of a cause, most first. @param {Uint32Array} numbers @param {number} cause @param {number} most how many */
+  withMost(numbers, cause, most) {
+    const { cause: causes, length, at, first, after, start, dur } = this;
+    const before = new Float64Array(length.length + 1);
+    for (let k = 0; k < length.length; k++) before[k + 1] = before[k] + (causes[k] === cause ? length[k] : 0);
+    const timeOf = (/** @type {number} */ r) => {
+      const [head, tail] = [first[r], after[r] - 1];
+      if (tail < head) return 0;
+      const outside = (causes[head] === cause ? start[r] - at[head] : 0) + (causes[tail] === cause ? at[tail] + length[tail] - start[r] - dur[r] : 0);
+      return before[tail + 1] - before[head] - outside;
+    };
+    /** @type {[number, number][]} */
+    const those = [...numbers].map((r) => [r, timeOf(r)]);
+    return those.filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1] || start[a[0]] - start[b[0]]).slice(0, most);
+  }
+
+  /** The cause in words, with the thread to blame where one alone is. @param {number} cause @param {string} [culprit] */
+  words(cause, culprit) {
+    const { text } = this.causes[cause];
+    return text.length < 3 ? text.join("") : `${text[0]}${culprit ?? text[1]}${text[2]}`;
+  }
+
+  /** A thread by its name. @param {number} pid */
+  thread(pid) {
+    return this.threads[pid] ?? `.${pid}`;
+  }
+
+  /** A part in words. @param {PathPart} part */
+  wordsOf({ cause, culprit }) {
+    return this.words(cause, culprit >= 0 ? this.thread(culprit) : undefined);
+  }
+}
+
+/** The first of the numbers from `begin` on with what holds from some number on; `end` if none has it. @param {number} begin @param {number} end @param {(k: number) => boolean} holds */
+function firstWith(begin, end, holds) {
+  while (begin < end) {
+    const middle = (begin + end) >>> 1;
+    if (holds(middle)) end = middle;
+    else begin = middle + 1;
+  }
+  return begin;
+}
+
+/** The instructions of a piece of a part, as whole as they are counted. @param {number} work @param {number} piece @param {number} length */
+function workOf(work, piece, length) {
+  const product = work * piece;
+  return product <= Number.MAX_SAFE_INTEGER ? Math.floor(product / length) : Number((BigInt(work) * BigInt(piece)) / BigInt(length));
+}

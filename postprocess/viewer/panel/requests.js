@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The panel of requests: how long they took, what the slow ones have that others lack, and where the time of one went,
+// beside a normal one. What is told was computed when the page was made; data/excess.js adds it up.
+
+import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed } from "../data/format.js";
+import { compare, partsOf } from "../data/excess.js";
+import { Durations } from "../data/pivot.js";
+import { readRequests } from "../data/requests.js";
+import { causeColor } from "../draw/path.js";
+import { pristine } from "./added.js";
+import { histogramOf, svgElement } from "./histogram.js";
+import { actionButton, byId, closeButton, tableOf, textElement } from "../dom.js";
+/**
+ * @import {PathPart, Requests, Sums} from "../data/requests.js"
+ * @import {RequestPath} from "../draw/path.js"
+ * @import {App} from "../main.js"
+ */
+
+/** Requests that are listed, causes of one, and parts of its path. */
+const REQUESTS_LISTED = 30;
+const CAUSES_LISTED = 15;
+const PARTS_LISTED = 60;
+/** How much of a request is shown before and after it. */
+const REQUEST_ROOM = 0.05;
+/** A strip that shows where the time of a request went. */
+const STRIP_WIDTH = 1000;
+const STRIP_HEIGHT = 16;
+
+/** What the panel shows of requests, and of which. */
+export class Asked {
+  open = false;
+  /** The durations chosen, from and to; none for the slow ones against the normal ones. @type {{from: number, to: number} | null} */
+  part = null;
+  /** The request shown; -1 for none. */
+  request = -1;
+  /** The cause whose requests are listed; -1 for all. */
+  cause = -1;
+  /** Once the page's data have been read. @type {Requests | null} */
+  requests = null;
+  /** Why they could not be. */
+  error = "";
+  /** @type {Promise<void> | null} */
+  reading = null;
+  /** The path that is drawn, and of which request. @type {{of: number, path: RequestPath} | null} */
+  drawn = null;
+
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.carried = app.store.meta.requests;
+  }
+
+  /** Reads what the page carries; nobody waits for it while the page opens. */
+  read() {
+    if (!this.carried) return Promise.resolve();
+    const chunks = [...pristine.querySelectorAll("script.ku-data")].map((element) => element.textContent ?? "");
+    this.reading ??= readRequests(this.carried, chunks, this.app.store.meta.chunkBytes).then(
+      (requests) => {
+        this.requests = requests;
+        if (this.request >= requests.n) this.request = -1;
+      },
+      (e) => (this.error = e.message),
+    ).then(() => {
+      this.app.showDetails();
+      this.app.overlayChanged();
+    });
+    return this.reading;
+  }
+
+  /** The critical path of the request that is shown. @returns {RequestPath | null} */
+  get path() {
+    const { requests, request, open } = this;
+    if (!open || !requests || request < 0) return null;
+    if (this.drawn?.of !== request) {
+      const parts = requests.pathOf(request).map((part) => ({
+        ...part, kind: requests.causes[part.cause].kind, words: shownName(requests.wordsOf(part)),
+      }));
+      this.drawn = { of: request, path: { pid: requests.pid[request], parts } };
+    }
+    return this.drawn.path;
+  }
+
+  /** What the address says of it. */
+  get address() {
+    const { open, part, request } = this;
+    return { requests: open ? (part ? `${part.from}..${part.to}` : "all") : "", request: open && request >= 0 ? String(request) : "" };
+  }
+
+  /** Shows what an address says. @param {URLSearchParams} address */
+  take(address) {
+    const text = address.get("requests");
+    this.open = text !== null && this.carried !== undefined;
+    const [, from, to] = /^(\d+)\.\.(\d+)$/.exec(text ?? "") ?? [];
+    this.part = from ? { from: Number(from), to: Number(to) } : null;
+    this.request = /^\d+$/.test(address.get("request") ?? "") ? Number(address.get("request")) : -1;
+    if (this.requests && this.request >= this.requests.n) this.request = -1;
+    this.cause = -1;
+    if (this.open) this.app.listing = false;
+  }
+
+  /** Undoes one thing: the request, the part of the durations, the panel. */
+  back() {
+    if (this.request >= 0) this.request = -1;
+    else if (this.cause >= 0) this.cause = -1;
+    else if (this.part) this.part = null;
+    else this.open = false;
+    this.changed();
+  }
+
+  changed() {
+    this.app.showDetails();
+    byId("details").scrollTop = 0;
+    this.app.viewChanged();
+  }
+}
+
+/** @param {App} app */
+export function toggleRequests(app) {
+  const { asked } = app;
+  if (!asked.carried) return;
+  asked.open = !asked.open;
+  asked.request = -1;
+  app.listing = false;
+  app.notes.selected = null;
+  app.select(-1);
+  app.viewChanged();
+}
+
+/** Shows the button where there are requests. @param {App} app */
+export function listenToRequests(app) {
+  byId("requests").hidden = !app.asked.carried;
+  byId("requests").addEventListener("click", () => toggleRequests(app));
+}
+
+/** Goes to a request: it fills the picture, with CPUs and threads. @param {App} app @param {number} number */
+export function goToRequest(app, number) {
+  const { asked, view, groups } = app;
+  const { requests } = asked;
+  if (!requests) return;
+  app.remember();
+  if (view.relative) app.turnRelative();
+  asked.request = number;
+  app.select(-1);
+  byId("details").scrollTop = 0;
+  for (const group of groups.slice(0, 2)) if (group.collapsed) app.toggleGroup(group);
+  const [start, dur] = [requests.start[number], requests.dur[number]];
+  showTime(app, start, start + dur);
+  const row = groups[1].rowOfKey.get(requests.pid[number]);
+  // From the top, as far as that shows the request's own row.
+  view.order(groups);
+  view.scrollTo(0);
+  view.layOut(groups);
+  const item = row === undefined ? undefined : view.itemsOf.get(groups[1])?.[row];
+  if (item) view.reveal(item);
+}
+
+/** Shows a stretch of time with a little before and after. @param {App} app @param {number} from @param {number} to */
+function showTime(app, from, to) {
+  const room = Math.max((to - from) * REQUEST_ROOM, 5);
+  app.view.show(from - room, to + room);
+  app.viewChanged();
+}
+
+/** @param {App} app @param {HTMLElement} panel */
+export function showRequests(app, panel) {
+  const { asked } = app;
+  if (!asked.requests) {
+    panel.replaceChildren(closeButton(() => toggleRequests(app)), textElement("h2", "Requests"), textElement("p", asked.error || "Reading \u2026"));
+    asked.read();
+    return;
+  }
+  if (asked.request >= 0) showRequest(app, panel, asked.requests, asked.request);
+  else showAll(app, panel, asked.requests);
+}
+
+/** @param {App} app @param {HTMLElement} panel @param {Requests} requests */
+function showAll(app, panel, requests) {
+  const { asked } = app;
+  const { byDuration, dur, n, sides } = requests;
+  const durations = new Durations();
+  durations.addAll(dur, byDuration);
+  const of = (/** @type {number} */ part) => durationText(dur[byDuration[Math.max(Math.ceil((n * part) / 1000), 1) - 1]]);
+  const said = `${countText(n, "request")}: median ${of(500)}, 90 % ${of(900)}, 99 % ${of(990)}, 99.9 % ${of(999)}, longest ${of(1000)}`;
+  const numbers = asked.part ? requests.between(asked.part.from, asked.part.to)
+    : sides ? byDuration.subarray(sides[0].start, sides[0].end) : byDuration;
+  const histogram = histogramOf(durations, (from, to) => {
+    asked.part = { from, to };
+    asked.cause = -1;
+    asked.changed();
+  }, asked.part);
+  const buttons = asked.part ? [actionButton("All durations", "The slow ones against the normal ones again (Esc)", () => {
+    asked.part = null;
+    asked.changed();
+  })] : [];
+  panel.replaceChildren(
+    closeButton(() => toggleRequests(app)), textElement("h2", "Requests"), textElement("p", requests.asked, "asked"), textElement("p", said),
+    histogram, textElement("p", asked.part ? "" : "Drag over durations to compare those requests with all others.", "hint"), ...buttons,
+    ...comparison(app, requests, numbers), ...listOf(app, requests, numbers),
+  );
+}
+
+/** What some requests have more of than the others: those that were chosen than the rest, else slow ones than normal ones. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
+function comparison(app, requests, numbers) {
+  const { asked } = app;
+  const { all, sides, byDuration } = requests;
+  const some = requests.sum(numbers);
+  const others = asked.part ? all.without(some) : sides ? requests.sum(byDuration.subarray(sides[1].start, sides[1].end)) : all;
+  if (others.count === 0 || (!asked.part && !sides)) return everything(app, requests, numbers, some);
+  const { excess, causes, leftOut, unexplained } = compare(requests, numbers, some, others);
+  const more = excess < 0 ? "less" : "more";
+  const mean = (/** @type {Sums} */ sums) => durationText(Math.trunc(sums.mean));
+  const [these, those] = asked.part ? ["these", "others"] : ["slow", "normal"];
+  const head = asked.part ? `${countText(some.count, "request")}, ${mean(some)} on average, against ${others.count.toLocaleString("en")} others, ${mean(others)}`
+    : `The slowest ${some.count.toLocaleString("en")}, ${mean(some)} on average, against ${others.count.toLocaleString("en")} normal ones, ${mean(others)}`;
+  const said = textElement("p", `${head}: ${durationText(Math.trunc(Math.abs(excess)))} ${more}`);
+  said.id = "compared";
+  if (causes.length === 0) return [said, textElement("p", "Nothing stands out."), ...everything(app, requests, numbers, some)];
+  const lines = causes.map(({ cause, words, time, share, inSome, inOthers, notes }) => [
+    causeCell(app, requests, cause, words, notes), alignedText(Math.trunc(Math.abs(time))), `${roundedText(share * 100, 0)} %`,
+    `${inSome}/${some.count}`, `${inOthers}/${others.count}`,
+  ]);
+  const rest = `${leftOut > 0 ? `${countText(leftOut, "cause")} more, and all` : "All"} else, together: ${roundedText(unexplained * 100, 0)} %`;
+  return [said, causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines), textElement("p", rest)];
+}
+
+/** Where the time of some requests went, if there is nothing to compare them with. @param {App} app @param {Requests} requests @param {Uint32Array} numbers @param {Sums} some */
+function everything(app, requests, numbers, some) {
+  const { causes, leftOut } = partsOf(requests, numbers, some);
+  const lines = causes.map(({ cause, words, time, share, inSome, notes }) => [
+    causeCell(app, requests, cause, words, notes), alignedText(Math.trunc(time)), `${trimmed(share * 100, 1)} %`, `${inSome}/${some.count}`,
+  ]);
+  return [causesTable(["Where their time went", "time each", "share", "in"], lines), ...(leftOut > 0 ? [textElement("p", `${countText(leftOut, "cause")} more`)] : [])];
+}
+
+/** @param {string[]} heads @param {(string | Node)[][]} lines */
+function causesTable(heads, lines) {
+  const table = tableOf(heads, lines);
+  table.classList.add("causes");
+  return table;
+}
+
+/** A cause, with its colour and notes; it lists the requests with most of it. @param {App} app @param {Requests} requests @param {number} cause @param {string} words @param {string[]} notes */
+function causeCell(app, requests, cause, words, notes) {
+  const { asked } = app;
+  const cell = textElement("span", "", "cause");
+  const said = document.createElement("span");
+  const button = actionButton(shownName(words), "List the requests with most of it", () => {
+    asked.cause = asked.cause === cause ? -1 : cause;
+    // What was clicked stays where it is.
+    const { scrollTop } = byId("details");
+    asked.changed();
+    byId("details").scrollTop = scrollTop;
+  });
+  button.ariaPressed = String(asked.cause === cause);
+  said.append(button);
+  if (notes.length > 0) said.append(textElement("small", shownName(notes.join("; "))));
+  cell.append(chip(app, requests.causes[cause].kind), said);
+  return cell;
+}
+
+/** A square in the colour of a sort of cause. @param {App} app @param {string} kind */
+function chip(app, kind) {
+  const square = textElement("i", "", "chip");
+  square.style.background = causeColor(app.palette, kind);
+  return square;
+}
+
+/** The longest of some requests, or those with most of the cause that was chosen; each leads there. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
+function listOf(app, requests, numbers) {
+  const { asked: { cause } } = app;
+  /** @type {[number, number][]} */
+  const those = cause >= 0 ? requests.withMost(numbers, cause, REQUESTS_LISTED)
+    : [...numbers].slice(-REQUESTS_LISTED).reverse().map((number) => [number, 0]);
+  const lines = those.map(([number, time]) => {
+    const [first] = requests.causesOf(number);
+    const mostly = first ? `${shownName(first.words)}, ${roundedText((100 * first.time) / Math.max(requests.dur[number], 1), 0)} %` : "";
+    return [
+      actionButton(`${secondsText(requests.start[number])} s`, "Go to this request", () => goToRequest(app, number)), alignedText(requests.dur[number]),
+      ...(cause >= 0 ? [alignedText(time)] : []), shownName(requests.thread(requests.pid[number])), mostly,
+    ];
+  });
+  const table = tableOf(["Start", "Duration", ...(cause >= 0 ? ["of that cause"] : []), "Thread", "Mostly"], lines);
+  table.classList.add("listed");
+  const head = cause >= 0 ? `With most of \u201c${shownName(requests.words(cause))}\u201d` : numbers.length > 1 ? "The longest of them" : "It";
+  return [textElement("h3", head), table];
+}
+
+/** The request to set others beside: in the middle of the normal ones; -1 if there is no other. @param {Requests} requests @param {number} number */
+export function normalBeside({ byDuration, n, sides }, number) {
+  const at = sides ? (sides[1].start + sides[1].end) >> 1 : n >> 1;
+  return n > 1 && byDuration[at] !== number ? byDuration[at] : n > 2 ? byDuration[at - 1] : -1;
+}
+
+/** One request: where its time went, beside a normal one, and its path. @param {App} app @param {HTMLElement} panel @param {Requests} requests @param {number} number */
+function showRequest(app, panel, requests, number) {
+  const { asked } = app;
+  const beside = normalBeside(requests, number);
+  const at = requests.byDuration.indexOf(number);
+  const step = (/** @type {number} */ by) => {
+    const next = requests.byDuration[at + by];
+    const button = actionButton(by > 0 ? "Next longer" : "Next shorter", "Go to that request", () => next !== undefined && goToRequest(app, next));
+    button.disabled = next === undefined;
+    return button;
+  };
+  const [start, dur] = [requests.start[number], requests.dur[number]];
+  const list = requests.causesOf(number);
+  const usual = new Map(beside < 0 ? [] : requests.causesOf(beside).map(({ cause, time }) => [cause, time]));
+  const lines = list.slice(0, CAUSES_LISTED).map(({ cause, time, words }) => {
+    const cell = textElement("span", "", "cause");
+    cell.append(chip(app, requests.causes[cause].kind), textElement("span", shownName(words)));
+    const other = usual.get(cause) ?? 0;
+    return [cell, alignedText(time), ...(beside < 0 ? [] : [other > 0 ? alignedText(other) : "", signedText(time - other)])];
+  });
+  const left = list.slice(CAUSES_LISTED).reduce((sum, { time }) => sum + time, 0);
+  if (left > 0) lines.push([`${countText(list.length - CAUSES_LISTED, "cause")} more`, alignedText(left), ...(beside < 0 ? [] : ["", ""])]);
+  lines.push(["Together", alignedText(dur), ...(beside < 0 ? [] : [alignedText(requests.dur[beside]), signedText(dur - requests.dur[beside])])]);
+  const heads = ["Where its time went", "this one", ...(beside < 0 ? [] : ["a normal one", "more"])];
+  const longest = Math.max(dur, beside < 0 ? 0 : requests.dur[beside]);
+  panel.replaceChildren(
+    closeButton(() => toggleRequests(app)), textElement("h2", `${durationText(dur)}, ${shownName(requests.thread(requests.pid[number]))}`),
+    textElement("p", `A request from ${secondsText(start)} s on: ${requests.asked}`),
+    actionButton("All requests (Esc)", "Back to all requests", () => asked.back()),
+    actionButton("Fit", "Zoom to this request", () => showTime(app, start, start + dur)), step(1), step(-1),
+    ...strip(app, requests, number, longest, "This one, from its start"),
+    ...(beside < 0 ? [] : strip(app, requests, beside, longest, `A normal one, ${durationText(requests.dur[beside])}, from its start`)),
+    ...(beside < 0 ? [] : [actionButton("Go to the normal one", "Show it in the picture", () => goToRequest(app, beside))]),
+    causesTable(heads, lines), ...pathLines(app, requests, number),
+  );
+}
+
+/** Where the time of a request went, one part after the other; each leads there. @param {App} app @param {Requests} requests @param {number} number @param {number} longest the time that the strip's width stands for @param {string} title */
+function strip(app, requests, number, longest, title) {
+  const svg = svgElement("svg", { viewBox: `0 0 ${STRIP_WIDTH} ${STRIP_HEIGHT}`, preserveAspectRatio: "none", height: STRIP_HEIGHT, role: "img", class: "strip" });
+  svg.setAttribute("aria-label", title);
+  const start = requests.start[number];
+  const xOf = (/** @type {number} */ time) => ((time - start) * STRIP_WIDTH) / Math.max(longest, 1);
+  for (const { from, to, part } of runsOf(requests.pathOf(number), longest / STRIP_WIDTH)) {
+    const rect = svgElement("rect", { x: xOf(from), y: 0, width: xOf(to) - xOf(from), height: STRIP_HEIGHT });
+    /** @type {SVGElement} */ (rect).style.fill = causeColor(app.palette, requests.causes[part.cause].kind);
+    const words = svgElement("title", {});
+    words.textContent = `+${durationText(from - start)}: ${durationText(to - from)} ${shownName(requests.wordsOf(part))}`;
+    rect.append(words);
+    rect.addEventListener("click", () => {
+      app.remember();
+      showTime(app, from, to);
+    });
+    svg.append(rect);
+  }
+  return [textElement("p", title, "of-strip"), svg];
+}
+
+/** Parts that are seen: those shorter than a step are put together, under the longest of them. @param {PathPart[]} parts @param {number} least */
+function runsOf(parts, least) {
+  /** @type {{from: number, to: number, part: PathPart}[]} */
+  const runs = [];
+  for (const part of parts) {
+    const last = runs[runs.length - 1];
+    if (!last || last.to - last.from >= least) runs.push({ from: part.from, to: part.to, part });
+    else {
+      last.to = part.to;
+      if (part.to - part.from > last.part.to - last.part.from) last.part = part;
+    }
+  }
+  return runs;
+}
+
+/** The longest parts of a request's path, in order of time; each leads there. @param {App} app @param {Requests} requests @param {number} number */
+function pathLines(app, requests, number) {
+  const parts = requests.pathOf(number);
+  const start = requests.start[number];
+  const longest = new Set(parts.toSorted((a, b) => b.to - b.from - (a.to - a.from)).slice(0, PARTS_LISTED));
+  const table = document.createElement("table");
+  table.className = "chain";
+  for (const part of parts.filter((one) => longest.has(one))) {
+    const { from, to, cpu, cause } = part;
+    const what = document.createElement("td");
+    const go = actionButton(shownName(requests.wordsOf(part)), "Show it in the picture", () => {
+      app.remember();
+      showTime(app, from, to);
+    });
+    what.append(chip(app, requests.causes[cause].kind), go, cpu >= 0 ? ` on CPU ${cpu}` : "");
+    const line = table.insertRow();
+    line.append(textElement("td", signedText(from - start)), textElement("td", alignedText(to - from)), what);
+  }
+  const cut = parts.length > longest.size ? `, the longest ${longest.size} of ${countText(parts.length, "part")}` : "";
+  return [textElement("h3", `Its path${cut}`), table];
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scenarios about requests.
+import assert from "node:assert/strict";
+
+const ask = (page, question, argument) => page.evaluate(question, argument);
+const settle = (page) => ask(page, () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+/** The lines of a table of the panel, as texts. */
+const linesOf = (page, table) => page.locator(`#details ${table} tbody tr`).evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) => cell.textContent)));
+/** What the picture has of the path of a request. */
+const drawn = (page) => ask(page, () => __ku.app.overlay.paths.drawn);
+const panel = (page) => page.locator("#details").textContent();
+
+async function press(page, key) {
+  await page.keyboard.press(key);
+  await settle(page);
+}
+
+export const requests = {
+  async requests(page, { asked, count, compared, durations }) {
+    assert.ok(await page.locator("#requests").isVisible());
+    assert.equal(await ask(page, () => __ku.app.asked.requests), null, "read before anybody asked");
+    await press(page, "q");
+    await page.waitForSelector("#compared");
+    const said = await panel(page);
+    for (const text of [asked, `${count} requests: median `]) assert.ok(said.includes(text), said);
+    const { slow, normal, causes } = compared;
+    assert.match(await page.locator("#compared").textContent(), new RegExp(`^The slowest ${slow.count}, .* against ${normal.count} normal ones, `));
+    const expected = causes.map(({ cause, share, in_slow, in_normal }) => [
+      cause, `${(share * 100).toFixed(0)} %`, `${in_slow}/${slow.count}`, `${in_normal}/${normal.count}`,
+    ]);
+    const lines = await linesOf(page, ".causes");
+    const words = await page.locator("#details .causes td button").allTextContents();
+    assert.deepEqual(lines.map(([, , ...rest], k) => [words[k], ...rest]), expected);
+
+    // The longest request fills the picture, and its path lies over the rows.
+    const before = await ask(page, () => __ku.view());
+    await page.locator("#details .listed button").first().click();
+    await settle(page);
+    const one = await ask(page, () => {
+      const { asked: { requests: { start, dur }, request }, view: { t0, t1 } } = __ku.app;
+      return { request, start: start[request], dur: dur[request], t0, t1, open: __ku.app.groups.slice(0, 2).every((group) => !group.collapsed) };
+    });
+    assert.equal(one.dur, durations.longest);
+    assert.ok(one.t0 < one.start && one.t1 > one.start + one.dur && (one.t1 - one.t0) < 1.2 * one.dur && one.open, JSON.stringify(one));
+    const { lines: many, words: told } = await drawn(page);
+    assert.ok(many > 10 && told.includes(causes[0].cause), `${many}: ${told}`);
+    const its = await linesOf(page, ".causes");
+    const [head, together] = [its[0], its.at(-1)];
+    assert.equal(head[0], causes[0].cause);
+    assert.deepEqual(together.slice(0, 2), ["Together", await ask(page, (dur) => alignedText(dur), one.dur)]);
+    assert.equal(await page.locator("#details .strip").count(), 2, "no normal request beside it");
+    const [ours, normals] = await page.locator("#details .strip").evaluateAll((strips) => strips.map((strip) => {
+      const last = strip.lastElementChild;
+      return Number(last.getAttribute("x")) + Number(last.getAttribute("width"));
+    }));
+    assert.ok(Math.abs(ours - 1000) < 1e-6 && Math.abs(normals / 1000 - await ask(page, () => {
+      const { requests: all, request } = __ku.app.asked;
+      return all.dur[normalBeside(all, request)] / all.dur[request];
+    })) < 1e-6, `${ours} ${normals}`);
+
+    // The address brings it back, in a page that is opened anew.
+    await page.waitForFunction((request) => location.hash.includes(`requests=all&request=${request}`), one.request);
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    await page.waitForSelector("#details .strip");
+    await settle(page);
+    assert.ok((await drawn(page)).lines > 10);
+
+    // A span selected meanwhile, then the request: Esc undoes one step at a time.
+    await press(page, ".");
+    assert.ok(await ask(page, () => __ku.selected()));
+    await press(page, "Escape");
+    assert.ok(await page.locator("#details .strip").first().isVisible());
+    await press(page, "Escape");
+    assert.equal(await page.locator("#details .strip").count(), 0);
+    assert.equal(await ask(page, () => __ku.app.shown.path), null);
+
+    // A part of the durations, against all others.
+    const box = await page.locator("#details figure svg").boundingBox();
+    await page.mouse.move(box.x + box.width * 0.6, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width + 5, box.y + 20);
+    await page.mouse.up();
+    await settle(page);
+    const part = await ask(page, () => {
+      const { part: { from, to }, requests: { dur } } = __ku.app.asked;
+      return { from, to, count: [...dur].filter((one) => one >= from && one <= to).length };
+    });
+    assert.ok(part.count > 1 && part.count < count && part.to >= durations.longest, JSON.stringify(part));
+    assert.match(await page.locator("#compared").textContent(), new RegExp(`^${part.count} requests, .* against ${count - part.count} others, `));
+    assert.ok(await page.locator("#details figure rect.other").count() > 3);
+    await page.waitForFunction(({ from, to }) => location.hash.includes(`requests=${from}..${to}`), part);
+    // A cause lists the requests that have most of it.
+    await page.locator("#details .causes td button").first().click();
+    await settle(page);
+    const most = await ask(page, () => {
+      const { asked: { requests: all, cause, part } } = __ku.app;
+      return all.withMost(all.between(part.from, part.to), cause, 1)[0][1];
+    });
+    assert.equal((await linesOf(page, ".listed"))[0][2], await ask(page, (time) => alignedText(time), most));
+    for (let step = 0; step < 3; step++) await press(page, "Escape");
+    assert.equal(await page.locator("#details").isVisible(), false);
+    assert.ok(!(await ask(page, () => location.hash)).includes("request") || await page.waitForFunction(() => !location.hash.includes("request")));
+    return { before: before.t0, lines: many };
+  },
+
+  async without_requests(page) {
+    assert.equal(await page.locator("#requests").isVisible(), false);
+    await press(page, "q");
+    assert.equal(await page.locator("#details").isVisible(), false);
+    return {};
+  },
+};

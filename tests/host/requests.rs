@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Requests in a page: its program adds up what was computed here, and comes to the same numbers as the terminal.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+
+use kutrace_tests::skip::skip;
+use postprocess::sink::page;
+use postprocess::span::Spans;
+use postprocess::why::carry::carried;
+use postprocess::why::compare::Excess;
+use postprocess::why::{explain, Question, Timeline, Why};
+use serde_json::{json, Value};
+
+use crate::why::{made, sample, spans};
+
+/// The page of `spans`, with its requests if there are any.
+fn page_of(spans: &Spans) -> Vec<u8> {
+    let mut page = Vec::new();
+    page::render_with(spans, carried(spans).as_ref(), &mut page).unwrap();
+    page
+}
+
+/// What the program of the page of `spans` says of its requests; `None` without node.
+fn said_by_page(spans: &Spans) -> Option<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("t.html");
+    fs::write(&page, page_of(spans)).unwrap();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("viewer/support/compared.mjs");
+    let out = match Command::new("node").arg(program).arg(&page).output() {
+        // `cargo xtask test` has installed it.
+        Err(error) if error.kind() == ErrorKind::NotFound && std::env::var_os("KUTRACE_XTASK").is_none() => {
+            skip("the requests of pages", "there is no node: apt-get install nodejs");
+            return None;
+        }
+        out => out.expect("node runs: apt-get install nodejs"),
+    };
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    Some(serde_json::from_slice(&out.stdout).unwrap())
+}
+
+/// What the terminal alone says of a cause: it looks at spans for that.
+fn is_of_spans(note: &str) -> bool {
+    note.starts_with("there ran ") || note.starts_with("while another CPU was idle ")
+}
+
+/// The same, as the terminal says it.
+fn said_by_terminal(why: &Why) -> Value {
+    let notes = |detail: &[String]| -> Vec<String> {
+        let kept = detail.iter().filter(|note| !is_of_spans(note));
+        kept.map(|note| note.replace("times in a normal one", "times in one of the others")).collect()
+    };
+    let excess = |cause: &Excess| {
+        let Excess { cause, time, share, in_slow, in_normal, detail, .. } = cause;
+        json!([cause, time, share, in_slow, in_normal, notes(detail)])
+    };
+    let parts: Vec<Value> = why.causes.iter().map(|p| json!([p.cause, p.time, p.share, p.requests])).collect();
+    json!({
+        "asked": why.asked, "count": why.count, "total": why.total, "amiss": 0, "leftOut": why.left_out, "parts": parts,
+        "compared": why.compared.as_ref().map(|compared| json!({
+            "slow": compared.slow, "normal": compared.normal, "excess": compared.excess, "leftOut": compared.left_out,
+            "causes": compared.causes.iter().map(excess).collect::<Vec<_>>(),
+        })),
+    })
+}
+
+/// The page's answer in the terminal's form.
+fn in_form(page: &Value) -> Value {
+    let list = |causes: &Value, fields: &[&str]| -> Vec<Value> {
+        let of = |cause: &Value| fields.iter().map(|field| cause[field].clone()).collect();
+        causes.as_array().unwrap().iter().map(of).collect()
+    };
+    let compared = &page["compared"];
+    let excess = ["words", "time", "share", "inSome", "inOthers", "notes"];
+    json!({
+        "asked": page["asked"], "count": page["count"], "total": page["total"], "amiss": page["amiss"],
+        "leftOut": page["parts"]["leftOut"],
+        "parts": list(&page["parts"]["causes"], &["words", "time", "share", "inSome"]),
+        "compared": compared.is_object().then(|| json!({
+            "slow": page["slow"], "normal": page["normal"], "excess": compared["excess"], "leftOut": compared["leftOut"],
+            "causes": list(&compared["causes"], &excess),
+        })),
+    })
+}
+
+/// JSON as it reads back, where the last digit of a number may differ from what was written; whole numbers as the others.
+fn as_read(value: &Value) -> Value {
+    as_floats(serde_json::from_str(&value.to_string()).unwrap())
+}
+
+fn as_floats(value: Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(list) => list.into_iter().map(as_floats).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, as_floats(value))).collect(),
+        other => other,
+    }
+}
+
+fn assert_same(name: &str, spans: &Spans) -> Option<Why> {
+    let why = explain(&Timeline::new(spans), &Question::default()).unwrap();
+    let page = said_by_page(spans)?;
+    assert_eq!(as_floats(in_form(&page)), as_read(&said_by_terminal(&why)), "{name}");
+    Some(why)
+}
+
+#[test]
+fn page_and_terminal_come_to_the_same_numbers() {
+    let mut compared = 0;
+    for name in ["redis", "convoy", "hello", "disk", "pipeline", "slices", "faults"] {
+        let Some(why) = assert_same(name, &sample(name)) else { return };
+        compared += usize::from(why.compared.is_some_and(|compared| compared.causes.len() > 1));
+    }
+    assert!(compared >= 2, "{compared} with something that stands out");
+}
+
+/// Instructions per cycle go along, and a cause that is done at another pace is told from more of it.
+#[test]
+fn page_and_terminal_agree_on_what_ran_slower() {
+    let mut spans = spans(&made(60, 10, |_, at| at + 4_000));
+    spans.meta.flags |= 0x80;
+    // The requests are what lies between two marks: what takes long is one of the slow ones.
+    spans.spans.iter_mut().for_each(|span| span.ipc = if span.dur.0 > 1_000 { 2 } else { 8 });
+    let Some(why) = assert_same("paces", &spans) else { return };
+    let causes = why.compared.unwrap().causes;
+    assert!(causes.iter().any(|cause| cause.cause.contains("instructions per cycle")), "{causes:?}");
+}
+
+#[test]
+fn a_page_without_requests_is_as_it_was() {
+    let mut spans = sample("redis");
+    let without = |spans: &Spans| {
+        let mut page = Vec::new();
+        page::render(spans, &mut page).unwrap();
+        page
+    };
+    assert!(page_of(&spans).len() > without(&spans).len());
+    // One thread and nothing that begins and ends: the terminal then divides its time, which is not a request.
+    spans.spans.retain(|span| span.is_own_code());
+    assert_eq!(page_of(&spans), without(&spans));
+    assert_eq!(page_of(&Spans::default()), without(&Spans::default()));
+}
+
+#[test]
+fn coarse_spans_have_no_requests() {
+    use postprocess::span::limit::{Keep, SpanLimit};
+    let all = sample("redis");
+    assert!(carried(&all).is_some());
+    let most = all.spans.len() / 2;
+    let coarse = SpanLimit::new(most).finish(all);
+    assert!(coarse.spans.len() <= most && carried(&coarse).is_none());
+}
+
+#[test]
+fn requests_do_not_change_what_is_lifted_out_of_a_page() {
+    let spans = sample("convoy");
+    let page = String::from_utf8(page_of(&spans)).unwrap();
+    assert!(page.contains("\"requests\":{\"asked\":\"futex: "));
+    let lifted = page::lift(&page).unwrap();
+    assert_eq!((lifted.names, lifted.spans), (spans.names, spans.spans));
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the page FILE says of its requests, as JSON: `node compared.mjs FILE`. tests/host/requests.rs holds it to what the terminal says.
+import { readFileSync } from "node:fs";
+
+import { compare, partsOf } from "../../../postprocess/viewer/data/excess.js";
+import { readRequests } from "../../../postprocess/viewer/data/requests.js";
+
+const page = readFileSync(process.argv[2], "utf8");
+const textsOf = (start) => page.split(start).slice(1).map((rest) => rest.slice(rest.indexOf(">") + 1, rest.indexOf("</script>")));
+const meta = JSON.parse(textsOf('<script type="application/json" id="ku-meta"')[0]);
+const requests = await readRequests(meta.requests, textsOf('<script type="text/plain" class="ku-data"'), meta.chunkBytes);
+
+const sumsOf = ({ start, end }) => requests.sum(requests.byDuration.slice(start, end));
+const [slow, normal] = (requests.sides ?? []).map(sumsOf);
+/** What of a request is in no part of its path, or in more than one. */
+const amiss = Array.from({ length: requests.n }, (_, r) => {
+  const parts = requests.pathOf(r);
+  const gaps = parts.filter(({ from }, k) => from !== (k === 0 ? requests.start[r] : parts[k - 1].to)).length;
+  return parts.reduce((sum, { from, to }) => sum - to + from, requests.dur[r]) + gaps;
+}).filter((left) => left !== 0).length;
+const sideOf = ({ count, mean }) => ({ count, mean });
+const slowest = requests.sides?.[0] ?? { start: 0, end: 0 };
+console.log(JSON.stringify({
+  asked: requests.asked, count: requests.n, total: requests.all.time, amiss, parts: partsOf(requests, requests.byDuration, requests.all),
+  slow: slow && sideOf(slow), normal: slow && sideOf(normal),
+  compared: slow && compare(requests, requests.byDuration.slice(slowest.start, slowest.end), slow, normal),
+}));
