@@ -34,6 +34,7 @@ import { listenToPanel } from "./panel/panel.js";
 import { Asked, listenToRequests } from "./panel/requests.js";
 import { listenToStart } from "./panel/start.js";
 import { Views } from "./panel/views.js";
+import { openThreads, showCallouts } from "./panel/welcome.js";
 import { listenToPointer, listenToSearch, listenToTools, listenToWheel, showQuery } from "./input/input.js";
 import { listenToKeys } from "./input/keys.js";
 import { listenToOverview } from "./input/strip.js";
@@ -128,9 +129,13 @@ export class App {
     this.listen();
     lookChanged(this);
     this.takeSize();
-    this.noteAddress = followAddress(this);
+    // What comes with an address shows what that says.
+    const { follow, shown } = followAddress(this);
+    this.noteAddress = follow;
+    if (!shown) openThreads(this);
     byId("busy").textContent = `${trimmed(this.overview.busy * 100, 1)}% busy`;
     this.drawNow();
+    if (!shown) showCallouts(this);
   }
 
   listen() {

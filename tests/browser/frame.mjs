@@ -321,6 +321,34 @@ export const frame = {
     return { places };
   },
 
+  /** A page that is opened for the first time, by a file's name alone. */
+  async first(page, { threads, callouts }) {
+    const isOpen = () => ask(page, () => !__ku.app.groups[1].collapsed);
+    const boxes = () => page.locator(".callout").evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+    assert.equal(await isOpen(), threads);
+    const shown = await boxes();
+    assert.equal(shown.length, callouts);
+    if (callouts === 0) return {};
+    const { width, height } = page.viewportSize();
+    for (const [k, { left, top, right, bottom }] of shown.entries()) {
+      assert.ok(left >= 0 && top >= 0 && right <= width && bottom <= height, `callout ${k} is cut`);
+      const apart = shown.slice(k + 1).every((other) => other.top >= bottom || other.left >= right);
+      assert.ok(apart, `callout ${k} lies on another`);
+    }
+    // What is done below them closes them, and is done.
+    await press(page, "w");
+    assert.equal((await boxes()).length, 0);
+    const { t0, begin } = await ask(page, () => __ku.view());
+    assert.ok(t0 > begin, "the key was lost");
+    // Neither this page nor another shows them again.
+    await page.waitForFunction(() => location.hash !== "");
+    await ask(page, () => history.replaceState(null, "", location.pathname));
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    assert.deepEqual([await isOpen(), (await boxes()).length], [threads, 0]);
+    return { shown };
+  },
+
   async forced(page) {
     const look = () => ask(page, () => ["#arcs", "#ipis"].map((id) => getComputedStyle(document.querySelector(id)).backgroundColor));
     await page.emulateMedia({ forcedColors: "active" });

@@ -7,7 +7,7 @@ use std::path::Path;
 use kutrace_tests::chromium::{run, source};
 use postprocess::sink::{self, page};
 use postprocess::source;
-use postprocess::span::build;
+use postprocess::span::{build, Spans};
 use serde_json::json;
 
 use crate::drive::run_on;
@@ -57,6 +57,13 @@ fn six_views_of_a_sample_look_as_they_did() {
     });
     let bless = std::env::var_os("UPDATE_GOLDEN").is_some();
     run_on("screenshots", &spans, &json!({ "folder": source().join("views"), "bless": bless, "views": views }));
+}
+
+#[test]
+fn a_page_that_is_opened_first_has_threads_open_and_says_how_to_read_it() {
+    let first = |threads: bool, callouts: u32| json!({ "first": true, "threads": threads, "callouts": callouts });
+    run_on("first", &workload(300), &first(true, 3));
+    run_on("first", &Spans::default(), &first(false, 0));
 }
 
 #[test]

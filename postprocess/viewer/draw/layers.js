@@ -66,6 +66,12 @@ export class Layers {
     if (layer) this.set(layer, (layer.state + step + layer.states.length) % layer.states.length);
   }
 
+  /** Puts a layer into a state by their names. @param {string} id @param {string} state */
+  choose(id, state) {
+    const layer = this.list.find((l) => l.id === id);
+    if (layer) this.set(layer, layer.states.indexOf(state));
+  }
+
   /** @param {Layer} layer @param {number} state */
   set(layer, state) {
     layer.state = state;

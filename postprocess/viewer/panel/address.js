@@ -58,20 +58,22 @@ export function showAddress(app, hash) {
   });
 }
 
-/** Lets the address follow the view, and the view an address that someone enters. @param {App} app */
+/** Lets the address follow the view, and the view an address that someone enters; whether it has shown one. @param {App} app */
 export function followAddress(app) {
   const brought = { ...ofOriginal(app.store), ...broughtAlong(app) };
   takeAdded(app, history.state ?? brought);
   const address = location.hash !== "" ? location.hash : brought.address;
-  if (typeof address === "string") showAddress(app, address);
+  const shown = typeof address === "string";
+  if (shown) showAddress(app, address);
   // By now the page may have put its own address in the place of the one entered.
   window.addEventListener("hashchange", (e) => showAddress(app, new URL(e.newURL).hash));
   let timer = 0;
-  return () => {
+  const follow = () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       history.replaceState(addedTo(app), "", addressOf(app));
       app.rested();
     }, ADDRESS_REST);
   };
+  return { follow, shown };
 }

@@ -287,7 +287,6 @@ export class View extends TimeScale {
     const cpuHeight = Math.min(Math.max(cpuShare, HEAT_LEAST), ROW_MOST);
     const most = held ? Math.min(this.mostAround(held, shown, cpuHeight), ROW_MOST) : ROW_MOST;
     const restHeight = Math.max(Math.min((room - cpus * cpuHeight) / Math.max(rest, 1), most), ROW_LEAST);
-
     let y = 0;
     for (const group of shown) {
       this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0, pinned: false });
