@@ -2,7 +2,7 @@
 //! The page's program: the modules that `main.js` imports, and what they import, as scripts of one page.
 //!
 //! A page opened from `file://` can load no other file. So each module becomes a script element, without its imports
-//! and exports and with its lines where they were, in the order in which modules run: each after those that it imports.
+//! and exports and without comments, with its lines where they were, in the order in which modules run: each after those that it imports.
 //! The scripts share one scope, which is why names at the top of modules must differ, and imports cannot rename.
 
 use std::collections::HashMap;
@@ -43,6 +43,7 @@ impl<Read: Fn(&str) -> io::Result<String>> Joined<Read> {
         self.importing.push(path.into());
         let mut script = String::from("\"use strict\"; ");
         let mut lines = (1..).zip(text.lines());
+        let mut within = false;
         while let Some((number, line)) = lines.next() {
             let at = |fact: &str| format!("{path}:{number}: {fact}");
             if line.starts_with("import ") {
@@ -53,8 +54,8 @@ impl<Read: Fn(&str) -> io::Result<String>> Joined<Read> {
                 }
                 let from = imported(&statement).ok_or_else(|| at("not `import { NAME } from \"./PATH\";`"))?;
                 self.add(&resolved(path, from), &format!("{path}:{number}"))?;
-            } else if ["/** @import {", " * @import {"].iter().any(|start| line.starts_with(start)) {
-                // Types are for whoever reads or checks the modules.
+            } else if is_comment(line, &mut within) {
+                // Comments, and the types in them, are for whoever reads or checks the modules.
             } else {
                 let own = line.strip_prefix("export ").unwrap_or(line);
                 let name = defined(own);
@@ -72,6 +73,18 @@ impl<Read: Fn(&str) -> io::Result<String>> Joined<Read> {
         self.scripts.push((path.into(), script));
         Ok(())
     }
+}
+
+/// Whether a line is nothing but a comment, or part of one; `within` says whether one is open. Licences stay.
+fn is_comment(line: &str, within: &mut bool) -> bool {
+    let text = line.trim();
+    if *within || text.starts_with("/*") {
+        let end = text.find("*/");
+        *within = end.is_none();
+        // Code may follow, as it does after the type of what is in brackets.
+        return end.is_none_or(|at| at + 2 == text.len());
+    }
+    text.starts_with("//") && !text.contains("SPDX-License-Identifier")
 }
 
 /// The path that an import names, if it imports plain names.
@@ -117,16 +130,16 @@ mod tests {
     #[test]
     fn modules_run_after_those_that_they_import_and_keep_their_lines() {
         let scripts = joined(&[
-            ("main.js", "// main\nimport { one } from \"./data/one.js\";\nimport {\n  two,\n} from \"./data/two.js\";\none(two);\n"),
+            ("main.js", "// SPDX-License-Identifier: main\nimport { one } from \"./data/one.js\";\nimport {\n  two,\n} from \"./data/two.js\";\none(two);\n"),
             ("data/one.js", "import { two } from \"./two.js\";\nexport async function one() {}\nconst own = two;\n"),
             ("data/two.js", "import { three } from \"../three.js\";\n/** @import {Two} from \"./one.js\" */\nexport const two = three;\n"),
-            ("three.js", "export let three = 3;\n"),
+            ("three.js", "// What\n// it is.\n/**\n * A number.\n * @type {number}\n */\nexport let three = /** @type {any} */ (3); // three\n  /** @type {any} */ (three).x = 1;\n"),
         ]);
         let expected = [
-            ("three.js", "\"use strict\"; let three = 3;\n"),
+            ("three.js", "\"use strict\"; \n\n\n\n\n\nlet three = /** @type {any} */ (3); // three\n  /** @type {any} */ (three).x = 1;\n"),
             ("data/two.js", "\"use strict\"; \n\nconst two = three;\n"),
             ("data/one.js", "\"use strict\"; \nasync function one() {}\nconst own = two;\n"),
-            ("main.js", "\"use strict\"; // main\n\n\n\n\none(two);\n"),
+            ("main.js", "\"use strict\"; // SPDX-License-Identifier: main\n\n\n\n\none(two);\n"),
         ];
         assert_eq!(scripts.unwrap(), expected.map(|(path, text)| (path.to_string(), text.to_string())));
     }
