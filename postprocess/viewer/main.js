@@ -268,6 +268,8 @@ export class App {
   /** Shows the totals of a range, or of none. @param {{from: number, to: number} | null} range */
   measure(range) {
     this.measured = range;
+    // Its totals are what was asked for.
+    if (range) this.asked.open = false;
     this.select(-1);
   }
 

@@ -25,6 +25,7 @@ use postprocess::span::limit::SpanLimit;
 use postprocess::span::trim::{trim, Range};
 use postprocess::span::{build, check, Span, Spans};
 use postprocess::time::Time;
+use postprocess::why::carry::carried;
 use postprocess::{frame, sink, source};
 
 use crate::original::{self, rich};
@@ -142,13 +143,14 @@ fn named<T: Row>(rows: &[T], names: &[impl AsRef<str>]) -> Vec<([i64; COLUMNS], 
     rows.iter().map(one).collect()
 }
 
-/// Every companion can take these spans.
+/// Every companion can take these spans, and a page.
 fn companions(spans: &Spans) {
     let middle = spans.spans.get(spans.spans.len() / 2).map_or(Time::ZERO, |s| s.start);
     trim(&mut spans.clone(), Range { from: middle, to: middle.saturating_add(Time(1_000)) });
     coarsen(&mut spans.clone(), NonZeroU32::MIN.saturating_add(999));
     profile(&mut spans.clone(), Rows::Each);
     profile(&mut spans.clone(), Rows::Groups(2));
+    drop(carried(spans));
 }
 
 /// Builds spans and checks them, all at once and some at a time.

@@ -12,7 +12,7 @@ const CAUSES = Array.from({ length: 12 }, (_, k) => ({ kind: k % 3 === 0 ? "queu
 /** Requests of two threads, `under` of which are under way at a time; each part of their paths has a cause by chance. */
 function made(n, under, seed) {
   const number = numbersFrom(seed);
-  const columns = { pid: [], start: [], dur: [], parts: [], length: [], cause: [], cpu: [], culprit: [], work: [] };
+  const columns = { pid: [], start: [], dur: [], parts: [], at: [], length: [], cause: [], cpu: [], culprit: [], work: [] };
   let end = 0;
   for (const pid of [7, 9]) {
     const times = Array.from({ length: n / 2 }, (_, k) => [1000 + 20 * k + number(10), k % 17 === 3 ? 0 : 20 * under + number(20 * under)]);
@@ -36,13 +36,27 @@ function made(n, under, seed) {
         length = Math.min(1 + number(9), to - end);
         const cause = number(CAUSES.length);
         const culprit = cause % 3 === 0 ? 1 + 100 + (cause === 0 ? 0 : number(2)) : 0;
-        for (const [field, value] of Object.entries({ length, cause, cpu: 1 + number(3), culprit, work: length * number(60) })) columns[field].push(value);
+        for (const [field, value] of Object.entries({ at: end, length, cause, cpu: 1 + number(3), culprit, work: length * number(60) })) columns[field].push(value);
       }
       columns.parts.push(parts);
     }
   }
   const threads = { 7: "a.7", 9: "b.9", 100: "hog.100", 101: "hog.101" };
-  return new Requests({ asked: "some", causes: CAUSES, threads, sides: null, columns: [] }, Object.fromEntries(Object.entries(columns).map(([field, values]) => [field, Float64Array.from(values)])));
+  // A search through all spans for each part is for few.
+  const spans = n > 1000 ? { start: [], cpu: [], cpus: [] } : stepped(columns);
+  columns.steps ??= columns.length.map(() => 0);
+  return new Requests({ asked: "some", causes: CAUSES, threads, sides: null, columns: [] }, Object.fromEntries(Object.entries(columns).map(([field, values]) => [field, Float64Array.from(values)])), spans);
+}
+
+/** Lets parts on CPU 1 end with the start of a span, in columns; the rest says how long it is. The spans, of several CPUs. */
+function stepped(columns) {
+  const { at, cpu, length } = columns;
+  const onOne = (k) => cpu[k] === 2 && length[k] > 1;
+  const all = at.flatMap((begin, k) => (onOne(k) ? [[begin + 1, 2], [begin + 1, 1], [begin + length[k], 2]] : []));
+  all.sort((a, b) => a[0] - b[0]);
+  columns.steps = at.map((begin, k) => (onOne(k) ? all.filter(([start, which]) => which === 2 && start > begin && start < begin + length[k]).length + 1 : 0));
+  columns.length = length.filter((_, k) => !onOne(k));
+  return { start: all.map(([start]) => start), cpu: all.map(([, which]) => which), cpus: [-1, 0, 1, 2] };
 }
 
 test("the sums over some requests are those of each of them together", () => {

@@ -2,11 +2,12 @@
 //! The requests of a trace for its page, which compares any of them with any others as [`super::compare`] does: the same
 //! requests, causes and sums as [`super::explain`] has for the default question.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::best::best;
 use super::cause::Causes;
 use super::compare;
+use super::path::Part;
 use super::request::Ask;
 use super::sweep::stretches;
 use super::{Question, Timeline};
@@ -17,6 +18,8 @@ use crate::span::limit::OF_A_PART;
 use crate::span::Spans;
 use crate::time::Time;
 
+/// A part that ends with the start of a later span than this says how long it is: a byte holds the others.
+const STEPS_MOST: usize = 254;
 /// No name of a program has it.
 const HOLE: &str = "\0";
 
@@ -42,17 +45,19 @@ pub fn carried(spans: &Spans) -> Option<Requests> {
     };
     let mut causes = Causes::default();
     let mut threads: BTreeSet<Pid> = requests.iter().map(|request| request.pid).collect();
-    let [pid, start, dur, counts, length, cause, cpu, culprit, work] = &mut carried.columns;
+    let [pid, start, dur, counts, steps, length, cause, cpu, culprit, work] = &mut carried.columns;
     let mut before = Time::ZERO;
     for request in &requests {
         pid.push(request.pid.into());
-        start.push((request.start - std::mem::replace(&mut before, request.start)).0);
+        start.push(request.start.0.wrapping_sub(std::mem::replace(&mut before, request.start).0));
         dur.push(request.dur().0);
     }
     stretches(timeline, &mut causes, &requests, |_, _, parts| {
         counts.push(parts.len() as i64);
         for part in parts {
-            length.push((part.end - part.start).0);
+            let step = step_to(spans, part);
+            steps.push(step.unwrap_or(0));
+            length.extend(step.is_none().then_some((part.end - part.start).0));
             cause.push(part.cause.into());
             cpu.push(CpuId::column(part.cpu) + 1);
             culprit.push(Pid::column(part.culprit) + 1);
@@ -60,22 +65,31 @@ pub fn carried(spans: &Spans) -> Option<Requests> {
             threads.extend(part.culprit);
         }
     });
-    let names: BTreeMap<u32, String> = threads.into_iter().map(|pid| (pid.number(), timeline.name(pid))).collect();
-    carried.threads = names;
+    carried.threads = threads.into_iter().map(|pid| (pid.number(), timeline.name(pid))).collect();
     carried.causes = (0..causes.count() as u32).map(|id| in_words(&causes, id, timeline)).collect();
     Some(carried)
+}
+
+/// With the start of which span of its CPU a part ends, counting those that start after it begins; none if with that of
+/// none of the next few.
+fn step_to(spans: &Spans, part: &Part) -> Option<i64> {
+    let cpu = part.cpu?;
+    let after = spans.spans.partition_point(|span| span.start <= part.start);
+    let those =
+        spans.spans[after..].iter().take_while(|span| span.start <= part.end).filter(|span| span.cpu == Some(cpu));
+    let at = those.take(STEPS_MOST).position(|span| span.start == part.end)?;
+    Some(at as i64 + 1)
 }
 
 /// A cause in words, with the place of its culprit.
 fn in_words(causes: &Causes, id: u32, timeline: &Timeline) -> CauseText {
     let (whole, open) = (causes.text(id, timeline, None), causes.text(id, timeline, Some(HOLE)));
-    let text = match open.split_once(HOLE) {
-        None => vec![whole],
-        Some((before, after)) => {
-            let program = whole[before.len()..whole.len() - after.len()].to_string();
-            vec![before.to_string(), program, after.to_string()]
-        }
-    };
+    let parts = open.split_once(HOLE).and_then(|(before, after)| {
+        // Whatever names a damaged trace has.
+        let program = whole.get(before.len()..whole.len().checked_sub(after.len())?)?;
+        Some([before, program, after].map(ToString::to_string).to_vec())
+    });
+    let text = parts.unwrap_or_else(|| vec![whole.clone()]);
     // Its name is one word.
     CauseText { kind: format!("{:?}", causes.cause(id).kind).to_lowercase(), text }
 }

@@ -47,13 +47,16 @@ export class Sums {
   }
 }
 
+/** Spans by start, and on which CPU each is, as an index of `cpus`. @typedef {{start: Column, cpu: Column, cpus: number[]}} Starts */
+
 /**
  * Reads what a page carries of requests; an error if it is damaged.
  * @param {Carried} carried
  * @param {string[]} chunks the texts of the page's data elements
  * @param {number} chunkBytes
+ * @param {Starts} spans the spans of the page
  */
-export async function readRequests(carried, chunks, chunkBytes) {
+export async function readRequests(carried, chunks, chunkBytes, spans) {
   /** @type {Record<string, Column>} */
   const columns = {};
   for (const { field, rows, width, wide, offset, bytes } of carried.columns) {
@@ -63,12 +66,12 @@ export async function readRequests(carried, chunks, chunkBytes) {
     if (!values) throw new Error(`the requests in the page are damaged (column ${field})`);
     columns[field] = values.length === rows ? values : new Uint8Array(rows);
   }
-  return new Requests(carried, columns);
+  return new Requests(carried, columns, spans);
 }
 
 export class Requests {
-  /** @param {Carried} carried @param {Record<string, Column>} columns */
-  constructor({ asked, causes, threads, sides }, { pid, start, dur, parts, length, cause, cpu, culprit, work }) {
+  /** @param {Carried} carried @param {Record<string, Column>} columns @param {Starts} spans */
+  constructor({ asked, causes, threads, sides }, { pid, start, dur, parts, steps, length, cause, cpu, culprit, work }, spans) {
     this.asked = asked;
     this.causes = causes;
     this.threads = threads;
@@ -77,17 +80,17 @@ export class Requests {
     this.pid = pid;
     this.start = start;
     this.dur = dur;
-    this.length = length;
+    this.length = new Float64Array(cause.length);
     this.cause = cause;
     this.cpu = cpu;
     this.culprit = culprit;
     this.work = work;
     /** When each part begins. */
-    this.at = new Float64Array(length.length);
+    this.at = new Float64Array(cause.length);
     /** The first part of each request, and the one after its last. */
     this.first = new Uint32Array(this.n);
     this.after = new Uint32Array(this.n);
-    this.place(parts);
+    this.place(parts, new Ends(spans, steps, length));
     /** The causes of each request: those of request n are from `offsets[n]` to `offsets[n + 1]`. */
     this.offsets = new Float64Array(this.n + 1);
     this.present = this.whichCauses();
@@ -96,15 +99,16 @@ export class Requests {
     this.all = this.sum(this.byDuration);
   }
 
-  /** Finds the parts of each request: of one thread, those that overlap share a run of parts. @param {Column} counts */
-  place(counts) {
-    const { n, pid, start, dur, at, length, first, after } = this;
+  /** Finds the parts of each request: of one thread, those that overlap share a run of parts. @param {Column} counts @param {Ends} ends */
+  place(counts, ends) {
+    const { n, pid, start, dur, at, length, cpu, first, after } = this;
     const end = (/** @type {number} */ r) => start[r] + dur[r];
     let [request, part] = [0, 0];
     for (let run = 0; run < counts.length; run++) {
       const [begin, stop] = [part, part + counts[run]];
       for (let time = start[request]; part < stop; part++) {
         at[part] = time;
+        length[part] = ends.next(time, cpu[part] - 1) - time;
         time += length[part];
       }
       const thread = pid[request];
@@ -114,7 +118,7 @@ export class Requests {
         after[request] = Math.max(firstWith(begin, stop, (k) => at[k] >= end(request)), first[request]);
       }
     }
-    if (request !== n || part !== at.length) throw new Error("the requests in the page are damaged");
+    if (request !== n || part !== at.length || !ends.isOver) throw new Error("the requests in the page are damaged");
   }
 
   /** The causes of each request, without those of no time. */
@@ -236,6 +240,37 @@ export class Requests {
   /** A part in words. @param {PathPart} part */
   wordsOf({ cause, culprit }) {
     return this.words(cause, culprit >= 0 ? this.thread(culprit) : undefined);
+  }
+}
+
+/** Where parts end, one after the other: with the start of a span of their CPU, or after a duration of their own. */
+class Ends {
+  /** @param {Starts} spans @param {Column} steps @param {Column} lengths */
+  constructor({ start, cpu, cpus }, steps, lengths) {
+    this.start = start;
+    this.cpu = cpu;
+    this.steps = steps;
+    this.lengths = lengths;
+    /** Index of each CPU. */
+    this.indexes = new Map(cpus.map((number, index) => [number, index]));
+    this.step = 0;
+    this.length = 0;
+  }
+
+  /** The end of the next part. @param {number} begin where it begins @param {number} cpu */
+  next(begin, cpu) {
+    const { start, cpu: cpuOf, steps, lengths, indexes } = this;
+    let left = steps[this.step++];
+    if (left === 0) return begin + lengths[this.length++];
+    const index = indexes.get(cpu);
+    let k = firstWith(0, start.length, (i) => start[i] > begin);
+    while (k < start.length && (left -= Number(cpuOf[k] === index)) > 0) k++;
+    if (k === start.length) throw new Error("the requests in the page are damaged");
+    return start[k];
+  }
+
+  get isOver() {
+    return this.step === this.steps.length && this.length === this.lengths.length;
   }
 }
 

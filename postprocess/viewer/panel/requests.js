@@ -54,7 +54,7 @@ export class Asked {
   read() {
     if (!this.carried) return Promise.resolve();
     const chunks = [...pristine.querySelectorAll("script.ku-data")].map((element) => element.textContent ?? "");
-    this.reading ??= readRequests(this.carried, chunks, this.app.store.meta.chunkBytes).then(
+    this.reading ??= readRequests(this.carried, chunks, this.app.store.meta.chunkBytes, this.app.store).then(
       (requests) => {
         this.requests = requests;
         if (this.request >= requests.n) this.request = -1;

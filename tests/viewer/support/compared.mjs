@@ -2,13 +2,29 @@
 // What the page FILE says of its requests, as JSON: `node compared.mjs FILE`. tests/host/requests.rs holds it to what the terminal says.
 import { readFileSync } from "node:fs";
 
+import { piecesOf } from "../../../postprocess/viewer/data/decode.js";
 import { compare, partsOf } from "../../../postprocess/viewer/data/excess.js";
+import { unpackPart } from "../../../postprocess/viewer/data/part.js";
 import { readRequests } from "../../../postprocess/viewer/data/requests.js";
 
 const page = readFileSync(process.argv[2], "utf8");
 const textsOf = (start) => page.split(start).slice(1).map((rest) => rest.slice(rest.indexOf(">") + 1, rest.indexOf("</script>")));
 const meta = JSON.parse(textsOf('<script type="application/json" id="ku-meta"')[0]);
-const requests = await readRequests(meta.requests, textsOf('<script type="text/plain" class="ku-data"'), meta.chunkBytes);
+const chunks = textsOf('<script type="text/plain" class="ku-data"');
+const { layout: { groups, cpus }, chunkBytes } = meta;
+
+/** A column of the spans. */
+async function columnOf(field) {
+  const columns = groups.map(async ({ rows, parts }) => {
+    const { width, wide, offset, bytes } = parts.find((part) => part.field === field);
+    const values = await unpackPart({ pieces: piecesOf(chunks, chunkBytes, offset, bytes), width, wide, rows, sums: field === "start" });
+    return values.length === rows ? values : new Uint8Array(rows);
+  });
+  return Float64Array.from((await Promise.all(columns)).flatMap((values) => [...values]));
+}
+
+const spans = { start: await columnOf("start"), cpu: await columnOf("cpu"), cpus };
+const requests = await readRequests(meta.requests, chunks, chunkBytes, spans);
 
 const sumsOf = ({ start, end }) => requests.sum(requests.byDuration.slice(start, end));
 const [slow, normal] = (requests.sides ?? []).map(sumsOf);

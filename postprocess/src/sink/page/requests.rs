@@ -2,6 +2,8 @@
 //! Requests and the critical paths of their threads, as columns after those of the spans: the page adds up causes over
 //! any of the requests, from what was computed once.
 //!
+//! Nearly every part ends where the next span of its CPU starts, and to say so takes few bytes.
+//!
 //! A page without requests has nothing of this, and a reader that does not know it finds the spans as before.
 
 use std::collections::BTreeMap;
@@ -49,9 +51,12 @@ pub enum Column {
     /// Of each run of requests that overlap, of one thread: the parts of the thread's path from the start of the first
     /// to the end of the last.
     Parts,
-    /// Of each part, which begins where the one before it ends: its duration.
+    /// Of each part, which begins where the one before it ends, where it ends: with the start of this span, counting
+    /// those of its CPU that start after it begins, from one; 0 if that is not where it ends.
+    Steps,
+    /// Of each of the latter: its duration.
     Length,
-    /// Its cause.
+    /// Of each part: its cause.
     Cause,
     /// Its CPU plus one, 0 for none.
     Cpu,
@@ -63,11 +68,12 @@ pub enum Column {
 
 impl Column {
     /// All, in the order they are stored.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Pid,
         Self::Start,
         Self::Dur,
         Self::Parts,
+        Self::Steps,
         Self::Length,
         Self::Cause,
         Self::Cpu,
