@@ -10,8 +10,8 @@ use std::thread;
 
 use anyhow::{bail, Context, Result};
 
-use crate::place;
 use crate::vm::{self, VmArgs};
+use crate::{place, tools};
 
 /// Runs in the guest: its arguments between go and stop.
 const TRACED: &str = r#"
@@ -87,7 +87,7 @@ fn render(raw: &Path, page: &Path, title: &str) -> Result<Counts> {
 }
 
 fn stage(name: &str, arguments: &[&str], input: Stdio, output: Stdio) -> Result<Child> {
-    let mut command = Command::new(place::target().join("release").join(name));
+    let mut command = Command::new(tools::folder().join("release").join(name));
     command
         .args(arguments)
         .stdin(input)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! `cargo xtask`: from a bare machine to a trace (`demo`), a checked tree (`test`, `soak`), a guest (`vm`), numbers
-//! (`bench`) and manuals (`man`).
+//! (`bench`), manuals (`man`) and packages (`dist`).
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod kernel;
 mod module;
 mod tools;
 mod man;
+mod dist;
 mod guest;
 mod vm;
 mod demo;
@@ -22,7 +23,7 @@ mod bench;
 mod mutants;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -57,6 +58,8 @@ enum Task {
     Bench(bench::BenchArgs),
     /// Write manual pages and completions below target/share, for packages
     Man,
+    /// Make Debian packages, a tarball of static tools and their checksums in target/dist
+    Dist(dist::DistArgs),
 }
 
 #[derive(Subcommand)]
@@ -77,6 +80,12 @@ enum Patches {
     },
 }
 
+/// Says where the outcome is; returns the status.
+fn tell(task: &str, folder: &Path) -> u8 {
+    eprintln!("xtask: {task}: {}", folder.display());
+    0
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
         Task::Demo { command } => demo::run(&command).map(|()| 0),
@@ -87,10 +96,8 @@ fn main() -> ExitCode {
         Task::Patches(Patches::Check { from }) => check::run(from).map(|()| 0),
         Task::Patches(Patches::Port { tree, out }) => port::run(&tree, &out),
         Task::Bench(args) => bench::run(&args).map(|()| 0),
-        Task::Man => man::run().map(|share| {
-            eprintln!("xtask: man: {}", share.display());
-            0
-        }),
+        Task::Man => man::run().map(|share| tell("man", &share)),
+        Task::Dist(args) => dist::run(&args).map(|out| tell("dist", &out)),
     };
     match result {
         Ok(status) => ExitCode::from(status),

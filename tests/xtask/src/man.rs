@@ -37,13 +37,14 @@ pub fn run() -> Result<PathBuf> {
 }
 
 /// Every tool: kutrace_control, and what has a file or folder in postprocess/tools/src/bin.
-fn names() -> Result<Vec<OsString>> {
+pub fn names() -> Result<Vec<OsString>> {
     let tools = listing(&place::checkout().join("postprocess/tools/src/bin"))?;
     let stems = tools.iter().filter_map(|path| path.file_stem());
     Ok(stems.map(OsString::from).chain(["kutrace_control".into()]).collect())
 }
 
-fn listing(folder: &Path) -> Result<Vec<PathBuf>> {
+/// What is in a folder, in order.
+pub fn listing(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();

@@ -50,6 +50,10 @@ const GUEST: &[&str] = &[
 ];
 /// To read traces as others do.
 const READER: &[&str] = &["babeltrace2"];
+/// To make packages.
+const PACKER: &[&str] = &["dpkg-dev"];
+/// To try packages.
+const INSPECTOR: &[&str] = &["debootstrap", "lintian"];
 /// To look at pages.
 const BROWSER: &[&str] = &["chromium-headless-shell", "firefox-esr"];
 /// Also for pages; often present without dpkg's knowing, so their commands are looked for instead.
@@ -57,6 +61,23 @@ const BROWSER_COMMANDS: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm")];
 
 /// Installs what is missing as root; otherwise says which line to run.
 pub fn ensure() -> Result<()> {
+    ensure_all(missing)
+}
+
+/// The same for what [`crate::dist`] needs.
+pub fn ensure_packer() -> Result<()> {
+    ensure_all(|| Ok(absent(PACKER.to_vec(), &listed()?)))
+}
+
+/// The same for what the long tests of packages need.
+pub fn ensure_inspectors() -> Result<()> {
+    ensure_all(|| Ok(absent([PACKER, INSPECTOR].concat(), &listed()?)))
+}
+
+fn ensure_all(missing: impl Fn() -> Result<Vec<&'static str>>) -> Result<()> {
+    if missing()?.is_empty() {
+        return Ok(());
+    }
     // apt's own lock guards the database, not the archives that a second run would find half unpacked.
     let _lock = place::lock(&place::cache()?)?;
     let missing = missing()?;
@@ -83,14 +104,18 @@ fn apt() -> Command {
 }
 
 fn missing() -> Result<Vec<&'static str>> {
+    let mut missing = absent([KERNEL, GUEST, READER, PACKER, BROWSER].concat(), &listed()?);
+    missing.extend(BROWSER_COMMANDS.iter().filter(|(command, _)| !is_on_path(command)).map(|(_, package)| package));
+    Ok(missing)
+}
+
+/// What dpkg says of every package.
+fn listed() -> Result<String> {
     let listed = Command::new("dpkg-query")
         .args(["--show", "--showformat", "${Package} ${db:Status-Status}\n"])
         .output()
         .context("packages: dpkg-query: cannot be started\nhint: the VM is built from Debian 12's packages")?;
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let mut missing = absent([KERNEL, GUEST, READER, BROWSER].concat(), &listed);
-    missing.extend(BROWSER_COMMANDS.iter().filter(|(command, _)| !is_on_path(command)).map(|(_, package)| package));
-    Ok(missing)
+    Ok(String::from_utf8_lossy(&listed.stdout).into_owned())
 }
 
 /// Those of `wanted` which no line of dpkg's `listed` calls installed.

@@ -35,6 +35,15 @@ pub fn cache() -> Result<PathBuf> {
     made(base.join("kutrace"))
 }
 
+/// Where cargo keeps what it has fetched.
+pub fn cargo_home() -> Result<PathBuf> {
+    match std::env::var_os("CARGO_HOME") {
+        Some(home) => Ok(PathBuf::from(home)),
+        None => Ok(PathBuf::from(std::env::var_os("HOME").context("cargo: neither CARGO_HOME nor HOME is set")?)
+            .join(".cargo")),
+    }
+}
+
 /// `dir`, after making it and its parents.
 pub fn made(dir: PathBuf) -> Result<PathBuf> {
     fs::create_dir_all(&dir).with_context(|| format!("{}: cannot be made", dir.display()))?;

@@ -16,16 +16,19 @@ use rustix::process::{kill_process_group, Pid, Signal};
 
 use crate::mutants::{self, MutantsArgs};
 use crate::progress::{minutes, tied};
-use crate::{demo, place};
+use crate::{demo, packages, place};
 
-/// The tiers in their order, by what they need: nothing, the guest, the guest with the distribution's kernel in place
+/// The tiers in their order, by what they need: nothing, the tools, the guest, the guest with the distribution's kernel in place
 /// of the usual one, the demo's artifacts.
 const TIERS: &[(&str, &[&str], &[&str])] = &[
     ("host and golden", &["test", "--workspace", "--locked", "--no-fail-fast"], &[]),
+    ("packages", PACKAGES, &[]),
     ("vm", VM, &[]),
     (DISTRIBUTION, VM, &["exact::", "faults::", "marks::", "nmi::", "proof::", "waits::"]),
     ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"], &[]),
 ];
+/// The tests of what `cargo xtask dist` makes.
+const PACKAGES: &[&str] = &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "packages"];
 /// The tests of the VM; names of some may follow.
 const VM: &[&str] = &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "vm", "--"];
 /// The kernel configured like a distribution's, and the tier that runs on it.
@@ -108,7 +111,10 @@ pub fn run() -> Result<u8> {
         writeln!(out, "{skipped}xtask test: {} skipped", skipped.lines().count())?;
     }
     match failed.as_slice() {
-        [] => writeln!(out, "xtask test: all passed: demo, host and golden, vm, distribution, browser ({took})")?,
+        [] => writeln!(
+            out,
+            "xtask test: all passed: demo, host and golden, packages, vm, distribution, browser ({took})"
+        )?,
         failed => writeln!(out, "xtask test: FAILED: {} ({took})", failed.join(", "))?,
     }
     Ok(u8::from(!failed.is_empty()))
@@ -127,6 +133,11 @@ pub fn soak() -> Result<u8> {
         say(kernel)?;
         all &= run(tests, Some(kernel))?;
     }
+    say("packages")?;
+    packages::ensure_inspectors()?;
+    let mut packages = cargo(PACKAGES, &xtask);
+    packages.args(["--features", "soak"]).env("RUST_TEST_THREADS", "1");
+    all &= passed(&mut packages)?;
     say("mutants")?;
     Ok(mutants::run(&MutantsArgs::default())?.max(u8::from(!all)))
 }

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# install.sh SUITE MIRROR FOLDER PACKAGE...: installs the packages in a fresh Debian SUITE in FOLDER, uses what they
+# hold, and removes them; fails unless the system is afterwards as it was before.
+set -euo pipefail
+suite=$1 mirror=$2 root=$3
+shift 3
+
+debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$root.log" || { tail -5 "$root.log" >&2; exit 1; }
+trap 'umount "$root/proc"' EXIT
+mount -t proc proc "$root/proc"
+inside() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+
+# No service of this machine is to be started from there.
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod +x "$root/usr/sbin/policy-rc.d"
+
+# Installed before, so that what these leave of their own is not counted.
+inside apt-get install -q -y --no-install-recommends adduser libcap2-bin libgcc-s1 gcc libc6-dev g++ python3 pkgconf >>"$root.log"
+
+# What apt, dpkg and adduser write down for themselves is no trace.
+state() {
+    (cd "$root" && find . -xdev \( -path ./proc -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./run -o -path ./tmp -o -name 'gshadow-' -o -name 'group-' \) -prune -o -printf '%M %u %g %p %l\n' | sort)
+    sort "$root/etc/group" "$root/etc/passwd"
+}
+state >"$root.before"
+
+mkdir "$root/tmp/packages"
+cp "$@" "$root/tmp/packages"
+inside sh -c 'apt-get install -q -y --no-install-recommends /tmp/packages/*.deb' >>"$root.log"
+
+inside getent group kutrace >/dev/null
+inside getcap /usr/bin/kutrace_control | grep -q cap_perfmon=ep
+test -L "$root/etc/systemd/system/multi-user.target.wants/kutrace.service"
+# A chroot has no recorder: every line says what to do, and the status says that nothing can be recorded.
+inside kutrace_control check >"$root.check" && exit 1
+grep -q '^module  *wrong  *not loaded' "$root.check"
+
+# The pipeline from a recorded trace to a page, and back.
+cp "$(dirname "$0")/../../samples/disk.raw" "$root/tmp"
+inside sh -ec 'cd /tmp; rawtoevent disk.raw | eventtospan | spantohtml >t.html; htmltospan t.html | spantoprof >p.json; kutrace_control why disk.raw --call write --top 3'
+
+# Programs with marks, each way: shared, static, as for the original's library, and from Python.
+cp "$(dirname "$0")/../vm/original.cc" "$root/tmp"
+inside sh -ec 'cd /tmp
+    examples=/usr/share/doc/libkutrace-dev/examples
+    gcc $examples/marks.c -o shared $(pkg-config --cflags --libs kutrace) && ./shared
+    ldd shared | grep -q libkutrace.so.0
+    gcc $examples/marks.c -o static $(pkg-config --cflags kutrace) -l:libkutrace.a && ./static
+    g++ original.cc -I/usr/share/kutrace/original /usr/share/kutrace/original/kutrace_lib.cc -lkutrace -o original
+    python3 $examples/marks.py'
+
+inside apt-get purge -q -y kutrace libkutrace-dev libkutrace0 >>"$root.log"
+rm -r "$root/tmp"/*
+state >"$root.after"
+diff "$root.before" "$root.after"
