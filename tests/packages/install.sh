@@ -15,8 +15,15 @@ inside() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C PATH=/usr/
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
 
-# Installed before, so that what these leave of their own is not counted.
-inside apt-get install -q -y --no-install-recommends adduser libcap2-bin libgcc-s1 gcc libc6-dev g++ python3 pkgconf >>"$root.log"
+# Installed before, so that what these leave of their own is not counted. The first kernel has a module, the other none.
+case $suite in
+    bookworm) headers="linux-headers-6.12-cloud-amd64 linux-headers-cloud-amd64" ;;
+    *) headers="linux-headers-cloud-amd64" ;;
+esac
+echo "deb ${mirror%/}-security $suite-security main" >>"$root/etc/apt/sources.list"
+inside apt-get update -q >>"$root.log"
+# shellcheck disable=SC2086
+inside apt-get install -q -y --no-install-recommends adduser libcap2-bin libgcc-s1 gcc libc6-dev g++ python3 pkgconf dkms openssl $headers >>"$root.log" 2>&1
 
 # What apt, dpkg and adduser write down for themselves is no trace.
 state() {
@@ -28,6 +35,19 @@ state >"$root.before"
 mkdir "$root/tmp/packages"
 cp "$@" "$root/tmp/packages"
 inside sh -c 'apt-get install -q -y --no-install-recommends /tmp/packages/*.deb' >>"$root.log"
+
+inside sh -c 'modinfo --field signer /lib/modules/6.12*/updates/dkms/kutrace.ko*' | grep -q .
+if [ "$suite" = bookworm ]; then
+    grep -q '^kutrace-dkms: no module for Linux 6.1.0-.*: .* says for which there is one$' "$root.log"
+fi
+# A kernel for which the build fails is installed all the same.
+inside sh -ec 'version=$(dpkg-query --show --showformat "\${Version}" kutrace-dkms)
+    dkms remove -m kutrace -v "$version" --all
+    dkms add -m kutrace -v "$version"
+    echo "#error broken" >>"/usr/src/kutrace-$version/shim.c"' >>"$root.log"
+inside sh -ec 'headers=$(basename /usr/src/linux-headers-6.12*-cloud-amd64)
+    apt-get install -q -y --reinstall "$headers"' >>"$root.log" 2>&1
+grep -q '^kutrace-dkms: no module for Linux 6.12.*: DKMS could not build it' "$root.log"
 
 inside getent group kutrace >/dev/null
 inside getcap /usr/bin/kutrace_control | grep -q cap_perfmon=ep
@@ -50,7 +70,7 @@ inside sh -ec 'cd /tmp
     g++ original.cc -I/usr/share/kutrace/original /usr/share/kutrace/original/kutrace_lib.cc -lkutrace -o original
     python3 $examples/marks.py'
 
-inside apt-get purge -q -y kutrace libkutrace-dev libkutrace0 >>"$root.log"
+inside apt-get purge -q -y kutrace kutrace-dkms libkutrace-dev libkutrace0 >>"$root.log"
 rm -r "$root/tmp"/*
 state >"$root.after"
 diff "$root.before" "$root.after"

@@ -63,7 +63,7 @@ fn unpacked(name: &str) -> tempfile::TempDir {
     folder
 }
 
-const ALL: [&str; 3] = ["kutrace", "libkutrace0", "libkutrace-dev"];
+const ALL: [&str; 4] = ["kutrace", "kutrace-dkms", "libkutrace0", "libkutrace-dev"];
 
 #[test]
 fn everything_belongs_to_root_and_nobody_else_may_write() {
@@ -73,6 +73,7 @@ fn everything_belongs_to_root_and_nobody_else_may_write() {
                 _ if mode.starts_with('d') => "drwxr-xr-x",
                 _ if mode.starts_with('l') => "lrwxrwxrwx",
                 Some(_) => "-rwxr-xr-x",
+                None if path.starts_with("/etc/kernel/") || path == "/usr/lib/kutrace/build-module" => "-rwxr-xr-x",
                 None => "-rw-r--r--",
             };
             assert_eq!((mode.as_str(), owner.as_str()), (allowed, "root/root"), "{name}: {path}");
@@ -113,6 +114,10 @@ fn each_package_has_what_it_is_for() {
             assert!(paths.contains(&path), "no {path}");
         }
     }
+    let sources = concat!("/usr/src/kutrace-", env!("CARGO_PKG_VERSION"));
+    let sources = ["dkms.conf", "Kbuild", "shim.c", "kutrace_main.rs", "stock/recorder.o_shipped"]
+        .map(|file| format!("{sources}/{file}"));
+    has("kutrace-dkms", &sources.each_ref().map(String::as_str));
     let folder = "/usr/lib/x86_64-linux-gnu";
     has("libkutrace0", &[&format!("{folder}/libkutrace.so.0")]);
     let library = [".so", ".a"].map(|end| format!("{folder}/libkutrace{end}"));
@@ -131,6 +136,7 @@ fn the_tools_need_the_c_library_and_what_the_scripts_call() {
         needs.sort();
         let wanted: &[&str] = match name {
             "kutrace" => &["adduser", "libc6", "libcap2-bin", "libgcc-s1"],
+            "kutrace-dkms" => &["dkms", "openssl"],
             "libkutrace0" => &["libc6", "libgcc-s1"],
             _ => &["libkutrace0"],
         };

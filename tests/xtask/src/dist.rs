@@ -15,10 +15,10 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::{man, packages, place, progress, tools};
+use crate::{man, module, packages, place, progress, tools};
 
 /// The packages, by the names that `debian/control` has.
-const PACKAGES: &[&str] = &["kutrace", "libkutrace0", "libkutrace-dev"];
+const PACKAGES: &[&str] = &["kutrace", "kutrace-dkms", "libkutrace0", "libkutrace-dev"];
 
 /// Where the files of a package come from, by the first word of their path in a list; others are in the checkout.
 struct Sources {
@@ -78,9 +78,18 @@ pub fn run(args: &DistArgs) -> Result<PathBuf> {
 /// What packages need and nobody else.
 fn make(made: &Path) -> Result<()> {
     write(&made.join("third-party"), licences::text()?.as_bytes())?;
+    let sources = made.join(concat!("kutrace-", env!("CARGO_PKG_VERSION")));
+    module::ship(&sources)?;
+    let settings = sources.join("dkms.conf");
+    write(&settings, versioned(&settings)?.as_bytes())?;
     let library = tools::ensure_library()?;
     fs::copy(&library, made.join(tools::SONAME)).with_context(|| library.display().to_string())?;
-    write(&made.join("kutrace.pc"), template("kutrace.pc")?.as_bytes())
+    for (name, to) in
+        [("kutrace.pc", "kutrace.pc"), ("kutrace-dkms.module", "build-module"), ("kutrace-dkms.hook", "kutrace")]
+    {
+        write(&made.join(to), template(name)?.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Where the packages are described.
@@ -90,7 +99,11 @@ fn folder() -> PathBuf {
 
 /// A file of [`folder`], with the version in it.
 fn template(name: &str) -> Result<String> {
-    Ok(read(&folder().join(name))?.replace("@VERSION@", env!("CARGO_PKG_VERSION")))
+    versioned(&folder().join(name))
+}
+
+fn versioned(path: &Path) -> Result<String> {
+    Ok(read(path)?.replace("@VERSION@", env!("CARGO_PKG_VERSION")))
 }
 
 /// The seconds since 1970 that files in packages bear: `SOURCE_DATE_EPOCH`, or else the date of the changelog.

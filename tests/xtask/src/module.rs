@@ -114,15 +114,27 @@ fn make(kernel: &Kernel, kind: Kind, toolchain: &Toolchain, target: &Path) -> Re
     progress::run("module: building", make.current_dir(target.join("build")), &target.join("module.log"))
 }
 
+/// The sources in `to`, for kernels of Debian's, with what is in Rust compiled: to build the module from them takes a C
+/// compiler and headers.
+pub fn ship(to: &Path) -> Result<()> {
+    let sources = place::checkout().join(Kind::Plain.sources());
+    copy(&sources, &files_below(&sources)?, to)?;
+    make_recorder(to, Kind::Plain, &place::target().join("recorder.log"))
+}
+
+fn make_recorder(build: &Path, kind: Kind, log: &Path) -> Result<()> {
+    let core = place::made(place::cache()?.join("stock/core"))?;
+    let _lock = place::lock(&core)?;
+    let mut make = Toolchain::plain("make");
+    make.args(["recorder", "RUSTC=/usr/bin/rustc"]).arg(format!("OUT={}", core.display())).args(kind.words());
+    progress::run("module: building the recorder", make.current_dir(build), log)
+}
+
 /// As whoever installs the package: what is in Rust first, without the kernel, then the module, without Rust.
 fn make_stock(kernel: &Stock, kind: Kind, target: &Path) -> Result<()> {
     let (build, log) = (target.join("build"), target.join("module.log"));
     if kind != Kind::Beside {
-        let core = place::made(place::cache()?.join("stock/core"))?;
-        let _lock = place::lock(&core)?;
-        let mut make = Toolchain::plain("make");
-        make.args(["recorder", "RUSTC=/usr/bin/rustc"]).arg(format!("OUT={}", core.display())).args(kind.words());
-        progress::run("module: building the recorder", make.current_dir(&build), &log)?;
+        make_recorder(&build, kind, &log)?;
     }
     let mut make = Toolchain::plain("make");
     make.arg(format!("KDIR={}", kernel.headers().display())).args(kind.words());

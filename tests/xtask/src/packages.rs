@@ -51,7 +51,7 @@ const GUEST: &[&str] = &[
 /// To read traces as others do.
 const READER: &[&str] = &["babeltrace2"];
 /// To make packages.
-const PACKER: &[&str] = &["dpkg-dev"];
+const PACKER: &[&str] = &["dpkg-dev", "gcc", "make", "rustc-web", "rust-web-src"];
 /// To try packages.
 const INSPECTOR: &[&str] = &["debootstrap", "lintian"];
 /// To look at pages.
@@ -80,7 +80,9 @@ fn ensure_all(missing: impl Fn() -> Result<Vec<&'static str>>) -> Result<()> {
     }
     // apt's own lock guards the database, not the archives that a second run would find half unpacked.
     let _lock = place::lock(&place::cache()?)?;
-    let missing = missing()?;
+    let mut missing = missing()?;
+    missing.sort();
+    missing.dedup();
     if missing.is_empty() {
         return Ok(());
     }

@@ -31,7 +31,7 @@ pub fn build(package: &str, sources: &Sources, date: &str, work: &Path, out: &Pa
     quietly(&mut archive)
 }
 
-/// Copies what the package's list names, makes its links, and adds what every package has.
+/// Copies what the package's list names, makes its links, and adds its overrides and what every package has.
 fn install(package: &str, sources: &Sources, root: &Path) -> Result<()> {
     for line in template(&format!("{package}.install"))?.lines() {
         let (named, to) = line.split_once(' ').with_context(|| format!("{line}: no folder"))?;
@@ -44,6 +44,11 @@ fn install(package: &str, sources: &Sources, root: &Path) -> Result<()> {
     for line in if links.exists() { read(&links)? } else { String::new() }.lines() {
         let (target, link) = line.split_once(' ').with_context(|| format!("{line}: no link"))?;
         symlink(target, root.join(link.trim_start())).with_context(|| line.to_owned())?;
+    }
+    let overrides = format!("{package}.lintian-overrides");
+    if folder().join(&overrides).exists() {
+        let to = place::made(root.join("usr/share/lintian/overrides"))?.join(package);
+        write(&to, template(&overrides)?.as_bytes())?;
     }
     let doc = place::made(root.join("usr/share/doc").join(package))?;
     copy(&folder().join("copyright"), &doc.join("copyright"))?;
@@ -93,8 +98,11 @@ fn files_in(root: &Path) -> Result<Vec<PathBuf>> {
 fn finish(root: &Path) -> Result<()> {
     for file in files_in(root)? {
         let path = root.join(&file);
-        let program = file.starts_with("usr/bin");
-        strip(&path, program)?;
+        let is_script = !file.starts_with("usr/share") && fs::read(&path)?.starts_with(b"#!");
+        let program = is_script || file.starts_with("usr/bin");
+        if program || file.starts_with("usr/lib") {
+            strip(&path, program)?;
+        }
         set_mode(&path, if program { 0o755 } else { 0o644 })?;
         let is_page = file.starts_with("usr/share/man");
         if is_page || ["changelog", "third-party"].iter().any(|name| file.ends_with(name)) {
@@ -132,6 +140,11 @@ fn control(package: &str, work: &Path, root: &Path) -> Result<()> {
     let mut sums = Command::new("md5sum");
     let sums = progress::output(sums.args(&files).current_dir(root))?;
     write(&to.join("md5sums"), format!("{sums}\n").as_bytes())?;
+    let settings = files.iter().filter(|file| file.starts_with("etc")).map(|file| format!("/{}\n", file.display()));
+    let settings: String = settings.collect();
+    if !settings.is_empty() {
+        write(&to.join("conffiles"), settings.as_bytes())?;
+    }
     for (kind, mode) in CONTROL {
         let name = format!("{package}.{kind}");
         if folder().join(&name).exists() {
