@@ -150,7 +150,8 @@ fn no_file_tells_where_it_was_built() {
     let places = [tree::root().to_str().unwrap().to_owned(), format!("{home}/.cargo"), format!("{home}/.rustup")];
     for name in ALL {
         let folder = unpacked(name);
-        let files = tree::files(folder.path(), &[]);
+        let mut files = tree::files(folder.path(), &[]);
+        files.retain(|file| !file.is_symlink());
         assert!(files.len() > 5, "{name}: {files:?}");
         for file in files {
             let content = if file.extension().is_some_and(|end| end == "gz") {

@@ -13,9 +13,8 @@ use super::{folder, quietly, read, template, write, Sources};
 use crate::man::listing;
 use crate::{place, progress};
 
-/// A package's files other than those it installs, and whether they are programs.
-const CONTROL: &[(&str, u32)] =
-    &[("postinst", 0o755), ("prerm", 0o755), ("postrm", 0o755), ("shlibs", 0o644), ("triggers", 0o644)];
+/// What a package may have in addition to the files it installs.
+const CONTROL: &[&str] = &["postinst", "prerm", "postrm", "shlibs", "triggers"];
 
 /// How programs and shared libraries begin.
 const ELF: &[u8] = b"\x7fELF";
@@ -145,11 +144,10 @@ fn control(package: &str, work: &Path, root: &Path) -> Result<()> {
     if !settings.is_empty() {
         write(&to.join("conffiles"), settings.as_bytes())?;
     }
-    for (kind, mode) in CONTROL {
+    for kind in CONTROL {
         let name = format!("{package}.{kind}");
         if folder().join(&name).exists() {
             write(&to.join(kind), template(&name)?.as_bytes())?;
-            set_mode(&to.join(kind), *mode)?;
         }
     }
     let needs = work.join(format!("{package}.substvars"));
@@ -162,7 +160,12 @@ fn control(package: &str, work: &Path, root: &Path) -> Result<()> {
     let mut gencontrol = debian("dpkg-gencontrol");
     gencontrol.arg(format!("-p{package}")).arg(format!("-P{}", root.display()));
     gencontrol.arg(format!("-T{}", needs.display())).arg(format!("-f{}", work.join("files").display()));
-    quietly(&mut gencontrol)
+    quietly(&mut gencontrol)?;
+    for path in listing(&to)? {
+        let is_script = fs::read(&path)?.starts_with(b"#!");
+        set_mode(&path, if is_script { 0o755 } else { 0o644 })?;
+    }
+    set_mode(&to, 0o755)
 }
 
 /// A program of Debian's that reads `debian/`.
