@@ -10,6 +10,7 @@ use std::thread;
 
 use anyhow::{bail, Context, Result};
 
+use crate::kernel::Which;
 use crate::vm::{self, VmArgs};
 use crate::{place, tools};
 
@@ -28,8 +29,8 @@ pub fn artifacts() -> PathBuf {
     place::target().join("demo")
 }
 
-/// Traces `command`, or the default workload when it is empty.
-pub fn run(command: &[OsString]) -> Result<()> {
+/// Traces `command`, or the default workload when it is empty, on a kernel.
+pub fn run(kernel: Which, command: &[OsString]) -> Result<()> {
     let dir = place::made(artifacts())?;
     let (raw, page) = (dir.join("t.raw"), dir.join("t.html"));
     for stale in [&raw, &page] {
@@ -48,7 +49,7 @@ pub fn run(command: &[OsString]) -> Result<()> {
             command.join(" ".as_ref()).to_string_lossy().into_owned()
         }
     };
-    let status = vm::run(&VmArgs { share: Some(dir), ..VmArgs::new(words) })?;
+    let status = vm::run(&VmArgs { share: Some(dir), kernel, ..VmArgs::new(words) })?;
     if status != 0 {
         bail!("demo: the traced command ended with status {status}");
     }

@@ -28,6 +28,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::kernel::Which;
+
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The commands of the project's developers", version)]
 struct Cli {
@@ -39,6 +41,9 @@ struct Cli {
 enum Task {
     /// Build everything, trace a workload in the VM and leave target/demo/t.raw and t.html
     Demo {
+        /// The kernel to trace: one of those of `cargo xtask vm`; `stock` is one of Debian's, which need not be built
+        #[arg(long, value_name = "KERNEL", value_parser = Which::parse, default_value = "small")]
+        kernel: Which,
         /// Workload to trace instead of tests/vm/workload.sh
         #[arg(last = true, value_name = "CMD")]
         command: Vec<OsString>,
@@ -88,7 +93,7 @@ fn tell(task: &str, folder: &Path) -> u8 {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().task {
-        Task::Demo { command } => demo::run(&command).map(|()| 0),
+        Task::Demo { kernel, command } => demo::run(kernel, &command).map(|()| 0),
         Task::Vm(args) => vm::run(&args),
         Task::Test => test::run(),
         Task::Soak => test::soak(),

@@ -14,6 +14,7 @@ use anyhow::{bail, Context, Result};
 use kutrace_cli::signal::SignalGuard;
 use rustix::process::{kill_process_group, Pid, Signal};
 
+use crate::kernel::Variant;
 use crate::mutants::{self, MutantsArgs};
 use crate::progress::{minutes, tied};
 use crate::{demo, packages, place};
@@ -84,7 +85,7 @@ pub fn run() -> Result<u8> {
         }
     };
     say("demo")?;
-    let demo = demo::run(&[]);
+    let demo = demo::run(Variant::USUAL.into(), &[]);
     if let Err(error) = &demo {
         eprintln!("xtask: {error:#}");
     }
