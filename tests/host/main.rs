@@ -33,6 +33,7 @@ mod verdict;
 mod summary;
 mod why;
 mod requests;
+mod causes;
 mod diff;
 mod schema;
 mod companion;

@@ -4,10 +4,10 @@
 //! [`Trace`] is the file, [`Recorder`] one CPU. Time is given in counts; with the default clock one count is 10 ns, so
 //! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of the
 //! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
-//! docs/format.md alone, [`check`] asks of spans what happened, [`cut`]
-//! makes others of a recorded trace, and what a [`stock`] kernel tells of it, [`chromium`] drives a page; [`fuzz`] says what must
-//! hold of any input, [`cases`] how many are tried, [`skip`] which test had nothing to look at, and
-//! [`prose`] what of a file is meant for readers.
+//! docs/format.md alone, [`check`] asks of spans what happened, [`cut`] makes others of a recorded trace, [`stock`] what
+//! a stock kernel tells of it, [`causes`] plants what makes requests slow, [`chromium`] drives a page; [`fuzz`] says
+//! what must hold of any input, [`cases`] how many are tried, [`skip`] which test had nothing to look at, and [`prose`]
+//! what of a file is meant for readers.
 
 pub mod number;
 pub mod repeat;
@@ -19,6 +19,7 @@ pub mod check;
 pub mod cut;
 pub mod stock;
 pub mod calls;
+pub mod causes;
 pub mod fuzz;
 pub mod cases;
 pub mod skip;

@@ -8,6 +8,7 @@ mod content;
 mod dump;
 mod stages;
 mod page;
+mod why;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -30,6 +31,12 @@ pub struct BenchArgs {
     /// The raw trace whose blocks the stages and the page get [default: the longest that earlier commands have left]
     #[arg(long, value_name = "FILE")]
     raw: Option<PathBuf>,
+    /// With `why`: what its random numbers begin with [default: the time]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// With `why`: only cases whose names begin so
+    #[arg(long, value_name = "NAME")]
+    case: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -40,6 +47,8 @@ enum Part {
     Stages,
     /// The page in a browser; needs no VM
     Page,
+    /// How often `why` is right, of causes that are planted; only when asked for
+    Why,
 }
 
 /// Measures everything, or one part, and prints the tables.
@@ -47,6 +56,10 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let dir = place::made(place::target().join("bench"))?;
     let asked = |part| args.part.is_none_or(|asked| asked == part);
     let mut out = std::io::stdout().lock();
+    if args.part == Some(Part::Why) {
+        write!(out, "{}\n{}", title()?, why::measure(args.seed, &args.case, &dir)?)?;
+        return Ok(());
+    }
     if asked(Part::Instructions) {
         let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
         writeln!(out, "{}\n{}", title()?, instructions::measure(&costs, &dir)?)?;
@@ -103,7 +116,7 @@ fn compile(source: &Path, dir: &Path) -> Result<PathBuf> {
     let program = dir.join(source.file_stem().context("a source has a name")?);
     let mut gcc = Command::new("gcc");
     gcc.arg("-I").arg(place::checkout().join("kutrace-control/kutrace/include"));
-    gcc.args(["-O2", "-static", "-Wall", "-Werror", "-o"]).arg(&program).arg(source);
+    gcc.args(["-O2", "-static", "-pthread", "-Wall", "-Werror", "-o"]).arg(&program).arg(source);
     gcc.arg(tools::ensure()?.join("libkutrace.a"));
     // The linker warns of what else is in there; the log takes that.
     progress::run("bench: compiling", &mut gcc, &dir.join("gcc.log"))?;

@@ -37,6 +37,8 @@ pub struct Guest {
     pub acpi_table: Option<PathBuf>,
     /// A socket for QEMU's monitor.
     pub monitor: Option<PathBuf>,
+    /// Bytes of a disk of the guest's own, /dev/vda, empty at the start; 0 for none.
+    pub disk: u64,
     /// The host's folder at /mnt/share.
     pub share: PathBuf,
     /// The module to load before CMD.
@@ -61,4 +63,6 @@ pub enum Accelerator {
     Interleaved,
     /// Translated, and counted: the guest's clock advances by one nanosecond per instruction.
     Counted,
+    /// The same with several CPUs in turn, whose clock goes on while all of them sleep.
+    Paced,
 }

@@ -23,6 +23,9 @@ pub struct VmArgs {
     /// Count instructions: one CPU, whose time stamp counter advances by one per instruction
     #[arg(long, conflicts_with = "cpus")]
     pub icount: bool,
+    /// The same with several CPUs, one at a time: a load of the host is not seen in the guest
+    #[arg(long, conflicts_with = "icount")]
+    pub paced: bool,
     /// Memory of the guest in MiB
     #[arg(long, value_name = "MB", default_value_t = 3072)]
     pub mem: u32,
@@ -42,6 +45,9 @@ pub struct VmArgs {
     /// A socket for QEMU's monitor, by which machine checks and the like can be raised
     #[arg(long, value_name = "SOCKET")]
     pub monitor: Option<PathBuf>,
+    /// An own disk of this size in MiB, /dev/vda, empty at the start
+    #[arg(long, value_name = "MB", default_value_t = 0, hide_default_value = true)]
+    pub disk: u32,
     /// Build the module so that it counts what it records
     #[arg(long)]
     pub count: bool,
@@ -65,12 +71,14 @@ impl VmArgs {
         Self {
             cpus: 4,
             icount: false,
+            paced: false,
             mem: 3072,
             share: None,
             kernel: Variant::USUAL.into(),
             append: String::new(),
             acpi_table: None,
             monitor: None,
+            disk: 0,
             count: false,
             no_load: false,
             beside: false,
@@ -119,13 +127,16 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         append: format!("{} {}", parts.append, args.append),
         acpi_table: args.acpi_table.clone(),
         monitor: args.monitor.clone(),
+        disk: u64::from(args.disk) << 20,
         share,
         load: parts.module.clone().filter(|_| !args.no_load),
         variables: variables(&tools, parts.module.as_deref(), parts.beside.as_deref()),
         command: args.command.clone(),
         timeout: Duration::from_secs(args.timeout),
     };
-    if !args.icount {
+    if args.paced {
+        guest.accelerator = Accelerator::Paced;
+    } else if !args.icount {
         guest.accelerator = match (guest::accelerator(&guest)?, &args.kernel) {
             (Accelerator::Tcg, Which::Stock(_)) => Accelerator::Interleaved,
             (found, _) => found,

@@ -16,11 +16,15 @@ use super::initramfs::{self, Errand};
 use super::{Accelerator, Guest};
 use crate::progress::tied;
 
+/// A disk of a guest is about as fast as one that turns, however fast the host's is.
+const THROTTLE: &str = "throttling.iops-total=400,throttling.bps-total=50000000";
+
 /// A machine that runs. Dropping it ends it.
 pub struct Machine {
     qemu: Child,
     /// Kept for as long as QEMU may read it.
     _initramfs: NamedTempFile,
+    _disk: Option<NamedTempFile>,
 }
 
 /// The reading ends of what comes out of a machine.
@@ -44,6 +48,10 @@ impl Machine {
         initramfs.write_all(&initramfs::build(guest, errand).context("vm: initramfs")?).context("vm: initramfs")?;
         let mut command = command_line(guest);
         command.arg("-initrd").arg(initramfs.path());
+        let disk = (guest.disk > 0).then(|| disk(guest.disk)).transpose()?;
+        if let Some(disk) = &disk {
+            command.arg("-drive").arg(format!("file={},if=virtio,format=raw,{THROTTLE}", option_value(disk.path())));
+        }
 
         let console = Channel::open("console", &mut command)?;
         command.args(["-serial", "chardev:console"]);
@@ -64,7 +72,7 @@ impl Machine {
             report: report.reader,
             qemu: qemu.stderr.take().context("vm: qemu: no stderr")?,
         };
-        Ok((Self { qemu, _initramfs: initramfs }, outputs))
+        Ok((Self { qemu, _initramfs: initramfs, _disk: disk }, outputs))
     }
 
     /// Whether the machine has ended by itself.
@@ -101,6 +109,13 @@ impl Channel {
     }
 }
 
+/// An empty disk.
+fn disk(bytes: u64) -> Result<NamedTempFile> {
+    let disk = NamedTempFile::with_prefix("kutrace-").context("vm: disk")?;
+    disk.as_file().set_len(bytes).context("vm: disk")?;
+    Ok(disk)
+}
+
 /// Everything of QEMU's command line that is not a pipe.
 fn command_line(guest: &Guest) -> Command {
     let mut qemu = tied("qemu-system-x86_64");
@@ -135,6 +150,7 @@ fn accelerator_words(accelerator: Accelerator) -> &'static [&'static str] {
         // Not page tables of five levels: an interrupt while the kernel patches itself for them makes KASAN complain.
         Accelerator::Tcg => &["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"],
         Accelerator::Interleaved => &["-accel", "tcg,thread=single", "-cpu", "max,la57=off"],
+        Accelerator::Paced => &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=on", "-cpu", "max,la57=off"],
         Accelerator::Counted => &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max"],
     }
 }

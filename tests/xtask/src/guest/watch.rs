@@ -19,10 +19,9 @@ use super::machine::Machine;
 use super::Guest;
 use crate::progress::minutes;
 
-/// From a machine's start to CMD's start; a loaded host takes a tenth of it.
-const BOOT: Duration = Duration::from_secs(60);
-/// The same of a distribution's kernel, which looks for all that a machine may have.
-const LONG_BOOT: Duration = Duration::from_secs(300);
+/// From a machine's start to CMD's start; a loaded host takes a tenth of it, where several CPUs take turns a third, and a
+/// distribution's kernel, which looks for all that a machine may have, most of it.
+const BOOT: Duration = Duration::from_secs(300);
 /// How long a dying guest may go on talking: a trace is worth having.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Between two looks at the things that send no event.
@@ -64,7 +63,6 @@ struct Watch {
     out: Pump,
     err: Pump,
     /// How long it may take to CMD's start.
-    boot: Duration,
     /// Last, so that it is dropped after the machine.
     guard: SignalGuard,
 }
@@ -79,8 +77,7 @@ impl Watch {
         lines_of(outputs.qemu, sender, Event::Qemu);
         let out = Pump::start(outputs.out, std::io::stdout());
         let err = Pump::start(outputs.err, std::io::stderr());
-        let boot = if guest.first.is_empty() { BOOT } else { LONG_BOOT };
-        Ok(Self { machine, events, console: Console::default(), qemu: String::new(), out, err, boot, guard })
+        Ok(Self { machine, events, console: Console::default(), qemu: String::new(), out, err, guard })
     }
 
     /// Waits for CMD's status, or for what makes it impossible.
@@ -111,8 +108,8 @@ impl Watch {
             if start.elapsed() > limit {
                 bail!("vm: timed out after {}", minutes(limit));
             }
-            if !started && start.elapsed() > self.boot {
-                bail!("vm: guest: no sign of life after {}", minutes(self.boot));
+            if !started && start.elapsed() > BOOT {
+                bail!("vm: guest: no sign of life after {}", minutes(BOOT));
             }
         }
     }

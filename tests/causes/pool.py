@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A server of lines with few threads: pool.py PORT THREADS. A line is what to do and for how many ms."""
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+
+def answer(connection, line):
+    what, ms = line.split()
+    if what == "sleep":
+        time.sleep(float(ms) / 1e3)
+    elif what == "compute":
+        end = time.monotonic() + float(ms) / 1e3
+        while time.monotonic() < end:
+            sum(range(500))
+    connection.sendall(b"ok\r\n")
+
+
+def read(connection, pool):
+    for line in connection.makefile():
+        pool.submit(answer, connection, line)
+
+
+def main():
+    pool = ThreadPoolExecutor(int(sys.argv[2]))
+    server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+    while True:
+        connection, _ = server.accept()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=read, args=(connection, pool), daemon=True).start()
+
+
+main()

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The cases of tests/causes/cases.txt: what is planted, with which random numbers, and whether `why` says so.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use postprocess::why::compare::Excess;
+use postprocess::why::request::Ask;
+use postprocess::why::Why;
+use regex::Regex;
+
+/// Causes that are looked at for the one that was planted.
+pub const AMONG: usize = 3;
+
+/// A cause that is planted, or a control without one.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its name, of letters, digits and `-`.
+    pub name: String,
+    /// The guest that records it.
+    pub guest: String,
+    /// What a request is.
+    pub ask: Ask,
+    /// What the first cause may be; none in a control.
+    pub answers: Vec<Answer>,
+    /// What runs, as bash: before the recording, meanwhile, afterwards.
+    pub runs: [String; 3],
+}
+
+/// What a cause has to be.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    kind: String,
+    culprit: Regex,
+    cause: Regex,
+}
+
+/// What `why` made of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The cause that was planted is at this place, from 1 on; in a control, nothing stands out.
+    At(usize),
+    /// It is not among those shown, or, in a control, something is.
+    Not,
+    /// A control in which only the machine itself stood still.
+    Still,
+}
+
+/// Reads the cases of a file.
+///
+/// # Panics
+/// If it cannot be understood.
+pub fn cases(text: &str) -> Vec<Case> {
+    let blocks = text.split("\n\n").map(|block| block.lines().filter(|line| !line.starts_with('#')).collect());
+    let blocks = blocks.filter(|lines: &Vec<&str>| lines.iter().any(|line| !line.is_empty()));
+    blocks.map(|lines| case(&lines)).collect()
+}
+
+fn case(lines: &[&str]) -> Case {
+    let mut words = lines[0].split_whitespace();
+    let (name, guest) = (words.next().unwrap(), words.next().expect("a guest after the name of a case"));
+    let mut case = Case {
+        name: name.to_string(),
+        guest: guest.to_string(),
+        ask: ask(&words.collect::<Vec<_>>()),
+        answers: Vec::new(),
+        runs: Default::default(),
+    };
+    for line in &lines[1..] {
+        let at = |prefix: &str| line.strip_prefix(prefix);
+        if *line == "= nothing" {
+        } else if let Some(answer) = at("= ") {
+            case.answers.push(Answer::new(answer));
+        } else {
+            let (run, line) = match (at("before "), at("after ")) {
+                (Some(line), _) => (0, line),
+                (_, Some(line)) => (2, line),
+                _ => (1, *line),
+            };
+            writeln!(case.runs[run], "    {line}").unwrap();
+        }
+    }
+    case
+}
+
+fn ask(words: &[&str]) -> Ask {
+    match words {
+        ["--client", program] => Ask::Client((*program).to_string()),
+        ["--serve", program] => Ask::Serve((*program).to_string()),
+        ["--run", program] => Ask::Run((*program).to_string()),
+        ["--call", name] => Ask::Call((*name).to_string()),
+        ["--mark", label] => Ask::Mark((*label).to_string()),
+        [] => Ask::Best,
+        _ => panic!("{words:?}: how is that asked?"),
+    }
+}
+
+impl Answer {
+    fn new(text: &str) -> Answer {
+        let [kind, culprit, cause] = text.splitn(3, " | ").map(str::trim).collect::<Vec<_>>()[..] else {
+            panic!("{text}: not KIND | CULPRIT | CAUSE")
+        };
+        let pattern = |text: &str| Regex::new(text).expect("a pattern");
+        Answer { kind: kind.to_string(), culprit: pattern(&format!("^({culprit})$")), cause: pattern(cause) }
+    }
+
+    /// Whether it is this cause.
+    pub fn is(&self, cause: &Excess) -> bool {
+        let kind = serde_json::to_value(cause.kind).unwrap_or_default();
+        kind == self.kind.as_str() && self.culprit.is_match(&cause.culprit) && self.cause.is_match(&cause.cause)
+    }
+}
+
+impl Case {
+    /// Where what was planted is.
+    pub fn found(&self, why: &Why) -> Found {
+        let causes = why.compared.as_ref().map_or(&[][..], |compared| &compared.causes);
+        let place = causes.iter().position(|cause| self.answers.iter().any(|answer| answer.is(cause)));
+        match (self.answers.is_empty(), causes) {
+            (true, []) => Found::At(1),
+            (true, [first, ..]) if first.cause.starts_with("the CPU stood still") => Found::Still,
+            (false, _) => place.map_or(Found::Not, |place| Found::At(place + 1)),
+            _ => Found::Not,
+        }
+    }
+
+    /// The script that records it, as `record` of tests/causes/prepare.sh does; `file` without its ending.
+    pub fn script(&self, seed: u64, file: &str) -> String {
+        let mut script = String::new();
+        for (name, value) in parameters(seed, &self.name, if self.guest == "many" { 4 } else { 1 }) {
+            write!(script, "{name}={value} ").unwrap();
+        }
+        let name = self.name.replace('-', "_");
+        writeln!(script, "\nexport SEED").unwrap();
+        for (run, lines) in ["before", "case", "after"].iter().zip(&self.runs).filter(|(_, lines)| !lines.is_empty()) {
+            writeln!(script, "{run}_{name}() {{\n{lines}}}").unwrap();
+        }
+        writeln!(script, "record {name} {file}").unwrap();
+        script
+    }
+}
+
+/// The random numbers of a case, by the names that its lines use.
+fn parameters(seed: u64, name: &str, cpus: u64) -> BTreeMap<&'static str, u64> {
+    let mut state = name.bytes().fold(seed, |state, byte| mixed(state ^ u64::from(byte)));
+    let mut number = |from: u64, to: u64| {
+        state = mixed(state);
+        from + state % (to - from + 1)
+    };
+    let (a, further) = (number(0, cpus - 1), number(1, 3));
+    let b = (a + further) % cpus;
+    let c = (0..cpus).find(|cpu| *cpu != a && *cpu != b).unwrap_or_default();
+    BTreeMap::from([
+        ("A", a),
+        ("B", b),
+        ("C", c),
+        ("MS", number(12, 40)),
+        ("GAP", number(60, 120)),
+        ("EVERY", number(20, 45)),
+        ("PACE", number(1_500, 4_000)),
+        ("TIME", number(1_000, 1_400)),
+        ("SEED", number(1, 1_000_000)),
+    ])
+}
+
+/// One number from another, as splitmix64 does it.
+fn mixed(state: u64) -> u64 {
+    let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! How often `why` is right: records the cases of tests/causes in guests, and judges what it says of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use super::{compile, in_guest};
+use crate::kernel::Variant;
+use crate::place;
+use crate::progress::{self, output, tied};
+use crate::vm::VmArgs;
+
+/// The guests that cases ask for: kernel, CPUs.
+const GUESTS: [(&str, Variant, u32); 3] =
+    [("one", Variant::Small, 1), ("many", Variant::Small, 4), ("groups", Variant::Distribution, 1)];
+/// MiB of the disk of a guest, and seconds that one may take.
+const DISK: u32 = 512;
+const LIMIT: u64 = 3600;
+
+/// Records the cases whose names begin so, or all, and returns the table.
+pub fn measure(seed: Option<u64>, names: &[String], dir: &Path) -> Result<String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_secs());
+    let seed = seed.unwrap_or(now);
+    let causes = place::checkout().join("tests/causes");
+    let plant = compile(&causes.join("plant.c"), dir)?;
+    let traces = dir.join("why");
+    if traces.exists() {
+        fs::remove_dir_all(&traces).with_context(|| traces.display().to_string())?;
+    }
+    let traces = place::made(traces)?;
+    let judge = judge(dir)?;
+    let cases = causes.join("cases.txt");
+    for (name, kernel, cpus) in GUESTS {
+        let mut script = Command::new(&judge);
+        script.arg("script").arg(&cases).args([name, &seed.to_string()]).args(names);
+        let script = output(&mut script)?;
+        if script.is_empty() {
+            continue;
+        }
+        let prepare = fs::read_to_string(causes.join("prepare.sh")).context("bench: prepare.sh")?;
+        let script = format!("set +e\nCAUSES='{}'\n{prepare}\n{script}", causes.display());
+        let how = VmArgs { kernel, disk: DISK, cpus, paced: cpus == 1, timeout: LIMIT, ..VmArgs::new(Vec::new()) };
+        in_guest(&script, &plant, &traces, how)?;
+    }
+    let mut table = Command::new(&judge);
+    table.arg("judge").arg(&cases).arg(&traces).args(names);
+    Ok(format!("`cargo xtask bench why --seed {seed}`\n\n{}\n", output(&mut table)?))
+}
+
+/// The program that knows the cases.
+fn judge(dir: &Path) -> Result<PathBuf> {
+    let mut cargo = tied("cargo");
+    cargo.args(["build", "--release", "--locked", "--package", "kutrace-bench", "--bin", "causes"]);
+    progress::run("bench: building", cargo.current_dir(place::checkout()), &dir.join("causes.log"))?;
+    Ok(place::target().join("release/causes"))
+}
