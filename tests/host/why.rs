@@ -292,9 +292,10 @@ fn a_packet_that_is_sent_again_is_told_from_one_that_is_late() {
     let answer = |again: bool| {
         trace_of(move |trace, at| {
             trace.cpu(0).call(at + 10, 45, 5).switch(at + 20, 0, "");
-            let timer = trace.cpu(1).entry(at + 3_980, SOFTIRQ + 1, &[]).entry(at + 3_990, SOFTIRQ_RETURN + 1, &[]);
-            let from = if again { at + 3_990 } else { at + 4_000 };
-            let rx = timer.entry(from, SOFTIRQ + 3, &[]).entry(at + 4_010, RUNNABLE, &[100]);
+            // Between the two the kernel looks at what else is due.
+            let over = if again { at + 3_985 } else { at + 3_800 };
+            let timer = trace.cpu(1).entry(over - 10, SOFTIRQ + 1, &[]).entry(over, SOFTIRQ_RETURN + 1, &[]);
+            let rx = timer.entry(at + 3_990, SOFTIRQ + 3, &[]).entry(at + 4_010, RUNNABLE, &[100]);
             rx.entry(at + 4_020, SOFTIRQ_RETURN + 3, &[]);
             trace.cpu(0).switch(at + 4_030, 100, "worker").small_return(at + 4_060, 9);
             at + 4_060

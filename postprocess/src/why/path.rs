@@ -24,6 +24,12 @@ const DEPTH: u32 = 64;
 /// Between two runs this may lie without a wait that says why: shorter ones have no span.
 const SHORT: Time = Time(2 * crate::span::wake::SHORT.0);
 
+/// Between two softirqs of one burst the kernel may look at what else is due for so long.
+const BETWEEN: Time = Time(100);
+/// The softirqs of timers and of packets that arrive.
+const TIMER: i64 = 1;
+const RX: i64 = 3;
+
 /// The flag of a trace in which instructions per cycle were counted.
 const IPC: u32 = 0x80;
 /// Sixteenths of an instruction per cycle, by the code of a span.
@@ -69,8 +75,8 @@ struct Of<'a> {
     pid: Pid,
     /// Whom the request waits for.
     chain: Chain,
-    /// The wait that is told instead of those of this thread: it works when a device tells it to.
-    untold: Option<&'a Span>,
+    /// The wait that is told instead of those of this thread, and what ended it: it works when a device tells it to.
+    untold: Option<(&'a Span, NameId)>,
 }
 
 impl Of<'_> {
@@ -84,8 +90,8 @@ impl Of<'_> {
 enum Waker {
     /// A thread.
     Thread(Pid),
-    /// A thread that works when a device tells it to: until then it was the device.
-    Servant(Pid),
+    /// A thread that works when a device tells it to: until then it was the device, or a timer of this name.
+    Servant(Pid, NameId),
     /// An interrupt or softirq of this name, or nobody knows who.
     Device(NameId),
 }
@@ -192,8 +198,8 @@ impl<'a> Path<'a, '_> {
         match (to - self.at, of.untold) {
             (time, _) if time <= Time::ZERO => {}
             (time, _) if time <= SHORT => self.until(to, waits, next, None),
-            (_, Some(wait)) => {
-                self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Wait, wait.name) }, None, None)
+            (_, Some((wait, ended))) => {
+                self.until(to, Cause { chain: of.chain, ended, ..Cause::own(Kind::Wait, wait.name) }, None, None)
             }
             _ => self.until(to, Cause::UNKNOWN, None, None),
         }
@@ -266,8 +272,8 @@ impl<'a> Path<'a, '_> {
                 let chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), wait.name);
                 self.follow(Of { pid, chain, untold: None }, to, depth + 1);
             }
-            Some(Waker::Servant(pid)) => {
-                self.follow(Of { pid, chain: of.chain, untold: Some(wait) }, to, depth + 1);
+            Some(Waker::Servant(pid, ended)) => {
+                self.follow(Of { pid, chain: of.chain, untold: Some((wait, ended)) }, to, depth + 1);
             }
             Some(Waker::Device(name)) => {
                 told.ended = if wait.what() == What::Wait(Reason::Time) { NAMELESS } else { name };
@@ -292,11 +298,17 @@ impl<'a> Path<'a, '_> {
         let is_net = |s: &Span| matches!(s.arg, 2 | 3);
         let mut before = before.peekable();
         while let Some(s) = before.next() {
-            let follows = end(s) == std::mem::replace(&mut burst, s).start;
+            let since = burst.start - end(s);
+            let is_softirq = |s: &Span| s.activity() == Some(Activity::Call(Level::Softirq));
+            if s.dur <= BETWEEN && !is_softirq(s) && before.peek().is_some_and(|b| is_softirq(b)) {
+                continue;
+            }
+            let follows = since <= BETWEEN;
+            burst = s;
             match s.activity() {
                 Some(Activity::Stalled) => {}
                 // A timer that sends a packet is why that arrives.
-                Some(Activity::Call(Level::Softirq)) if follows && is_net(first) && s.arg == 1 => name = s.name,
+                Some(Activity::Call(Level::Softirq)) if follows && is_net(first) && s.arg == TIMER => name = s.name,
                 Some(Activity::Call(Level::Softirq)) => {}
                 // It came while the softirq ran.
                 Some(Activity::Call(Level::Irq))
@@ -313,11 +325,28 @@ impl<'a> Path<'a, '_> {
                 }
                 Some(Activity::Thread) if s.pid == by => {
                     let servant = by.filter(|by| timeline.program(*by).starts_with("ksoftirqd"));
-                    return servant.map_or(Waker::Device(name), Waker::Servant);
+                    let by_timer = |by| self.raised_by_timer(by, arc.start).filter(|_| is_net(first));
+                    return servant
+                        .map_or(Waker::Device(name), |by| Waker::Servant(by, by_timer(by).unwrap_or(NAMELESS)));
                 }
                 _ => return Waker::Device(name),
             }
         }
         Waker::Device(name)
+    }
+    /// The softirq of timers, if that raised what a servant was woken for before `at`: packets that a device brings
+    /// would have had their turn in the same burst.
+    fn raised_by_timer(&self, servant: Pid, at: Time) -> Option<NameId> {
+        let thread = self.timeline.thread(servant)?;
+        let woken = self.timeline.woken_before(thread, at)?;
+        let burst = self.timeline.before(woken.cpu?, woken.start + Time::UNIT).skip_while(|s| s.start > woken.start);
+        let is_softirq = |s: &&Span| s.activity() == Some(Activity::Call(Level::Softirq));
+        let burst: Vec<&Span> = burst
+            .skip_while(|s| !is_softirq(s) && s.dur <= BETWEEN * 4)
+            .take_while(|s| is_softirq(s) || s.dur <= BETWEEN)
+            .filter(is_softirq)
+            .collect();
+        let timer = burst.iter().find(|s| s.arg == TIMER)?;
+        burst.iter().all(|s| s.arg != RX).then_some(timer.name)
     }
 }

@@ -167,6 +167,12 @@ impl<'a> Timeline<'a> {
         list[..after].iter().rev().map(|&n| self.span(n))
     }
 
+    /// The last wakeup of a thread up to this moment.
+    pub fn woken_before(&self, thread: &Thread, at: Time) -> Option<&'a Span> {
+        let after = thread.wakeups.partition_point(|&n| self.span(n).start <= at);
+        after.checked_sub(1).map(|last| self.span(thread.wakeups[last]))
+    }
+
     /// The wakeup that ended a wait of a thread at this moment.
     pub fn wakeup(&self, thread: &Thread, at: Time) -> Option<&'a Span> {
         let after = thread.wakeups.partition_point(|&n| self.span(n).start < at);
