@@ -19,15 +19,18 @@ static void notrace kutrace_sched_exit(void *data, bool is_switch)
 }
 
 /*
- * The switch comes last: a block that begins after it would say that the
- * thread runs that is leaving.
+ * A thread that has ended leaves for the last time. The switch comes last: a
+ * block that begins after it would say that the thread runs that is leaving.
  */
 static void notrace kutrace_sched_switch(void *data, bool preempt,
 					 struct task_struct *prev,
 					 struct task_struct *next,
 					 unsigned int state)
 {
-	kutrace_guarded(kutrace_faults_switch_to(next);
+	kutrace_guarded(if (unlikely(state & TASK_DEAD))
+				kutrace_tell(value)(KUTRACE_EXIT,
+						    prev->exit_code);
+			kutrace_faults_switch_to(next);
 			kutrace_tell(switch_to)(next));
 }
 
@@ -53,19 +56,11 @@ static void notrace kutrace_task_rename(void *data, struct task_struct *task,
 	kutrace_guarded(kutrace_told->rename(task, comm));
 }
 
-/* It has still to give back what it has, and to be switched away from. */
-static void notrace kutrace_sched_process_exit(void *data,
-					       struct task_struct *task)
-{
-	kutrace_guarded(kutrace_tell(value)(KUTRACE_EXIT, task->exit_code));
-}
-
 struct kutrace_probe kutrace_task_probes[] = {
 	{ "sched_switch", kutrace_sched_switch },
 	{ "sched_waking", kutrace_sched_waking },
 	{ "sched_wakeup_new", kutrace_sched_wakeup_new },
 	{ "task_rename", kutrace_task_rename },
-	{ "sched_process_exit", kutrace_sched_process_exit },
 	{ "sched_exit_tp", kutrace_sched_exit },
 	{ "sched_entry_tp", kutrace_sched_entry },
 	{ }

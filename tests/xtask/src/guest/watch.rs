@@ -62,7 +62,6 @@ struct Watch {
     qemu: String,
     out: Pump,
     err: Pump,
-    /// How long it may take to CMD's start.
     /// Last, so that it is dropped after the machine.
     guard: SignalGuard,
 }
