@@ -43,7 +43,14 @@ pub fn measure(seed: Option<u64>, names: &[String], dir: &Path) -> Result<String
         }
         let prepare = fs::read_to_string(causes.join("prepare.sh")).context("bench: prepare.sh")?;
         let script = format!("set +e\nCAUSES='{}'\n{prepare}\n{script}", causes.display());
-        let how = VmArgs { kernel: kernel.into(), disk: DISK, cpus, paced: cpus == 1, timeout: LIMIT, ..VmArgs::new(Vec::new()) };
+        let how = VmArgs {
+            kernel: kernel.into(),
+            disk: DISK,
+            cpus,
+            paced: cpus == 1,
+            timeout: LIMIT,
+            ..VmArgs::new(Vec::new())
+        };
         in_guest(&script, &plant, &traces, how)?;
     }
     let mut table = Command::new(&judge);
