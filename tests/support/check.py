@@ -275,13 +275,8 @@ class Reading:
         elif number in (SCHED, SCHED | 0x200):
             self.fresh.pop(cpu, None)
         if number == GOES_OFFLINE:
+            self.cut(cpu, ts)
             self.away[cpu].append([ts, float("inf")])
-            # A thread that says so does it last: the rest is not recorded.
-            if self.running.get(cpu):
-                self.cut(cpu, ts)
-                gone = self.leave(cpu, ts)
-                self.blank[gone] = ts
-                self.running[cpu] = 0
         elif number == COMES_ONLINE:
             if not self.away[cpu] or self.away[cpu][-1][1] <= ts:
                 self.away[cpu].append([0, ts])
@@ -420,6 +415,10 @@ class Reading:
     def switch(self, event):
         ts, cpu, new = event.ts, event.cpu, event.arg
         old = self.running.get(cpu)
+        if event.dur and old and not new and self.away[cpu] and self.away[cpu][-1][1] > ts:
+            # A thread that said it goes offline had left it then.
+            self.blank[self.leave(cpu, self.since[cpu])] = ts
+            self.running[cpu] = old = 0
         if old == new and event.dur:
             return
         self.cut(cpu, ts)

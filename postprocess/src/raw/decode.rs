@@ -165,7 +165,7 @@ impl<'a> Decoder<'a> {
             }
             Entry::Point { argument, .. } => {
                 self.point(cpu, ts, event, argument, (argument, 0), names);
-                // How a thread that says this gives its CPU back is not recorded.
+                // How a thread that says this last gives its CPU back is not recorded.
                 self.cpus[cpu].adrift |= event == number::OFFLINE && self.cpus[cpu].pid != Pid::IDLE;
             }
             Entry::Sample { pc, .. } => {
@@ -238,8 +238,7 @@ impl<'a> Decoder<'a> {
     fn switch(&mut self, cpu: usize, ts: Time, pid: Pid, dur: Time, names: &mut Names) {
         let task = self.tasks.find(pid, names);
         let call = self.known_call(task);
-        self.cpus[cpu].task = task;
-        self.cpus[cpu].pid = pid;
+        (self.cpus[cpu].task, self.cpus[cpu].pid, self.cpus[cpu].adrift) = (task, pid, false);
         self.tasks.set_call(task, call, self.seen(cpu));
         let name = self.tasks.get(task).user;
         self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid.number(), name, ..Event::default() });

@@ -58,10 +58,6 @@ impl Builder {
             number::IPI | number::MONITOR_STORE => self.send(c, CpuId::new(e.arg), t),
             number::OFFLINE => {
                 self.close(c, t, Close::Pause { ipc });
-                // A thread that says it does so last: the rest is not recorded.
-                if self.running(c) != Pid::IDLE {
-                    self.place(c, Pid::IDLE, t);
-                }
                 self.cpus[c].leaving = true;
             }
             number::ONLINE => {

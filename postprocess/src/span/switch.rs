@@ -18,6 +18,9 @@ impl Builder {
     /// The CPU switches to another thread, inside the scheduler; or, with a duration, runs it already. Where the
     /// scheduler is not seen it has no time: what is before the switch is the old thread's, what follows the new one's.
     pub(super) fn switch(&mut self, c: usize, e: &Event, t: Time) {
+        if e.dur > Time::ZERO && e.pid == Pid::IDLE {
+            self.left_for_good(c);
+        }
         if e.dur > Time::ZERO || self.cpus[c].is_lost() {
             if self.cpus[c].is_lost() || e.pid != self.running(c) {
                 self.place(c, e.pid, t);
@@ -47,6 +50,14 @@ impl Builder {
         if scheduler.is_none() {
             self.close(c, t, Close::Pause { ipc: 0 });
             self.sched_left(c, t);
+        }
+    }
+
+    /// A CPU that went offline is back in idle, or never was: a thread that said so last, as of a stock kernel, had left
+    /// it then.
+    pub(super) fn left_for_good(&mut self, c: usize) {
+        if self.cpus[c].leaving && self.running(c) != Pid::IDLE {
+            self.place(c, Pid::IDLE, self.cpus[c].since);
         }
     }
 
