@@ -25,9 +25,9 @@ inside apt-get update -q >>"$root.log"
 # shellcheck disable=SC2086
 inside apt-get install -q -y --no-install-recommends adduser libcap2-bin libgcc-s1 gcc libc6-dev g++ python3 pkgconf dkms openssl $headers >>"$root.log" 2>&1
 
-# What apt, dpkg and adduser write down for themselves does not count.
+# What apt, dpkg and adduser write down for themselves does not count, nor DKMS's key for all modules.
 state() {
-    (cd "$root" && find . -xdev \( -path ./proc -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./run -o -path ./tmp -o -name 'gshadow-' -o -name 'group-' \) -prune -o -printf '%M %u %g %p %l\n' | sort)
+    (cd "$root" && find . -xdev \( -path ./proc -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path './var/lib/dkms/mok.*' -o -path ./run -o -path ./tmp -o -name 'gshadow-' -o -name 'group-' \) -prune -o -printf '%M %u %g %p %l\n' | sort)
     sort "$root/etc/group" "$root/etc/passwd"
 }
 state >"$root.before"

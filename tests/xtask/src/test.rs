@@ -19,8 +19,8 @@ use crate::mutants::{self, MutantsArgs};
 use crate::progress::{minutes, tied};
 use crate::{demo, packages, place};
 
-/// The tiers in their order, by what they need: nothing, the tools, the guest, the guest with the distribution's kernel in place
-/// of the usual one, the demo's artifacts.
+/// The tiers in their order, by what they need: nothing, the tools, the guest, the guest with the distribution's kernel
+/// in place of the usual one, the demo's artifacts.
 const TIERS: &[(&str, &[&str], &[&str])] = &[
     ("host and golden", &["test", "--workspace", "--locked", "--no-fail-fast"], &[]),
     ("packages", PACKAGES, &[]),
