@@ -22,7 +22,7 @@ fn the_trace_has_what_a_stock_kernel_counted() {
         export SHARE
         gcc -O1 -Wall -Werror -o proof $VM/proof.c
         cat >load <<'LOAD'
-        for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.1; done &
+        for n in $(seq 40); do echo l >/proc/sysrq-trigger; sleep 0.03; done &
         for n in $(seq 10); do cat /usr/bin/perl >/mnt/share/copy; done &
         stress-ng --quiet --switch 1 --fault 1 --fork 1 --timer 1 --sock 1 --membarrier 1 --timeout 2
         wait
