@@ -69,9 +69,10 @@ impl Builder {
     fn ended_by(&self, c: usize, t: Time, call: u32) -> Option<usize> {
         let cpu = &self.cpus[c];
         let mut frames = cpu.stack.iter();
+        let innermost = frames.clone().rposition(|f| f.ends_with(call));
         match self.nesting.points && number::level(call) == Level::Trap && cpu.since < t {
             true => frames.position(|f| f.ends_with(call)),
-            false => frames.rposition(|f| f.ends_with(call)),
+            false => innermost,
         }
     }
 
@@ -107,6 +108,7 @@ impl Builder {
     }
 
     /// Turns the open piece into a call of which only the return was seen.
+    #[cold]
     fn imply_call(&mut self, c: usize, t: Time, call: u32, e: &Event) {
         let name = self.names.text(e.name).trim_start_matches('/').to_string();
         // Nobody knows its argument, which tells that it began unseen; of a softirq it is its number.

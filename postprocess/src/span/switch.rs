@@ -55,6 +55,7 @@ impl Builder {
 
     /// A CPU that went offline is back in idle, or never was: a thread that said so last, as of a stock kernel, had left
     /// it then.
+    #[cold]
     pub(super) fn left_for_good(&mut self, c: usize) {
         if self.cpus[c].leaving && self.running(c) != Pid::IDLE {
             self.place(c, Pid::IDLE, self.cpus[c].since);
@@ -63,6 +64,7 @@ impl Builder {
 
     /// Ends what a CPU cannot be inside of when it switches, and returns the scheduler that it is in; nothing, where
     /// that is not seen.
+    #[inline(never)]
     fn leave_for_another(&mut self, c: usize, t: Time, ipc: u8) -> Option<Frame> {
         let inside = self.cpus[c].stack.iter().any(|f| f.level() == Level::Sched);
         if !inside && !self.sees(Capability::Scheduler) {

@@ -262,8 +262,15 @@ impl Builder {
 
     /// A CPU in a low-power state does something: it began to leave that state a while before.
     pub(super) fn leave_low_power(&mut self, c: usize, t: Time) {
+        if let Some(hint) = self.cpus[c].low_power {
+            self.leave_state(c, t, hint);
+        }
+    }
+
+    /// As far as it is known how long it takes to leave it, the time before `t` is that.
+    #[inline(never)]
+    fn leave_state(&mut self, c: usize, t: Time, hint: u32) {
         let cpu = &self.cpus[c];
-        let Some(hint) = cpu.low_power else { return };
         // Where the source does not know the state, nor is known how long it takes to leave it.
         let known = hint >= IDLE_POLL || self.sees(Capability::IdleStates);
         let latency = if known { exit_latency(hint).min(t - cpu.since) } else { Time::ZERO };
