@@ -67,7 +67,7 @@ function showSpan(app, panel) {
   if (app.chain) showChain(app, panel, app.chain);
 }
 
-/** Spans of these kinds that have no length do not say how long it was, where a trace cannot show one of these. */
+/** Spans of these kinds that have no length do not say how long it was, where a trace cannot show one of these. @type {Map<number, string[]>} */
 const UNTIMED = new Map([
   [Kind.TRAP, [CANNOT_SHOW.KERNEL_FAULTS, CANNOT_SHOW.EXCEPTIONS, CANNOT_SHOW.NMIS]], [Kind.SYSCALL, [CANNOT_SHOW.DENIED]],
 ]);
