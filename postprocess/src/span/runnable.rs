@@ -16,8 +16,8 @@ use crate::time::Time;
 
 /// Throttles of a CPU that are remembered.
 const REMEMBERED: usize = 1024;
-/// Where the trace does not tell of throttling, an idle CPU is taken for a quota from 1 ms on, the shortest period that
-/// a quota can have. What is shorter is a thread on its way to another CPU.
+/// Where the trace does not tell of throttling, a CPU that idles for 1 ms or more, the shortest period that a quota can
+/// have, may be one that the thread may not use. What is shorter is a thread on its way to another CPU.
 const LEAST_QUOTA: Time = Time(100_000);
 
 /// Whether a thread that could run had been asleep before.
@@ -85,9 +85,7 @@ impl Builder {
         let beside = start.max(idle_from);
         match woken {
             Woken::No if !thread.kernel && thread.last_cpu == Some(c) && idle_to > start => {
-                let (idle_from, to) = (idle_from.max(start), straight_from_idle.min(end));
-                let is_quota = idle_to - idle_from >= LEAST_QUOTA;
-                Some(if is_quota { (start, to, Reason::Quota) } else { (idle_from, to, Reason::Idle) })
+                Some((idle_from.max(start), straight_from_idle.min(end), Reason::Idle))
             }
             _ if cpu.interrupted(beside, end) * 2 > end.saturating_sub(beside) => None,
             _ if idle_from <= start && idle_to >= start => Some((start, straight_from_idle, Reason::Idle)),
