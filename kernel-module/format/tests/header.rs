@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The patches' C header says what the format crate and the module's `ffi.rs` say.
+//! What C says by hand is what the format crate and `ffi.rs` say: the header of the patches, and that for stock kernels.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +8,7 @@ use std::process::Command;
 
 use kutrace_format::abi::event::{self, Origin};
 use kutrace_format::abi::{packet, user};
+use kutrace_format::capability::Capability;
 use kutrace_format::event::rows;
 
 const HEADER: &str = "include/linux/kutrace.h";
@@ -125,4 +126,34 @@ fn the_modules_operations_are_the_kernels() {
     let header = header();
     let kernels: Vec<String> = body(&header, "struct kutrace_ops {").map(|member| in_rust(member, &header)).collect();
     assert_eq!(body(&ffi, "pub struct Ops {").collect::<Vec<_>>(), kernels);
+}
+
+#[test]
+fn the_header_for_stock_kernels_says_what_the_kernels_says() {
+    let whole = header();
+    let part = fs::read_to_string(checkout().join("kernel-module/source/kutrace.h")).unwrap();
+    let kernels = defines(&whole);
+    for (name, value) in defines(&part) {
+        assert_eq!(kernels.get(name), Some(&value), "{name}");
+    }
+    let ops = |text: &str| -> Vec<String> {
+        let types = text.lines().filter(|line| line.starts_with("typedef "));
+        types.chain(body(text, "struct kutrace_ops {")).map(str::to_owned).collect()
+    };
+    assert_eq!(ops(&part), ops(&whole));
+}
+
+#[test]
+fn the_tracepoints_lack_capabilities_by_their_bits() {
+    let c = fs::read_to_string(checkout().join("kernel-module/source/tracepoints.c")).unwrap();
+    let bits: Vec<(String, u8)> = body(&c, "enum {")
+        .flat_map(|line| line.split(','))
+        .filter_map(|one| one.trim().split_once(" = "))
+        .map(|(name, bit)| (name.replace('_', "").to_lowercase(), bit.parse().unwrap()))
+        .collect();
+    assert!(!bits.is_empty());
+    for (name, bit) in bits {
+        let of_bit = Capability::ALL.iter().find(|&&one| one as u8 == bit);
+        assert_eq!(of_bit.map(|one| format!("{one:?}").to_lowercase()), Some(name));
+    }
 }
