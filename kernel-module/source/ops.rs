@@ -106,7 +106,8 @@ unsafe extern "C" fn packet<const COUNTING: bool>(event: u32, words: *const [u64
 
 unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_struct) {
     // SAFETY: __schedule() has chosen `next` from its run queue, which stays locked, with interrupts off, until the
-    // switch: it is the next to run, so it has neither ended nor lost its stack.
+    // switch: it is the next to run, so it has neither ended nor lost its stack. A CPU that goes offline without the
+    // kernel's hooks gives the first idle task, which is there for good, with interrupts off too.
     let next = unsafe { Task::new(next) };
     record_of_task::<COUNTING>(|lane| entry::switch_to(lane, &next))
 }
