@@ -65,6 +65,13 @@ if [ "$MODULE" ]; then
     insmod "/root$MODULE" 2>/job/insmod || fail "$(cat /job/insmod)"
 fi
 
+# A kernel that has just started counts on a first guess of the TSC's rate and goes over to a better one in its third
+# second. What the host takes meanwhile is missing from the kernel's clock, and a trace would rightly say that its clock
+# is not the processor's.
+source=/sys/devices/system/clocksource/clocksource0/current_clocksource
+round=0
+while [ $((round += 1)) -lt 250 ] && read -r clock <$source && [ "$clock" = tsc-early ]; do usleep 20000; done
+
 # Named pipes, so that CMD may open /dev/stdout and /dev/stderr anew, which the ports do not allow.
 mkfifo /job/stdout /job/stderr
 tee /job/out </job/stdout 3>&- | wc -c >/job/out.size &
