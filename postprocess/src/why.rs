@@ -45,6 +45,8 @@ pub struct Question {
     pub slow: f64,
     /// Which count as normal, of those ordered by duration: from this part to that.
     pub normal: Range<f64>,
+    /// By this much slow ones must take longer than normal ones at least, or nothing stands out.
+    pub least: Time,
     /// Causes shown.
     pub top: usize,
     /// The page that shows the trace.
@@ -53,7 +55,8 @@ pub struct Question {
 
 impl Default for Question {
     fn default() -> Question {
-        Question { ask: Ask::Best, slow: 0.01, normal: 0.4..0.6, top: 10, page: "page.html".to_string() }
+        let (slow, normal, page) = (0.01, 0.4..0.6, "page.html".to_string());
+        Question { ask: Ask::Best, slow, normal, least: compare::LEAST, top: 10, page }
     }
 }
 
@@ -138,7 +141,7 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
     });
     let total = requests.iter().map(Request::dur).sum::<Time>();
     let data = Data { timeline, requests: &requests, page: &question.page, top: question.top };
-    let compared = ranges.map(|_| compare::compare(&data, &mut causes, (&slow, &normal), &slowest));
+    let compared = ranges.map(|_| compare::compare(&data, &mut causes, (&slow, &normal), &slowest, question.least));
     let (parts, left_out) = compare::parts(&data, &mut causes, &all);
     let duration =
         |part: usize| requests[by_duration[(requests.len() * part).div_ceil(1000).max(1) - 1] as usize].dur();

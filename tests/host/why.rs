@@ -17,6 +17,7 @@ use postprocess::span::limit::SpanLimit;
 use postprocess::span::{build, Spans};
 use postprocess::time::Time;
 use postprocess::why::check::check_requests;
+use postprocess::why::compare::LEAST;
 use postprocess::why::request::{find, Ask, Request};
 use postprocess::why::{explain, Question, Timeline, Why};
 use serde_json::Value;
@@ -332,6 +333,29 @@ fn an_interrupt_and_a_longer_call_are_told() {
         at + 3_000
     });
     assert_first(&call, "running in write", "write");
+}
+
+/// Six requests of 600 that take some microseconds more are usual; if it is asked, or if there are sixty, they are not.
+#[test]
+fn what_is_rare_and_short_does_not_stand_out() {
+    let delayed = |of: u64| {
+        made(600, of, |trace, at| {
+            trace.cpu(0).switch(at + 10, 300, "hog").task(at + 30, 300, "hog", None).switch(at + 800, 100, "worker");
+            at + 820
+        })
+    };
+    let causes = |of: u64, least: Time| {
+        let question = Question { slow: 1.0 / of as f64, least, ..question(Ask::Mark("q".into())) };
+        let why = explain(&Timeline::new(&spans(&delayed(of))), &question).unwrap();
+        let compared = why.compared.as_ref().unwrap();
+        assert_eq!((why.count as u64, compared.slow.count as u64), (600, 600 / of));
+        assert_eq!(why.text().contains("\nnothing stands out: "), compared.causes.is_empty(), "{}", why.text());
+        compared.causes.first().map(|cause| cause.culprit.clone())
+    };
+    let hog = Some("hog.300".to_string());
+    assert_eq!(causes(100, LEAST), None);
+    assert_eq!(causes(100, Time::ZERO), hog);
+    assert_eq!(causes(10, LEAST), hog);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::fmt::{Result, Write};
 
 use super::change::{Change, Verdict};
-use super::compare::{Compared, Example, Excess};
+use super::compare::{Compared, Example, Excess, PART};
 use super::diff::{Diff, More, Through};
 use super::{Durations, Why};
 use crate::line::count;
@@ -50,14 +50,15 @@ impl Why {
     fn against(&self, out: &mut String, compared: &Compared) -> Result {
         let Compared { slow, normal, excess, causes, left_out, unexplained } = compared;
         let means = [slow.mean, normal.mean, *excess].map(|mean| time(Time(mean as i64)));
-        let [slow_mean, normal_mean, more] = means;
+        let ([slow_mean, normal_mean, more], usual) = (means, normal.mean);
         let (slow, normal) = (slow.count, normal.count);
         writeln!(
             out,
             "The slowest {slow}, {slow_mean} on average, against {normal} normal ones, {normal_mean}: {more} more\n"
         )?;
         if causes.is_empty() {
-            writeln!(out, "nothing stands out\n")?;
+            let little = if *excess < PART * usual { "" } else { ": so little more is usual; --least 0 explains it" };
+            writeln!(out, "nothing stands out{little}\n")?;
             return self.all(out);
         }
         writeln!(out, "{:>14}{:>9}{:>12}{:>12}  CAUSE", "more time", "share", "in slow", "in normal")?;

@@ -9,6 +9,7 @@ use postprocess::id::Pid;
 use postprocess::span::Spans;
 use postprocess::time::Time;
 use postprocess::why::change::Verdict;
+use postprocess::why::compare::LEAST;
 use postprocess::why::diff::{self, Before};
 use postprocess::why::request::{Ask, Request};
 use postprocess::why::{check, explain, Question, Timeline};
@@ -36,6 +37,9 @@ pub struct Asked {
     /// Which count as normal: those from one percent to another by duration
     #[arg(long, value_name = "A..B", default_value = "40..60", hide = true, value_parser = range)]
     normal: Range<f64>,
+    /// Slow ones are explained if they take this many microseconds more than normal ones, 200 by default
+    #[arg(long, value_name = "US", hide = true, value_parser = microseconds)]
+    least: Option<Time>,
     /// Causes shown
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -99,6 +103,12 @@ fn change(text: &str) -> Result<f64, String> {
     part.ok_or_else(|| "not a percentage".to_string())
 }
 
+/// A time in microseconds.
+fn microseconds(text: &str) -> Result<Time, String> {
+    let us = text.parse::<f64>().ok().filter(|us| (0.0..1e12).contains(us));
+    us.map(|us| Time::of_seconds(us / 1e6)).ok_or_else(|| "not a time in microseconds".to_string())
+}
+
 /// Seconds that a trace can have.
 fn second(text: &str) -> Result<f64, String> {
     let second = text.parse::<f64>().ok().filter(|second| second.abs() < 1e9);
@@ -131,6 +141,7 @@ impl Asked {
             ask: self.ask(base),
             slow: self.slow / 100.0,
             normal: self.normal.start / 100.0..self.normal.end / 100.0,
+            least: self.least.unwrap_or(LEAST),
             top: self.top,
             page: page(file),
         }

@@ -6,7 +6,11 @@ import { roundedText } from "./format.js";
 /** @import {Requests, Sums} from "./requests.js" */
 
 /** Some must take longer than the others by this part of those, or nothing stands out. */
-const EXCESS_LEAST = 0.2;
+const EXCESS_PART = 0.2;
+/** And slow ones by this time, 200 us, than normal ones: so much is usual now and then. */
+export const EXCESS_LEAST = 20000;
+/** Or so often that what they take longer is this part of what all would take if they were like the others. */
+const EXCESS_OFTEN = 0.1;
 /** A cause counts that makes this part of the excess at least. */
 const EXCESS_WORTH = 0.02;
 /** The same work is slower if it is done at less than this part of the usual instructions per cycle. */
@@ -96,11 +100,13 @@ function blamedFor(requests, numbers, causes) {
  * @param {Uint32Array} numbers of those that are compared
  * @param {Sums} some what went into their causes
  * @param {Sums} others the same of those that they are compared with
+ * @param {number} least by which they must differ where they are few, or nothing stands out
  * @returns {Compared}
  */
-export function compare(requests, numbers, some, others) {
+export function compare(requests, numbers, some, others, least = 0) {
   const excess = some.mean - others.mean;
-  if (Math.abs(excess) < EXCESS_LEAST * others.mean) return { excess, causes: [], leftOut: 0, unexplained: 1 };
+  const isRare = Math.abs(excess) * some.count < EXCESS_OFTEN * others.mean * requests.n;
+  if (Math.abs(excess) < Math.max(EXCESS_PART * others.mean, isRare ? least : 0)) return { excess, causes: [], leftOut: 0, unexplained: 1 };
   const list = ranked(some, others);
   const shown = list.slice(0, CAUSES_MOST);
   const details = blamedFor(requests, numbers, shown.map(({ cause }) => cause));
