@@ -15,7 +15,7 @@
 //   drain MS GAP               reads its standard input, and does not for MS
 //   backend PORT HOW MS EVERY  a server of lines and of HTTP, that is slow now and then: it sleeps or computes
 //   crunch MS                  computes and ends
-//   forget MS GAP              drops what is cached of files
+//   forget MS GAP FILE         drops what is cached of a file
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -264,10 +264,10 @@ static void inspect(double ms)
 
 static void forget(double ms)
 {
-	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+	int fd = open(arg[3], O_RDONLY);
 	(void)ms;
-	if (write(fd, "1", 1) != 1) /* of files */
-		err(1, "drop_caches");
+	if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
+		err(1, "%s", arg[3]);
 	close(fd);
 }
 
@@ -444,7 +444,7 @@ static void teller(void)
 		sigaction(SIGUSR1, &action, NULL);
 	}
 	arena = mmap(NULL, ARENA * (IS("fork") ? 8 : 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	for (long n = 0; n < ARENA * (IS("fork") ? 8L : 1L) && (IS("fork") || IS("trim")); n += 4096)
+	for (long n = 0; n < ARENA * (IS("fork") ? 8L : 1L) && (IS("fork") || IS("trim") || IS("swap")); n += 4096)
 		arena[n] = 1;
 	if (pipe(waits))
 		err(1, "pipe");
@@ -460,8 +460,8 @@ static void teller(void)
 			work(2);
 			pthread_mutex_unlock(&lock);
 		}
-		if (IS("trim"))
-			for (long at = 0; at < ARENA; at += 4096)
+		if (IS("trim") || IS("swap"))
+			for (long at = 0; at < (bad || IS("trim") ? ARENA : 1 << 20); at += 4096)
 				arena[at] = 1;
 		if (IS("calls"))
 			many(bad ? ms * 300 : 10);

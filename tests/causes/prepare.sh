@@ -40,6 +40,17 @@ for n in $(seq 20); do head -c 20000 /dev/urandom >"disk/www/$n"; done
 (cd big && seq -f 'a-file-with-a-longer-name-than-most-%g' 3000 | xargs touch)
 sqlite3 disk/db 'create table t(n integer, text); pragma journal_mode=delete;' >/dev/null
 
+# A root in memory for programs that requests start: files of the host come as late as the host likes.
+mkdir -p near/dev near/disk near/bin
+for program in bash sqlite3 "$(gcc -print-prog-name=cc1)"; do
+    program=$(command -v "$program")
+    cp "$program" near/bin
+    cp -L --parents $(ldd "$program" | grep -o '/[^ :]*') near
+done
+mount --bind /dev near/dev
+mount --bind disk near/disk
+near() { chroot near /bin/bash -c "$*"; }
+
 redis-server --port 6399 --save '' --enable-debug-command yes --dir /tmp >redis.log & redis=$!
 memcached -u root -t 2 -p 11299 -l 127.0.0.1 & memcached=$!
 cat >nginx.conf <<'CONF'
