@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 
 fn control(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kutrace_control"));
@@ -117,7 +117,7 @@ fn a_summary_is_read_from_a_file_or_a_pipe() {
 #[test]
 fn losses_are_shown_and_are_status_3() {
     let folder = folder();
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     trace.cpu(0).call(10, 0, 0).lose(3);
     fs::write(folder.path().join("lost.raw"), trace.bytes()).unwrap();
     let (status, text, err) = run(folder.path(), &["summary", "lost.raw"]);

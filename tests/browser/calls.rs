@@ -10,7 +10,7 @@ use kutrace_format::file::NameKind;
 use kutrace_tests::calls::{contradictions, is_call, Call, Said};
 use kutrace_tests::chromium::run;
 use kutrace_tests::number::{idle, of_thread};
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 use postprocess::event::names::NameId;
 use postprocess::event::write::Writer;
 use postprocess::sink::page;
@@ -101,7 +101,7 @@ fn the_page_says_of_every_call_what_the_events_do() {
 
 #[test]
 fn values_are_shown_as_far_as_they_are_known() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     for (number, name) in
         [(0, "read"), (8, "lseek"), (9, "mmap"), (12, "brk"), (34, "pause"), (231, "exit_group"), (257, "openat")]
     {

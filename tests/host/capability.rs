@@ -5,7 +5,7 @@
 use kutrace_format::abi::event::{TRAP, TRAP_RETURN};
 use kutrace_format::capability::{Capability, Unseen};
 use kutrace_tests::original::rich;
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
 use postprocess::event::write::Writer;
 use postprocess::event::Events;
@@ -123,7 +123,7 @@ fn values_are_as_wide_as_the_source_has_them() {
 #[test]
 fn repairs_are_no_loss_where_ends_are_not_seen() {
     for (unseen, expected) in [(Unseen::default(), Verdict::Incomplete), (only(Capability::Returns), Verdict::Pass)] {
-        let mut trace = Trace::new(1, 1_000);
+        let mut trace = TraceBuilder::new(1, 1_000);
         trace.header.unseen = unseen;
         let cpu = trace.cpu(0).running(7, "prog", None).folded(20, 39, 0, 5, 7);
         cpu.entry(80, kutrace_format::abi::event::IRQ_RETURN + 0xec, &[]);
@@ -193,7 +193,7 @@ fn what_reads_0_since_the_source_cannot_see_it_is_left_out() {
 
 #[test]
 fn points_have_no_times() {
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     trace.header.unseen = Unseen::TRACEPOINTS;
     let cpu = trace.cpu(0).running(7, "a", None).folded(10, 39, 0, 5, 7).call(50, 0, 3);
     cpu.entry(60, TRAP + 14, &[]).entry(60, TRAP_RETURN + 14, &[]).small_return(80, 1);

@@ -13,7 +13,7 @@ use postprocess::why::{explain, Question, Timeline, Why};
 use crate::why::{files, spans};
 
 /// Bytes of all of them, at most.
-const MOST: u64 = 1_000_000;
+const MAX: u64 = 1_000_000;
 
 /// The recorded cases, each with what `why` makes of it.
 fn recorded() -> Vec<(Case, Why)> {
@@ -48,5 +48,5 @@ fn they_are_small() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/causes");
     let sizes = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
     let all: u64 = sizes.sum();
-    assert!(all < MOST, "{all}");
+    assert!(all < MAX, "{all}");
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, RUNNABLE};
 use kutrace_tests::number::{idle, on_cpu};
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 use postprocess::event::number::{user, SYSCALL, WAIT_A, WAIT_Z};
 use postprocess::id::{CpuId, Pid};
 use postprocess::sink::profile::{profile, Rows};
@@ -19,13 +19,13 @@ use proptest::prelude::*;
 use crate::golden::assert_golden;
 use crate::span::{decode, show};
 
-fn spans(trace: &Trace) -> Spans {
+fn spans(trace: &TraceBuilder) -> Spans {
     build(decode(trace)).0
 }
 
 /// Two threads that meet: one blocks in futex, is woken from another CPU, and continues.
 fn meeting() -> Spans {
-    let mut trace = Trace::new(2, 3_000);
+    let mut trace = TraceBuilder::new(2, 3_000);
     trace.cpu(0).running(100, "a", None).entry(150, MARK_A, &[39_187_408]).call(200, 202, 5).switch(210, 0, "");
     let cpu1 = trace.cpu(1).running(101, "a", None).entry(900, IRQ + 0xec, &[]).entry(950, IRQ_RETURN + 0xec, &[]);
     cpu1.call(1_000, 202, 1).entry(1_010, RUNNABLE, &[100]).small_return(1_020, 1);

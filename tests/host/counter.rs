@@ -6,7 +6,7 @@ use kutrace_format::abi::counter::{byte, ipc, ipc_code, llc, llc_code};
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_D, RUNNABLE};
 use kutrace_format::file::{FLAG_IPC, FLAG_LLC};
 use kutrace_tests::number::on_cpu;
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 use postprocess::event::{number, Event, Events};
 use postprocess::raw::counter::Counting;
 use postprocess::source;
@@ -80,8 +80,8 @@ fn entries_and_counter_bytes_fill_a_block() {
 }
 
 /// A user program that makes a call with its return folded in, is interrupted, and is marked.
-fn counted(flags: u32) -> Trace {
-    let mut trace = Trace::new(1, 1000);
+fn counted(flags: u32) -> TraceBuilder {
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.header.flags |= flags;
     let cpu = trace.cpu(0).running(7, "a", None);
     cpu.folded(100, 39, 5, 20, 0).counted(1, &[0x31, 0xac]);
@@ -92,14 +92,14 @@ fn counted(flags: u32) -> Trace {
     trace
 }
 
-fn decode(trace: &Trace) -> Events {
+fn decode(trace: &TraceBuilder) -> Events {
     let events = source::decode(&trace.bytes()).unwrap();
     assert_eq!(events.meta.quality, [""; 0]);
     events
 }
 
 /// The codes of the events that are no statements and no names.
-fn codes(trace: &Trace) -> Vec<u8> {
+fn codes(trace: &TraceBuilder) -> Vec<u8> {
     let said = |e: &&Event| e.event > number::SWITCH && e.ts > Time::ZERO;
     decode(trace).events.iter().filter(said).map(|e| e.ipc).collect()
 }
@@ -137,7 +137,7 @@ fn a_span_has_the_code_of_its_own_time() {
 
 #[test]
 fn counter_bytes_follow_their_words_into_the_next_block() {
-    let mut trace = Trace::new(1, 1 << 30);
+    let mut trace = TraceBuilder::new(1, 1 << 30);
     trace.header.flags = FLAG_IPC;
     let cpu = trace.cpu(0).small_blocks(64);
     let mut at = 1;

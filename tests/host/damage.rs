@@ -7,7 +7,7 @@ use kutrace_format::abi::block::{self, COUNTED_WORDS, HEADER_WORDS};
 use kutrace_format::abi::event::{RUNNABLE, SMALL_RETURN_LAST};
 use kutrace_format::abi::word;
 use kutrace_format::file::{self, FLAG_IPC, FLAG_LLC, HEADER_BYTES, SECTION_BYTES};
-use kutrace_tests::{busy, sign, Random, Trace};
+use kutrace_tests::{busy, sign, Random, TraceBuilder};
 use postprocess::event::{number, Meta};
 use postprocess::raw::damage::NotATrace;
 use postprocess::source;
@@ -26,8 +26,8 @@ fn run(bytes: &[u8]) -> Result<(u64, Meta), NotATrace> {
 }
 
 /// Two CPUs with three blocks each, every block with entries.
-fn trace() -> Trace {
-    let mut trace = Trace::new(2, 100_000);
+fn trace() -> TraceBuilder {
+    let mut trace = TraceBuilder::new(2, 100_000);
     for cpu in 0..2 {
         for n in 0..150 {
             trace.cpu(cpu).small_blocks(140).entry(n * 100 + u64::from(cpu), RUNNABLE, &[n as u32]);
@@ -59,7 +59,7 @@ fn an_undamaged_file_has_nothing_to_report() {
 
 #[test]
 fn where_the_clock_stepped_back_times_go_on_and_it_is_said() {
-    let mut trace = Trace::new(1, 400_000);
+    let mut trace = TraceBuilder::new(1, 400_000);
     trace.cpu(0).entry(300_000, RUNNABLE, &[1]).step_back(200_000).entry(100_160, RUNNABLE, &[2]);
     trace.cpu(0).entry(100_480, RUNNABLE, &[3]);
     let bytes = trace.bytes();
@@ -82,7 +82,7 @@ fn where_the_clock_stepped_back_times_go_on_and_it_is_said() {
 /// A trace of one CPU on which the counter steps back by `back` counts between the second and the third entry, which no
 /// FULL_TIME follows.
 fn steps_back_a_little(back: u64) -> Vec<u8> {
-    let mut trace = Trace::new(1, 2_000);
+    let mut trace = TraceBuilder::new(1, 2_000);
     let jump = word::TIME_PERIOD - back;
     trace.cpu(0).entry(100, RUNNABLE, &[1]).entry(900, RUNNABLE, &[2]).entry(900 + jump, RUNNABLE, &[3]);
     let mut bytes = trace.bytes();

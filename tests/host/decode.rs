@@ -7,7 +7,7 @@ use kutrace_format::abi::event::{
 };
 use kutrace_format::abi::word::Call;
 use kutrace_format::file::{NameKind, FLAG_WRAPPED};
-use kutrace_tests::{Random, Trace};
+use kutrace_tests::{Random, TraceBuilder};
 use postprocess::event::{number, Event, Events, Interval, Meta};
 use postprocess::id::CpuId;
 use postprocess::raw;
@@ -16,7 +16,7 @@ use postprocess::time::Time;
 use proptest::prelude::*;
 
 /// All events of a file but names known from the start, each with its name.
-fn decode(trace: &Trace) -> (Vec<(Event, String)>, Meta) {
+fn decode(trace: &TraceBuilder) -> (Vec<(Event, String)>, Meta) {
     let Events { meta, names, events } = source::decode(&trace.bytes()).unwrap();
     let named = |e: Event| (e, names.text(e.name).to_string());
     (events.into_iter().filter(|e| e.ts >= Time::ZERO).map(named).collect(), meta)
@@ -28,7 +28,7 @@ fn brief((e, name): &(Event, String)) -> String {
 }
 
 /// The brief form of all events after the statement of who runs.
-fn briefs(trace: &Trace) -> Vec<String> {
+fn briefs(trace: &TraceBuilder) -> Vec<String> {
     let (events, meta) = decode(trace);
     assert_eq!(meta.quality, [""; 0]);
     events.iter().skip_while(|(e, _)| e.ts == Time::ZERO && e.dur == Time(1)).map(brief).collect()
@@ -36,7 +36,7 @@ fn briefs(trace: &Trace) -> Vec<String> {
 
 #[test]
 fn a_stream_begins_with_who_runs_at_the_start_of_the_trace() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(4_194_303, "a b", None).entry(700, IRQ + 0xec, &[]);
     let (events, meta) = decode(&trace);
     let all: Vec<String> = events.iter().map(brief).collect();
@@ -47,21 +47,21 @@ fn a_stream_begins_with_who_runs_at_the_start_of_the_trace() {
 
 #[test]
 fn a_folded_call_keeps_argument_duration_and_small_value() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).folded(10, 39, 5, 20, -2).folded(40, 1, 65_535, 1, 127);
     assert_eq!(briefs(&trace), ["10 20 827 5 -2 getpid", "40 1 801 65535 127 write"]);
 }
 
 #[test]
 fn a_sent_interrupt_keeps_target_and_vector() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).entry(10, event::IPI, &[0xfd_0003]).entry(20, event::IPI, &[300]);
     assert_eq!(briefs(&trace), ["10 1 207 3 253 sendipi", "20 1 207 300 0 sendipi"]);
 }
 
 #[test]
 fn reasons_to_wait_quotas_and_work_on_the_way_out_are_named() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(7, "a", None);
     cpu.entry(10, event::WAIT, &[event::WAIT_FROZEN]).entry(20, event::WAIT, &[event::WAIT_SUPERVISOR]);
     cpu.entry(30, event::WAIT, &[99]).entry(40, event::THROTTLE, &[5 << 20 | 70_000]);
@@ -81,7 +81,7 @@ fn reasons_to_wait_quotas_and_work_on_the_way_out_are_named() {
 
 #[test]
 fn a_threads_control_group_is_said_where_it_is_new() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let words = |group: u32| [7, 7, group << 16 | 0xffff, u32::from_le_bytes(*b"a\0\0\0"), 0, 0, 0];
     let cpu = trace.cpu(0).running(7, "a", None).entry(10, event::TASK, &words(0)).entry(20, event::TASK, &words(9));
     cpu.entry(30, event::TASK, &words(9)).entry(40, event::TASK, &words(0));
@@ -90,7 +90,7 @@ fn a_threads_control_group_is_said_where_it_is_new() {
 
 #[test]
 fn a_vector_has_the_name_that_it_has_at_that_time_whoever_says_so() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     trace.name_on(0, 0x21, "net");
     let vector = event::Vector::of(0, 0x21).0;
     let cpu = trace.cpu(0).entry(10, IRQ + 0x21, &[]).entry(20, IRQ_RETURN + 0x21, &[]);
@@ -104,7 +104,7 @@ fn a_vector_has_the_name_that_it_has_at_that_time_whoever_says_so() {
 
 #[test]
 fn an_interrupt_has_the_name_of_its_vector_on_its_cpu() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     trace.name_on(1, 0x21, "disk");
     trace.cpu(0).entry(10, IRQ + 0x21, &[]).entry(20, IRQ_RETURN + 0x21, &[]);
     trace.cpu(1).entry(30, IRQ + 0x21, &[]).entry(40, IRQ_RETURN + 0x21, &[]);
@@ -115,7 +115,7 @@ fn an_interrupt_has_the_name_of_its_vector_on_its_cpu() {
 
 #[test]
 fn a_large_return_value_keeps_its_low_32_bits() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0);
     cpu.call(10, 0, 3).entry(20, SYSCALL_RETURN, &[4096]).call(30, 0, 3).entry(40, SYSCALL_RETURN, &[-200i32 as u32]);
     let said = briefs(&trace);
@@ -125,7 +125,7 @@ fn a_large_return_value_keeps_its_low_32_bits() {
 
 #[test]
 fn a_small_return_belongs_to_the_open_call_of_its_thread_on_any_cpu() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     trace.cpu(0).running(7, "a", None).call(10, 202, 1).switch(20, 8, "b").call(50, 0, 1);
     trace.cpu(1).running(0, "", None).switch(100, 7, "a").small_return(130, -4);
     trace.cpu(0).small_return(140, 3);
@@ -136,14 +136,14 @@ fn a_small_return_belongs_to_the_open_call_of_its_thread_on_any_cpu() {
 
 #[test]
 fn a_return_without_a_number_belongs_to_the_open_call() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(7, "a", None).call(10, 202, 1).entry(30, event::OPEN_RETURN, &[4096]);
     assert_eq!(briefs(&trace), ["10 0 8ca 1 0 futex", "30 0 aca 0 4096 /futex"]);
 }
 
 #[test]
 fn a_32_bit_call_has_a_number_of_its_own_and_so_has_its_return() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.name(NameKind::Syscall32, 20, "getpid");
     let open = [Call::open(1)];
     let cpu = trace.cpu(0).running(7, "a", None);
@@ -158,7 +158,7 @@ fn a_32_bit_call_has_a_number_of_its_own_and_so_has_its_return() {
 
 #[test]
 fn a_thread_can_be_inside_a_32_bit_call_at_the_start() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.name(NameKind::Syscall32, 240, "futex");
     trace.cpu(0).running(7, "a", Some(TaskState::COMPAT + 240)).small_return(10, 0);
     let (events, _) = decode(&trace);
@@ -168,7 +168,7 @@ fn a_thread_can_be_inside_a_32_bit_call_at_the_start() {
 
 #[test]
 fn a_thread_that_ended_leaves_no_call_to_the_next_with_its_pid() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(7, "a", None).call(10, 0, 3).entry(20, event::EXIT, &[9]).switch(30, 8, "b");
     trace.cpu(0).task(60, 7, "c", Some(56)).switch(70, 7, "c").small_return(100, 0);
     let said = briefs(&trace);
@@ -178,14 +178,14 @@ fn a_thread_that_ended_leaves_no_call_to_the_next_with_its_pid() {
 
 #[test]
 fn a_sample_is_named_after_its_address() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).entry(10, event::PC_USER, &[0x401_136, 0]).entry(20, event::PC_KERNEL, &[0x8100_1040, 0xffff_ffff]);
     assert_eq!(briefs(&trace), ["10 0 280 68 0 PC=000000401136", "20 0 281 65 0 PC=ffffffff81001040"]);
 }
 
 #[test]
 fn a_sample_of_the_kernel_is_named_after_the_function_that_starts_last_before_it() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.symbol(0xffff_ffff_8100_1000, "first");
     trace.symbol(0xffff_ffff_8100_1040, "second");
     let cpu = trace.cpu(0);
@@ -206,14 +206,14 @@ fn a_sample_of_the_kernel_is_named_after_the_function_that_starts_last_before_it
 
 #[test]
 fn a_return_without_a_known_call_says_so() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(7, "a", None).small_return(10, 0);
     assert_eq!(briefs(&trace), ["10 0 bfe 0 0 /syscall"]);
 }
 
 #[test]
 fn a_block_header_tells_the_call_a_thread_is_inside_at_the_start() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(7, "a", Some(202)).small_return(10, 0);
     let (events, _) = decode(&trace);
     let last: Vec<String> = events.iter().skip(1).map(brief).collect();
@@ -222,7 +222,7 @@ fn a_block_header_tells_the_call_a_thread_is_inside_at_the_start() {
 
 #[test]
 fn a_task_record_tells_the_call_a_thread_sleeps_in() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).task(5, 7, "a", Some(202)).switch(10, 7, "a").small_return(40, 0);
     let said = briefs(&trace);
     assert_eq!(said[..2], ["5 1 2 7 0 a", "5 1 107 7 0 202/futex"]);
@@ -231,7 +231,7 @@ fn a_task_record_tells_the_call_a_thread_sleeps_in() {
 
 #[test]
 fn a_record_of_a_call_that_has_returned_is_not_believed() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(7, "a", None).folded(10, 39, 0, 5, 0).switch(30, 8, "b").task(60, 7, "a", Some(39));
     trace.cpu(0).switch(60, 7, "a");
     assert!(!briefs(&trace).iter().any(|e| e.contains(" 107 ")));
@@ -239,7 +239,7 @@ fn a_record_of_a_call_that_has_returned_is_not_believed() {
 
 #[test]
 fn a_record_of_another_call_than_the_open_one_tells_of_calls_that_nobody_saw() {
-    let mut trace = Trace::new(2, 1_000);
+    let mut trace = TraceBuilder::new(2, 1_000);
     trace.cpu(0).running(7, "a", None).call(10, 202, 3).switch(20, 0, "swapper");
     // It ran elsewhere, on a CPU that lost that, and sleeps in `read`.
     trace.cpu(1).task(500, 7, "a", Some(0)).switch(510, 7, "a").small_return(540, 5);
@@ -251,7 +251,7 @@ fn a_record_of_another_call_than_the_open_one_tells_of_calls_that_nobody_saw() {
 
 #[test]
 fn a_record_of_an_exited_threads_pid_is_another_thread() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(7, "a", None).call(10, 231, 0).switch(30, 8, "b").task(60, 7, "b", Some(56));
     trace.cpu(0).switch(70, 7, "b").small_return(100, 0);
     assert_eq!(briefs(&trace).last().unwrap(), "100 0 a38 0 0 /clone");
@@ -259,7 +259,7 @@ fn a_record_of_an_exited_threads_pid_is_another_thread() {
 
 #[test]
 fn events_after_the_stop_belong_to_the_trace_of_every_cpu() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     trace.cpu(0).entry(100, RUNNABLE, &[1]);
     trace.cpu(1).entry(1200, RUNNABLE, &[1]);
     let (_, meta) = decode(&trace);
@@ -268,7 +268,7 @@ fn events_after_the_stop_belong_to_the_trace_of_every_cpu() {
 
 #[test]
 fn a_renamed_thread_has_its_new_name_from_then_on() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(7, "sh", None).call(10, 59, 0).task(20, 7, "ls", Some(59)).small_return(30, 0);
     trace.cpu(0).switch(40, 0, "").switch(70, 7, "ls");
     let said = briefs(&trace);
@@ -279,7 +279,7 @@ fn a_renamed_thread_has_its_new_name_from_then_on() {
 
 #[test]
 fn a_switch_between_two_threads_that_load_programs_is_a_switch() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(7, "sh", None).call(10, 59, 4).entry(20, SCHED, &[]);
     cpu.task(25, 8, "sh", Some(59)).entry(25, SWITCH, &[8]).entry(30, SCHED_RETURN, &[]);
     cpu.switch(40, 7, "sh").small_return(70, 0);
@@ -290,7 +290,7 @@ fn a_switch_between_two_threads_that_load_programs_is_a_switch() {
 
 #[test]
 fn a_thread_that_loads_a_program_becomes_the_first_of_its_threads() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(8, "sh", None).call(10, 59, 4).task(20, 7, "sh", Some(59)).small_return(30, 0);
     let said = briefs(&trace);
     assert!(said.contains(&"20 1 200 7 0 sh.7".to_string()), "{said:?}");
@@ -299,7 +299,7 @@ fn a_thread_that_loads_a_program_becomes_the_first_of_its_threads() {
 
 #[test]
 fn what_a_program_named_has_its_name_from_then_on() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0);
     cpu.entry(10, event::LOCK_TRY, &[70_000]).name(20, number::LOCK_NAME, 70_000, "big lock").entry(
         30,
@@ -322,7 +322,7 @@ fn what_a_program_named_has_its_name_from_then_on() {
 
 #[test]
 fn a_program_names_nothing_of_the_kernel() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace
         .cpu(0)
         .running(7, "a", None)
@@ -334,21 +334,21 @@ fn a_program_names_nothing_of_the_kernel() {
 
 #[test]
 fn softirqs_have_the_original_number_and_their_own_names_on_both_ends() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).entry(10, SOFTIRQ + 3, &[]).entry(20, SOFTIRQ_RETURN + 3, &[]);
     assert_eq!(briefs(&trace), ["10 0 5ff 3 0 BH:rx", "20 0 7ff 3 0 /BH:rx"]);
 }
 
 #[test]
 fn a_gap_longer_than_20_bits_is_bridged() {
-    let mut trace = Trace::new(1, 5_000_000_000);
+    let mut trace = TraceBuilder::new(1, 5_000_000_000);
     trace.cpu(0).entry(1_048_575, IRQ + 0xec, &[]).entry(4_000_000_000, IRQ_RETURN + 0xec, &[]);
     assert_eq!(briefs(&trace), ["1048575 0 5ec 0 0 local_timer", "4000000000 0 7ec 0 0 /local_timer"]);
 }
 
 #[test]
 fn events_of_all_cpus_come_in_order_of_time_and_equal_times_by_cpu() {
-    let mut trace = Trace::new(3, 1000);
+    let mut trace = TraceBuilder::new(3, 1000);
     for cpu in [2, 0, 1] {
         for at in [100, 200, 200 + u64::from(cpu)] {
             trace.cpu(cpu).entry(at, RUNNABLE, &[1]);
@@ -361,7 +361,7 @@ fn events_of_all_cpus_come_in_order_of_time_and_equal_times_by_cpu() {
 
 #[test]
 fn lost_events_open_a_gap_that_lasts_to_the_next_block() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(7, "a", None).call(10, 0, 3).lose(5).skip(0, 300).running(8, "b", None);
     trace.cpu(0).entry(400, IRQ + 0xec, &[]);
     let (events, meta) = decode(&trace);
@@ -373,7 +373,7 @@ fn lost_events_open_a_gap_that_lasts_to_the_next_block() {
 
 #[test]
 fn a_call_known_on_a_cpu_is_forgotten_when_that_cpu_loses_events() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     trace.cpu(0).running(7, "a", None).call(10, 0, 3).lose(5);
     trace.cpu(1).switch(100, 7, "a").small_return(130, 0);
     let (events, _) = decode(&trace);
@@ -382,7 +382,7 @@ fn a_call_known_on_a_cpu_is_forgotten_when_that_cpu_loses_events() {
 
 #[test]
 fn a_wrapped_trace_begins_with_each_cpus_first_block() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.header.flags = FLAG_WRAPPED;
     trace.cpu(0).entry(300, RUNNABLE, &[1]).overwritten().entry(400, RUNNABLE, &[2]);
     let (events, meta) = decode(&trace);
@@ -392,7 +392,7 @@ fn a_wrapped_trace_begins_with_each_cpus_first_block() {
 
 #[test]
 fn times_count_from_the_minute_of_the_start_even_if_all_blocks_are_younger() {
-    let mut trace = Trace::new(1, 30_000_000_000);
+    let mut trace = TraceBuilder::new(1, 30_000_000_000);
     trace.header.flags = FLAG_WRAPPED;
     trace.cpu(0).entry(20_000_000_000, RUNNABLE, &[1]).overwritten().entry(20_000_000_001, RUNNABLE, &[2]);
     let bytes = trace.bytes();
@@ -421,7 +421,7 @@ proptest! {
     #[test]
     fn what_was_recorded_is_decoded(seed: u64, count in 1usize..400, words in 40usize..200) {
         let mut random = Random(seed | 1);
-        let mut trace = Trace::new(4, 1 << 40);
+        let mut trace = TraceBuilder::new(4, 1 << 40);
         let (mut at, mut recorded) = (0, Vec::new());
         for cpu in 0..4 {
             trace.cpu(cpu).small_blocks(words);

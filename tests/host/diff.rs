@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use kutrace_tests::cases::cases;
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 use postprocess::why::change::{changes, Verdict};
 use postprocess::why::diff::{Before, Diff, Question};
 use postprocess::why::request::{find, Ask};
@@ -112,7 +112,7 @@ fn a_change_in_a_few_requests_is_found_in_a_high_percentile() {
 }
 
 /// Asserts that what was planted in one of this many requests is named first, both when it appears and when it goes.
-fn assert_first(of: u64, cause: &str, culprit: &str, plant: impl FnMut(&mut Trace, u64) -> u64) {
+fn assert_first(of: u64, cause: &str, culprit: &str, plant: impl FnMut(&mut TraceBuilder, u64) -> u64) {
     let (without, with) = (made(200, 1, |_, at| at), made(200, of, plant));
     let slower = diff(&without, &with);
     assert_eq!(slower.verdict, Verdict::Slower, "{}", slower.text());

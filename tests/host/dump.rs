@@ -3,7 +3,7 @@
 
 use kutrace_format::abi::block;
 use kutrace_format::abi::event::{line, IRQ, IRQ_RETURN, MARK_A};
-use kutrace_tests::{busy, Random, Trace};
+use kutrace_tests::{busy, Random, TraceBuilder};
 use postprocess::raw::damage::NotATrace;
 use postprocess::sink::dump::write;
 
@@ -15,8 +15,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(out).unwrap()
 }
 
-fn small() -> Trace {
-    let mut trace = Trace::new(1, 10_000_000);
+fn small() -> TraceBuilder {
+    let mut trace = TraceBuilder::new(1, 10_000_000);
     let cpu = trace.cpu(0).running(70_000, "prog", None).entry(100, IRQ + 0xec, &[]).entry(110, IRQ_RETURN + 0xec, &[]);
     cpu.folded(200, 39, 1, 5, 7).entry(5_000_000, MARK_A, &[39_187_408]).switch(5_000_100, 0, "");
     trace

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, SYSCALL_RETURN};
 use kutrace_format::file::{FLAG_WRAP, FLAG_WRAPPED};
 use kutrace_tests::number::{of_thread, on_cpu};
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 use postprocess::event::names::NameId;
 use postprocess::event::number::TRAP;
 use postprocess::event::write::Writer;
@@ -31,8 +31,8 @@ const SLEEPER: u32 = 4_194_303;
 const TICKS: u64 = 3_600;
 
 /// CPU 0's thread sleeps for 29 hours; CPU 1's reads for 28 of them and then wakes it.
-fn hours() -> Trace {
-    let mut trace = Trace::new(2, 30 * HOUR);
+fn hours() -> TraceBuilder {
+    let mut trace = TraceBuilder::new(2, 30 * HOUR);
     let cpu = trace.cpu(0).running(SLEEPER, "sleeper", None).call(100, 202, 1).switch(150, 0, "swapper");
     cpu.switch(WOKEN + 40, SLEEPER, "sleeper").small_return(WOKEN + 80, 0);
     let cpu = trace.cpu(1).running(9, "waker", None);
@@ -121,7 +121,7 @@ fn coarse_spans_of_hours_cover_the_same_time() {
 
 #[test]
 fn what_a_flight_recorder_keeps_after_a_day_has_its_times() {
-    let mut trace = Trace::new(1, 30 * HOUR);
+    let mut trace = TraceBuilder::new(1, 30 * HOUR);
     trace.header.flags = FLAG_WRAP | FLAG_WRAPPED;
     let cpu = trace.cpu(0).running(7, "a", None).folded(100, 39, 0, 5, 7).folded(29 * HOUR, 39, 0, 5, 7);
     cpu.overwritten().folded(29 * HOUR + 1_000, 39, 0, 5, 7).next_block().folded(29 * HOUR + 2_000, 39, 0, 5, 7);

@@ -7,7 +7,7 @@ use std::path::Path;
 use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::file::{FLAG_IPC, FLAG_LLC, FLAG_WRAP, FLAG_WRAPPED};
 use kutrace_tests::cut::beginning;
-use kutrace_tests::{busy, reader, Trace};
+use kutrace_tests::{busy, reader, TraceBuilder};
 
 /// Compares the two readers.
 fn agree(bytes: &[u8]) -> Result<(), String> {
@@ -35,7 +35,7 @@ fn a_busy_machine_is_read_alike() {
 
 #[test]
 fn losses_and_gaps_are_read_alike() {
-    let mut trace = Trace::new(2, 3_000_000);
+    let mut trace = TraceBuilder::new(2, 3_000_000);
     trace.cpu(0).running(70, "web", Some(0)).small_return(10, 5).call(20, 0, 3).lose(4).next_block();
     trace.cpu(0).running(70, "web", Some(0)).small_return(90, 7).call(100, 202, 1).switch(110, 0, "swapper");
     trace.cpu(1).call(40, 1, 2).skip(2, 50).running(71, "db", Some(1)).entry(2_000_000, event::OPEN_RETURN, &[77]);
@@ -45,7 +45,7 @@ fn losses_and_gaps_are_read_alike() {
 
 #[test]
 fn a_clock_that_steps_back_is_read_alike() {
-    let mut trace = Trace::new(2, 2_000_000);
+    let mut trace = TraceBuilder::new(2, 2_000_000);
     trace.cpu(0).running(70, "web", None).call(300_000, 0, 3).step_back(200_000).small_return(100_160, 5);
     trace
         .cpu(0)
@@ -59,7 +59,7 @@ fn a_clock_that_steps_back_is_read_alike() {
 
 #[test]
 fn a_wrapped_trace_is_read_alike() {
-    let mut trace = Trace::new(2, 3_000_000);
+    let mut trace = TraceBuilder::new(2, 3_000_000);
     trace.header.flags = FLAG_WRAP | FLAG_WRAPPED;
     trace.cpu(0).call(5, 0, 3).overwritten().running(70, "web", Some(0)).small_return(10, 5);
     trace.cpu(1).task(20, 71, "db", Some(TaskState::COMPAT + 3)).switch(30, 71, "db").entry(
@@ -73,7 +73,7 @@ fn a_wrapped_trace_is_read_alike() {
 #[test]
 fn counters_are_read_alike() {
     for flags in [FLAG_IPC, FLAG_LLC, FLAG_IPC | FLAG_LLC] {
-        let mut trace = Trace::new(1, 1_000_000);
+        let mut trace = TraceBuilder::new(1, 1_000_000);
         trace.header.flags = flags;
         trace.cpu(0).folded(10, 39, 0, 5, 0).counted(1, &[0x7a, 0xc5]).call(30, 0, 3).counted(1, &[0x1f]);
         trace.cpu(0).entry(50, event::SYSCALL_RETURN, &[4096]).counted(1, &[0xf3]);

@@ -148,9 +148,9 @@ fn coarse_spans_have_no_requests() {
     use postprocess::span::limit::{Keep, SpanLimit};
     let all = sample("redis");
     assert!(carried(&all).is_some());
-    let most = all.spans.len() / 2;
-    let coarse = SpanLimit::new(most).finish(all);
-    assert!(coarse.spans.len() <= most && carried(&coarse).is_none());
+    let max = all.spans.len() / 2;
+    let coarse = SpanLimit::new(max).finish(all);
+    assert!(coarse.spans.len() <= max && carried(&coarse).is_none());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use kutrace_format::abi::event::{MONITOR_EXIT, MONITOR_STORE, RUNNABLE, SCHED, S
 use kutrace_format::abi::event::{SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL_RETURN, TRAP, TRAP_RETURN};
 use kutrace_format::event::{class, Class, RETURN_BIT};
 use kutrace_tests::number::on_cpu;
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 use postprocess::event::names::{NameId, Names};
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events, Interval, Meta};
@@ -30,7 +30,7 @@ use crate::golden::assert_golden;
 use kutrace_tests::cases::cases;
 
 /// The events of a raw trace.
-pub fn decode(trace: &Trace) -> Events {
+pub fn decode(trace: &TraceBuilder) -> Events {
     source::decode(&trace.bytes()).unwrap()
 }
 
@@ -134,7 +134,7 @@ fn the_worked_example_of_the_original() {
 
 #[test]
 fn an_interrupt_inside_a_softirq_nests() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(70_000, "prog", None);
     cpu.entry(100, IRQ + 0xec, &[]).entry(110, IRQ_RETURN + 0xec, &[]).entry(111, SOFTIRQ + 1, &[]);
     cpu.entry(120, IRQ + 0x21, &[]).entry(130, IRQ_RETURN + 0x21, &[]);
@@ -144,7 +144,7 @@ fn an_interrupt_inside_a_softirq_nests() {
 
 #[test]
 fn faults_and_interrupts_inside_a_system_call_come_back_to_it() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(7, "prog", None);
     cpu.call(100, 0, 3).entry(110, TRAP + 14, &[]).entry(115, IRQ + 0xec, &[]).entry(118, TRAP + 2, &[]);
     cpu.entry(119, TRAP_RETURN + 2, &[]).entry(125, IRQ_RETURN + 0xec, &[]).entry(130, TRAP_RETURN + 14, &[]);
@@ -154,7 +154,7 @@ fn faults_and_interrupts_inside_a_system_call_come_back_to_it() {
 
 #[test]
 fn a_blocked_thread_comes_back_inside_its_call_with_wait_and_wakeup() {
-    let mut trace = Trace::new(2, 3000);
+    let mut trace = TraceBuilder::new(2, 3000);
     trace.cpu(0).running(100, "a", None).call(200, 202, 5).switch(210, 0, "").entry(240, MWAIT, &[0x20]);
     let cpu1 = trace.cpu(1).running(70_000, "b", None).call(1000, 202, 1).entry(1010, RUNNABLE, &[100]);
     cpu1.entry(1011, IPI, &[0]).small_return(1020, 1);
@@ -165,7 +165,7 @@ fn a_blocked_thread_comes_back_inside_its_call_with_wait_and_wakeup() {
 
 #[test]
 fn a_new_threads_first_run_is_the_return_from_clone() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(100, "sh", None).call(100, 56, 0).task(110, 101, "sh", Some(56));
     cpu.entry(120, RUNNABLE, &[101]).entry(130, SYSCALL_RETURN + 56, &[101]).switch(200, 101, "sh");
     cpu.small_return(240, 0).call(300, 59, 0).task(310, 101, "ls", Some(59)).small_return(320, 0);
@@ -174,14 +174,14 @@ fn a_new_threads_first_run_is_the_return_from_clone() {
 
 #[test]
 fn a_thread_known_to_sleep_in_a_call_comes_back_inside_it() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).task(90, 7, "a", Some(202)).switch(100, 7, "a").small_return(200, 0);
     assert_spans("sleeping_in_call", decode(&trace));
 }
 
 #[test]
 fn a_new_thread_with_an_old_pid_is_not_inside_the_old_ones_exit() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(7, "old", None).call(100, 231, 0).switch(110, 8, "parent").call(200, 56, 0);
     cpu.task(210, 7, "parent", Some(56)).entry(220, SYSCALL_RETURN + 56, &[7]).switch(300, 7, "parent");
     cpu.small_return(340, 0);
@@ -190,7 +190,7 @@ fn a_new_thread_with_an_old_pid_is_not_inside_the_old_ones_exit() {
 
 #[test]
 fn a_thread_that_was_killed_is_not_what_the_next_with_its_pid_was_inside_of_or_waited_for() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(7, "old", None).call(100, 0, 3).entry(110, EXIT, &[9]).switch(120, 8, "parent");
     cpu.call(200, 56, 0).task(210, 7, "new", Some(56)).entry(215, RUNNABLE, &[7]);
     cpu.entry(220, SYSCALL_RETURN + 56, &[7]).switch(300, 7, "new").small_return(340, 0);
@@ -199,7 +199,7 @@ fn a_thread_that_was_killed_is_not_what_the_next_with_its_pid_was_inside_of_or_w
 
 #[test]
 fn polling_is_idle_but_no_low_power_state() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     trace.cpu(1).running(9, "b", None).entry(300, MONITOR_STORE, &[0]);
     let cpu = trace.cpu(0).running(0, "", None).entry(100, MWAIT, &[IDLE_POLL]).entry(310, MONITOR_EXIT, &[0]);
     cpu.switch(320, 7, "a");
@@ -208,7 +208,7 @@ fn polling_is_idle_but_no_low_power_state() {
 
 #[test]
 fn a_sample_speaks_of_no_time_before_the_cpu_left_idle() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(7, "a", None).entry(10, PC_USER, &[64, 0]).entry(100, PC_USER, &[128, 0]);
     cpu.switch(150, 0, "").entry(180, MWAIT, &[254]).switch(700, 7, "a").entry(800, PC_KERNEL, &[0, 1 << 31]);
     assert_spans("sample_after_idle", decode(&trace));
@@ -216,7 +216,7 @@ fn a_sample_speaks_of_no_time_before_the_cpu_left_idle() {
 
 #[test]
 fn a_missing_return_is_decided_by_the_next_system_call() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(100, "a", None).call(100, 0, 3).switch(110, 0, "").switch(200, 100, "a");
     cpu.call(300, 1, 4).small_return(320, 1);
     assert_spans("missing_return", decode(&trace));
@@ -224,7 +224,7 @@ fn a_missing_return_is_decided_by_the_next_system_call() {
 
 #[test]
 fn a_return_without_a_call_gets_the_time_before_it() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     trace.cpu(0).running(100, "a", None).small_return(50, 0).entry(80, IRQ_RETURN + 0xec, &[]);
     trace.cpu(0).entry(100, SCHED_RETURN, &[]);
     assert_spans("missing_call", decode(&trace));
@@ -232,7 +232,7 @@ fn a_return_without_a_call_gets_the_time_before_it() {
 
 #[test]
 fn a_call_ends_what_cannot_be_below_it() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu =
         trace.cpu(0).running(100, "a", None).call(100, 0, 3).entry(110, IRQ + 0xec, &[]).entry(120, SOFTIRQ + 1, &[]);
     cpu.entry(130, SCHED, &[]).entry(140, SWITCH, &[0]).entry(150, SCHED, &[]).entry(160, SWITCH, &[100]);
@@ -242,7 +242,7 @@ fn a_call_ends_what_cannot_be_below_it() {
 
 #[test]
 fn a_thread_that_runs_again_without_a_wakeup_waited_for_a_cpu() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(100, "a", None).entry(100, IRQ + 0xec, &[]).entry(110, IRQ_RETURN + 0xec, &[]);
     cpu.switch(120, 200, "b").switch(300, 100, "a");
     assert_spans("preempted", decode(&trace));
@@ -250,7 +250,7 @@ fn a_thread_that_runs_again_without_a_wakeup_waited_for_a_cpu() {
 
 #[test]
 fn of_a_thread_that_may_have_run_where_events_are_missing_no_wait_is_told() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     trace.cpu(0).running(100, "a", None).switch(120, 200, "b").switch(300, 100, "a");
     trace.cpu(1).running(0, "", None).entry(50, RUNNABLE, &[200]).lose(9);
     assert_spans("perhaps_elsewhere", decode(&trace));
@@ -258,7 +258,7 @@ fn of_a_thread_that_may_have_run_where_events_are_missing_no_wait_is_told() {
 
 #[test]
 fn a_thread_woken_before_it_could_sleep_waits_for_nothing() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     let cpu0 = trace.cpu(0).running(100, "a", None).call(50, 202, 0).entry(100, SCHED, &[]);
     cpu0.entry(140, SCHED_RETURN, &[]).small_return(150, 0);
     trace.cpu(1).running(200, "b", None).entry(120, RUNNABLE, &[100]);
@@ -267,7 +267,7 @@ fn a_thread_woken_before_it_could_sleep_waits_for_nothing() {
 
 #[test]
 fn an_interrupt_right_behind_a_switch_shows_the_thread_running() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(100, "a", None).call(50, 202, 0).switch(60, 0, "").entry(100, IRQ + 0x21, &[]);
     cpu.entry(110, RUNNABLE, &[100]).entry(120, IRQ_RETURN + 0x21, &[]).entry(130, SCHED, &[]);
     cpu.entry(150, SWITCH, &[100]).entry(160, IRQ + 0xec, &[]).entry(190, IRQ_RETURN + 0xec, &[]);
@@ -277,7 +277,7 @@ fn an_interrupt_right_behind_a_switch_shows_the_thread_running() {
 
 #[test]
 fn a_switch_ends_an_interrupt_without_a_return_inside_the_scheduler() {
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(100, "a", None).entry(100, SCHED, &[]).entry(120, IRQ + 0xfd, &[]);
     cpu.entry(150, SWITCH, &[0]).entry(170, SCHED_RETURN, &[]);
     assert_spans("irq_in_scheduler", decode(&trace));
@@ -377,7 +377,7 @@ fn who_has_quota_again_waits_for_the_idle_cpu_that_has_not_come_to_look() {
 
 #[test]
 fn lost_time_is_a_span_of_its_own() {
-    let mut trace = Trace::new(2, 1000);
+    let mut trace = TraceBuilder::new(2, 1000);
     trace.cpu(0).running(100, "a", None).call(100, 0, 3).lose(5).skip(0, 300).entry(450, IRQ + 0xec, &[]);
     trace.cpu(0).entry(460, IRQ_RETURN + 0xec, &[]).lose(2);
     trace.cpu(1).running(200, "b", None).entry(500, RUNNABLE, &[100]);
@@ -386,7 +386,7 @@ fn lost_time_is_a_span_of_its_own() {
 
 #[test]
 fn idle_and_blocking_of_any_length_are_one_span() {
-    let mut trace = Trace::new(1, 2_000_000_000_000);
+    let mut trace = TraceBuilder::new(1, 2_000_000_000_000);
     let cpu = trace.cpu(0).running(0, "", None).entry(100, MWAIT, &[0x60]).entry(1_500_000_000_000, IRQ + 0xec, &[]);
     cpu.entry(1_500_000_000_010, IRQ_RETURN + 0xec, &[]).entry(1_500_000_000_020, MARK_A, &[39_187_408]);
     assert_spans("long", decode(&trace));

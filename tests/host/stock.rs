@@ -10,7 +10,7 @@ use kutrace_format::abi::event::SWITCH;
 use kutrace_format::capability::{Capability, Unseen};
 use kutrace_tests::check::Texts;
 use kutrace_tests::cut::{entries, told_by};
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 use postprocess::event::number::{self, Level};
 use postprocess::id::{CpuId, Pid};
 use postprocess::raw;
@@ -79,9 +79,9 @@ fn compare(whole: &Spans, told: &Spans) -> (Time, Vec<String>) {
 }
 
 /// The waits that are longer, by thread: reason, start and end.
-fn waits(spans: &Spans, least: Time) -> BTreeMap<Option<Pid>, Vec<(&str, Time, Time)>> {
+fn waits(spans: &Spans, min: Time) -> BTreeMap<Option<Pid>, Vec<(&str, Time, Time)>> {
     let mut waits: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for s in spans.spans.iter().filter(|s| matches!(s.what(), What::Wait(_)) && s.dur > least) {
+    for s in spans.spans.iter().filter(|s| matches!(s.what(), What::Wait(_)) && s.dur > min) {
         waits.entry(s.pid).or_default().push((spans.names[s.name.index()].as_str(), s.start, s.start + s.dur));
     }
     waits
@@ -173,7 +173,7 @@ fn same_waits(name: &str, whole: &Spans, told: &Spans) {
 
 /// Two threads of a program load another, one after the other; in between the second has got the CPU.
 fn loads(unseen: Unseen) -> (Vec<(i64, i64)>, u64) {
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     trace.header.unseen = unseen;
     let cpu = trace.cpu(0).running(97, "a", None).folded(10, 39, 0, 5, 7).call(50, 59, 1);
     cpu.task(100, 96, "b", Some(59)).entry(100, SWITCH, &[96]).task(200, 95, "c", Some(59)).small_return(300, 0);

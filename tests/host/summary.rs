@@ -8,7 +8,7 @@ use std::path::Path;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, TRAP, TRAP_RETURN};
 use kutrace_tests::number::on_cpu;
 use kutrace_tests::repeat::Recorded;
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
 use postprocess::event::number::{self, class, is_event, Class, Level, WAIT_A, WAIT_Z};
 use postprocess::event::Events;
@@ -23,7 +23,7 @@ use postprocess::time::Time;
 use crate::golden::assert_golden;
 use crate::schema::wrong;
 
-fn summary(trace: &Trace) -> Summary {
+fn summary(trace: &TraceBuilder) -> Summary {
     summary_of_raw(&trace.bytes(), 3).unwrap()
 }
 
@@ -55,7 +55,7 @@ fn its_json_is_as_its_schema_says_and_counts_what_is_cut() {
 /// Thread 100 waits in futex, is woken by 200 on CPU 1, and gets CPU 0 when 300 leaves it.
 #[test]
 fn a_wait_for_a_cpu_tells_who_had_it() {
-    let mut trace = Trace::new(2, 10_000);
+    let mut trace = TraceBuilder::new(2, 10_000);
     let cpu0 =
         trace.cpu(0).running(100, "waiter", None).call(200, 202, 5).switch(300, 300, "hog").task(330, 300, "hog", None);
     cpu0.entry(5_000, IRQ + 0xec, &[]).entry(5_400, IRQ_RETURN + 0xec, &[]);
@@ -73,7 +73,7 @@ fn a_wait_for_a_cpu_tells_who_had_it() {
 
 #[test]
 fn a_call_in_pieces_is_one_call() {
-    let mut trace = Trace::new(1, 10_000);
+    let mut trace = TraceBuilder::new(1, 10_000);
     let cpu = trace.cpu(0).running(7, "a", None).call(100, 0, 3);
     cpu.entry(200, TRAP + 14, &[]).entry(230, TRAP_RETURN + 14, &[]);
     cpu.entry(300, IRQ + 0xec, &[]).entry(350, IRQ_RETURN + 0xec, &[]);
@@ -161,7 +161,7 @@ fn calls_are_counted_alike_by_all_tools() {
 /// Thread 8 is woken twice; between that it loses its CPU to 7, which nobody has to wake.
 #[test]
 fn a_thread_that_lost_its_cpu_was_not_woken() {
-    let mut trace = Trace::new(1, 10_000);
+    let mut trace = TraceBuilder::new(1, 10_000);
     let cpu = trace.cpu(0).running(7, "a", None).entry(1_000, RUNNABLE, &[8]);
     cpu.switch(1_500, 8, "b").task(1_530, 8, "b", None).switch(4_000, 7, "a").switch(8_000, 8, "b");
     let summary = summary(&trace);

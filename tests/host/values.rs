@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kutrace_format::abi::event::SYSCALL_RETURN;
 use kutrace_tests::calls::{calls, contradictions, is_call, Call, Said};
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 use postprocess::event::write::Writer;
 use postprocess::sink;
 use postprocess::source;
@@ -122,7 +122,7 @@ fn thirty_two_bits_with_their_sign_come_through() {
         i32::MIN,
         i32::MAX,
     ];
-    let mut trace = Trace::new(1, 1000);
+    let mut trace = TraceBuilder::new(1, 1000);
     let cpu = trace.cpu(0).running(7, "a", None);
     for (n, &value) in (0u64..).zip(&values) {
         cpu.call(100 + 40 * n, 0, 3).entry(110 + 40 * n, SYSCALL_RETURN, &[value as u32]);

@@ -4,7 +4,7 @@
 use kutrace_format::abi::block;
 use kutrace_format::abi::event::{IRQ, IRQ_RETURN, MARK_A, TRAP_RETURN};
 use kutrace_format::file::{FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE};
-use kutrace_tests::{busy, sign, Trace, START};
+use kutrace_tests::{busy, sign, TraceBuilder, START};
 use postprocess::sink::verdict::{judge, verdict, Verdict};
 
 /// The verdict on a trace, and its findings as printed.
@@ -16,7 +16,7 @@ fn judged(bytes: &[u8]) -> (Verdict, String) {
 
 #[test]
 fn a_whole_trace_passes_and_says_what_is_in_it() {
-    let mut trace = Trace::new(2, 100_000);
+    let mut trace = TraceBuilder::new(2, 100_000);
     let cpu = trace.cpu(0).running(7, "prog", None).folded(100, 39, 0, 5, 7).call(200, 0, 3).switch(300, 0, "");
     cpu.entry(500, MARK_A, &[39_187_408]);
     trace.cpu(1);
@@ -44,7 +44,7 @@ fn a_busy_trace_passes_and_any_flipped_bit_fails() {
 
 #[test]
 fn counted_losses_leave_a_trace_incomplete() {
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     trace.cpu(0).call(10, 0, 0).lose(3);
     let (verdict, text) = judged(&trace.bytes());
     assert_eq!(verdict, Verdict::Incomplete, "{text}");
@@ -54,14 +54,14 @@ fn counted_losses_leave_a_trace_incomplete() {
 #[test]
 fn what_the_recorder_notes_leaves_a_trace_incomplete() {
     for (flag, said) in [(FLAG_SLEEP, "about to sleep"), (FLAG_UNSTABLE, "not stable"), (FLAG_MUTE, "no interrupt")] {
-        let mut trace = Trace::new(1, 1_000);
+        let mut trace = TraceBuilder::new(1, 1_000);
         trace.header.flags |= flag;
         trace.cpu(0).call(10, 0, 0);
         let (verdict, text) = judged(&trace.bytes());
         assert_eq!(verdict, Verdict::Incomplete, "{text}");
         assert!(text.contains(said), "{text}");
     }
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     (trace.header.refused_names, trace.header.refused_marks) = (3, 4);
     trace.cpu(0).call(10, 0, 0);
     let (verdict, text) = judged(&trace.bytes());
@@ -71,7 +71,7 @@ fn what_the_recorder_notes_leaves_a_trace_incomplete() {
 
 #[test]
 fn a_return_without_its_call_leaves_a_trace_incomplete() {
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     trace.cpu(0).running(7, "prog", None).folded(20, 39, 0, 5, 7).entry(80, IRQ_RETURN + 0xec, &[]);
     let (verdict, text) = judged(&trace.bytes());
     assert_eq!(verdict, Verdict::Incomplete, "{text}");
@@ -82,7 +82,7 @@ fn a_return_without_its_call_leaves_a_trace_incomplete() {
 
 #[test]
 fn what_began_before_the_recording_is_not_missing() {
-    let mut trace = Trace::new(2, 1_000);
+    let mut trace = TraceBuilder::new(2, 1_000);
     trace.cpu(0).entry(80, IRQ_RETURN + 0xec, &[]);
     trace.cpu(1).running(7, "prog", Some(0)).entry(90, TRAP_RETURN + 14, &[]).small_return(95, 1);
     let (verdict, text) = judged(&trace.bytes());
@@ -91,7 +91,7 @@ fn what_began_before_the_recording_is_not_missing() {
 
 #[test]
 fn a_missing_block_fails() {
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     trace.cpu(0).entry(10, IRQ + 0xec, &[]).skip(1, 100).entry(300, IRQ + 0xec, &[]);
     let (verdict, text) = judged(&trace.bytes());
     assert_eq!(verdict, Verdict::Fail);
@@ -100,7 +100,7 @@ fn a_missing_block_fails() {
 
 #[test]
 fn time_that_goes_back_fails_though_all_checksums_are_right() {
-    let mut trace = Trace::new(1, 10_000_000);
+    let mut trace = TraceBuilder::new(1, 10_000_000);
     trace.cpu(0).entry(10, IRQ + 0xec, &[]).entry(5_000_000, IRQ + 0xec, &[]).entry(5_000_010, IRQ + 0xec, &[]);
     let mut bytes = trace.bytes();
     let at = bytes.len() - block::BYTES;

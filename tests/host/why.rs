@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN};
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 use postprocess::direct::spans_of_raw;
 use postprocess::event::number::{level, Level};
 use postprocess::sink;
@@ -189,14 +189,14 @@ fn rpcs_and_marks_are_found_by_thread_and_name() {
     assert_eq!(times(Ask::Mark("q".into())), [(7, 150, 250)]);
 }
 
-fn trace_of(slow: impl FnMut(&mut Trace, u64) -> u64) -> Vec<u8> {
+fn trace_of(slow: impl FnMut(&mut TraceBuilder, u64) -> u64) -> Vec<u8> {
     made(REQUESTS, SLOW, slow)
 }
 
 /// Requests of thread 100 on CPU 0, each between two marks: `slow` makes one of this many, from its start to the counts
 /// that it returns.
-pub fn made(requests: u64, of: u64, mut slow: impl FnMut(&mut Trace, u64) -> u64) -> Vec<u8> {
-    let mut trace = Trace::new(2, requests * STEP + STEP);
+pub fn made(requests: u64, of: u64, mut slow: impl FnMut(&mut TraceBuilder, u64) -> u64) -> Vec<u8> {
+    let mut trace = TraceBuilder::new(2, requests * STEP + STEP);
     trace.cpu(0).running(100, "worker", None);
     trace.cpu(1).running(200, "other", None);
     for n in 0..requests {
@@ -271,7 +271,7 @@ fn a_holder_of_a_lock_that_lost_its_cpu_is_told_with_who_had_that() {
 }
 
 /// A request waits for a lock whose holder waits for the disk; returns the time at which it continues.
-pub fn holder_in_fsync(trace: &mut Trace, at: u64) -> u64 {
+pub fn holder_in_fsync(trace: &mut TraceBuilder, at: u64) -> u64 {
     trace.cpu(0).call(at + 10, 202, 5).switch(at + 20, 0, "");
     trace.cpu(1).call(at + 25, 74, 4).switch(at + 30, 0, "").entry(at + 4_800, IRQ + 0x24, &[]);
     trace.cpu(1).entry(at + 4_810, RUNNABLE, &[200]).entry(at + 4_820, IRQ_RETURN + 0x24, &[]);

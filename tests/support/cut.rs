@@ -14,7 +14,7 @@ use postprocess::raw::stream::{Item, Stream, Timed};
 use postprocess::raw::{self, Raw};
 
 use crate::stock::{Entry, Runs, Source};
-use crate::{comm_words, Trace, START};
+use crate::{comm_words, TraceBuilder, START};
 
 /// What is kept of a trace. Times are counts from its start.
 #[derive(Clone, Debug, Default)]
@@ -73,12 +73,12 @@ pub fn entries<'a>(raw: &Raw<'a>) -> Vec<(u32, Timed<'a>)> {
 }
 
 /// The part of a trace of which these are the entries.
-pub fn part(raw: &Raw, entries: &[(u32, Timed)], part: &Part) -> Trace {
+pub fn part(raw: &Raw, entries: &[(u32, Timed)], part: &Part) -> TraceBuilder {
     recorded(raw, entries, part, |_, number, words| vec![(number, words)])
 }
 
 /// All of a trace of which these are the entries, as a source tells it that lacks something.
-pub fn told_by(raw: &Raw, entries: &[(u32, Timed)], unseen: Unseen) -> Trace {
+pub fn told_by(raw: &Raw, entries: &[(u32, Timed)], unseen: Unseen) -> TraceBuilder {
     let mut source = Source::new(unseen);
     let to = (raw.header.stop.tsc >> raw.header.shift) - (raw.header.start.tsc >> raw.header.shift);
     let all = Part { to, ..Part::default() };
@@ -93,10 +93,10 @@ fn recorded(
     entries: &[(u32, Timed)],
     part: &Part,
     mut told: impl FnMut(Runs, u16, Vec<u32>) -> Vec<Entry>,
-) -> Trace {
+) -> TraceBuilder {
     let start = raw.header.start.tsc >> raw.header.shift;
     let mut machine = Machine::default();
-    let mut out = Trace { names: Vec::new(), ..Trace::new(raw.header.cpus, 0) };
+    let mut out = TraceBuilder { names: Vec::new(), ..TraceBuilder::new(raw.header.cpus, 0) };
     let mut writers: BTreeMap<u32, Writer> = BTreeMap::new();
     let mut begun = false;
     for (cpu, Timed { at, item }) in entries {
@@ -163,7 +163,7 @@ fn is_call(number: u16) -> bool {
 }
 
 /// Header and names of a recording that begins now.
-fn header(out: &mut Trace, raw: &Raw, part: &Part, machine: &Machine) {
+fn header(out: &mut TraceBuilder, raw: &Raw, part: &Part, machine: &Machine) {
     let was = &raw.header;
     let rate = (was.stop.monotonic_ns - was.start.monotonic_ns) as f64 / (was.stop.tsc - was.start.tsc) as f64;
     let ns = |counts: u64| ((counts << was.shift) as f64 * rate) as u64;
@@ -201,7 +201,15 @@ struct Writer {
 }
 
 impl Writer {
-    fn entry(&mut self, out: &mut Trace, machine: &Machine, cpu: u32, at: u64, entry: (u16, &[u32]), wrapped: bool) {
+    fn entry(
+        &mut self,
+        out: &mut TraceBuilder,
+        machine: &Machine,
+        cpu: u32,
+        at: u64,
+        entry: (u16, &[u32]),
+        wrapped: bool,
+    ) {
         let (number, words) = entry;
         let pid = machine.running.get(&cpu).copied().unwrap_or(0);
         let new = !std::mem::replace(&mut self.begun, true);

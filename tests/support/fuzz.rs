@@ -29,7 +29,7 @@ use postprocess::why::carry::carried;
 use postprocess::{frame, sink, source};
 
 use crate::original::{self, rich};
-use crate::{busy, sign, Trace};
+use crate::{busy, sign, TraceBuilder};
 
 /// A reader: its name, what must hold of any input, inputs to begin with.
 pub type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
@@ -217,7 +217,7 @@ fn as_json(raw: &[u8]) -> Vec<u8> {
 fn raw_files() -> Vec<Vec<u8>> {
     let mut counted = busy(1, 60, 5);
     counted.header.flags = file::FLAG_IPC | file::FLAG_WRAP | file::FLAG_WRAPPED;
-    let mut lossy = Trace::new(2, 5_000_000);
+    let mut lossy = TraceBuilder::new(2, 5_000_000);
     lossy.name_on(1, 0x21, "eth0");
     let cpu = lossy.cpu(0).small_blocks(60).running(4_194_303, "a", Some(202)).small_return(5, 0).call(9, 1, 4);
     cpu.task(20, 9, "b", Some(59)).switch(30, 9, "b").lose(3).skip(1, 9).entry(4_000_000, event::IRQ + 0xec, &[]);

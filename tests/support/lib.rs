@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the tiers share: raw traces built entry by entry, as the recorder would have written them.
 //!
-//! [`Trace`] is the file, [`Recorder`] one CPU. Time is given in counts; with the default clock one count is 10 ns, so
+//! [`TraceBuilder`] makes a file, [`Recorder`] one CPU. Time is in counts; with the default clock one count is 10 ns, so
 //! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of the
 //! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
 //! docs/format.md alone, [`check`] asks of spans what happened, [`cut`] makes others of a recorded trace, [`stock`] what
@@ -48,16 +48,16 @@ pub const UUID: [u8; 16] = *b"a synthetic uuid";
 
 /// A raw file in the making.
 #[derive(Clone, Debug)]
-pub struct Trace {
-    /// Its header; counts of blocks and losses are filled in by [`Trace::bytes`].
+pub struct TraceBuilder {
+    /// Its header; counts of blocks and losses are filled in by [`TraceBuilder::bytes`].
     pub header: Header,
     names: Vec<(NameKind, u32, u32, String)>,
     cpus: BTreeMap<u32, Recorder>,
 }
 
-impl Trace {
+impl TraceBuilder {
     /// A trace of `cpus` CPUs that lasts `counts`.
-    pub fn new(cpus: u32, counts: u64) -> Trace {
+    pub fn new(cpus: u32, counts: u64) -> TraceBuilder {
         let start = Moment { tsc: START << SHIFT, realtime_ns: START_NS, monotonic_ns: 77 };
         let stop = Moment {
             tsc: (START + counts) << SHIFT,
@@ -80,11 +80,11 @@ impl Trace {
             refused_marks: 0,
             unseen: Unseen::default(),
         };
-        Trace { header, names: Vec::new(), cpus: BTreeMap::new() }.named()
+        TraceBuilder { header, names: Vec::new(), cpus: BTreeMap::new() }.named()
     }
 
     /// Adds the names that most tests speak of.
-    fn named(mut self) -> Trace {
+    fn named(mut self) -> TraceBuilder {
         let names = [
             (NameKind::Kernel, 0, "6.12.117 #1 SMP"),
             (NameKind::CpuModel, 0, "a CPU"),
@@ -422,9 +422,9 @@ pub fn sign(block: &mut [u8]) {
 
 /// A trace like that of a busy machine: `entries` entries or a few more on `cpus` CPUs, from a fixed seed. Threads
 /// make folded and open calls, block in futex, are woken by each other, and timers interrupt them.
-pub fn busy(cpus: u32, entries: usize, seed: u64) -> Trace {
+pub fn busy(cpus: u32, entries: usize, seed: u64) -> TraceBuilder {
     let mut random = Random(seed | 1);
-    let mut trace = Trace::new(cpus, 0);
+    let mut trace = TraceBuilder::new(cpus, 0);
     let (mut count, mut at) = (0, 0);
     // The thread on each CPU, and which of the CPU's eight threads are inside futex.
     let mut threads: Vec<(u32, u8)> = (0..cpus).map(|_| (0, 0)).collect();

@@ -14,7 +14,7 @@ use postprocess::event::number::MARK_D;
 
 use crate::blocks::Blocks;
 use crate::guest::{self, Run};
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// `fails STATUS TEXT COMMAND...`: the command ends so, and says so in one line, with at most a hint below it.
 /// `becomes STATE`: the recorder is in this state before long. `megabytes`: the size of its memory.
@@ -99,9 +99,9 @@ fn every_command_does_its_work() {
     assert!(name[3].starts_with("kutrace-vm_") && name[3].ends_with(".trace"), "{name:?}");
 
     for name in ["go.raw", "again.raw", "snapshot.raw", "wrap.raw", "default.raw", "words.trace"] {
-        Trace::read_whole(&run.file(name));
+        Recording::read_whole(&run.file(name));
     }
-    let trace = Trace::read_whole(&run.file("go.raw"));
+    let trace = Recording::read_whole(&run.file("go.raw"));
     let named = |number| trace.of(number).map(|e| (trace.event_name(e), e.arg)).collect::<Vec<_>>();
     assert_eq!(named(MARK_A.into()), [("mark_a=hello", 39_187_408)]);
     assert_eq!(named(MARK_D), [("mark_d", 123_456)]);
@@ -147,10 +147,10 @@ fn record_runs_a_command_and_leaves_nothing_behind() {
         "#,
     );
     for name in ["ls", "seven", "killed", "time", "part", "INT", "TERM", "HUP", "both"] {
-        Trace::read_whole(&run.file(&format!("{name}.raw")));
+        Recording::read_whole(&run.file(&format!("{name}.raw")));
     }
     assert!(!run.file("none.raw").exists());
-    let trace = Trace::read_whole(&run.file("ls.raw"));
+    let trace = Recording::read_whole(&run.file("ls.raw"));
     assert!(!trace.pids_of("ls").is_empty());
     let header = Blocks::read(&run.file("time.raw")).header;
     let ns = header.stop.monotonic_ns - header.start.monotonic_ns;

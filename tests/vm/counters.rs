@@ -11,7 +11,7 @@ use postprocess::event::Event;
 
 use crate::blocks::Blocks;
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const WORDS: [&str; 6] = ["goipc", "gollc", "goipcllc", "goipcwrap", "gollcwrap", "goipcllcwrap"];
 
@@ -38,7 +38,7 @@ fn a_start_with_counters_counts_or_says_that_it_cannot() {
             WORDS.join(" ")
         ),
     );
-    let last = Trace::read_whole(&run.file("last.raw"));
+    let last = Recording::read_whole(&run.file("last.raw"));
     assert_eq!(last.events.meta.flags & 0xa0, 0);
     assert_eq!(run.number("said"), run.number("says"), "the kernel's log grew");
     match run.number("pmu") {
@@ -56,7 +56,7 @@ fn refused(run: &guest::Run) {
     assert_eq!(facts, [fact; 6]);
     // Names are gathered at each stop.
     let events = |name| {
-        let mut events = Trace::read_whole(&run.file(name)).events.events;
+        let mut events = Recording::read_whole(&run.file(name)).events.events;
         events.retain(|e| e.event >= SWITCH);
         events.into_iter().map(|e| Event { name: NameId::EMPTY, ..e }).collect::<Vec<_>>()
     };
@@ -67,7 +67,7 @@ fn refused(run: &guest::Run) {
 fn counted(run: &guest::Run) {
     for word in WORDS {
         assert_eq!(run.number(word), 0, "{}", run.err);
-        let trace = Trace::read_whole(&run.file(&format!("{word}.raw")));
+        let trace = Recording::read_whole(&run.file(&format!("{word}.raw")));
         let flags = [("ipc", 0x80), ("llc", 0x20)].map(|(part, flag)| if word.contains(part) { flag } else { 0 });
         assert_eq!(trace.events.meta.flags & 0xa0, flags[0] | flags[1], "{word}");
         let coded = trace.spans.spans.iter().filter(|s| s.cpu.is_some() && s.thread().is_some() && s.ipc > 0).count();
@@ -94,7 +94,7 @@ fn counters_say_what_was_counted() {
         "#,
     );
     for (word, flag) in [("goipc", 0x80), ("gollc", 0x20)] {
-        let trace = Trace::read_whole(&run.file(&format!("{word}.raw")));
+        let trace = Recording::read_whole(&run.file(&format!("{word}.raw")));
         let hz = Blocks::read(&run.file(&format!("{word}.raw"))).header.tsc_hz as u128;
         assert_eq!(trace.events.meta.flags & 0xa0, flag, "{word}");
         let (mut last, mut long, mut wrong) = (BTreeMap::new(), 0, Vec::new());

@@ -8,7 +8,7 @@ use kutrace_tests::number::of_thread;
 use postprocess::event::number::{IRQ, RUNNABLE, SYSCALL, USER_FIRST, USER_LAST, WAKEUP_ARC};
 use postprocess::id::Pid;
 
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// read, recvfrom: the server uses the one, the client's library the other.
 const RECEIVE: [u32; 2] = [SYSCALL, SYSCALL + 45];
@@ -16,9 +16,9 @@ const RECEIVE: [u32; 2] = [SYSCALL, SYSCALL + 45];
 const SEND: [u32; 3] = [SYSCALL + 1, SYSCALL + 44, SYSCALL + 20];
 const LOCAL_TIMER: u32 = IRQ + 0xec;
 
-static DEMO: LazyLock<Trace> = LazyLock::new(|| {
+static DEMO: LazyLock<Recording> = LazyLock::new(|| {
     let folder = std::env::var_os("KUTRACE_DEMO").expect("KUTRACE_DEMO: run this tier by `cargo xtask test`");
-    Trace::read_whole(&PathBuf::from(folder).join("t.raw"))
+    Recording::read_whole(&PathBuf::from(folder).join("t.raw"))
 });
 
 #[test]
@@ -63,7 +63,7 @@ fn requests_can_be_followed_from_client_to_server_and_back() {
 }
 
 /// Counts wakeups by a thread that is sending, after which the woken one receives within 10 ms.
-fn followed(trace: &Trace, pair: impl Fn(Pid, Pid) -> bool) -> usize {
+fn followed(trace: &Recording, pair: impl Fn(Pid, Pid) -> bool) -> usize {
     let spans = &trace.spans.spans;
     let arcs = spans.iter().filter(|s| s.event == WAKEUP_ARC && s.pid.is_some_and(|by| pair(by, s.woken())));
     let writes = |arc: &&postprocess::span::Span| {

@@ -9,7 +9,7 @@ use postprocess::id::Pid;
 use postprocess::time::Time;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const GETPPID: u32 = SYSCALL + 110;
 const GETPPID32: u32 = SYSCALL32 + 64;
@@ -24,7 +24,7 @@ const ANEW: i32 = -513;
 type Made = (i64, i64, Option<i32>);
 
 /// The calls of a number that threads of a name made.
-fn made(trace: &Trace, program: &str, number: u32) -> Vec<Made> {
+fn made(trace: &Recording, program: &str, number: u32) -> Vec<Made> {
     let pids = trace.pids_of(program);
     let mut calls = Vec::new();
     let mut open: BTreeMap<Pid, usize> = BTreeMap::new();
@@ -46,11 +46,11 @@ fn made(trace: &Trace, program: &str, number: u32) -> Vec<Made> {
     calls
 }
 
-fn values(trace: &Trace, program: &str, number: u32) -> Vec<Option<i32>> {
+fn values(trace: &Recording, program: &str, number: u32) -> Vec<Option<i32>> {
     made(trace, program, number).into_iter().map(|(_, _, value)| value).collect()
 }
 
-fn waits(trace: &Trace, program: &str, reason: &str) -> usize {
+fn waits(trace: &Recording, program: &str, reason: &str) -> usize {
     let pids = trace.pids_of(program);
     let name = format!("wait_{reason}");
     trace.of(WAIT).filter(|e| pids.contains(&e.pid) && trace.event_name(e) == name).count()
@@ -72,7 +72,7 @@ fn calls_that_are_not_made_are_recorded_with_number_and_value() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let all = |value: i32| vec![Some(value); CALLS];
     assert_eq!(values(&trace, "deny", GETPPID), all(-13));
     assert_eq!(values(&trace, "unknown", UNKNOWN_CALL), all(-1));

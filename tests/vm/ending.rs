@@ -4,7 +4,7 @@
 use postprocess::event::number::{OPEN_CALL, PID_NAME};
 
 use crate::guest::{self, SOAK};
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// Rounds of ending.c, as nobody. Each round renames a zombie three times, every fourth ends in an exec.
 #[test]
@@ -24,7 +24,7 @@ fn threads_that_end_can_be_renamed_by_anybody() {
         ),
     );
     assert_eq!((run.number("rounds"), run.number("uid")), (rounds, 65534));
-    let trace = Trace::read_and_ask(&run.file("t.raw"));
+    let trace = Recording::read_and_ask(&run.file("t.raw"));
     trace.check();
     let named = |name: &str| trace.of(PID_NAME).filter(|e| trace.event_name(e) == name).count();
     assert!(named("zombie") > 10 && named("ending") > 10 && named("anew") > 2, "the end of the trace has no rounds");
@@ -46,7 +46,7 @@ fn a_thread_that_was_stopped_has_returned_from_its_call() {
         echo stopped=$stopped
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let stopped = run.number("stopped") as u32;
     assert!(trace.switches().any(|e| e.arg == stopped), "it did not run");
     let inside: Vec<_> = trace.of(OPEN_CALL).filter(|e| e.arg == stopped).collect();

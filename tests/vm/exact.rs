@@ -5,7 +5,7 @@ use postprocess::event::number::SYSCALL;
 use postprocess::time::Time;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const GETPPID: u32 = SYSCALL + 110;
 const GET_PRIORITY_MAX: u32 = SYSCALL + 146;
@@ -25,7 +25,7 @@ fn as_many_getppid_as_were_called_and_the_switches_the_kernel_counted() {
         "#,
     );
     assert!(run.err.contains(" 0 events lost"), "{}", run.err);
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
 
     let program = trace.pids_of("getppids");
     assert_eq!(program.len(), 1, "{program:?}");
@@ -64,7 +64,7 @@ fn a_call_blocked_since_before_the_trace_has_its_name() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let sleeper = trace.pids_of("sleep");
     let named = |e: &&postprocess::event::Event| sleeper.contains(&e.pid) && trace.event_name(e) == "/clock_nanosleep";
     assert!(trace.events.events.iter().any(|e| named(&e)), "{sleeper:?}");
@@ -73,7 +73,7 @@ fn a_call_blocked_since_before_the_trace_has_its_name() {
 #[test]
 fn the_original_words_on_standard_input_make_a_trace() {
     let run = guest::succeed(&[], "cd $SHARE\nprintf 'go\\nwait 1\\nstop words\\n' | kutrace_control");
-    let trace = Trace::read_whole(&run.file("words.trace"));
+    let trace = Recording::read_whole(&run.file("words.trace"));
     let interval = trace.events.meta.intervals[0];
     assert!(interval.to - interval.from > Time(90_000_000), "{interval:?}");
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use postprocess::event::number::{RETURN_BIT, SYSCALL32, TRAP};
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const ROUNDS: usize = 100;
 /// Exceptions that faults.c raises: vector and name.
@@ -17,7 +17,7 @@ const CALLS: [(u32, &str, usize); 5] =
     [(2, "fork", 1), (7, "waitpid", 1), (20, "getpid", 1001), (41, "dup", 1000), (45, "brk", 1000)];
 
 /// How many events of each number the threads of a program have.
-fn counts(trace: &Trace, program: &str) -> BTreeMap<u32, usize> {
+fn counts(trace: &Recording, program: &str) -> BTreeMap<u32, usize> {
     let pids = trace.pids_of(program);
     let mut counts = BTreeMap::new();
     for event in trace.events.events.iter().filter(|e| pids.contains(&e.pid)) {
@@ -44,7 +44,7 @@ fn every_exception_and_32_bit_call_of_a_program_is_recorded_and_returns() {
             "#
         ),
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let faults = counts(&trace, "faults");
     for (vector, name) in FAULTS {
         assert_eq!(run.number(name), ROUNDS as u64, "{name}");

@@ -2,7 +2,7 @@
 //! A recorder whose memory is too small: what is lost is counted, what is kept is right.
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const STORM: &str = "stress-ng --quiet --switch 2 --fork 1 --timeout 2";
 
@@ -13,7 +13,7 @@ fn a_full_recorder_keeps_the_oldest_and_counts_the_rest() {
         &format!("insmod $KUTRACE_MODULE tracemb=1\nkutrace_control go\n{STORM}\nkutrace_control stop $SHARE/t.raw"),
     );
     assert_eq!(run.status, 3, "lost events are an exit status of their own\n{}", run.err);
-    let trace = Trace::read_and_ask(&run.file("t.raw"));
+    let trace = Recording::read_and_ask(&run.file("t.raw"));
     let lost = trace.events.meta.lost;
     assert!(lost > 1000, "{lost}");
     assert!(run.err.contains(&format!(" {lost} events lost")), "{}", run.err);

@@ -9,25 +9,25 @@ use postprocess::id::Pid;
 use postprocess::span::Span;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const WRITE: i32 = SYSCALL as i32 + 1;
 
 /// The pids of a program's threads, and how many events of a number and name they have.
-fn count(trace: &Trace, program: &str, number: u32, name: &str) -> usize {
+fn count(trace: &Recording, program: &str, number: u32, name: &str) -> usize {
     let pids = trace.pids_of(program);
     trace.of(number).filter(|e| pids.contains(&e.pid) && trace.event_name(e) == name).count()
 }
 
 /// The groups a program's threads are said to be in.
-fn groups(trace: &Trace, program: &str) -> BTreeSet<u32> {
+fn groups(trace: &Recording, program: &str) -> BTreeSet<u32> {
     let pids = trace.pids_of(program);
     let said = trace.of(GROUP).filter(|e| pids.contains(&Pid::new(e.arg)));
     said.map(|e| trace.event_name(e).parse().unwrap()).filter(|&group| group != 0).collect()
 }
 
 /// How long each group was throttled, in units of 10 ns, all CPUs together; and how often.
-fn throttled(trace: &Trace) -> BTreeMap<u32, (i64, usize)> {
+fn throttled(trace: &Recording) -> BTreeMap<u32, (i64, usize)> {
     let mut since = BTreeMap::new();
     let mut sums: BTreeMap<u32, (i64, usize)> = BTreeMap::new();
     for e in &trace.events.events {
@@ -75,7 +75,7 @@ fn a_quota_is_told_for_its_group_and_those_below() {
         grep nr_throttled outer/cpu.stat | sed 's/ /=/'
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let own = groups(&trace, "spin");
     assert_eq!(own.len(), 1, "{own:?}");
     let inner = *own.first().unwrap();
@@ -134,7 +134,7 @@ fn frozen_and_stopped_threads_say_so() {
         echo stopped=$stopped
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     assert_eq!(count(&trace, "spin", WAIT, "wait_frozen"), 2, "one in each kind of freezer");
     assert_eq!(count(&trace, "stop", WAIT, "wait_stopped"), 1, "the one that was stopped while traced");
 
@@ -172,7 +172,7 @@ fn memory_and_the_disk_hold_threads_up() {
         umount /tmp/disk
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     assert!(count(&trace, "eat", WAIT, "wait_memory_limit") > 0);
     assert!(count(&trace, "write", WAIT, "wait_dirty_pages") > 0);
 }
@@ -189,7 +189,7 @@ fn work_on_the_way_out_is_told_and_ends() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let pids = trace.pids_of("signals");
     let of = |number, bit: u32| {
         let own = trace.of(number).filter(|e| pids.contains(&e.pid));
@@ -218,7 +218,7 @@ fn a_program_that_the_kernel_starts_is_in_no_call_before() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let helpers = trace.pids_of("spin");
     assert!(helpers.len() >= 2, "no helper was started");
     let inside: Vec<_> = trace.of(OPEN_CALL).filter(|e| helpers.contains(&Pid::new(e.arg))).collect();

@@ -17,7 +17,7 @@ use postprocess::id::{CpuId, Pid};
 use crate::blocks::Blocks;
 use crate::guest::{self, Run};
 use crate::proof::{self, growth, Window};
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const CLONE_RETURN: u32 = (SYSCALL + 56) | RETURN_BIT;
 const MACHINE_CHECK: u32 = TRAP + 18;
@@ -54,7 +54,7 @@ LOAD
         echo mwait=$(dmesg | grep -c 'using mwait in idle' || true)
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     proof::interrupts(&run, &trace);
     proof::softirqs(&run, &trace);
     proof::totals(&run, &trace);
@@ -72,7 +72,7 @@ LOAD
 }
 
 /// A tick that finds a program counts as 4 ms of its time; the kernel shows hundredths of a second.
-fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Trace) {
+fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Recording) {
     let window = Window::new(trace, proof::BEFORE + 4, proof::AFTER + 4);
     let mut all = 0;
     for cpu in 0..trace.events.meta.intervals.len() {
@@ -86,7 +86,7 @@ fn each_tick_in_a_program_has_a_sample(run: &Run, trace: &Trace) {
     assert!(all > 40, "{all}");
 }
 
-fn forks_are_named_and_return_in_the_child(trace: &Trace) {
+fn forks_are_named_and_return_in_the_child(trace: &Recording) {
     let pids = trace.pids_of("hooks");
     let returned = trace.of(CLONE_RETURN).filter(|e| e.ret == 0 && pids.contains(&e.pid));
     let children: BTreeSet<Pid> = returned.map(|e| e.pid).collect();
@@ -102,7 +102,7 @@ fn forks_are_named_and_return_in_the_child(trace: &Trace) {
 /// How often a CPU left a sleep that a store can end, and when it did so without interrupt and without store. Who
 /// stores records it right after that, perhaps when the CPU is idle but not yet asleep. A CPU that polls continues
 /// doing so after an interrupt that wakes nobody.
-fn ends_of_sleep(trace: &Trace) -> (usize, Vec<(CpuId, i64)>) {
+fn ends_of_sleep(trace: &Recording) -> (usize, Vec<(CpuId, i64)>) {
     let mut stores: BTreeMap<CpuId, Vec<i64>> = BTreeMap::new();
     trace.of(MONITOR_STORE).for_each(|e| stores.entry(CpuId::new(e.arg)).or_default().push(e.ts.0));
     let mut idle: BTreeMap<CpuId, i64> = BTreeMap::new();
@@ -168,7 +168,7 @@ fn a_poll_ends_by_an_interrupt_or_a_store() {
         kutrace_control stop $SHARE/t.raw
         ";
     let run = guest::succeed(&["--cpus", "2", "--append", "idle=poll"], &[SLOW_WAKEUPS, script].concat());
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     assert!(trace.of(MWAIT).all(|e| e.arg == POLLING));
     let (sleeps, unexplained) = ends_of_sleep(&trace);
     assert!(sleeps > 50 && unexplained.is_empty(), "{} of {sleeps}: {:?}", unexplained.len(), unexplained.first());
@@ -188,7 +188,7 @@ fn each_idle_state_of_a_driver_is_recorded_and_what_ends_it() {
         ]
         .concat(),
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let entered = idle_states_entered(&run, &trace, [POLLING, HLT, WATCHING]);
     assert!(entered.iter().sum::<u64>() > 100, "{entered:?}");
     let (sleeps, unexplained) = ends_of_sleep(&trace);
@@ -206,7 +206,7 @@ fn each_idle_state_of_acpi_is_recorded() {
         &["--kernel", "distribution", "--cpus", "2", "--acpi-table", table.to_str().unwrap()],
         &["grep acpi_idle /sys/devices/system/cpu/cpuidle/current_driver\nidle() { sleep 0.3; }", IDLE].concat(),
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let entered = idle_states_entered(&run, &trace, [POLLING, HLT, IO_PORT]);
     // It polls only for a sleep that it expects to be shorter than any state is worth.
     assert!(entered[1] > 10 && entered[2] > 1000, "{entered:?}");
@@ -229,7 +229,7 @@ const IDLE: &str = r#"
     "#;
 
 /// How often the two CPUs entered each idle state, by its hint; that must be as often as cpuidle counted.
-fn idle_states_entered(run: &Run, trace: &Trace, hints: [u32; 3]) -> [u64; 3] {
+fn idle_states_entered(run: &Run, trace: &Recording, hints: [u32; 3]) -> [u64; 3] {
     let mut entered = [0; 3];
     for cpu in [0, 1].map(CpuId::new) {
         for (state, hint) in hints.into_iter().enumerate() {
@@ -259,7 +259,7 @@ fn timers_that_are_broadcast_are_sent() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     proof::every_ipi_was_sent(&trace, &[(0xec, 30), (2, 0), (0xf6, 0), (0xfb, 0), (0xfc, 0), (0xfd, 0)]);
 }
 
@@ -295,7 +295,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
         beside,
     )
     .succeeded();
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let counted = run.number("after") - run.number("before");
     let of = |number| trace.of(number).count() as u64;
     assert_eq!((of(MACHINE_CHECK), of(MACHINE_CHECK | RETURN_BIT)), (counted, counted));
@@ -304,7 +304,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
 }
 
 /// The names of an interrupt one after the other.
-fn names<'a>(trace: &'a Trace, wanted: &str) -> Vec<&'a str> {
+fn names<'a>(trace: &'a Recording, wanted: &str) -> Vec<&'a str> {
     let of_devices = |e: &&Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event);
     let named = trace.events.events.iter().filter(of_devices).map(|e| trace.event_name(e));
     let mut names: Vec<&str> = named.filter(|name| name.contains(wanted)).collect();
@@ -345,7 +345,7 @@ fn what_a_kernel_seldom_does_is_told() {
         grep -E "^ *$irq:" /proc/interrupts
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let me = run.number("me") as u32;
     let itself = trace.of(RUNNABLE).filter(|e| e.arg == me && e.pid.number() == me).count();
     assert_eq!(itself, 50, "a thread that wakes itself");
@@ -381,7 +381,7 @@ fn a_vector_that_no_device_has_any_more_is_told() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    Trace::read_whole(&run.file("t.raw"));
+    Recording::read_whole(&run.file("t.raw"));
     let mut owners: BTreeMap<(u32, u32), String> = BTreeMap::new();
     let mut given: BTreeMap<String, usize> = BTreeMap::new();
     for (_, cpu, vector, name) in Blocks::read(&run.file("t.raw")).vectors {

@@ -11,7 +11,7 @@ use postprocess::id::CpuId;
 
 use crate::blocks::Blocks;
 use crate::guest;
-use crate::trace::{self, Trace};
+use crate::trace::{self, Recording};
 
 /// Traces of each kind.
 const ROUNDS: usize = if guest::SOAK { 60 } else { 6 };
@@ -65,7 +65,7 @@ fn traces_are_whole_while_cpus_come_and_go() {
         each_cpu_says_when_it_is_there(&blocks, &name);
         nothing_comes_after_the_stop(&blocks, &name);
         let second_opinion = guest::SOAK || !name.starts_with("go");
-        let read = if second_opinion { Trace::read_whole } else { Trace::read_whole_alone };
+        let read = if second_opinion { Recording::read_whole } else { Recording::read_whole_alone };
         read(path);
         fs::remove_file(path).unwrap();
         let gone = blocks.all().filter(|block| block.offline_after).count();
@@ -123,7 +123,7 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
         "#;
     let run = guest::succeed(&["--no-load"], &[TOGGLE, script].concat());
     let marks = |path: &Path| {
-        let trace = Trace::read_whole(path);
+        let trace = Recording::read_whole(path);
         let of = trace.of(MARK_A).map(|e| (trace.event_name(e).to_string(), e.cpu.number()));
         of.collect::<Vec<_>>()
     };
@@ -134,7 +134,7 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
     let path = run.file("back.raw");
     assert_eq!(Blocks::read(&path).offline, [3].into());
     assert_eq!(marks(&path)[1], ("mark_a=back".to_string(), 3));
-    let trace = Trace::read_and_ask(&path);
+    let trace = Recording::read_and_ask(&path);
     let first = trace
         .events
         .events

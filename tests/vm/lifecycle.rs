@@ -16,7 +16,7 @@ use postprocess::event::number::{IRQ, MARK_A};
 
 use crate::blocks::Blocks;
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// What the machine sleeps without: its root and the share are 9p, which does not survive the sleep of its device. So
 /// all that runs from then on is copied into memory, and what it leaves goes through the standard output.
@@ -76,12 +76,12 @@ fn suspend_to_memory_ends_a_trace_and_every_tool_says_so() {
     }
     let blocks = Blocks::read(&run.file("t.raw"));
     assert_eq!(blocks.header.flags & (FLAG_SLEEP | FLAG_UNSTABLE | FLAG_MUTE), FLAG_SLEEP);
-    let trace = Trace::read_and_ask(&run.file("t.raw"));
+    let trace = Recording::read_and_ask(&run.file("t.raw"));
     trace.check();
     let marks: Vec<_> = trace.of(MARK_A).map(|e| trace.event_name(e)).collect();
     assert_eq!(marks, ["mark_a=before"]);
     assert_eq!(Blocks::read(&run.file("again.raw")).header.flags & FLAG_SLEEP, 0);
-    assert_eq!(Trace::read_whole(&run.file("again.raw")).of(MARK_A).count(), 1);
+    assert_eq!(Recording::read_whole(&run.file("again.raw")).of(MARK_A).count(), 1);
 }
 
 /// Wakes the guest whenever it sleeps; of one that does not, QEMU takes no notice.
@@ -179,7 +179,7 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
     for name in ["snapshot", "stop"] {
         let blocks = Blocks::read(&run.file(&format!("{name}.raw")));
         assert_eq!(blocks.header.flags & FLAG_MUTE, FLAG_MUTE, "{name}");
-        let trace = Trace::read_and_ask(&run.file(&format!("{name}.raw")));
+        let trace = Recording::read_and_ask(&run.file(&format!("{name}.raw")));
         trace.check();
         let marks: Vec<_> = trace.of(MARK_A).map(|e| (e.cpu.number(), trace.event_name(e))).collect();
         assert_eq!(marks, [(1, "mark_a=before")], "{name}");
@@ -187,7 +187,7 @@ fn a_trace_can_be_read_although_a_cpu_takes_no_interrupts() {
     for (name, count) in [("back", 2), ("again", 1)] {
         let file = run.file(&format!("{name}.raw"));
         assert_eq!(Blocks::read(&file).header.flags & FLAG_MUTE, 0, "{name}");
-        let trace = Trace::read_whole(&file);
+        let trace = Recording::read_whole(&file);
         assert_eq!(trace.of(MARK_A).map(|e| e.cpu.number()).collect::<Vec<_>>(), vec![1; count], "{name}");
     }
 }
@@ -212,7 +212,7 @@ fn a_device_is_named_by_the_module_also_after_its_vector_moved() {
         "#,
     );
     let interrupts = std::fs::read_to_string(run.file("interrupts")).unwrap();
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     // Vectors from 0x20 to the system's are given to devices.
     let device = |e: &&postprocess::event::Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event);
     let all: Vec<_> = trace.events.events.iter().filter(device).collect();

@@ -2,7 +2,7 @@
 //! Loading and unloading, starting and stopping, under load: no complaint of the kernel, no leak, no torn entry.
 
 use crate::guest;
-use crate::trace::{self, Trace};
+use crate::trace::{self, Recording};
 
 /// Programs that keep every CPU in system calls, faults, interrupts and switches, until they are killed; nice, so
 /// that the commands between them get through.
@@ -87,8 +87,11 @@ fn a_hundred_starts_and_stops_under_load_tear_no_entry() {
     let run = guest::succeed(&["--no-load"], &script);
     let paths: Vec<_> = (1..=100).map(|n| run.file(&format!("{n}.raw"))).collect();
     trace::each(&paths, |path| {
-        let trace =
-            if path.to_string_lossy().ends_with("0.raw") { Trace::read_and_ask(path) } else { Trace::read(path) };
+        let trace = if path.to_string_lossy().ends_with("0.raw") {
+            Recording::read_and_ask(path)
+        } else {
+            Recording::read(path)
+        };
         assert!(trace.events.meta.quality.is_empty(), "{}: {:?}", path.display(), trace.events.meta.quality);
         trace.check();
     });

@@ -10,7 +10,7 @@ use postprocess::event::number::{
 use postprocess::time::Time;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// Marks of the second sort.
 const MARK_B: u32 = MARK_A + 1;
@@ -26,7 +26,7 @@ const BUILD: &str = "
     ";
 
 /// What programs recorded, in order, as `name argument`.
-fn recorded(trace: &Trace, program: &str) -> Vec<String> {
+fn recorded(trace: &Recording, program: &str) -> Vec<String> {
     let pids = trace.pids_of(program);
     let inserted = trace.events.events.iter().filter(|e| pids.contains(&e.pid));
     let of_programs =
@@ -35,7 +35,7 @@ fn recorded(trace: &Trace, program: &str) -> Vec<String> {
 }
 
 /// The names of the spans that are none of execution, with what they are.
-fn has_span(trace: &Trace, event: u32, name: &str) -> bool {
+fn has_span(trace: &Recording, event: u32, name: &str) -> bool {
     trace.spans.spans.iter().any(|s| s.event == event as i32 && trace.span_name(s) == name)
 }
 
@@ -46,7 +46,7 @@ fn number(lines: &[String], name: &str) -> u32 {
 }
 
 /// The part of a program that works on an RPC, with a queue and a lock, has left what the trace should show of it.
-fn has_rpc(trace: &Trace, lines: &[String], language: &str, id: u32) {
+fn has_rpc(trace: &Recording, lines: &[String], language: &str, id: u32) {
     let step = |name: &str, arg: u32| format!("{language}_{name} {arg}");
     let get = format!("get.{id}");
     let first =
@@ -76,7 +76,7 @@ fn has_rpc(trace: &Trace, lines: &[String], language: &str, id: u32) {
 }
 
 /// A named part of a program, with another inside.
-fn has_parts(trace: &Trace, lines: &[String], language: &str) {
+fn has_parts(trace: &Recording, lines: &[String], language: &str) {
     let (outer, inner) = (format!("{language}_outer"), format!("{language}_inner"));
     let (outer_id, inner_id) = (number(lines, &outer), number(lines, &inner));
     let (outer, inner) = (format!("{outer}.{outer_id} {outer_id}"), format!("{inner}.{inner_id} {inner_id}"));
@@ -105,7 +105,7 @@ fn what_programs_record_is_in_the_trace() {
             ./original $SHARE/original.raw"
         ),
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let lines = recorded(&trace, "marks");
     for mark in ["mark_a=rust 1311258", "mark_b=two", "mark_c=three", "mark_d 123456", "mark_a=/rust"] {
         assert!(lines.iter().any(|line| line.starts_with(mark)), "{mark}: {lines:#?}");
@@ -127,7 +127,7 @@ fn what_programs_record_is_in_the_trace() {
 }
 
 fn original(path: &Path) {
-    let trace = Trace::read_whole(path);
+    let trace = Recording::read_whole(path);
     let lines = recorded(&trace, "original");
     let lock = |what: &str| format!("{what}_mutex 99");
     let expected = [
@@ -174,9 +174,9 @@ fn each_call_answers_as_described_with_and_without_module_and_trace() {
     assert_eq!(said("on"), on);
     assert_eq!(said("user"), on);
     assert_eq!(said("own"), said("off") + "go 0\ncontrol 0\nstop 0\n");
-    Trace::read_whole(&run.file("own.raw"));
+    Recording::read_whole(&run.file("own.raw"));
 
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let lines = recorded(&trace, "api");
     let part = "a_part_with_a_name_that_is_longer_than_what_fits_into_th";
     let id = number(&lines, part);
@@ -236,7 +236,7 @@ fn threads_and_the_signal_handlers_that_interrupt_them_record_all_they_mean_to()
             kutrace_control stop $SHARE/t.raw"
         ),
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let lines = recorded(&trace, "storm");
     let handler = number(&lines, "handler");
     let workers = [0, 1, 2, 3].map(|n| number(&lines, &format!("worker{n}")));

@@ -5,7 +5,7 @@ use postprocess::event::number::{RETURN_BIT, TRAP};
 use postprocess::id::CpuId;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const NMI: u32 = TRAP + 2;
 const CPUS: u32 = 4;
@@ -30,7 +30,7 @@ fn as_many_nmis_on_every_cpu_as_the_kernel_counted() {
         nmis after
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let recorded = |number, cpu| trace.of(number).filter(|e| e.cpu == CpuId::new(cpu)).count() as u64;
     let mut all = 0;
     for cpu in 0..CPUS {

@@ -28,7 +28,7 @@ use postprocess::span::what::What;
 use postprocess::span::Span;
 
 use crate::guest::{self, Run};
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 const CPUS: usize = 4;
 /// The marks: calls of sched_get_priority_max.
@@ -58,7 +58,7 @@ pub struct Window {
 
 impl Window {
     /// Between the readings that follow these marks.
-    pub fn new(trace: &Trace, before: u32, after: u32) -> Window {
+    pub fn new(trace: &Recording, before: u32, after: u32) -> Window {
         let at = |mark| {
             let found: Vec<_> = trace.of(MARK).filter(|e| e.arg == mark).collect();
             assert_eq!(found.len(), 1, "mark {mark}");
@@ -129,7 +129,7 @@ LOAD
         |share, over| machine_checks(&monitor, &share.join("cpu"), over),
     )
     .succeeded();
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     interrupts(&run, &trace);
     assert_eq!(growth(&run, "interrupts", "MCE:"), [2; CPUS], "machine checks that were raised");
     softirqs(&run, &trace);
@@ -174,12 +174,12 @@ pub const SYSTEM: [(&str, &[u32]); 5] = [
     ("CAL:", &[IRQ + 0xfb, IRQ + 0xfc]),
 ];
 
-pub fn interrupts(run: &Run, trace: &Trace) {
+pub fn interrupts(run: &Run, trace: &Recording) {
     vectors(run, trace, &[&SYSTEM[..], &[("MCE:", &[TRAP + 18])]].concat());
 }
 
 /// Interrupts of these kinds, and of devices.
-pub fn vectors(run: &Run, trace: &Trace, system: &[(&str, &[u32])]) {
+pub fn vectors(run: &Run, trace: &Recording, system: &[(&str, &[u32])]) {
     let window = Window::new(trace, BEFORE, AFTER);
     let of = |cpu: usize, numbers: &[u32]| {
         let numbers = numbers.to_vec();
@@ -200,7 +200,7 @@ pub fn vectors(run: &Run, trace: &Trace, system: &[(&str, &[u32])]) {
     assert!(devices(run).iter().sum::<u64>() > 20, "too few interrupts of devices");
 }
 
-pub fn softirqs(run: &Run, trace: &Trace) {
+pub fn softirqs(run: &Run, trace: &Recording) {
     let window = Window::new(trace, BEFORE + 2, AFTER + 2);
     let names = ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     for (nr, name) in (0..).zip(names) {
@@ -211,7 +211,7 @@ pub fn softirqs(run: &Run, trace: &Trace) {
     }
 }
 
-pub fn totals(run: &Run, trace: &Trace) {
+pub fn totals(run: &Run, trace: &Recording) {
     let of_all_cpus = 2 * CPUS as u64;
     let window = Window::new(trace, BEFORE + 4, AFTER + 4);
     window.assert("context switches", growth(run, "stat", "ctxt ")[0], trace.switches(), of_all_cpus);
@@ -220,7 +220,7 @@ pub fn totals(run: &Run, trace: &Trace) {
 
 /// How long each CPU was idle. The kernel counts it in hundredths of a second, which may be off by one at each edge,
 /// and without the entry and exit code of interrupts, which lie around the hooks; an NMI is idle to it.
-fn idle_time(run: &Run, trace: &Trace) {
+fn idle_time(run: &Run, trace: &Recording) {
     let window = Window::new(trace, BEFORE + 4, AFTER + 4).inner;
     // A CPU that stood still was doing what it did before.
     let did = |span: &Span| if span.event as u32 == STALLED { span.arg as u32 } else { span.event as u32 };
@@ -250,7 +250,7 @@ fn idle_that_polls_is_idle() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     idle_time(&run, &trace);
     let (begins, ends) = (trace.of(MWAIT).count(), trace.of(MONITOR_EXIT).count());
     assert!(trace.of(MWAIT).all(|e| e.arg == POLLING));
@@ -258,14 +258,14 @@ fn idle_that_polls_is_idle() {
 }
 
 /// The first wakeup of each thread younger than proof.c: pids are given in ascending order.
-fn births(trace: &Trace) -> Vec<&Event> {
+fn births(trace: &Recording) -> Vec<&Event> {
     let oldest = trace.of(MARK).next().expect("a mark").pid.number();
     let mut born = BTreeSet::new();
     trace.of(RUNNABLE).filter(|e| e.arg > oldest && born.insert(e.arg)).collect()
 }
 
 /// How many calls these threads made since the mark of calls.c, by number.
-fn calls(trace: &Trace, pids: &BTreeSet<Pid>, base: u32) -> BTreeMap<u32, u64> {
+fn calls(trace: &Recording, pids: &BTreeSet<Pid>, base: u32) -> BTreeMap<u32, u64> {
     let begin = trace.of(MARK).find(|e| e.arg == FIRST_CALL).expect("the mark").ts;
     let mut counts = BTreeMap::new();
     for e in trace.events.events.iter().filter(|e| e.ts >= begin && pids.contains(&e.pid)) {
@@ -296,11 +296,11 @@ PROGRAMS
 #[test]
 fn every_call_is_there_by_its_number() {
     let run = guest::succeed(&["--cpus", "4"], CALLS);
-    calls_by_number(&run, &Trace::read_whole(&run.file("t.raw")));
+    calls_by_number(&run, &Recording::read_whole(&run.file("t.raw")));
 }
 
 /// What ptrace counted is in the trace.
-pub fn calls_by_number(run: &Run, trace: &Trace) {
+pub fn calls_by_number(run: &Run, trace: &Recording) {
     let counts = fs::read_to_string(run.file("counts")).unwrap();
     let lines = |key: &str| counts.lines().filter_map(|l| l.strip_prefix(key)).map(numbers).collect::<Vec<_>>();
     let pids: BTreeSet<Pid> = lines("pid ").iter().map(|pid| Pid::new(pid[0] as u32)).collect();
@@ -330,7 +330,7 @@ PERL
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let ends = fs::read_to_string(run.file("ends")).unwrap();
     let seen: Vec<_> = ends.lines().map(numbers).map(|end| (Pid::new(end[0] as u32), end[1] as u32)).collect();
     assert_eq!(seen.len(), 64);
@@ -345,20 +345,20 @@ fn numbers(text: &str) -> Vec<u64> {
 
 /// What the kernel counted while nothing ran but a program whose pages have to be read: that the kernel itself looks at
 /// a program's pages counts as a fault, too, without an exception.
-fn faults(run: &Run, trace: &Trace) {
+fn faults(run: &Run, trace: &Recording) {
     let window = Window::new(trace, FAULTS, FAULTS + 2);
     window.assert("page faults", run.number("pgfault"), trace.of(TRAP + 14), 0);
     assert!(run.number("pgmajfault") > 20, "too few major faults");
 }
 
 /// What the kernel counted for the program's own work.
-pub fn own(run: &Run, trace: &Trace) {
+pub fn own(run: &Run, trace: &Recording) {
     own_counts(run, trace);
     own_time(run, trace);
 }
 
 /// Faults, switches and calls of the program.
-pub fn own_counts(run: &Run, trace: &Trace) {
+pub fn own_counts(run: &Run, trace: &Recording) {
     let window = Window::new(trace, OWN, OWN + 2);
     let pid = trace.of(MARK).find(|e| e.arg == OWN).unwrap().pid;
     let of = |number| trace.of(number).filter(move |e| e.pid == pid);
@@ -373,7 +373,7 @@ pub fn own_counts(run: &Run, trace: &Trace) {
 }
 
 /// How long it ran.
-fn own_time(run: &Run, trace: &Trace) {
+fn own_time(run: &Run, trace: &Recording) {
     let window = Window::new(trace, OWN, OWN + 2);
     let pid = trace.of(MARK).find(|e| e.arg == OWN).unwrap().pid;
     let counted = run.number("ns") as i64 / 10;
@@ -394,7 +394,7 @@ fn own_time(run: &Run, trace: &Trace) {
 /// vector. A send is recorded just before it is made: of those recorded before an arrival, each CPU may have one that
 /// is still to come, so no more than that many are kept for the next. `vectors` are those that are sent here, and how
 /// many of each must arrive.
-pub fn every_ipi_was_sent(trace: &Trace, vectors: &[(u32, u64)]) {
+pub fn every_ipi_was_sent(trace: &Recording, vectors: &[(u32, u64)]) {
     let vector_of = |number: u32| match number {
         NMI => 2,
         number if (IRQ..=IRQ_LAST).contains(&number) => number - IRQ,

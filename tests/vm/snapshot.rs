@@ -9,7 +9,7 @@ use postprocess::event::number::SYSCALL;
 
 use crate::blocks::Blocks;
 use crate::guest;
-use crate::trace::{self, Trace};
+use crate::trace::{self, Recording};
 
 /// Snapshots, ten for each second.
 const SNAPSHOTS: usize = if guest::SOAK { 300 } else { 50 };
@@ -37,11 +37,11 @@ fn every_snapshot_of_a_storm_is_whole() {
     );
     let run = guest::succeed(&["--no-load"], &script);
     let start = Blocks::read(&run.file("stop.raw")).header.start;
-    Trace::read_whole(&run.file("stop.raw"));
+    Recording::read_whole(&run.file("stop.raw"));
     let paths: Vec<_> = (1..=SNAPSHOTS).map(|n| run.file(&format!("{n}.raw"))).collect();
     let mut moments = trace::each(&paths, |path| {
         let n: usize = path.file_stem().and_then(|n| n.to_str()?.parse().ok()).unwrap();
-        let read = if n.is_multiple_of(SECOND_OPINION) { Trace::read_whole } else { Trace::read_whole_alone };
+        let read = if n.is_multiple_of(SECOND_OPINION) { Recording::read_whole } else { Recording::read_whole_alone };
         let trace = read(path);
         assert_eq!(trace.events.meta.flags & 0x40, 0x40, "{n}: it did not wrap");
         let control = trace.pids_of("kutrace_control");

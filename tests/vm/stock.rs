@@ -8,7 +8,7 @@ use crate::blocks::Blocks;
 use crate::guest;
 use crate::lifetime::loads_and_unloads;
 use crate::proof::{calls_by_number, own_counts, softirqs, totals, vectors, CALLS, SYSTEM};
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// Its CPUs take turns, so everything takes longer.
 const STOCK: [&str; 6] = ["--kernel", "stock", "--cpus", "2", "--timeout", "900"];
@@ -37,7 +37,7 @@ LOAD
         rm $SHARE/copy
         "#,
     );
-    let trace = Trace::read(&run.file("t.raw"));
+    let trace = Recording::read(&run.file("t.raw"));
     assert!(trace.events.meta.is_whole(), "{:?}", trace.events.meta);
     vectors(&run, &trace, &SYSTEM);
     softirqs(&run, &trace);
@@ -56,7 +56,7 @@ LOAD
 #[test]
 fn every_call_of_a_stock_kernel_is_there_by_its_number() {
     let run = guest::succeed(&STOCK, CALLS);
-    calls_by_number(&run, &Trace::read(&run.file("t.raw")));
+    calls_by_number(&run, &Recording::read(&run.file("t.raw")));
 }
 
 #[test]

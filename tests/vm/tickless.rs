@@ -5,7 +5,7 @@ use postprocess::event::number::SYSCALL;
 use postprocess::event::Event;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// The marks of moments.c, by CPU: sched_get_priority_min, sched_get_priority_max.
 const MARKS: [u32; 2] = [SYSCALL + 147, SYSCALL + 146];
@@ -41,7 +41,7 @@ fn times_are_right(options: &[&str], gaps: &[&str], silent: &[u32]) {
         gaps.join(" ")
     );
     let run = guest::succeed(&[&["--cpus", "2"], options].concat(), &script);
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let marks = marks(&trace, &run.out);
     assert_eq!(marks.len(), 2 * MARKS_AT_ONCE * (1 + gaps.len()));
 
@@ -69,7 +69,7 @@ fn times_are_right(options: &[&str], gaps: &[&str], silent: &[u32]) {
 }
 
 /// The marks in the order of time, each with the two readings of the clock that it is between.
-fn marks(trace: &Trace, printed: &str) -> Vec<Mark> {
+fn marks(trace: &Recording, printed: &str) -> Vec<Mark> {
     let program = trace.pids_of("moments");
     let mut calls: [Vec<&Event>; 2] = MARKS.map(|nr| trace.of(nr).filter(|e| program.contains(&e.pid)).collect());
     calls.iter_mut().for_each(|calls| calls.reverse());
@@ -84,7 +84,7 @@ fn marks(trace: &Trace, printed: &str) -> Vec<Mark> {
 }
 
 /// The longest time between two moments for which a CPU recorded nothing. Units of 10 ns.
-fn silence(trace: &Trace, cpu: u32, from: i64, to: i64) -> i64 {
+fn silence(trace: &Recording, cpu: u32, from: i64, to: i64) -> i64 {
     let on_cpu = trace.events.events.iter().filter(|e| e.cpu.number() == cpu && (from..to).contains(&e.ts.0));
     let times: Vec<i64> = std::iter::once(from).chain(on_cpu.map(|e| e.ts.0)).chain([to]).collect();
     times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)

@@ -27,7 +27,7 @@ const PART: usize = 300_000;
 const KEEP: &str = "KUTRACE_KEEP";
 
 /// Events and spans of one raw file.
-pub struct Trace {
+pub struct Recording {
     /// The event lines, read back.
     pub events: Events,
     /// What was built of them.
@@ -36,26 +36,26 @@ pub struct Trace {
     pub tally: Tally,
 }
 
-impl Trace {
+impl Recording {
     /// Reads a raw file; it must be one, and a second reader must agree.
-    pub fn read(path: &Path) -> Trace {
-        let (trace, text) = Trace::decode(path);
+    pub fn read(path: &Path) -> Recording {
+        let (trace, text) = Recording::decode(path);
         compare(path, &text);
         trace
     }
 
     /// A raw file's trace and its event lines.
-    fn decode(path: &Path) -> (Trace, Vec<u8>) {
+    fn decode(path: &Path) -> (Recording, Vec<u8>) {
         let bytes = fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let text = reader::lines(&bytes);
         let events = source::events::read(&mut &text[..]).unwrap();
         let (spans, tally) = span::build(events.clone());
-        (Trace { events, spans, tally }, text)
+        (Recording { events, spans, tally }, text)
     }
 
-    /// Reads a raw file as [`Trace::read`] does; its spans must say what happened.
-    pub fn read_and_ask(path: &Path) -> Trace {
-        let (trace, text) = Trace::decode(path);
+    /// Reads a raw file as [`Recording::read`] does; its spans must say what happened.
+    pub fn read_and_ask(path: &Path) -> Recording {
+        let (trace, text) = Recording::decode(path);
         // Of a large trace each takes half a minute; the guest's CPUs are free by now.
         thread::scope(|scope| {
             scope.spawn(|| compare(path, &text));
@@ -78,16 +78,16 @@ impl Trace {
     }
 
     /// Reads a raw file that must be whole, and whose spans must cover every CPU exactly and say what happened.
-    pub fn read_whole(path: &Path) -> Trace {
-        Trace::read_and_ask(path).whole()
+    pub fn read_whole(path: &Path) -> Recording {
+        Recording::read_and_ask(path).whole()
     }
 
-    /// Reads a raw file as [`Trace::read_whole`] does, without second opinions: those take seconds each.
-    pub fn read_whole_alone(path: &Path) -> Trace {
-        Trace::decode(path).0.whole()
+    /// Reads a raw file as [`Recording::read_whole`] does, without second opinions: those take seconds each.
+    pub fn read_whole_alone(path: &Path) -> Recording {
+        Recording::decode(path).0.whole()
     }
 
-    fn whole(self) -> Trace {
+    fn whole(self) -> Recording {
         assert!(self.events.meta.is_whole(), "{:?}", self.events.meta);
         self.check();
         assert_eq!((self.tally.late, self.tally.unknown), (0, 0), "{:?}", self.tally);

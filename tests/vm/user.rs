@@ -7,7 +7,7 @@ use postprocess::event::number::{
 use postprocess::time::Time;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// Compiles user.c.
 const BUILD: &str = "cd /tmp\ngcc -O2 -Wall -Werror -o user $VM/user.c\n";
@@ -49,7 +49,7 @@ fn a_program_of_the_original_is_answered_with_and_without_tracing() {
     assert_eq!(said("off"), answers(["0 errno 0", "4 errno 0", "0 errno 0", "0 0 0 0"]));
     assert_eq!(said("on"), answers(["1 errno 0", "4 errno 0", "1 errno 0", "2 8 2 2"]));
 
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let program = trace.pids_of("user");
     let inserted = trace.events.events.iter().filter(|e| program.contains(&e.pid));
     let of_programs =
@@ -86,7 +86,7 @@ fn nonsense_leaves_kernel_and_trace_whole() {
         ),
     );
     assert_eq!(std::fs::read_to_string(run.file("dmesg")).unwrap(), "");
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let program = trace.pids_of("user");
     let marks = trace.of(MARK_A).filter(|e| program.contains(&e.pid));
     assert_eq!(marks.last().map(|e| trace.event_name(e)), Some("mark_a=end"));

@@ -7,7 +7,7 @@ use kutrace_tests::number::of_thread;
 use postprocess::event::number::{SYSCALL, WAIT_A, WAIT_Z};
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// The marks: calls of sched_get_priority_max.
 const MARK: u32 = SYSCALL + 146;
@@ -16,7 +16,7 @@ const END: u32 = 21_001;
 
 /// What a thread waited for between its marks, time by reason, most first; waiting for a CPU, which follows every wait,
 /// which may be idle, only if that is what the way is about. That the host held up a CPU is never what it is about.
-fn waited(trace: &Trace, pid: u32, for_a_cpu: bool) -> Vec<(i64, String)> {
+fn waited(trace: &Recording, pid: u32, for_a_cpu: bool) -> Vec<(i64, String)> {
     let mark = |arg| trace.of(MARK).filter(move |e| e.pid.number() == pid && e.arg == arg).map(|e| e.ts.0);
     let begin = mark(BEGIN).next().expect("a mark at the start");
     let end = mark(END).find(|&ts| ts > begin).unwrap_or(i64::MAX);
@@ -50,7 +50,7 @@ fn every_way_to_wait_has_its_reason() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let (mut tried, mut quick, mut wrong) = (0, 0, Vec::new());
     for line in run.out.lines() {
         let [name, expected, thread] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else { continue };

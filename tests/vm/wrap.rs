@@ -7,7 +7,7 @@ use postprocess::event::number::{MARK_D, PID_NAME, RUNNABLE, SYSCALL};
 
 use crate::blocks::Blocks;
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// Blocks of 64 KiB in the pool of 2 MiB.
 const BLOCKS: u64 = 32;
@@ -39,14 +39,14 @@ fn after_twenty_laps_the_newest_is_there_and_every_name() {
     assert!(blocks.header.blocks >= BLOCKS - 4, "{} blocks of {BLOCKS} are in the trace", blocks.header.blocks);
 
     // Whole: no CPU misses a block between its first and its last, and no event was lost.
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     assert_eq!(trace.events.meta.flags & 0x40, 0x40);
     every_pid_has_a_name(&trace);
     ends_at_the_stop(&trace);
 }
 
 /// Whoever is switched to, runs or is woken is called by its name and pid.
-fn every_pid_has_a_name(trace: &Trace) {
+fn every_pid_has_a_name(trace: &Recording) {
     let named = |name: &str, pid: u32| {
         let suffix = format!(".{pid}");
         assert!(name.ends_with(&suffix) && name.len() > suffix.len(), "pid {pid} is named {name:?}");
@@ -58,7 +58,7 @@ fn every_pid_has_a_name(trace: &Trace) {
 }
 
 /// The last that the program did which stopped the trace is in it, and the command to stop is its last call.
-fn ends_at_the_stop(trace: &Trace) {
+fn ends_at_the_stop(trace: &Recording) {
     let stopper = trace.of(GETPRIORITY).find(|e| e.arg == MAGIC).expect("the call right before the stop").pid;
     let calls = |number: u32| (SYSCALL..SYSCALL + 512).contains(&number);
     let last = trace.events.events.iter().rfind(|e| e.pid == stopper && calls(e.event)).unwrap();
@@ -80,7 +80,7 @@ fn a_pid_that_comes_again_has_the_name_of_its_thread() {
         kutrace_control stop $SHARE/t.raw
         "#,
     );
-    let trace = Trace::read_whole(&run.file("t.raw"));
+    let trace = Recording::read_whole(&run.file("t.raw"));
     let (mut names, mut seen) = (HashMap::new(), HashSet::new());
     let (mut marks, mut again) = (0, 0);
     for e in &trace.events.events {

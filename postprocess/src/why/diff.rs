@@ -123,7 +123,7 @@ impl Before {
         };
         let question = Question { ask, ..question };
         let mut lines = Lines::default();
-        let trace = Trace::new(timeline, &question.ask)?;
+        let trace = Asked::new(timeline, &question.ask)?;
         let (measured, ..) = trace.measure(&mut lines);
         Ok(Before { question, lines, measured })
     }
@@ -134,7 +134,7 @@ impl Before {
     /// A sentence, if there are no such requests in the second, or too few.
     pub fn diff(self, timeline: &Timeline) -> Result<Diff, String> {
         let Before { question, mut lines, measured: before } = self;
-        let trace = Trace::new(timeline, &question.ask)?;
+        let trace = Asked::new(timeline, &question.ask)?;
         let (after, mut causes, told) = trace.measure(&mut lines);
         let percentiles = change::changes(&before.durations, &after.durations, question.above);
         let is = |verdict| percentiles.iter().any(|change| change.verdict == verdict);
@@ -222,7 +222,7 @@ impl Told {
 }
 
 /// A trace with its requests.
-struct Trace<'a> {
+struct Asked<'a> {
     timeline: &'a Timeline<'a>,
     asked: String,
     /// By thread and start.
@@ -239,15 +239,15 @@ struct Measured {
     around: Vec<Totals>,
 }
 
-impl<'a> Trace<'a> {
-    fn new(timeline: &'a Timeline<'a>, ask: &Ask) -> Result<Trace<'a>, String> {
+impl<'a> Asked<'a> {
+    fn new(timeline: &'a Timeline<'a>, ask: &Ask) -> Result<Asked<'a>, String> {
         let (asked, mut requests) = find(timeline.spans, timeline, ask)?;
         if requests.len() < change::FEWEST {
             let (count, fewest) = (requests.len(), change::FEWEST);
             return Err(format!("too few requests to compare: {count}, and it takes {fewest}; {asked}"));
         }
         requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
-        Ok(Trace { timeline, asked, requests })
+        Ok(Asked { timeline, asked, requests })
     }
 
     fn measure(&self, lines: &mut Lines) -> (Measured, Causes, Told) {

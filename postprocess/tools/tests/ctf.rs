@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use kutrace_tests::{busy, ctf, Trace};
+use kutrace_tests::{busy, ctf, TraceBuilder};
 
 /// Converts a raw file into a folder of this name.
 fn convert(raw: &Path, name: &str) -> (PathBuf, Output) {
@@ -30,7 +30,7 @@ fn round(raw: &Path, name: &str) -> Option<usize> {
     Some(ctf::compare(&std::fs::read(raw).unwrap(), &String::from_utf8(read.stdout).unwrap()))
 }
 
-fn temporary(name: &str, trace: &Trace) -> PathBuf {
+fn temporary(name: &str, trace: &TraceBuilder) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, trace.bytes()).unwrap();
     path
@@ -50,7 +50,7 @@ fn babeltrace2_reads_many_blocks_as_we_do() {
 
 #[test]
 fn babeltrace2_keeps_the_time_across_long_gaps_and_reads_every_form_of_a_call() {
-    let mut trace = Trace::new(1, 1 << 40);
+    let mut trace = TraceBuilder::new(1, 1 << 40);
     let cpu = trace.cpu(0);
     cpu.running(7, "a \"quoted\" name", None);
     let mut at = 10;

@@ -8,7 +8,7 @@ use kutrace_format::abi::event::MARK_A;
 use super::succeed;
 use crate::blocks::Blocks;
 use crate::guest;
-use crate::trace::{self, Trace};
+use crate::trace::{self, Recording};
 
 /// How many commands are killed in the middle.
 const KILLED: u64 = if guest::SOAK { 200 } else { 50 };
@@ -38,7 +38,7 @@ fn a_full_disk_keeps_the_trace_and_leaves_no_half_file() {
         "#,
     );
     for name in ["t.raw", "r.raw"] {
-        Trace::read_whole(&run.file(name));
+        Recording::read_whole(&run.file(name));
         assert!(fs::metadata(run.file(name)).unwrap().len() > 1 << 20, "the disk was too large");
     }
 }
@@ -64,8 +64,8 @@ fn a_lost_terminal_ends_a_recording_unless_it_was_told_otherwise() {
         becomes empty
         "#,
     );
-    Trace::read_whole(&run.file("lost.raw"));
-    let trace = Trace::read_whole(&run.file("nohup.raw"));
+    Recording::read_whole(&run.file("lost.raw"));
+    let trace = Recording::read_whole(&run.file("nohup.raw"));
     assert!(trace.of(MARK_A.into()).any(|e| trace.event_name(e) == "mark_a=later"));
 }
 
@@ -183,10 +183,10 @@ fn killed_at_any_point_it_holds_nothing() {
     );
     // One pool of 64 MiB that stays would be 65536 kB, one of 8 MiB 8192.
     assert!(run.number("grown") < 4096, "{}", run.out);
-    Trace::read_whole(&run.file("last.raw"));
+    Recording::read_whole(&run.file("last.raw"));
     let files: Vec<_> = fs::read_dir(run.file("traces")).unwrap().map(|entry| entry.unwrap().path()).collect();
     let rounds = run.number("rounds");
     eprintln!("control: {KILLED} of {rounds} killed, {} files were complete", files.len());
     assert!(files.len() as u64 > KILLED / 10, "{} files were complete", files.len());
-    trace::each(&files, |path| Trace::read(path).check());
+    trace::each(&files, |path| Recording::read(path).check());
 }

@@ -2,7 +2,7 @@
 //! Who may control the recorder.
 
 use super::succeed;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// An ordinary user, and one of the group that the device is given to.
 const PEOPLE: &str = r#"
@@ -47,9 +47,9 @@ fn only_who_has_the_right_controls() {
         cp user.raw go.raw $SHARE
         "#;
     let run = succeed(&[], &[PEOPLE, script].concat());
-    let trace = Trace::read_whole(&run.file("user.raw"));
+    let trace = Recording::read_whole(&run.file("user.raw"));
     assert!(!trace.pids_of("ls").is_empty());
-    Trace::read_whole(&run.file("go.raw"));
+    Recording::read_whole(&run.file("go.raw"));
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn a_member_of_the_group_needs_no_root_where_the_program_has_the_capability() {
         "#;
     let run = succeed(&[], &[PEOPLE, script].concat());
     for name in ["record.raw", "snapshot.raw", "stop.raw", "words.trace"] {
-        Trace::read_whole(&run.file(name));
+        Recording::read_whole(&run.file(name));
     }
-    assert!(!Trace::read(&run.file("record.raw")).pids_of("grep").is_empty());
+    assert!(!Recording::read(&run.file("record.raw")).pids_of("grep").is_empty());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use postprocess::event::number::PC_KERNEL;
 use postprocess::span::sample::kernel::Symbols;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 #[test]
 fn a_sample_of_the_kernel_has_the_name_of_its_function() {
@@ -24,9 +24,9 @@ fn a_sample_of_the_kernel_has_the_name_of_its_function() {
         "#,
     );
     let symbols = Symbols::parse(&fs::read_to_string(run.file("kallsyms")).unwrap()).unwrap();
-    let read = |name: &str| Trace::read_whole(&run.file(name));
+    let read = |name: &str| Recording::read_whole(&run.file(name));
     let (named, bare, hidden) = (read("named.raw"), read("bare.raw"), read("hidden.raw"));
-    let names = |trace: &Trace| -> Vec<String> {
+    let names = |trace: &Recording| -> Vec<String> {
         trace.of(PC_KERNEL).map(|e| trace.event_name(e).strip_prefix("PC=").unwrap().to_string()).collect()
     };
     let functions = names(&bare).into_iter().map(|address| {

@@ -6,7 +6,7 @@ use std::fs;
 use kutrace_format::abi::event::MARK_A;
 
 use super::succeed;
-use crate::trace::{self, Trace};
+use crate::trace::{self, Recording};
 
 #[test]
 fn the_second_of_two_is_told_who_holds_the_recorder() {
@@ -38,9 +38,9 @@ fn the_second_of_two_is_told_who_holds_the_recorder() {
         "#,
     );
     for name in ["first.raw", "snapshot.raw", "rescued.raw"] {
-        Trace::read_whole(&run.file(name));
+        Recording::read_whole(&run.file(name));
     }
-    let trace = Trace::read_whole(&run.file("first.raw"));
+    let trace = Recording::read_whole(&run.file("first.raw"));
     assert!(trace.of(MARK_A.into()).any(|e| trace.event_name(e) == "mark_a=meant"));
     assert!(!run.file("never.raw").exists());
     let status = fs::read_to_string(run.file("status")).unwrap();
@@ -96,6 +96,6 @@ fn two_at_once_do_each_their_work_or_say_why_not() {
     }
     let files: Vec<_> = fs::read_dir(run.file("traces")).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(files.len() > 10, "{} traces\n{said}", files.len());
-    trace::each(&files, |path| Trace::read(path).check());
-    Trace::read_whole(&run.file("last.raw"));
+    trace::each(&files, |path| Recording::read(path).check());
+    Recording::read_whole(&run.file("last.raw"));
 }

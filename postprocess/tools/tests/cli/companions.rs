@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The tools other than the stages.
 
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn last_line(output: &Output) -> String {
 #[test]
 fn the_verdict_on_a_raw_trace_is_its_status_and_its_last_line() {
     let whole = busy(2, 500, 8).bytes();
-    let mut lost = Trace::new(1, 1_000);
+    let mut lost = TraceBuilder::new(1, 1_000);
     lost.cpu(0).call(10, 0, 0).lose(3);
     let mut damaged = whole.clone();
     damaged[70_000] ^= 1;

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 
 const RAWTOEVENT: &str = env!("CARGO_BIN_EXE_rawtoevent");
 const EVENTTOSPAN: &str = env!("CARGO_BIN_EXE_eventtospan");
@@ -76,6 +76,6 @@ fn temporary(name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 /// The JSON of a trace.
-fn json(trace: &Trace) -> Vec<u8> {
+fn json(trace: &TraceBuilder) -> Vec<u8> {
     run(EVENTTOSPAN, &[], &run(RAWTOEVENT, &[], &trace.bytes()).stdout).stdout
 }

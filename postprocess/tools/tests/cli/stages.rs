@@ -2,7 +2,7 @@
 //! From a raw file to a page by way of text.
 
 use kutrace_format::abi::event;
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn the_event_lines_are_in_the_order_that_sort_would_give() {
 
 #[test]
 fn lost_events_give_status_3_from_both_tools() {
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     trace.cpu(0).call(10, 0, 0).lose(3);
     let events = run(RAWTOEVENT, &[], &trace.bytes());
     let spans = run(EVENTTOSPAN, &["--check"], &events.stdout);

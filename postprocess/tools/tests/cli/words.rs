@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
 use kutrace_format::abi::{block, event};
-use kutrace_tests::{busy, sign, Trace};
+use kutrace_tests::{busy, sign, TraceBuilder};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn unread(tool: &str, args: &[&str], input: &Path) -> Output {
 
 /// A trace in which events were lost.
 fn lossy() -> Vec<u8> {
-    let mut trace = Trace::new(1, 1_000);
+    let mut trace = TraceBuilder::new(1, 1_000);
     trace.cpu(0).call(10, 0, 0).lose(3);
     trace.bytes()
 }
@@ -212,8 +212,8 @@ fn a_folder_of_ctf_says_what_is_missing_and_is_replaced_only_when_asked_for() {
 
 #[test]
 fn blocks_that_are_not_there_are_missed() {
-    let none = Trace::new(1, 1_000).bytes();
-    let mut early = Trace::new(2, 100_000_000);
+    let none = TraceBuilder::new(1, 1_000).bytes();
+    let mut early = TraceBuilder::new(2, 100_000_000);
     early.cpu(0).call(10, 0, 0);
     early.cpu(1).call(20, 0, 0);
     let mut early = early.bytes();
@@ -223,7 +223,7 @@ fn blocks_that_are_not_there_are_missed() {
     let end = u64::from_le_bytes(last[32..40].try_into().unwrap()) - 50_000_000;
     last[32..40].copy_from_slice(&end.to_le_bytes());
     sign(last);
-    let mut hole = Trace::new(1, 1_000);
+    let mut hole = TraceBuilder::new(1, 1_000);
     hole.cpu(0).entry(10, event::IRQ + 0xec, &[]).skip(1, 100).entry(300, event::IRQ + 0xec, &[]);
     for (bytes, fact) in [
         (&none, "the file has no blocks: nothing was recorded"),

@@ -151,11 +151,11 @@ impl fmt::Display for Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kutrace_tests::Trace;
+    use kutrace_tests::TraceBuilder;
 
     #[test]
     fn every_entry_is_counted_with_its_words_and_its_transitions() {
-        let mut trace = Trace::new(2, 1 << 22);
+        let mut trace = TraceBuilder::new(2, 1 << 22);
         let cpu = trace.cpu(1);
         cpu.folded(10, 110, 0, 5, 0).call(20, 1, 2).small_return(30, 7);
         cpu.task(35, 7, "web", None).switch(40, 7, "web").entry((1 << 21) + 60, event::SCHED, &[]).lose(3);
