@@ -31,7 +31,7 @@ const WAITING: usize = 8;
 /// Bytes of memory for raw bytes and spans, which leaves 128 MiB of 2 GiB for all else.
 const MEMORY: usize = (2 << 30) - (128 << 20);
 /// Bytes of memory for spans, however long the raw trace is.
-const LEAST: usize = 1 << 29;
+const MEMORY_MIN: usize = 1 << 29;
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(c
 /// # Errors
 /// If `bytes` are no raw trace.
 pub fn spans_for_page(bytes: &[u8]) -> Result<(Spans, Tally), NotATrace> {
-    spans_of_raw(bytes, SpanLimit::within(MEMORY.saturating_sub(bytes.len()).max(LEAST)))
+    spans_of_raw(bytes, SpanLimit::within(MEMORY.saturating_sub(bytes.len()).max(MEMORY_MIN)))
 }
 
 /// Decodes a raw trace of any format and builds its spans, as many as `held` holds.
@@ -122,7 +122,7 @@ pub fn summary_of_raw(bytes: &[u8], worst: usize) -> Result<Summary, NotATrace> 
 /// Whatever error the source's input returns, or `away`.
 pub fn build_from<E: From<io::Error>>(
     mut source: Batches<impl BufRead>,
-    most: usize,
+    max: usize,
     mut away: impl FnMut(Vec<Span>, &Names) -> Result<(), E>,
 ) -> Result<(Spans, Tally, Meta), E> {
     let mut builder = Builder::new(source.meta(), Names::default());
@@ -130,7 +130,7 @@ pub fn build_from<E: From<io::Error>>(
     while let Some(mut batch) = source.batch()? {
         renumber.receive(&mut batch, &mut builder.names);
         batch.rows.iter().for_each(|event| builder.push(event));
-        if builder.written().len() > most {
+        if builder.written().len() > max {
             away(builder.take(), &builder.names)?;
         }
     }

@@ -297,10 +297,10 @@ mod tests {
     #[test]
     fn of_a_page_no_more_is_read_than_its_end() {
         let long = "x".repeat(9 << 20);
-        for (start, most) in [(format!("<html>{}{long}</html>", page::DATA[0]), 20 << 20), ("<html>".into(), BARE)] {
+        for (start, max) in [(format!("<html>{}{long}</html>", page::DATA[0]), 20 << 20), ("<html>".into(), BARE)] {
             let mut input = open(start.as_bytes().chain(repeat(0))).unwrap();
             let read = input.page().unwrap();
-            assert!(read.starts_with(start.as_bytes()) && read.len() <= most, "{}", read.len());
+            assert!(read.starts_with(start.as_bytes()) && read.len() <= max, "{}", read.len());
         }
     }
 }

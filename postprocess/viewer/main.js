@@ -51,7 +51,7 @@ import { byId } from "./dom.js";
 const ALL_TIME = new TimeScale(-Infinity, Infinity, 1);
 
 /** Pixels that a span has at least when the page goes to it. */
-const SEEN_LEAST = 6;
+const SEEN_MIN = 6;
 
 export class App {
   /** @param {Store} store */
@@ -376,8 +376,8 @@ export class App {
     const dur = Math.max(store.dur[i], 1);
     this.views.remember();
     // What can be seen where it is stays there.
-    if (from < view.t0 || to > view.t1 || dur * view.scale < SEEN_LEAST) {
-      const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / SEEN_LEAST);
+    if (from < view.t0 || to > view.t1 || dur * view.scale < SEEN_MIN) {
+      const span = Math.min(Math.max(view.t1 - view.t0, dur * 1.5), (dur * view.width) / SEEN_MIN);
       view.show(middle - span / 2, middle + span / 2);
     }
     this.revealRow(i);

@@ -118,7 +118,7 @@ export const budget = {
         times[sort].push(performance.now() - began);
       };
       const queries = {
-        nameSearch: { pattern: "page_fault|read" }, boundsSearch: { pattern: "", least: "20", most: "1ms" }, callSearch: { pattern: "=E(AGAIN|NOENT)" },
+        nameSearch: { pattern: "page_fault|read" }, boundsSearch: { pattern: "", min: "20", max: "1ms" }, callSearch: { pattern: "=E(AGAIN|NOENT)" },
         scopeSearch: { pattern: "cpu:0,2 kind:syscall,fault page_fault|read" },
       };
       for (let i = 0; i < 5; i++) {

@@ -293,7 +293,7 @@ export const drawn = {
   async columns(page) {
     return ask(page, async () => {
       let seed = 7;
-      const random = (most) => (seed = (seed * 16807) % 2147483647) % most;
+      const random = (max) => (seed = (seed * 16807) % 2147483647) % max;
       // As postprocess/src/sink/page/pack.rs stores them.
       const packed = async (list, width, sums) => {
         const escape = 2 ** (8 * width) - 1;
@@ -672,7 +672,7 @@ export const drawn = {
     await page.fill("#pattern", "^call3$");
     await settle(page);
     assert.deepEqual([await stripes("call3"), await stripes("call4")], [6, 2]);
-    return { least: Math.min(...contrasts) };
+    return { min: Math.min(...contrasts) };
   },
 
   async morse(page) {
@@ -722,7 +722,7 @@ export const drawn = {
   async reach(page) {
     return ask(page, () => {
       let seed = 1;
-      const random = (most) => (seed = (seed * 16807) % 2147483647) % most;
+      const random = (max) => (seed = (seed * 16807) % 2147483647) % max;
       let found = 0;
       for (let round = 0; round < 60; round++) {
         const n = random(700);
@@ -736,10 +736,10 @@ export const drawn = {
         for (let k = 0; k < 20; k++) {
           const from = random(n + 1);
           const to = from + random(n - from + 1);
-          const [time, least] = [random(2 * n + 1), random(2) * random(600)];
-          const wanted = [...ids].filter((i) => i >= from && i < to && store.dur[i] >= least && store.start[i] + store.dur[i] > time);
-          const got = reach.find(from, to, time, least);
-          if (got.join() !== wanted.join()) throw new Error(`${from}..${to} after ${time}, ${least} and more: ${got}, not ${wanted}`);
+          const [time, min] = [random(2 * n + 1), random(2) * random(600)];
+          const wanted = [...ids].filter((i) => i >= from && i < to && store.dur[i] >= min && store.start[i] + store.dur[i] > time);
+          const got = reach.find(from, to, time, min);
+          if (got.join() !== wanted.join()) throw new Error(`${from}..${to} after ${time}, ${min} and more: ${got}, not ${wanted}`);
           found += got.length;
         }
       }

@@ -141,10 +141,10 @@ const scenarios = {
   async search(page, expected) {
     const answers = [];
     const inverted = () => page.locator("#invert").getAttribute("aria-pressed");
-    for (const { pattern, least, most, invert, count, total } of expected.searches) {
+    for (const { pattern, min, max, invert, count, total } of expected.searches) {
       await page.fill("#pattern", pattern);
-      await page.fill("#least", least);
-      await page.fill("#most", most);
+      await page.fill("#min", min);
+      await page.fill("#max", max);
       if ((await inverted()) !== String(invert)) await page.click("#invert");
       await settle(page);
       const found = await ask(page, () => __ku.search());
@@ -152,10 +152,10 @@ const scenarios = {
       assert.ok(found.text.startsWith(`Matches: ${count.toLocaleString("en")}`), found.text);
       answers.push(found.text);
     }
-    await page.fill("#least", "soon");
+    await page.fill("#min", "soon");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a duration");
-    for (const id of ["#least", "#most"]) await page.fill(id, "");
+    for (const id of ["#min", "#max"]) await page.fill(id, "");
     await page.fill("#pattern", "[");
     await settle(page);
     assert.equal(await page.locator("#matches").textContent(), "not a regular expression");
@@ -380,14 +380,14 @@ const scenarios = {
     const { begin, end } = await view(page);
     const shown = () => ask(page, () => {
       const { t0, t1 } = __ku.view();
-      const { pattern, least, invert, ignoreCase, count } = __ku.search();
-      return { t0, t1, open: __ku.rows().filter((r) => r.row === 0).map((r) => r.group), pattern, least, invert, ignoreCase, count };
+      const { pattern, min, invert, ignoreCase, count } = __ku.search();
+      return { t0, t1, open: __ku.rows().filter((r) => r.row === 0).map((r) => r.group), pattern, min, invert, ignoreCase, count };
     });
     await page.keyboard.press("w");
     await page.locator("#labels .group").last().click();
     await page.click("#ignore-case");
     await page.fill("#pattern", "PAGE_|&=#é");
-    await page.fill("#least", "20 ns");
+    await page.fill("#min", "20 ns");
     await page.waitForFunction(() => location.hash.includes("min=20"));
     const was = await shown();
     assert.ok(was.count > 0 && was.open.length === 2 && was.t1 - was.t0 < end - begin, JSON.stringify(was));
@@ -405,7 +405,7 @@ const scenarios = {
     await ask(page, () => (location.hash = "#t=nothing..&open=CPU&find=read&not=1"));
     await page.waitForFunction(() => __ku.search().pattern === "read");
     const entered = await shown();
-    assert.deepEqual([entered.open, entered.invert, entered.least], [["CPU"], true, ""]);
+    assert.deepEqual([entered.open, entered.invert, entered.min], [["CPU"], true, ""]);
     assert.deepEqual([entered.t0, entered.t1], range, "a damaged range moves the view");
     return {};
   },

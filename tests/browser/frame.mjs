@@ -361,11 +361,11 @@ export const frame = {
 
   async legible(page) {
     const found = await ask(page, () => {
-      let least = Infinity;
+      let min = Infinity;
       const faint = [];
       const need = (what, ink, ground) => {
         const contrast = contrastOf(ink, ground);
-        least = Math.min(least, contrast);
+        min = Math.min(min, contrast);
         if (contrast < 4.5) faint.push(`${what}: ${ink} on ${ground} has ${contrast}`);
       };
       for (const theme of Object.keys(THEMES)) {
@@ -380,12 +380,12 @@ export const frame = {
           need(`${theme}, measured`, css.back, css.measure);
         }
       }
-      return { least, faint };
+      return { min, faint };
     });
     assert.deepEqual(found.faint, []);
     // The page's own sums, by another way.
     const [one, other] = await ask(page, () => [contrastOf("#777777", "#ffffff"), contrastOf("#000000", "#ffffff")]);
     assert.ok(Math.abs(one - 4.478) < 0.001 && other === 21, `${one}, ${other}`);
-    return { least: found.least };
+    return { min: found.min };
   },
 };

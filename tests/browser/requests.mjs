@@ -94,11 +94,11 @@ export const requests = {
     // A cause lists the requests that have most of it.
     await page.locator("#details .causes td button").first().click();
     await settle(page);
-    const most = await ask(page, () => {
+    const max = await ask(page, () => {
       const { asked: { requests: all, cause, part } } = __ku.app;
       return all.withMost(all.between(part.from, part.to), cause, 1)[0][1];
     });
-    assert.equal((await linesOf(page, ".listed"))[0][2], await ask(page, (time) => alignedText(time), most));
+    assert.equal((await linesOf(page, ".listed"))[0][2], await ask(page, (time) => alignedText(time), max));
     for (let step = 0; step < 3; step++) await press(page, "Escape");
     assert.equal(await page.locator("#details").isVisible(), false);
     assert.ok(!(await ask(page, () => location.hash)).includes("request") || await page.waitForFunction(() => !location.hash.includes("request")));

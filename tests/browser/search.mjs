@@ -8,8 +8,8 @@ const settle = (page) => ask(page, () => new Promise((done) => requestAnimationF
 const found = (page) => ask(page, () => __ku.search());
 
 /** Types a search, with the other fields as given, empty if they are not. */
-async function type(page, pattern, { least = "", most = "", invert = false } = {}) {
-  for (const [id, text] of Object.entries({ pattern, least, most })) await page.fill(`#${id}`, text);
+async function type(page, pattern, { min = "", max = "", invert = false } = {}) {
+  for (const [id, text] of Object.entries({ pattern, min, max })) await page.fill(`#${id}`, text);
   if ((await page.locator("#invert").getAttribute("aria-pressed")) !== String(invert)) await page.click("#invert");
   await settle(page);
   return found(page);
@@ -65,8 +65,8 @@ export const search = {
   },
 
   async selectors(page, { searches, errors }) {
-    for (const { pattern, least, most, invert, count, total } of searches) {
-      const is = await type(page, pattern, { least, most, invert });
+    for (const { pattern, min, max, invert, count, total } of searches) {
+      const is = await type(page, pattern, { min, max, invert });
       assert.deepEqual([pattern, invert, is.count, is.total], [pattern, invert, count, total]);
       assert.ok(is.text.startsWith(`Matches: ${count.toLocaleString("en")}`), is.text);
       await assertShown(page, pattern);

@@ -39,28 +39,28 @@ fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
 /// A search as the page is asked for it, and what it must find: spans that hold `wanted`.
 struct Search {
     pattern: &'static str,
-    least: &'static str,
+    min: &'static str,
     invert: bool,
     wanted: fn(&Span, &str) -> bool,
 }
 
 impl Search {
     fn of(pattern: &'static str, wanted: fn(&Span, &str) -> bool) -> Search {
-        Search { pattern, least: "", invert: false, wanted }
+        Search { pattern, min: "", invert: false, wanted }
     }
 
     fn inverted(self) -> Search {
         Search { invert: true, ..self }
     }
 
-    fn least(self, least: &'static str) -> Search {
-        Search { least, ..self }
+    fn min(self, min: &'static str) -> Search {
+        Search { min, ..self }
     }
 
     fn expected(&self, spans: &Spans) -> Value {
         let found = spans.spans.iter().filter(|s| (self.wanted)(s, &spans.names[s.name]));
         let (count, total) = found.fold((0u64, Time::ZERO), |(n, total), s| (n + 1, total + s.dur));
-        json!({ "pattern": self.pattern, "least": self.least, "most": "", "invert": self.invert, "count": count, "total": total })
+        json!({ "pattern": self.pattern, "min": self.min, "max": "", "invert": self.invert, "count": count, "total": total })
     }
 }
 
@@ -114,8 +114,8 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         Search::of("kind:sched -sched-", |s, _| s.event == SCHED_OLD as i32),
         Search::of("rpc:0 read", |_, name| name == "read"),
         Search::of("cpu:2 read", |s, name| s.cpu == on_cpu(2) && tame(name) && !name.contains("read")).inverted(),
-        Search::of("cpu:2", |s, name| s.cpu == on_cpu(2) && tame(name) && s.dur >= Time(30)).least("0.3"),
-        Search::of("page kind:fault cpu:0", |s, _| s.cpu == on_cpu(0) && s.event == TRAP as i32 + 0x0e).least("0.05"),
+        Search::of("cpu:2", |s, name| s.cpu == on_cpu(2) && tame(name) && s.dur >= Time(30)).min("0.3"),
+        Search::of("page kind:fault cpu:0", |s, _| s.cpu == on_cpu(0) && s.event == TRAP as i32 + 0x0e).min("0.05"),
         Search::of("cpu:1 =ENOENT", |s, _| s.cpu == on_cpu(1) && s.event == SYSCALL as i32 && s.ret == 65_534),
         Search::of(r"read\(3\)=5 pid:1002-", |s, _| {
             s.pid >= of_thread(1002) && s.event == SYSCALL as i32 && s.ret == 5

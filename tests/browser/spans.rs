@@ -126,7 +126,7 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
         let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name], s.dur.0));
         found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur.0))
     };
-    let search = |pattern: &str, [least, most]: [&str; 2], invert: bool, (n, total): (u64, i64)| json!({ "pattern": pattern, "least": least, "most": most, "invert": invert, "count": n, "total": total });
+    let search = |pattern: &str, [min, max]: [&str; 2], invert: bool, (n, total): (u64, i64)| json!({ "pattern": pattern, "min": min, "max": max, "invert": invert, "count": n, "total": total });
     let tame = |name: &str| !name.starts_with('-');
     let searches = [
         search("read", ["", ""], false, count(&|name, _| tame(name) && name.contains("read"))),

@@ -536,19 +536,19 @@ export const tools = {
     assert.deepEqual(await page.locator("#details th").allTextContents(), ["Span", "Thread", "CPU", "Start", "Duration", "Own time", "Returned"]);
     assert.match(await page.locator("#listed").textContent(), /^[\d,]+ calls, whole trace: /);
     await page.locator("#details th button", { hasText: "Own time" }).click();
-    const most = await ask(page, () => {
+    const max = await ask(page, () => {
       const { list: { calls: { own, first } } } = __ku.app;
       const call = own.indexOf(Math.max(...own));
       return { own: alignedText(own[call]), first: first[call] };
     });
-    assert.equal(await page.locator("#details tbody tr").first().locator("td").nth(5).textContent(), most.own);
+    assert.equal(await page.locator("#details tbody tr").first().locator("td").nth(5).textContent(), max.own);
     await page.locator("#details tbody button").first().click();
     await settle(page);
-    assert.equal((await ask(page, () => __ku.selected())).i, most.first);
+    assert.equal((await ask(page, () => __ku.selected())).i, max.first);
     await page.keyboard.press("Escape");
     // A duration is that of the whole, and what it returned is searched, too.
     await page.fill("#pattern", "epoll_wait.*=1");
-    await page.fill("#least", "1 ms");
+    await page.fill("#min", "1 ms");
     await settle(page);
     const { listed, wanted } = await ask(page, () => {
       const { list } = __ku.app;
@@ -632,9 +632,9 @@ export const tools = {
     // Steps of durations join without a gap, up to hours.
     assert.ok(await ask(page, () => {
       for (let step = 1; step < STEPS - 1; step++) {
-        if (stepOf(leastOfStep(step)) !== step || stepOf(leastOfStep(step + 1) - 1) !== step) return false;
+        if (stepOf(minOfStep(step)) !== step || stepOf(minOfStep(step + 1) - 1) !== step) return false;
       }
-      return leastOfStep(STEPS - 1) > 3600 * UNITS_PER_SECOND;
+      return minOfStep(STEPS - 1) > 3600 * UNITS_PER_SECOND;
     }), "steps overlap");
     // A group leads to its spans.
     await page.getByLabel("Group by", { exact: true }).selectOption("name");

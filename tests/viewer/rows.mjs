@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { buildGroups } from "../../postprocess/viewer/data/groups.js";
-import { Durations, leastOfStep, Pivot, stepOf } from "../../postprocess/viewer/data/pivot.js";
+import { Durations, minOfStep, Pivot, stepOf } from "../../postprocess/viewer/data/pivot.js";
 import { Reach } from "../../postprocess/viewer/data/reach.js";
 import { firstInLane, indexByKind, indexByRow, laneOf, runsIn, seekStart } from "../../postprocess/viewer/data/rows.js";
 import { EVENT, Kind } from "../../postprocess/viewer/data/tables.js";
@@ -62,8 +62,8 @@ test("seeking finds the first span that starts at a time, and the first that end
       assert.equal(seekStart(store.start, lane.ids, from, to, time), starting);
       const ends = (k) => store.start[lane.ids[k]] + store.dur[lane.ids[k]];
       assert.equal(firstInLane(lane, row, time), all.find((k) => ends(k) > time) ?? to);
-      const least = number(150);
-      assert.deepEqual(reach.find(from, to, time, least), all.filter((k) => ends(k) > time && store.dur[lane.ids[k]] >= least));
+      const min = number(150);
+      assert.deepEqual(reach.find(from, to, time, min), all.filter((k) => ends(k) > time && store.dur[lane.ids[k]] >= min));
     }
   }
 });
@@ -105,9 +105,9 @@ test("a step holds its durations and no other, and is a 32nd of them wide at mos
   for (let round = 0; round < 3000; round++) {
     const units = Math.floor(2 ** (number(4000) / 100));
     const step = stepOf(units);
-    const [least, next] = [leastOfStep(step), leastOfStep(step + 1)];
-    assert.ok(least <= units && units < next, `${units}: ${least}..${next}`);
-    assert.ok(next - least === 1 || (next - least) * 32 <= units, `${units}: ${least}..${next}`);
+    const [min, next] = [minOfStep(step), minOfStep(step + 1)];
+    assert.ok(min <= units && units < next, `${units}: ${min}..${next}`);
+    assert.ok(next - min === 1 || (next - min) * 32 <= units, `${units}: ${min}..${next}`);
   }
 });
 

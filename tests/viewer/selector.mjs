@@ -46,7 +46,7 @@ test("a pattern is tried on names, with a parenthesis or an equals sign on calls
 });
 
 test("durations bound what is found", () => {
-  assert.deepEqual(found({ pattern: "", least: "100 ns", most: "300 ns" }), [1, 2, 3]);
+  assert.deepEqual(found({ pattern: "", min: "100 ns", max: "300 ns" }), [1, 2, 3]);
   assert.deepEqual(found({ ...NOTHING }), []);
 });
 
@@ -57,7 +57,7 @@ test("what is wrong is said", () => {
   assert.match(wrong("kind:nothing"), /^kind: takes .*syscall/);
   assert.equal(wrong("a\\:b"), "");
   const search = new Search(STORE, { active: false });
-  for (const [query, error] of [[{ pattern: "(" }, "not a regular expression"], [{ least: "long" }, "not a duration"]]) {
+  for (const [query, error] of [[{ pattern: "(" }, "not a regular expression"], [{ min: "long" }, "not a duration"]]) {
     search.find({ ...NOTHING, ...query });
     assert.equal(search.error, error);
     assert.equal(search.active, false);

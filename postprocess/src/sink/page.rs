@@ -14,5 +14,5 @@ mod render;
 pub mod lift;
 
 pub use lift::{lift, NotLifted};
-pub use render::{render, render_with, Error, MOST_SPANS};
+pub use render::{render, render_with, Error, MAX_SPANS};
 pub use requests::Requests;

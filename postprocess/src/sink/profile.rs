@@ -142,8 +142,8 @@ fn drawn(wanted: Rows, each: &BTreeMap<Key, Row>, labels: &BTreeMap<Key, String>
                 draw(key, row, 1, label, &mut out);
             }
         }
-        Rows::Groups(least) => {
-            let groups = group(each, labels).into_iter().filter(|(_, rows)| rows.len() >= least);
+        Rows::Groups(min) => {
+            let groups = group(each, labels).into_iter().filter(|(_, rows)| rows.len() >= min);
             for (pid, (name, rows)) in (FIRST_GROUP..).map(Pid::new).zip(groups) {
                 let mut sum = Row::default();
                 rows.iter().for_each(|row| sum.merge(row, names));

@@ -17,7 +17,7 @@ use crate::span::stall;
 use crate::span::Tally;
 
 /// Spans that are checked at a time.
-const MOST: usize = 1 << 14;
+const WRITTEN_MAX: usize = 1 << 14;
 
 /// What is to be thought of a raw trace, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,7 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     while let Some(event) = decoder.next(&mut builder.names) {
         contents.count(&event);
         builder.push(&event);
-        if builder.written().len() > MOST {
+        if builder.written().len() > WRITTEN_MAX {
             builder.take().iter().for_each(|span| check.span(span));
         }
     }

@@ -4,7 +4,7 @@
 use crate::time::Time;
 
 /// The least instructions per cycle of each code, in eighths. Those of the last reach to 4.
-const LEAST: [i64; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
+const CODE_MIN: [i64; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
 
 /// An average of codes by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Mean {
     /// Adds this much time at `code`, which counts as the middle of its step.
     pub fn add(&mut self, code: u8, dur: Time) {
         let code = usize::from(code & 15);
-        self.weighted += i128::from(LEAST[code] + LEAST[code + 1]) * i128::from(dur.0);
+        self.weighted += i128::from(CODE_MIN[code] + CODE_MIN[code + 1]) * i128::from(dur.0);
         self.time += i128::from(dur.0);
     }
 
@@ -30,8 +30,8 @@ impl Mean {
 
     /// The code of the average; 0 for no time.
     pub fn code(&self) -> u8 {
-        let reached = |least: i64| i128::from(2 * least) * self.time <= self.weighted;
-        LEAST[1..16].iter().take_while(|&&least| self.time > 0 && reached(least)).count() as u8
+        let reached = |min: i64| i128::from(2 * min) * self.time <= self.weighted;
+        CODE_MIN[1..16].iter().take_while(|&&min| self.time > 0 && reached(min)).count() as u8
     }
 }
 

@@ -22,7 +22,7 @@ const TAKEN: usize = 1 << 16;
 /// Spans beyond a limit, coarsened. Those of a CPU come in order.
 #[derive(Debug)]
 pub struct SpanLimit {
-    most: usize,
+    max: usize,
     coarse: Option<Coarse>,
 }
 
@@ -40,8 +40,8 @@ pub trait Keep {
 
 impl SpanLimit {
     /// Lets `most` spans be.
-    pub fn new(most: usize) -> SpanLimit {
-        SpanLimit { most, coarse: None }
+    pub fn new(max: usize) -> SpanLimit {
+        SpanLimit { max, coarse: None }
     }
 
     /// Allows as many spans as fit into this many bytes of memory; coarsening them takes as much again.
@@ -54,16 +54,16 @@ impl Keep for SpanLimit {
     /// Up to the limit there is no need to add any.
     fn room(&self) -> usize {
         match self.coarse {
-            Some(_) => TAKEN.min(self.most),
-            None => self.most,
+            Some(_) => TAKEN.min(self.max),
+            None => self.max,
         }
     }
 
     /// Takes spans, and coarsens them.
     fn add(&mut self, spans: Vec<Span>) {
-        let coarse = self.coarse.get_or_insert_with(|| Coarse::new(first_step(&spans, self.most)));
+        let coarse = self.coarse.get_or_insert_with(|| Coarse::new(first_step(&spans, self.max)));
         coarse.take(spans);
-        while coarse.count() > self.most && coarse.step().get() < LAST_STEP {
+        while coarse.count() > self.max && coarse.step().get() < LAST_STEP {
             let twice = Coarse::new(coarse.step().saturating_add(coarse.step().get()));
             let finer = std::mem::replace(coarse, twice);
             coarse.take(finer.finish());
@@ -72,13 +72,13 @@ impl Keep for SpanLimit {
 
     /// Puts what was added before the spans of `all`, in order; if it is few enough, that is all there is to do.
     fn finish(mut self, mut all: Spans) -> Spans {
-        if self.coarse.is_some() || all.spans.len() > self.most {
+        if self.coarse.is_some() || all.spans.len() > self.max {
             self.add(std::mem::take(&mut all.spans));
         }
         let Some(coarse) = self.coarse else { return all };
-        let (most, us) = (self.most, coarse.step().get() / 100);
+        let (max, us) = (self.max, coarse.step().get() / 100);
         all.meta.quality.push(format!(
-            "there were more than {most} spans: what each CPU did is added up in steps of {us} us, what else is shorter \
+            "there were more than {max} spans: what each CPU did is added up in steps of {us} us, what else is shorter \
              is left out; times add up, and how often something began is counted in the whole trace; from START to STOP, in seconds, all is there after `{OF_A_PART}`"
         ));
         all.spans = coarse.finish();
@@ -87,13 +87,13 @@ impl Keep for SpanLimit {
 }
 
 /// A step in which each CPU can do four things, and there is room for all of them.
-fn first_step(spans: &[Span], most: usize) -> NonZeroU32 {
+fn first_step(spans: &[Span], max: usize) -> NonZeroU32 {
     let extent = |(first, last, cpus): (Time, Time, Option<CpuId>), s: &Span| {
         (first.min(s.start), last.max(s.start), cpus.max(s.cpu))
     };
     let (first, last, cpu) = spans.iter().fold((Time::MAX, Time::MIN, None), extent);
     let cpus = cpu.unwrap_or_default().index() as u64 + 1;
-    let step = last.abs_diff(first).saturating_mul(4 * cpus) / most.max(1) as u64;
+    let step = last.abs_diff(first).saturating_mul(4 * cpus) / max.max(1) as u64;
     let mut fits = FIRST_STEP;
     while u64::from(fits) < step && fits < LAST_STEP {
         fits *= 2;

@@ -143,7 +143,7 @@ impl Builder {
     }
 
     /// Cuts the end off the last span of user code on a CPU if it is longer than `most`, and returns where that starts.
-    fn end_of_last(&mut self, c: usize, user: Frame, most: Time) -> Time {
+    fn end_of_last(&mut self, c: usize, user: Frame, max: Time) -> Time {
         let (id, top) = (self.cpus[c].id, self.cpus[c].top());
         let spans = self.spans(c);
         let stalled = |s: &Span| s.event == number::STALLED as i32;
@@ -158,7 +158,7 @@ impl Builder {
         if of(last) != i64::from(user.event) {
             return Time::MAX;
         }
-        if last.dur <= most {
+        if last.dur <= max {
             return last.start;
         }
         // What the CPU did after it stood still, it did.
@@ -166,8 +166,8 @@ impl Builder {
             true => (user.event as i32, 0, user.name),
             false => (last.event, last.arg, last.name),
         };
-        let end = Span { start: last.start + last.dur - most, dur: most, event, arg, name, ..*last };
-        last.dur -= most;
+        let end = Span { start: last.start + last.dur - max, dur: max, event, arg, name, ..*last };
+        last.dur -= max;
         spans.insert(at + 1, end);
         end.start
     }

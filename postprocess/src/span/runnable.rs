@@ -18,7 +18,7 @@ use crate::time::Time;
 const REMEMBERED: usize = 1024;
 /// Where the trace does not tell of throttling, a CPU that idles for 1 ms or more, the shortest period that a quota can
 /// have, may be one that the thread may not use. What is shorter is a thread on its way to another CPU.
-const LEAST_QUOTA: Time = Time(100_000);
+const QUOTA_MIN: Time = Time(100_000);
 
 /// Whether a thread that could run had been asleep before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Builder {
         let (from, to, why) = self.beside_idle(c, start, end, woken)?;
         // Where quotas are not seen, a CPU that is idle for so long may be one that the thread may not use.
         let idle = to - from - self.cpus[c].ticks.stalled(from, to);
-        (self.sees(Capability::Quotas) || idle < LEAST_QUOTA).then_some((from, to, why))
+        (self.sees(Capability::Quotas) || idle < QUOTA_MIN).then_some((from, to, why))
     }
 
     /// The part of such a wait that it spent beside an idle CPU, and why.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! CPUs that stood still: the host of a virtual CPU ran something else, firmware took over, an emulator was busy.
 //!
-//! A CPU takes its timer tick, and the interrupts that others send it, at once. If one was due, and then for [`LEAST`]
+//! A CPU takes its timer tick, and the interrupts that others send it, at once. If one was due, and then for [`STALL_MIN`]
 //! or longer nothing at all is recorded on the CPU, it stood still: from when that was due, perhaps from earlier, until
 //! its next event. That part of its time is `-stalled-`, whatever it was inside of, which is the span's argument.
 //! In the kernel it may have kept its interrupts off instead; no trace tells the two apart.
@@ -30,7 +30,7 @@ use crate::line::count;
 use crate::time::Time;
 
 /// A silence of a CPU for which something was due all the time is a stall from 1 ms on.
-pub const LEAST: Time = Time(100_000);
+pub const STALL_MIN: Time = Time(100_000);
 /// The late tick comes this soon after the silence: 200 us.
 const LATE: Time = Time(20_000);
 /// Ticks in a row that must have come when they were due before a missing one tells anything.
@@ -109,8 +109,8 @@ impl Builder {
             return self.cpus[c].ticks.forget();
         }
         let before = before.max(cpu.since);
-        if t - before >= LEAST {
-            let tick = self.tick_due(c, before).filter(|&from| t - from >= LEAST);
+        if t - before >= STALL_MIN {
+            let tick = self.tick_due(c, before).filter(|&from| t - from >= STALL_MIN);
             let told = self.took_no_interrupt(c, before, t);
             if let Some(from) = tick.filter(|_| !told) {
                 self.close(c, from, Close::Pause { ipc: 0 });
@@ -132,7 +132,7 @@ impl Builder {
         let cpu = &self.cpus[c];
         let sent = cpu.ipis.iter().filter(|ipi| ipi.from != cpu.id && ipi.ts >= before);
         let since = sent.map(|ipi| if ipi.first >= before { ipi.first } else { ipi.ts }).min();
-        let Some(from) = since.filter(|&from| t - from >= LEAST) else { return false };
+        let Some(from) = since.filter(|&from| t - from >= STALL_MIN) else { return false };
         self.close(c, from, Close::Pause { ipc: 0 });
         self.close(c, t, Close::Pause { ipc: 0 });
         self.stalled(c, from, t);
@@ -158,7 +158,7 @@ impl Builder {
         let ticks = &cpu.ticks;
         let relied_on = self.running(c) != Pid::IDLE && !ticks.tickless && ticks.in_time >= TRUSTED;
         let due = ticks.last.filter(|_| relied_on)?.max(cpu.idle_edge) + self.period.known()?;
-        (before < due + LEAST).then_some(due.max(before))
+        (before < due + STALL_MIN).then_some(due.max(before))
     }
 
     fn tick(&mut self, c: usize, t: Time) {
@@ -174,7 +174,7 @@ impl Builder {
             ticks.in_time = 0;
         } else if let Some(apart) = apart {
             self.period.learn(apart);
-            let in_time = self.period.known().is_none_or(|period| apart < period + LEAST);
+            let in_time = self.period.known().is_none_or(|period| apart < period + STALL_MIN);
             ticks.in_time = if in_time { ticks.in_time + 1 } else { 0 };
         }
     }

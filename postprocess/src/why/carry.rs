@@ -19,7 +19,7 @@ use crate::span::Spans;
 use crate::time::Time;
 
 /// A part that ends with the start of a later span than this says how long it is: a byte holds the others.
-const STEPS_MOST: usize = 254;
+const STEPS_MAX: usize = 254;
 /// No name of a program has it.
 const HOLE: &str = "\0";
 
@@ -77,7 +77,7 @@ fn step_to(spans: &Spans, part: &Part) -> Option<i64> {
     let after = spans.spans.partition_point(|span| span.start <= part.start);
     let those =
         spans.spans[after..].iter().take_while(|span| span.start <= part.end).filter(|span| span.cpu == Some(cpu));
-    let at = those.take(STEPS_MOST).position(|span| span.start == part.end)?;
+    let at = those.take(STEPS_MAX).position(|span| span.start == part.end)?;
     Some(at as i64 + 1)
 }
 

@@ -16,7 +16,7 @@ use super::timeline::Timeline;
 /// Slow requests, at least; fewer than four times as many are not compared.
 pub const FEWEST: usize = 5;
 /// Slow ones must take longer than normal ones by this part of those, or nothing stands out.
-pub const PART: f64 = 0.2;
+pub const EXCESS_MIN: f64 = 0.2;
 /// And by this time: ticks, softirqs and what programs do now and then by themselves cost any request as much.
 pub const LEAST: Time = Time(20_000);
 /// Or so often that what they take longer is this part of what all would take if they were normal.
@@ -230,7 +230,7 @@ pub fn compare(
     let excess = slow.mean() - normal.mean();
     let mut compared = Compared { slow: slow.side(), normal: normal.side(), excess, ..Compared::default() };
     let is_rare = excess * (slow.requests as f64) < OFTEN * normal.mean() * data.requests.len() as f64;
-    if excess < PART * normal.mean() || (is_rare && excess < least.0 as f64) {
+    if excess < EXCESS_MIN * normal.mean() || (is_rare && excess < least.0 as f64) {
         return compared;
     }
     let mut list = ranked(slow, normal);

@@ -4,7 +4,7 @@
 use std::fmt::{Result, Write};
 
 use super::change::{Change, Verdict};
-use super::compare::{Compared, Example, Excess, PART};
+use super::compare::{Compared, Example, Excess, EXCESS_MIN};
 use super::diff::{Diff, More, Through};
 use super::{Durations, Why};
 use crate::line::count;
@@ -57,7 +57,7 @@ impl Why {
             "The slowest {slow}, {slow_mean} on average, against {normal} normal ones, {normal_mean}: {more} more\n"
         )?;
         if causes.is_empty() {
-            let little = if *excess < PART * usual { "" } else { ": so little more is usual; --least 0 explains it" };
+            let little = if *excess < EXCESS_MIN * usual { "" } else { ": so little more is usual; --least 0 explains it" };
             writeln!(out, "nothing stands out{little}\n")?;
             return self.all(out);
         }

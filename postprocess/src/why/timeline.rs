@@ -11,7 +11,7 @@ use crate::span::{Span, Spans};
 use crate::time::Time;
 
 /// CPUs beyond this are not looked at: a number so large is damage.
-const MOST_CPUS: usize = 1 << 16;
+const MAX_CPUS: usize = 1 << 16;
 
 /// What spans say of CPUs and threads, by time.
 #[derive(Debug)]
@@ -211,7 +211,7 @@ fn of_all_cpus(program: &str) -> &str {
 
 /// The list of a CPU; for an impossible number, one that belongs to no CPU.
 fn list(lists: &mut Vec<Vec<u32>>, cpu: CpuId) -> &mut Vec<u32> {
-    let cpu = cpu.index().min(MOST_CPUS);
+    let cpu = cpu.index().min(MAX_CPUS);
     if lists.len() <= cpu {
         lists.resize_with(cpu + 1, Vec::new);
     }

@@ -48,7 +48,7 @@ pub fn write(spans: &Spans, form: &Form) -> Result<()> {
 }
 
 /// Spans of JSON in memory before they go to a file in the folder for temporary files: 0.5 GB of them.
-const MOST: usize = 1 << 23;
+const SPANS_MAX: usize = 1 << 23;
 
 /// Spans on their way to the output. JSON has them in order, so all are kept, in memory or in files, until the last is
 /// there; frames need no order, and are written as they come.
@@ -78,9 +78,9 @@ impl Sink {
     }
 
     /// Spans that may gather before some are taken.
-    pub fn most(&self) -> usize {
+    pub fn room(&self) -> usize {
         match self.to {
-            To::Json(..) => MOST,
+            To::Json(..) => SPANS_MAX,
             To::Frames(..) => 0,
         }
     }

@@ -3,7 +3,7 @@
 //
 // A thread runs because something woke it. If that was done by another thread, in its own code or in a system call,
 // the question moves on to what had woken that thread. It ends at an interrupt, which nobody on these CPUs caused; at a
-// thread that ran since the beginning of the trace; or after CHAIN_MOST steps. A bottom half counts as what it follows
+// thread that ran since the beginning of the trace; or after CHAIN_MAX steps. A bottom half counts as what it follows
 // on its CPU: an interrupt, or the system call that it ran at the end of.
 
 import { isIdle } from "./kind.js";
@@ -16,7 +16,7 @@ import { Kind } from "./tables.js";
  */
 
 /** Steps followed at most. */
-const CHAIN_MOST = 100;
+const CHAIN_MAX = 100;
 
 /**
  * One wakeup: `arc` is its span, `cause` the span it came out of (-1 if the trace does not say), `wait` what the woken
@@ -41,7 +41,7 @@ export class Chains {
     /** @type {Step[]} */
     const steps = [];
     let arc = this.firstArc(i);
-    while (arc >= 0 && steps.length < CHAIN_MOST) {
+    while (arc >= 0 && steps.length < CHAIN_MAX) {
       const cause = this.causeOf(arc);
       steps.push({ arc, cause, wait: this.waitBefore(arc) });
       if (cause < 0 || isIdle(this.store.kind[cause]) || this.store.kind[cause] === Kind.IRQ) break;

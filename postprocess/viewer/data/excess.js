@@ -6,7 +6,7 @@ import { roundedText } from "./format.js";
 /** @import {Requests, Sums} from "./requests.js" */
 
 /** Some must take longer than the others by this part of those, or nothing stands out. */
-const EXCESS_PART = 0.2;
+const EXCESS_MIN = 0.2;
 /** And slow ones by this time, 200 us, than normal ones: so much is usual now and then. */
 export const EXCESS_LEAST = 20000;
 /** Or so often that what they take longer is this part of what all would take if they were like the others. */
@@ -16,7 +16,7 @@ const EXCESS_WORTH = 0.02;
 /** The same work is slower if it is done at less than this part of the usual instructions per cycle. */
 const OTHER_PACE = 0.9;
 /** Causes that are listed. */
-const CAUSES_MOST = 10;
+const CAUSES_MAX = 10;
 /** Requests that are looked at to tell who is to blame, at most; names and CPUs that are said. */
 const LOOKED_AT = 500;
 const NAMES_SAID = 3;
@@ -106,9 +106,9 @@ function blamedFor(requests, numbers, causes) {
 export function compare(requests, numbers, some, others, least = 0) {
   const excess = some.mean - others.mean;
   const isRare = Math.abs(excess) * some.count < EXCESS_OFTEN * others.mean * requests.n;
-  if (Math.abs(excess) < Math.max(EXCESS_PART * others.mean, isRare ? least : 0)) return { excess, causes: [], leftOut: 0, unexplained: 1 };
+  if (Math.abs(excess) < Math.max(EXCESS_MIN * others.mean, isRare ? least : 0)) return { excess, causes: [], leftOut: 0, unexplained: 1 };
   const list = ranked(some, others);
-  const shown = list.slice(0, CAUSES_MOST);
+  const shown = list.slice(0, CAUSES_MAX);
   const details = blamedFor(requests, numbers, shown.map(({ cause }) => cause));
   const causes = shown.map(({ cause, paces, time }) => {
     const [its, usual] = [meanOf(some, cause), meanOf(others, cause)];
@@ -132,7 +132,7 @@ export function compare(requests, numbers, some, others, least = 0) {
  */
 export function partsOf(requests, numbers, sums) {
   const list = [...sums.times.keys()].filter((cause) => sums.times[cause] > 0).sort((a, b) => sums.times[b] - sums.times[a] || a - b);
-  const shown = list.slice(0, CAUSES_MOST);
+  const shown = list.slice(0, CAUSES_MAX);
   const details = blamedFor(requests, numbers, shown);
   const causes = shown.map((cause) => {
     const { time, requests: inSome } = meanOf(sums, cause);

@@ -12,7 +12,7 @@ export const UNITS_PER_SECOND = 1e8;
 const RESTARTS = Object.freeze({ 512: "ERESTARTSYS", 513: "ERESTARTNOINTR", 514: "ERESTARTNOHAND", 516: "ERESTART_RESTARTBLOCK" });
 
 /** The greatest error number. */
-const ERRNO_MOST = 4095;
+const ERRNO_MAX = 4095;
 /** Calls that end their thread. */
 const NEVER_RETURN = new Set(["exit", "exit_group"]);
 /** Calls that return addresses, or whatever a register held, of which a trace has the low 32 bits. */
@@ -173,7 +173,7 @@ export function returnText(store, i) {
     return error > 0 ? errorText(meta, error) : String(value);
   }
   const call = names[name[i]];
-  if (value < 0 && value >= -ERRNO_MOST && !NEVER_FAIL.has(call)) return errorText(meta, -value);
+  if (value < 0 && value >= -ERRNO_MAX && !NEVER_FAIL.has(call)) return errorText(meta, -value);
   const whole = events[event[i]] >= SYSCALL32;
   if (RETURN_ADDRESSES.has(call)) return whole ? `0x${(value >>> 0).toString(16)}` : lowBits(value);
   // What fits into eight bits the recorder keeps whole.

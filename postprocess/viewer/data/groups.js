@@ -36,7 +36,7 @@ import { SummaryTree } from "./tree.js";
  */
 
 /** Levels that bars of a row are stacked on. */
-const LEVELS_MOST = 6;
+const LEVELS_MAX = 6;
 /** What has a row of its own among the resources. */
 const RESOURCE_SORTS = Object.freeze([
   { kind: Kind.LOCK, name: "lock" }, { kind: Kind.QUEUE, name: "queue" }, { kind: Kind.POINT, name: "resource" },
@@ -248,14 +248,14 @@ function stack(store, lane, isBase) {
   const { start, dur } = store;
   const level = new Uint8Array(lane.ids.length);
   const levels = new Uint8Array(lane.first.length - 1);
-  const ends = new Float64Array(LEVELS_MOST);
+  const ends = new Float64Array(LEVELS_MAX);
   for (let r = 0; r < levels.length; r++) {
     ends.fill(-Infinity);
     for (let k = lane.first[r]; k < lane.first[r + 1]; k++) {
       const i = lane.ids[k];
       if (isBase?.(i)) continue;
       let at = 0;
-      while (at < LEVELS_MOST - 1 && ends[at] > start[i]) at++;
+      while (at < LEVELS_MAX - 1 && ends[at] > start[i]) at++;
       ends[at] = Math.max(ends[at], start[i] + dur[i]);
       level[k] = at;
       levels[r] = Math.max(levels[r], at + 1);

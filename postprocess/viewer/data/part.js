@@ -2,7 +2,7 @@
 // From the compressed parts of columns to numbers, by workers, so that all of a machine's CPUs open a page.
 
 /** Workers: more hardly help, since putting columns together is not shared. */
-const WORKERS_MOST = 3;
+const WORKERS_MAX = 3;
 
 /**
  * A part as it is stored; `sums` says that its values are differences, to be added up.
@@ -38,17 +38,17 @@ export async function unpackPart({ pieces, width, wide, rows, sums }) {
     for (let i = 0; i < rows; i++) values[i] = sum += narrow[i] === escape ? wides[at++] : narrow[i];
     return at === wide ? values : null;
   }
-  let least = 0;
-  let most = escape - 1;
-  for (const value of wides) [least, most] = [Math.min(least, value), Math.max(most, value)];
+  let min = 0;
+  let max = escape - 1;
+  for (const value of wides) [min, max] = [Math.min(min, value), Math.max(max, value)];
   // A sign may fit into the bytes, if nothing fills them.
-  if (width === 1 && least < 0 && most < escape) {
-    most = 0;
-    for (let i = 0; i < rows; i++) if (one[i] > most && one[i] < escape) most = one[i];
+  if (width === 1 && min < 0 && max < escape) {
+    max = 0;
+    for (let i = 0; i < rows; i++) if (one[i] > max && one[i] < escape) max = one[i];
   }
-  const array = least < 0
-    ? [Int8Array, Int16Array, Int32Array].find((_, k) => -least <= 2 ** (8 << k) / 2 && most < 2 ** (8 << k) / 2)
-    : [Uint8Array, Uint16Array, Uint32Array].find((_, k) => most < 2 ** (8 << k));
+  const array = min < 0
+    ? [Int8Array, Int16Array, Int32Array].find((_, k) => -min <= 2 ** (8 << k) / 2 && max < 2 ** (8 << k) / 2)
+    : [Uint8Array, Uint16Array, Uint32Array].find((_, k) => max < 2 ** (8 << k));
   const values = !array ? new Float64Array(narrow) : narrow instanceof array ? narrow : new array(narrow);
   let at = -1;
   for (const value of wides) {
@@ -75,8 +75,8 @@ export class Unpackers {
     this.count = 0;
     const address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
     try {
-      const most = Math.min(navigator.hardwareConcurrency || 1, WORKERS_MOST);
-      for (let k = 0; k < most; k++) this.workers.push(this.start(address));
+      const max = Math.min(navigator.hardwareConcurrency || 1, WORKERS_MAX);
+      for (let k = 0; k < max; k++) this.workers.push(this.start(address));
     } catch {
       // A browser without workers for pages from disk does it all itself.
     }

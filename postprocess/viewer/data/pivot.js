@@ -19,9 +19,9 @@ const DOUBLING = 1 << STEP_BITS;
 /** Steps up to a day. */
 const STEPS = 40 * DOUBLING;
 /** Groups that are told apart; the others are one. */
-const GROUPS_MOST = 16384;
+const GROUPS_MAX = 16384;
 /** Pairs of groups up to which a table says the place of each. */
-const PAIRS_MOST = 1 << 22;
+const PAIRS_MAX = 1 << 22;
 
 /** The step of a duration. @param {number} units */
 export function stepOf(units) {
@@ -34,7 +34,7 @@ export function stepOf(units) {
 }
 
 /** The shortest duration of a step. @param {number} step */
-export function leastOfStep(step) {
+export function minOfStep(step) {
   const shift = Math.max((step >> STEP_BITS) - 1, 0);
   return (step - shift * DOUBLING) * 2 ** shift;
 }
@@ -100,7 +100,7 @@ export class Durations {
     const wanted = Math.ceil(part * this.count);
     let step = 0;
     for (let below = this.steps[0]; below < wanted; below += this.steps[step]) step++;
-    const middle = Math.floor((leastOfStep(step) + leastOfStep(step + 1) - 1) / 2);
+    const middle = Math.floor((minOfStep(step) + minOfStep(step + 1) - 1) / 2);
     return Math.min(Math.max(middle, this.shortest), this.longest);
   }
 
@@ -153,7 +153,7 @@ export class Pivot {
     const { dur, ipc, kind } = store;
     const counts = countsInstructions(store);
     const size = width * (Math.max(...firstOf) + 1);
-    const places = size <= PAIRS_MOST ? new Int32Array(size).fill(-1) : null;
+    const places = size <= PAIRS_MAX ? new Int32Array(size).fill(-1) : null;
     /** @type {Map<number, number>} */
     const place = new Map();
     for (let k = 0; k < ids.length; k++) {
@@ -161,12 +161,12 @@ export class Pivot {
       const pair = firstOf[first[i]] * width + secondOf[second[i]];
       let at = places ? places[pair] : place.get(pair) ?? -1;
       if (at < 0) {
-        at = Math.min(groups.length, GROUPS_MOST);
+        at = Math.min(groups.length, GROUPS_MAX);
         if (places) places[pair] = at;
         else place.set(pair, at);
         if (at === groups.length) {
           groups.push(new Durations());
-          pairs.push(at === GROUPS_MOST ? -1 : pair);
+          pairs.push(at === GROUPS_MAX ? -1 : pair);
         }
       }
       const group = groups[at];

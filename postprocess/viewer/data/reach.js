@@ -34,14 +34,14 @@ export class Reach {
   }
 
   /**
-   * Positions from `from` to `to` (exclusive) of spans that last `least` and more and end after `time`, in order.
+   * Positions from `from` to `to` (exclusive) of spans that last `min` and more and end after `time`, in order.
    * @param {number} from
    * @param {number} to
    * @param {number} time
-   * @param {number} least
+   * @param {number} min
    * @returns {number[]}
    */
-  find(from, to, time, least) {
+  find(from, to, time, min) {
     /** @type {number[]} */
     const found = [];
     const { start, dur } = this.store;
@@ -49,11 +49,11 @@ export class Reach {
       for (let k = first; k < last; k++) {
         if (level === 0) {
           const i = this.ids[k];
-          if (dur[i] >= least && start[i] + dur[i] > time) found.push(k);
+          if (dur[i] >= min && start[i] + dur[i] > time) found.push(k);
           continue;
         }
         const { end, dur: longest } = this.levels[level - 1];
-        if (longest[k] < least || end[k] <= time) continue;
+        if (longest[k] < min || end[k] <= time) continue;
         const shift = level * FAN_BITS;
         const below = (level - 1) * FAN_BITS;
         const low = Math.max(k << shift, from) >>> below;

@@ -210,8 +210,8 @@ export class Requests {
     return byDuration.subarray(firstWith(0, n, (k) => dur[byDuration[k]] >= from), firstWith(0, n, (k) => dur[byDuration[k]] > to));
   }
 
-  /** Of some requests those with most of a cause, most first. @param {Uint32Array} numbers @param {number} cause @param {number} most how many */
-  withMost(numbers, cause, most) {
+  /** Of some requests those with most of a cause, most first. @param {Uint32Array} numbers @param {number} cause @param {number} max how many */
+  withMost(numbers, cause, max) {
     const { cause: causes, length, at, first, after, start, dur } = this;
     const before = new Float64Array(length.length + 1);
     for (let k = 0; k < length.length; k++) before[k + 1] = before[k] + (causes[k] === cause ? length[k] : 0);
@@ -223,7 +223,7 @@ export class Requests {
     };
     /** @type {[number, number][]} */
     const those = [...numbers].map((r) => [r, timeOf(r)]);
-    return those.filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1] || start[a[0]] - start[b[0]]).slice(0, most);
+    return those.filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1] || start[a[0]] - start[b[0]]).slice(0, max);
   }
 
   /** The cause in words, with the thread to blame where one alone is. @param {number} cause @param {string} [culprit] */

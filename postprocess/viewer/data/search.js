@@ -10,7 +10,7 @@ import { durationText, parseDuration, UNSEEN } from "./format.js";
 import { indexByRow, laneOf, putInstantsFirst, seekStart } from "./rows.js";
 import { keepTaken, readSelectors, Scope } from "./selector.js";
 import { FLAG, Kind } from "./tables.js";
-import { TEXT_MOST, Texts } from "./texts.js";
+import { TEXT_MAX, Texts } from "./texts.js";
 /**
  * @import {Store} from "./decode.js"
  * @import {Group} from "./groups.js"
@@ -30,29 +30,29 @@ const SUM_BITS = 8;
 const asksForCalls = (pattern) => /=|\\\(/.test(pattern);
 
 /** Names that are highlighted together. */
-const JOINED_MOST = 2;
+const JOINED_MAX = 2;
 
 /** A character as a regular expression says it that shows it. @param {string} character */
 const escapedCharacter = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /** The pattern that matches one name and no other. @param {string} name */
-export const exactly = (name) => `^${name.slice(0, TEXT_MOST).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z]+):/g, "$1\\:").replace(UNSEEN, escapedCharacter)}$`;
+export const exactly = (name) => `^${name.slice(0, TEXT_MAX).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z]+):/g, "$1\\:").replace(UNSEEN, escapedCharacter)}$`;
 
 /** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
 export function patternWith(before, one) {
   if (!/^\^.*\$$/.test(before) || before === one) return one;
   const parts = before.split(/(?<=\$)\|(?=\^)/);
-  return parts.includes(one) ? one : [...parts, one].slice(-JOINED_MOST).join("|");
+  return parts.includes(one) ? one : [...parts, one].slice(-JOINED_MAX).join("|");
 }
 
 /**
  * What is looked for: selectors and a regular expression, empty for any name; `invert` turns the expression round;
- * `least` and `most` are durations as typed, empty for any duration.
- * @typedef {{pattern: string, ignoreCase: boolean, invert: boolean, least: string, most: string}} Query
+ * `min` and `max` are durations as typed, empty for any duration.
+ * @typedef {{pattern: string, ignoreCase: boolean, invert: boolean, min: string, max: string}} Query
  */
 
 /** @type {Query} */
-export const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: false, least: "", most: "" });
+export const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: false, min: "", max: "" });
 
 export class Search {
   /** @param {Store} store @param {LitRows} highlight */
@@ -63,8 +63,8 @@ export class Search {
     /** Whether anything is looked for. */
     this.active = false;
     /** Durations that match, units of 10 ns. */
-    this.least = 0;
-    this.most = Infinity;
+    this.min = 0;
+    this.max = Infinity;
     /** What is wrong with the query. */
     this.error = "";
     /** Where and of what kind matches are. */
@@ -96,7 +96,7 @@ export class Search {
    * @param {Query} query
    */
   find(query) {
-    const { ignoreCase, invert, least, most } = query;
+    const { ignoreCase, invert, min, max } = query;
     this.query = query;
     this.active = false;
     this.current = -1;
@@ -105,13 +105,13 @@ export class Search {
     const { scope, pattern, error } = readSelectors(this.store, query.pattern);
     this.error = error;
     if (error !== "") return;
-    if (pattern === "" && least === "" && most === "" && scope.keys.size === 0) {
+    if (pattern === "" && min === "" && max === "" && scope.keys.size === 0) {
       this.room = new Uint32Array(0);
       return;
     }
-    this.least = least === "" ? 0 : parseDuration(least);
-    this.most = most === "" ? Infinity : parseDuration(most);
-    if (Number.isNaN(this.least + this.most)) {
+    this.min = min === "" ? 0 : parseDuration(min);
+    this.max = max === "" ? Infinity : parseDuration(max);
+    if (Number.isNaN(this.min + this.max)) {
       this.error = "not a duration";
       return;
     }
@@ -127,7 +127,7 @@ export class Search {
     const dashed = scope.keys.has("kind") || pattern.replace(/^[\^(]+/, "").startsWith("-");
     const { name, names } = this.store;
     const allowed = names.map((text) => dashed || !text.startsWith("-"));
-    const matching = names.map((text) => regex.test(text.slice(0, TEXT_MOST)));
+    const matching = names.map((text) => regex.test(text.slice(0, TEXT_MAX)));
     if (asksForCalls(pattern)) {
       const texts = this.textsOf(/ipc=|llc=/i.test(pattern));
       this.tried = texts.of;
@@ -183,9 +183,9 @@ export class Search {
    * @param {number} to
    */
   keepMatches(ids, from, to) {
-    const { store: { dur }, tried, hits, least, most } = this;
+    const { store: { dur }, tried, hits, min, max } = this;
     let count = 0;
-    if (least === 0 && most === Infinity) {
+    if (min === 0 && max === Infinity) {
       for (let i = from; i < to; i++) {
         ids[count] = i;
         count += hits[tried[i]];
@@ -195,7 +195,7 @@ export class Search {
     for (let i = from; i < to; i++) {
       const d = dur[i];
       ids[count] = i;
-      count += d >= least && d <= most ? 1 : 0;
+      count += d >= min && d <= max ? 1 : 0;
     }
     return keepTaken(ids, count, tried, hits);
   }
@@ -257,7 +257,7 @@ export class Search {
   /** @param {number} i */
   matches(i) {
     const d = this.store.dur[i];
-    return d >= this.least && d <= this.most && this.takes(i);
+    return d >= this.min && d <= this.max && this.takes(i);
   }
 
   /** Whether a span keeps its colour: all do while nothing is looked for. @param {number} i */

@@ -44,8 +44,8 @@ const SELECTORS = new Map([
 function rangeTest(part) {
   const [, from, dash, to] = /^(\d+)(?:(-)(\d*))?$/.exec(part) ?? [];
   if (from === undefined) return null;
-  const most = !dash ? Number(from) : to === "" ? Infinity : Number(to);
-  return (value) => value >= Number(from) && value <= most;
+  const max = !dash ? Number(from) : to === "" ? Infinity : Number(to);
+  return (value) => value >= Number(from) && value <= max;
 }
 
 /** A test for the number of a thread, or a part of its name. @param {Store} store @param {string} part @returns {NumberTest | null} */

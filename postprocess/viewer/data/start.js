@@ -7,7 +7,7 @@ import { EVENT, Kind } from "./tables.js";
 /** Parts of the trace of which the busiest is looked for. */
 const MOMENTS = 40;
 /** Requests that are named. */
-const REQUESTS_MOST = 3;
+const REQUESTS_MAX = 3;
 
 /** A stretch of time, and the span at its start. @typedef {{i: number, from: number, to: number}} Stretch */
 
@@ -77,7 +77,7 @@ function rankRequest(requests, request) {
   let at = requests.length;
   while (at > 0 && isLonger(requests[at - 1], request.from, request.to)) at--;
   requests.splice(at, 0, request);
-  requests.length = Math.min(requests.length, REQUESTS_MOST);
+  requests.length = Math.min(requests.length, REQUESTS_MAX);
 }
 
 /**
@@ -90,11 +90,11 @@ export function busiestOf(user, kernel) {
   const width = Math.max(Math.round(user.length / MOMENTS), 1);
   const sums = new Float64Array(user.length + 1);
   for (let k = 0; k < user.length; k++) sums[k + 1] = sums[k] + user[k] + kernel[k];
-  let [at, most] = [-1, 0];
+  let [at, max] = [-1, 0];
   for (let k = 0; k + width <= user.length; k++) {
-    if (sums[k + width] - sums[k] <= most) continue;
+    if (sums[k + width] - sums[k] <= max) continue;
     at = k;
-    most = sums[k + width] - sums[k];
+    max = sums[k + width] - sums[k];
   }
-  return at < 0 ? null : { from: at, to: at + width, part: most / width };
+  return at < 0 ? null : { from: at, to: at + width, part: max / width };
 }

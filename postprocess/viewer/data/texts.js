@@ -8,7 +8,7 @@ import { Kind, KIND_NAMES } from "./tables.js";
 /** @import {Store} from "./decode.js" */
 
 /** Longest beginning of a name or a text that is tried. */
-export const TEXT_MOST = 128;
+export const TEXT_MAX = 128;
 /** Kinds whose text is more than their name; counters are there for all execution. */
 const CALL_KINDS = new Set(/** @type {number[]} */ ([Kind.SYSCALL, Kind.FREQ, Kind.MESSAGE, Kind.LOST, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.POINT]));
 /** Spans that get their numbers together; the table grows between them. */
@@ -37,9 +37,9 @@ export class Texts {
   /** Numbers the texts of the first spans. @param {number} count */
   number(count) {
     while (this.count < count) {
-      const most = this.spans.length + TEXTS_BLOCK;
-      if (most > 1 << 16 && this.of instanceof Uint16Array) this.of = new Uint32Array(this.of);
-      if (8 * most > this.slots.length) this.slots = withTwiceTheRoom(this.slots);
+      const max = this.spans.length + TEXTS_BLOCK;
+      if (max > 1 << 16 && this.of instanceof Uint16Array) this.of = new Uint32Array(this.of);
+      if (8 * max > this.slots.length) this.slots = withTwiceTheRoom(this.slots);
       const to = Math.min(this.count + TEXTS_BLOCK, count);
       this.numberBlock(this.count, to);
       this.count = to;
@@ -50,7 +50,7 @@ export class Texts {
   /** What a pattern is tried on. @param {number} i a span */
   text(i) {
     const { store, counters } = this;
-    const call = callText(store, i).slice(0, TEXT_MOST);
+    const call = callText(store, i).slice(0, TEXT_MAX);
     if (!counters || !isExecution(store.kind[i])) return call;
     return `${call} ${counterTexts(store, i).map(([what, value]) => `${what.slice(0, 3).toLowerCase()}=${value}`).join(" ")}`;
   }

@@ -14,7 +14,7 @@ import { Kind } from "./tables.js";
  */
 
 /** Rows of each table. */
-const TOTALS_MOST = 20;
+const TOTALS_MAX = 20;
 
 /**
  * Time by what was done in it, units of 10 ns, and number of spans; `key` is a name's index, a CPU, or a thread.
@@ -92,9 +92,9 @@ export class Totals {
   rank(longest, i) {
     let at = longest.length;
     while (at > 0 && this.inside(longest[at - 1]) < this.inside(i)) at--;
-    if (at === TOTALS_MOST) return;
+    if (at === TOTALS_MAX) return;
     longest.splice(at, 0, i);
-    if (longest.length > TOTALS_MOST) longest.pop();
+    if (longest.length > TOTALS_MAX) longest.pop();
   }
 
   /** @param {Map<number, Sum>} sums @param {number} key @param {ReturnType<typeof partOf>} part @param {number} time */
@@ -107,4 +107,4 @@ export class Totals {
 }
 
 /** The sums with most time. @param {Map<number, Sum>} sums */
-export const mostTime = (sums) => [...sums.values()].sort((a, b) => allTime(b) - allTime(a)).slice(0, TOTALS_MOST);
+export const mostTime = (sums) => [...sums.values()].sort((a, b) => allTime(b) - allTime(a)).slice(0, TOTALS_MAX);

@@ -30,23 +30,23 @@ export class Summary {
   userSpan = -1;
   kernelSpan = -1;
   /** The blocks that have most of the time so far, and their levels; spans are of level 0. */
-  userMost = -1;
+  userMax = -1;
   userAt = 0;
   userLevel = 0;
-  kernelMost = -1;
+  kernelMax = -1;
   kernelAt = 0;
   kernelLevel = 0;
 
   clear() {
     this.idle = this.user = this.kernel = 0;
-    this.userMost = this.kernelMost = -1;
+    this.userMax = this.kernelMax = -1;
   }
 
   /** @param {number} time @param {number} level @param {number} at */
   addUser(time, level, at) {
     this.user += time;
-    if (time <= this.userMost) return;
-    this.userMost = time;
+    if (time <= this.userMax) return;
+    this.userMax = time;
     this.userAt = at;
     this.userLevel = level;
   }
@@ -54,8 +54,8 @@ export class Summary {
   /** @param {number} time @param {number} level @param {number} at */
   addKernel(time, level, at) {
     this.kernel += time;
-    if (time <= this.kernelMost) return;
-    this.kernelMost = time;
+    if (time <= this.kernelMax) return;
+    this.kernelMax = time;
     this.kernelAt = at;
     this.kernelLevel = level;
   }
@@ -117,8 +117,8 @@ export class SummaryTree {
       low >>>= FAN_BITS;
       high >>>= FAN_BITS;
     }
-    out.userSpan = out.userMost < 0 ? -1 : this.longestOf(out.userLevel, out.userAt, 0);
-    out.kernelSpan = out.kernelMost < 0 ? -1 : this.longestOf(out.kernelLevel, out.kernelAt, NIBBLE);
+    out.userSpan = out.userMax < 0 ? -1 : this.longestOf(out.userLevel, out.userAt, 0);
+    out.kernelSpan = out.kernelMax < 0 ? -1 : this.longestOf(out.kernelLevel, out.kernelAt, NIBBLE);
     return out;
   }
 
@@ -156,21 +156,21 @@ export class SummaryTree {
 /** Sums up blocks of spans. @param {Level} level @param {Store} store @param {Uint32Array} ids */
 function addSpans({ idle, user, kernel, longest }, { kind, dur }, ids) {
   for (let block = 0; block < longest.length; block++) {
-    let [idleTime, userTime, userMost, userChild, kernelTime, kernelMost, kernelChild] = [0, 0, -1, NO_CHILD, 0, -1, NO_CHILD];
+    let [idleTime, userTime, userMax, userChild, kernelTime, kernelMax, kernelChild] = [0, 0, -1, NO_CHILD, 0, -1, NO_CHILD];
     for (let child = 0; child < FAN; child++) {
       const i = ids[block * FAN + child];
       const d = dur[i];
       if (kind[i] <= Kind.C_EXIT) idleTime += d;
       else if (kind[i] <= Kind.STALLED) {
         userTime += d;
-        if (d > userMost) {
-          userMost = d;
+        if (d > userMax) {
+          userMax = d;
           userChild = child;
         }
       } else {
         kernelTime += d;
-        if (d > kernelMost) {
-          kernelMost = d;
+        if (d > kernelMax) {
+          kernelMax = d;
           kernelChild = child;
         }
       }
@@ -197,11 +197,11 @@ function addBlocks(level, below) {
 
 /** The child of a block that has most time of a mode, NO_CHILD if none has a span of it. @param {Float32Array} times @param {Uint8Array} longest @param {number} shift @param {number} block */
 function longestChild(times, longest, shift, block) {
-  let [most, which] = [-1, NO_CHILD];
+  let [max, which] = [-1, NO_CHILD];
   for (let child = 0; child < FAN; child++) {
     const at = block * FAN + child;
-    if (((longest[at] >>> shift) & NO_CHILD) === NO_CHILD || times[at] <= most) continue;
-    most = times[at];
+    if (((longest[at] >>> shift) & NO_CHILD) === NO_CHILD || times[at] <= max) continue;
+    max = times[at];
     which = child;
   }
   return which;

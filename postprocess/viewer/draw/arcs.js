@@ -15,8 +15,8 @@ import { OUTER_PART } from "../view/view.js";
  */
 
 /** An arc narrower than this is skipped; of the others at most this many are drawn, the longest. */
-const ARC_LEAST = 6;
-const ARC_MOST = 250;
+const ARC_MIN = 6;
+const ARC_MAX = 250;
 
 /** CSS pixels to either side of the picture in which arcs are drawn, too. */
 const ROOM_BESIDE = 16;
@@ -40,7 +40,7 @@ export class Arcs {
   }
 
   /**
-   * The longest arcs that reach into the view, at most ARC_MOST.
+   * The longest arcs that reach into the view, at most ARC_MAX.
    * @param {Lane} lane
    */
   longest(lane) {
@@ -49,11 +49,11 @@ export class Arcs {
     const end = seekStart(store.start, lane.ids, 0, lane.ids.length, view.t1);
     /** @type {number[]} */
     let found = [];
-    for (let least = view.width; found.length < ARC_MOST && least > ARC_LEAST / 2; least /= 2) {
-      const wide = Math.max(least, ARC_LEAST) / view.scale;
+    for (let min = view.width; found.length < ARC_MAX && min > ARC_MIN / 2; min /= 2) {
+      const wide = Math.max(min, ARC_MIN) / view.scale;
       found = this.reaches.get(lane)?.find(0, end, view.t0, wide).map((k) => lane.ids[k]) ?? [];
     }
-    if (found.length > ARC_MOST) found.sort((a, b) => dur[b] - dur[a]).length = ARC_MOST;
+    if (found.length > ARC_MAX) found.sort((a, b) => dur[b] - dur[a]).length = ARC_MAX;
     return found;
   }
 

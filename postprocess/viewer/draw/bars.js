@@ -24,9 +24,9 @@ export const BAR_STEP = 5;
 /** The same on the row of a lock or queue, if there is room. */
 const WAITER_STEP = 16;
 /** Bars narrower than this, in CSS pixels, are drawn as ticks, one for as many pixels. */
-const BAR_LEAST = 2;
+const BAR_MIN = 2;
 /** Wider bars of a row drawn at most; of more, the longest. */
-const BARS_MOST = 200;
+const BARS_MAX = 200;
 
 export class Bars {
   /**
@@ -76,11 +76,11 @@ export class Bars {
     const { start, dur } = this.store;
     const { t0, t1, scale } = this.times;
     const high = seekStart(start, ids, from, to, t1);
-    const found = group.barsReach.find(from, high, t0, BAR_LEAST / scale);
-    if (found.length > BARS_MOST) found.sort((a, b) => dur[ids[b]] - dur[ids[a]]).length = BARS_MOST;
+    const found = group.barsReach.find(from, high, t0, BAR_MIN / scale);
+    if (found.length > BARS_MAX) found.sort((a, b) => dur[ids[b]] - dur[ids[a]]).length = BARS_MAX;
     for (let k = seekStart(start, ids, from, high, t0); k < high;) {
-      if (dur[ids[k]] * scale < BAR_LEAST) found.push(k);
-      k = Math.max(k + 1, seekStart(start, ids, k + 1, high, start[ids[k]] + BAR_LEAST / scale));
+      if (dur[ids[k]] * scale < BAR_MIN) found.push(k);
+      k = Math.max(k + 1, seekStart(start, ids, k + 1, high, start[ids[k]] + BAR_MIN / scale));
     }
     return found;
   }
@@ -98,7 +98,7 @@ export class Bars {
     const { store } = this;
     const [x0, x1] = this.extent(i);
     this.spots.push({ i, x0: x0 - 1, x1: x1 + 1, y0: y - 3, y1: y + 3 });
-    if (x1 - x0 < BAR_LEAST) {
+    if (x1 - x0 < BAR_MIN) {
       c.fillStyle = this.color(i, item);
       c.fillRect(x0, y - 1, x1 - x0, 2);
       return;

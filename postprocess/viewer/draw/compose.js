@@ -23,7 +23,7 @@ import { mix } from "./palette.js";
  */
 
 /** The least colour, of 256, that a pixel shows for the shortest moment of activity. */
-const LEAST_COLOR = 28;
+const MIN_COLOR = 28;
 /** Dashes of low power in CSS pixels. */
 const DASH = 5;
 /** Spans at least so wide in CSS pixels are listed for their names, and for their curves. */
@@ -203,7 +203,7 @@ export class RowLines {
     if (idle > 0) this.line[px] = grey ? palette.grey : palette.pixels[Kind.IDLE][0];
     const strength = (/** @type {number} */ time) => {
       const part = Math.sqrt(Math.min(time * scale, 1));
-      return Math.round(LEAST_COLOR + part * (256 - LEAST_COLOR));
+      return Math.round(MIN_COLOR + part * (256 - MIN_COLOR));
     };
     let color = 0;
     if (userSpan >= 0) color = grey ? palette.grey : palette.pixelOf(store, userSpan);
@@ -276,13 +276,13 @@ export class RowLines {
     const lane = focus.laneOf(item.group);
     const { t0, t1 } = view.on(item);
     const scale = view.scale * this.ratio;
-    const least = Math.max(Math.round(this.ratio), 1);
+    const min = Math.max(Math.round(this.ratio), 1);
     const end = lane.first[item.row + 1];
     for (let k = firstInLane(lane, item.row, t0); k < end;) {
       const i = lane.ids[k];
       if (start[i] >= t1) break;
       const from = Math.round((start[i] - t0) * scale);
-      const to = Math.max(Math.round((start[i] + dur[i] - t0) * scale), from + least);
+      const to = Math.max(Math.round((start[i] + dur[i] - t0) * scale), from + min);
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
       if (b > a && kind[i] === Kind.WAIT) this.wait(i, from, to, palette.waitPixel(store, i));
@@ -293,7 +293,7 @@ export class RowLines {
         if (kind[i] > Kind.LOW_POWER && b - a >= STRIPE_ROOM * this.ratio) this.stripes(i, a, b, color);
       }
       let next = k + 1;
-      if (to - from <= least) {
+      if (to - from <= min) {
         next = Math.max(next, seekStart(start, lane.ids, next, end, t0 + (from + 0.5) / scale));
         if (next - 1 > k && dur[lane.ids[next - 1]] * scale >= 1) next--;
       }

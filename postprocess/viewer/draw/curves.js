@@ -20,7 +20,7 @@ import { FONT } from "./palette.js";
 const WAVE_HEIGHT = 5;
 const WAVE_LENGTH = 12;
 /** Pixels that the recording of an entry has to fill to be drawn. */
-const OVERHEAD_LEAST = 2;
+const OVERHEAD_MIN = 2;
 
 export class Curves {
   /**
@@ -48,7 +48,7 @@ export class Curves {
       else this.absent(x, w, item, KIND_NAMES[store.kind[i]]);
     }
     this.overheads = 0;
-    if (store.meta.entryNs * view.scale >= 10 * OVERHEAD_LEAST) this.overhead();
+    if (store.meta.entryNs * view.scale >= 10 * OVERHEAD_MIN) this.overhead();
   }
 
   /** @param {number} x @param {number} w @param {number} y @param {string} color */

@@ -16,7 +16,7 @@ import { actionButton, byId, textElement } from "../dom.js";
  */
 
 /** A range of frequencies narrower than this is not shown at first, MHz. */
-const FREQ_RANGE_LEAST = 9;
+const FREQ_RANGE_MIN = 9;
 
 /**
  * A switch: its states in the order of clicks, the first of them drawn most; `state` is the index of the one it is in.
@@ -33,7 +33,7 @@ export class Layers {
     this.changed = changed;
     const { kinds } = store;
     this.freqRange = rangeOf(store, groups[0].freq.ids);
-    const slow = this.freqRange.most - this.freqRange.least < FREQ_RANGE_LEAST;
+    const slow = this.freqRange.max - this.freqRange.min < FREQ_RANGE_MIN;
     const counters = store.meta.flags & FLAG.COUNTERS;
     const counted = counters === FLAG.IPC ? "IPC" : counters === FLAG.LLC ? "LLC" : "IPC, LLC";
     /** @type {[boolean, Layer][]} */
@@ -176,12 +176,12 @@ export class Layers {
 
 /** The least and greatest argument of spans. @param {Store} store @param {Uint32Array} ids */
 function rangeOf(store, ids) {
-  let least = Infinity;
-  let most = -Infinity;
+  let min = Infinity;
+  let max = -Infinity;
   for (const i of ids) {
     const value = valueOf(store.arg[i]) ?? 0;
-    least = Math.min(least, value);
-    most = Math.max(most, value);
+    min = Math.min(min, value);
+    max = Math.max(max, value);
   }
-  return { least, most };
+  return { min, max };
 }

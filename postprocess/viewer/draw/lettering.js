@@ -2,7 +2,7 @@
 // How wide texts are, and what of them fits: measured once each.
 
 /** Widths that are kept. */
-const WIDTHS_MOST = 20000;
+const WIDTHS_MAX = 20000;
 
 export class Lettering {
   /** @param {CanvasRenderingContext2D} context with the font that a size stands for, whenever a width is asked for */
@@ -35,7 +35,7 @@ export class Lettering {
     const key = `${size} ${text}`;
     let width = this.widths.get(key);
     if (width === undefined) {
-      if (this.widths.size > WIDTHS_MOST) this.widths.clear();
+      if (this.widths.size > WIDTHS_MAX) this.widths.clear();
       width = this.context.measureText(text).width;
       this.widths.set(key, width);
     }

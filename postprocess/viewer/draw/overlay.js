@@ -359,11 +359,11 @@ export class Overlay {
   scrollBar() {
     const { context: c } = this;
     const { view, look: { palette } } = this;
-    if (view.scrollMost === 0) return;
+    if (view.scrollMax === 0) return;
     const part = view.rowsRoom / view.rowsHeight;
     c.fillStyle = palette.css.dim;
     c.globalAlpha = 0.5;
-    c.fillRect(view.width - 5, view.rowsTop + Math.min(Math.max(view.scroll, 0), view.scrollMost) * part, 4, Math.max(view.rowsRoom * part, 12));
+    c.fillRect(view.width - 5, view.rowsTop + Math.min(Math.max(view.scroll, 0), view.scrollMax) * part, 4, Math.max(view.rowsRoom * part, 12));
     c.globalAlpha = 1;
   }
 }

@@ -17,9 +17,9 @@ import { Summary } from "../data/tree.js";
 const BARS_HEIGHT = 30;
 const MATCHES_HEIGHT = 7;
 /** Rows times columns that are summed up at most: many CPUs have wider columns. */
-const CELLS_MOST = 40000;
+const CELLS_MAX = 40000;
 /** The least width of what is in sight. */
-const WINDOW_LEAST = 3;
+const WINDOW_MIN = 3;
 
 /** Time of some spans in which a CPU did nothing at all, or nothing is known of it. @param {Store} store @param {Uint32Array} ids @param {number} from @param {number} to */
 function absentTime({ dur, kind }, ids, from, to) {
@@ -63,7 +63,7 @@ export class Overview {
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round((BARS_HEIGHT + MATCHES_HEIGHT) * ratio);
     const cpus = this.groups[0];
-    const columns = Math.max(Math.min(Math.round(this.width), Math.floor(CELLS_MOST / Math.max(cpus.keys.length, 1))), 100);
+    const columns = Math.max(Math.min(Math.round(this.width), Math.floor(CELLS_MAX / Math.max(cpus.keys.length, 1))), 100);
     if (columns !== this.user.length) this.sumUp(cpus, columns);
   }
 
@@ -182,9 +182,9 @@ export class Overview {
     const { view } = this;
     const x = (/** @type {number} */ time) => Math.min(Math.max(((time - this.begin) / this.length) * this.width, 0), this.width);
     const [x0, x1] = [x(view.t0), x(view.t1)];
-    if (x1 - x0 >= WINDOW_LEAST) return [x0, x1];
-    const from = Math.min(Math.max((x0 + x1 - WINDOW_LEAST) / 2, 0), this.width - WINDOW_LEAST);
-    return [from, from + WINDOW_LEAST];
+    if (x1 - x0 >= WINDOW_MIN) return [x0, x1];
+    const from = Math.min(Math.max((x0 + x1 - WINDOW_MIN) / 2, 0), this.width - WINDOW_MIN);
+    return [from, from + WINDOW_MIN];
   }
 
   /** Moves what is in sight so that its middle lies at x. @param {number} x */

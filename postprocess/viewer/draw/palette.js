@@ -195,7 +195,7 @@ export function mix(from, to, part) {
 }
 
 /** The contrast that text needs (WCAG 2, level AA). */
-const CONTRAST_LEAST = 4.5;
+const CONTRAST_MIN = 4.5;
 
 /** Red, green and blue, 0 to 255. @param {string} css as #rrggbb */
 const rgbOf = (css) => [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16));
@@ -219,7 +219,7 @@ export const inkOn = (css) => (contrastOf("#000000", css) >= contrastOf("#ffffff
 function legible(css, ground) {
   const end = rgbOf(inkOn(ground));
   let ink = css;
-  for (let part = 0; part <= 1 && contrastOf(ink, ground) < CONTRAST_LEAST; part += 1 / 16) {
+  for (let part = 0; part <= 1 && contrastOf(ink, ground) < CONTRAST_MIN; part += 1 / 16) {
     ink = `#${rgbOf(css).map((value, k) => Math.round(value + (end[k] - value) * part).toString(16).padStart(2, "0")).join("")}`;
   }
   return ink;

@@ -15,7 +15,7 @@ import { OUTER_PART } from "../view/view.js";
 
 /** Pixels of the line, and of a part that has room for its words. */
 const LINE = 4;
-const WORDS_LEAST = 70;
+const WORDS_MIN = 70;
 /** Height of a row that has room for words. */
 const WORDS_HEIGHT = 26;
 
@@ -94,7 +94,7 @@ export class Paths {
       c.fillRect(x0, line === LINE ? y : view.top(item), Math.max(x1 - x0, 1), line);
       this.drawn.lines++;
       [lastX, lastY] = [x1, y];
-      if (!told || x1 - x0 < WORDS_LEAST || item.h < WORDS_HEIGHT) continue;
+      if (!told || x1 - x0 < WORDS_MIN || item.h < WORDS_HEIGHT) continue;
       const text = lettering.fit(part.words, x1 - x0 - 8, 211);
       if (text === "") continue;
       c.globalAlpha = 0.85;

@@ -3,7 +3,7 @@
 // around the middle of its body; above that lies what was sampled, below it the frequency. A row that is too low for that
 // has the colour of what runs, from edge to edge.
 
-import { HEAT_MOST, INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
+import { HEAT_MAX, INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
 import { RowLines } from "./compose.js";
 import { Strips } from "./strips.js";
 /**
@@ -114,7 +114,7 @@ export class Picture {
     const [outerFrom, outerTo] = OUTER_STRIPE.map((part) => Math.round(part * h));
     const [innerFrom, innerTo] = INNER_STRIPE.map((part) => Math.round(part * h));
     const narrow = innerFrom < NAME_HALF * ratio;
-    if (item.h < HEAT_MOST) {
+    if (item.h < HEAT_MAX) {
       // Nothing but what runs, and a gap where there is room for one.
       const end = item.h > 3 ? Math.min(to, last) : to;
       for (let y = from; y < end; y++) this.pixels.set(lines.inner, y * this.w);

@@ -84,8 +84,8 @@ export class Strips {
       const y1 = Math.round((view.top(item) + item.h - 1) * ratio);
       const y0 = Math.round((view.top(item) + item.h - item.below) * ratio);
       for (let y = Math.max(y0, start); y < Math.min(y1, clip); y++) {
-        const least = ((y1 - y) * 8) / (y1 - y0);
-        for (let x = 0; x < w; x++) if (this.eighths[x] >= least) pixels[y * w + x] = this.freq[x];
+        const min = ((y1 - y) * 8) / (y1 - y0);
+        for (let x = 0; x < w; x++) if (this.eighths[x] >= min) pixels[y * w + x] = this.freq[x];
       }
     }
   }
@@ -118,9 +118,9 @@ export class Strips {
   /** @param {Item} item */
   composeFreq(item) {
     const { store, layers } = this;
-    const { least, most } = layers.freqRange;
+    const { min, max } = layers.freqRange;
     this.eachSeen(item.group.freq, item, (i, from, to) => {
-      const eighth = Math.min(Math.floor((8 * ((valueOf(store.arg[i]) ?? 0) - least)) / Math.max(most - least, 1)), 7);
+      const eighth = Math.min(Math.floor((8 * ((valueOf(store.arg[i]) ?? 0) - min)) / Math.max(max - min, 1)), 7);
       const a = Math.max(from, 0);
       const b = Math.min(to, this.w);
       this.eighths.fill(eighth + 1, a, b);

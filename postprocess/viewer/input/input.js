@@ -168,22 +168,22 @@ function clicked(app, press, x, y) {
 }
 
 /** The text fields of the search, named as the parts of a query. */
-const FIELDS = /** @type {const} */ (["pattern", "least", "most"]);
+const FIELDS = /** @type {const} */ (["pattern", "min", "max"]);
 
 /** Patterns that the search box offers again. */
-const PATTERNS_MOST = 20;
+const PATTERNS_MAX = 20;
 
 /** Keeps what was searched, the last first. @param {string} pattern */
 function keepPattern(pattern) {
   const before = [...byId("patterns").children].map((option) => option.value);
-  const kept = [...new Set([pattern, ...before])].filter((text) => text !== "").slice(0, PATTERNS_MOST);
+  const kept = [...new Set([pattern, ...before])].filter((text) => text !== "").slice(0, PATTERNS_MAX);
   byId("patterns").replaceChildren(...kept.map((text) => Object.assign(document.createElement("option"), { value: text })));
 }
 
 /** @param {App} app */
 export function listenToSearch(app) {
   const find = () => app.find({
-    pattern: typedPattern(app), least: byId("least").value, most: byId("most").value,
+    pattern: typedPattern(app), min: byId("min").value, max: byId("max").value,
     invert: byId("invert").ariaPressed === "true", ignoreCase: byId("ignore-case").ariaPressed === "true",
   });
   for (const id of FIELDS) {

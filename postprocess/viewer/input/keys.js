@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The keyboard: what each key does. The sheet of `?`, panel/help.js, tells people.
 
-import { ROW_LEAST } from "../view/view.js";
+import { ROW_MIN } from "../view/view.js";
 import { stepDuration, toggleList } from "../panel/list.js";
 import { changeLook } from "../panel/look.js";
 import { annotate, nudgeNote } from "../panel/note.js";
 import { toggleRequests } from "../panel/requests.js";
 import { saveCopy, savePng, saveSvg } from "../panel/save.js";
 import { measureSelected } from "../panel/totals.js";
-import { showWhole, VIEWS_MOST } from "../panel/views.js";
+import { showWhole, VIEWS_MAX } from "../panel/views.js";
 import { pinSelected, stepRow, stepSpan } from "./step.js";
 /** @import {App} from "../main.js" */
 
@@ -27,8 +27,8 @@ const KEYS = {
   KeyD: (app, shift) => app.view.pan(app.view.width * (shift ? 1 : KEY_PAN)),
   ArrowLeft: (app) => app.view.pan(-app.view.width * KEY_PAN),
   ArrowRight: (app) => app.view.pan(app.view.width * KEY_PAN),
-  ArrowUp: (app) => app.view.scrollRows(-3 * ROW_LEAST),
-  ArrowDown: (app) => app.view.scrollRows(3 * ROW_LEAST),
+  ArrowUp: (app) => app.view.scrollRows(-3 * ROW_MIN),
+  ArrowDown: (app) => app.view.scrollRows(3 * ROW_MIN),
   PageUp: (app) => app.view.scrollRows(-app.view.rowsRoom),
   PageDown: (app) => app.view.scrollRows(app.view.rowsRoom),
   Home: (app) => app.view.scrollTo(0),
@@ -59,7 +59,7 @@ const KEYS = {
   KeyK: (app) => changeLook(app, "aspect", 1),
   KeyP: (app, shift) => (shift ? saveSvg(app) : savePng(app)),
 };
-for (let number = 1; number <= VIEWS_MOST; number++) {
+for (let number = 1; number <= VIEWS_MAX; number++) {
   KEYS[`Digit${number}`] = (app, shift) => (shift ? app.views.save(number) : app.views.restore(number));
 }
 

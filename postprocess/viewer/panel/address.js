@@ -21,11 +21,11 @@ const ADDRESS_REST = 250;
 /** @param {App} app */
 export function addressOf(app) {
   const { view, groups, search } = app;
-  const { pattern, least, most, invert, ignoreCase } = search.query;
+  const { pattern, min, max, invert, ignoreCase } = search.query;
   const open = groups.filter((group) => !group.collapsed).map((group) => group.name);
   const parts = { t: `${secondsText(Math.round(view.t0))}..${secondsText(Math.round(view.t1))}`, open: open.join() };
   const look = LOOK_PARTS.filter((part) => app.look.parts[part] !== LOOKS[part][0]).map((part) => [part, app.look.parts[part]]);
-  const query = { from: view.relative ? "rows" : "", rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: least, max: most, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
+  const query = { from: view.relative ? "rows" : "", rows: view.scroll > 0 ? String(Math.round(view.scroll)) : "", find: pattern, min: min, max: max, not: invert ? "1" : "", case: ignoreCase ? "ignore" : "" };
   const rows = { ...app.list.address(app.listing), ...app.asked.address, pin: rowsText(view.pins), lit: litText(groups), only: groups.filter((group) => group.onlyLit).map((group) => group.name).join(), draw: app.layers.text() };
   const said = Object.entries({ ...rows, ...query }).filter(([, value]) => value !== "");
   return `#${new URLSearchParams([...Object.entries(parts), ...said, ...look])}`;
@@ -53,7 +53,7 @@ export function showAddress(app, hash) {
   for (const part of LOOK_PARTS) app.look.set(part, parts.get(part) ?? LOOKS[part][0]);
   lookChanged(app);
   app.find({
-    pattern: parts.get("find") ?? "", least: parts.get("min") ?? "", most: parts.get("max") ?? "",
+    pattern: parts.get("find") ?? "", min: parts.get("min") ?? "", max: parts.get("max") ?? "",
     invert: parts.has("not"), ignoreCase: parts.get("case") === "ignore",
   });
 }

@@ -3,7 +3,7 @@
 // beside the many quick ones. A drag over it keeps a part.
 
 import { durationText } from "../data/format.js";
-import { leastOfStep, stepOf } from "../data/pivot.js";
+import { minOfStep, stepOf } from "../data/pivot.js";
 import { textElement } from "../dom.js";
 /** @import {Durations} from "../data/pivot.js" */
 
@@ -20,13 +20,13 @@ const logOf = (units) => Math.log2(Math.max(units, 0.5));
 /** @param {Durations} durations @returns {Bar[]} */
 function barsOf({ shortest, longest, steps }) {
   const doublings = logOf(longest + 1) - logOf(shortest);
-  const per = BARS_OF_DOUBLING.find((most) => most * doublings <= HISTOGRAM_BARS) ?? 1;
+  const per = BARS_OF_DOUBLING.find((max) => max * doublings <= HISTOGRAM_BARS) ?? 1;
   /** @type {Bar[]} */
   const bars = [];
   let last = NaN;
   for (let step = stepOf(shortest); step <= stepOf(longest); step++) {
-    const from = leastOfStep(step);
-    const to = leastOfStep(step + 1);
+    const from = minOfStep(step);
+    const to = minOfStep(step + 1);
     const which = Math.floor(logOf(from) * per + 1e-9);
     if (which !== last) bars.push({ from, to, count: 0 });
     last = which;
@@ -57,11 +57,11 @@ export function histogramOf(durations, keep, kept = null) {
   const [left, right] = [logOf(bars[0].from), logOf(bars[bars.length - 1].to)];
   const place = (/** @type {number} */ units) => (100 * (logOf(units) - left)) / (right - left);
   const svg = svgElement("svg", { viewBox: `0 0 100 ${HISTOGRAM_HEIGHT}`, preserveAspectRatio: "none", height: HISTOGRAM_HEIGHT, role: "img" });
-  const most = Math.max(...bars.map((bar) => bar.count));
+  const max = Math.max(...bars.map((bar) => bar.count));
   svg.setAttribute("aria-label", `Histogram of durations, ${durationText(durations.shortest)} to ${durationText(durations.longest)}`);
   for (const { from, to, count } of bars) {
     if (count === 0) continue;
-    const h = Math.max((HISTOGRAM_HEIGHT * Math.log1p(count)) / Math.log1p(most), 2);
+    const h = Math.max((HISTOGRAM_HEIGHT * Math.log1p(count)) / Math.log1p(max), 2);
     const bar = svgElement("rect", { x: place(from), y: HISTOGRAM_HEIGHT - h, width: Math.max(place(to) - place(from), 0.3), height: h });
     const range = to - from === 1 ? durationText(from) : `${durationText(from)} to ${durationText(to - 1)}`;
     if (kept && (to <= kept.from || from > kept.to)) bar.setAttribute("class", "other");

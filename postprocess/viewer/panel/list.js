@@ -27,7 +27,7 @@ import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
  */
 
 /** Lines of the table. */
-const LIST_MOST = 200;
+const LIST_MAX = 200;
 /** Spans kept while the first in order are looked for. */
 const LIST_ROOM = 4096;
 
@@ -104,7 +104,7 @@ export class Listing {
     let count = 0;
     for (let i = 0; i < n && start[i] < t1; i++) {
       const inSight = start[i] >= t0 || start[i] + dur[i] > t0;
-      const found = !search.active || (dur[i] >= search.least && dur[i] <= search.most && (search.takes(first[i]) || search.takes(last[i])));
+      const found = !search.active || (dur[i] >= search.min && dur[i] <= search.max && (search.takes(first[i]) || search.takes(last[i])));
       if (inSight && found && (!highlight.active || highlight.shows(first[i]))) this.room[count++] = i;
     }
     return this.room.subarray(0, count);
@@ -138,11 +138,11 @@ export class Listing {
     const { t0, t1 } = this.times;
     const takes = this.kinds;
     const found = search.active ? search.ids : null;
-    const most = found ? found.length : n;
-    if (this.room.length < most) this.room = new Uint32Array(most);
+    const max = found ? found.length : n;
+    if (this.room.length < max) this.room = new Uint32Array(max);
     const { room } = this;
     let count = 0;
-    for (let k = 0; k < most; k++) {
+    for (let k = 0; k < max; k++) {
       const i = found ? found[k] : k;
       if (start[i] >= t1) break;
       room[count] = i;
@@ -223,14 +223,14 @@ function firstInOrder(ids, { title, values, ranks }, down) {
   let count = 0;
   let bar = Infinity;
   const cut = () => {
-    const order = Array.from({ length: count }, (_, k) => k).sort((a, b) => keys[a] - keys[b] || kept[a] - kept[b]).slice(0, LIST_MOST);
+    const order = Array.from({ length: count }, (_, k) => k).sort((a, b) => keys[a] - keys[b] || kept[a] - kept[b]).slice(0, LIST_MAX);
     const lines = order.map((k) => [keys[k], kept[k]]);
     count = lines.length;
     lines.forEach(([key, i], k) => {
       keys[k] = key;
       kept[k] = i;
     });
-    if (count === LIST_MOST) bar = keys[count - 1];
+    if (count === LIST_MAX) bar = keys[count - 1];
   };
   // Backwards, the latest come first: nothing has to be put off again.
   const [from, by] = title === "Start" && down ? [ids.length - 1, -1] : [0, 1];
@@ -283,7 +283,7 @@ function groupsInOrder(list, pivot) {
 function tableOfGroups(app, pivot) {
   const { list } = app;
   const { chosen } = list;
-  const lines = groupsInOrder(list, pivot).slice(0, LIST_MOST).map((at) => {
+  const lines = groupsInOrder(list, pivot).slice(0, LIST_MAX).map((at) => {
     const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
     const texts = chosen.map(([, { texts }], which) => texts[numbers[which]] ?? "all others");
     const finds = chosen.map(([, { finds }], which) => finds[numbers[which]] ?? "");
@@ -425,7 +425,7 @@ function summaryOf({ search, view, chosen, whole, times, calls }, pivot, shown) 
 /** Keeps durations from and to a bound, as far as they can be typed. @param {App} app @param {number} from @param {number} to */
 function keepDurations(app, from, to) {
   const typed = (/** @type {number} */ units) => (parseDuration(durationText(units)) === units ? durationText(units) : `${units * 10} ns`);
-  app.find({ ...app.search.query, least: typed(from), most: typed(to) });
+  app.find({ ...app.search.query, min: typed(from), max: typed(to) });
 }
 
 /** @param {App} app @param {HTMLElement} panel */
@@ -453,7 +453,7 @@ export function showList(app, panel) {
     actionButton("Longest (J)", "The longest of these, then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
     actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
   ];
-  if (query.least + query.most !== "") buttons.push(actionButton("All durations", "Clear the limits of the duration", () => app.find({ ...query, least: "", most: "" })));
+  if (query.min + query.max !== "") buttons.push(actionButton("All durations", "Clear the limits of the duration", () => app.find({ ...query, min: "", max: "" })));
   panel.replaceChildren(
     closeButton(() => toggleList(app)), textElement("h2", "Table"), choicesOf(app, then),
     histogramOf(pivot.all, (from, to) => keepDurations(app, from, to)), ...buttons, summary, table,

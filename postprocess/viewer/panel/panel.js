@@ -5,7 +5,7 @@ import { byId, pointOf } from "../dom.js";
 /** @import {App} from "../main.js" */
 
 /** Width of the panel at least, and pixels that a key moves its edge. */
-const PANEL_LEAST = 200;
+const PANEL_MIN = 200;
 const PANEL_STEP = 24;
 
 /** Does what may change the panel's size; every time stays where it is in the picture. @param {App} app @param {() => void} change */
@@ -28,8 +28,8 @@ export function changePanel(app, change) {
 export function listenToPanel(app, edge) {
   const panel = byId("details");
   const widen = (/** @type {number} */ by) => changePanel(app, () => {
-    const most = byId("main").clientWidth - byId("labels").clientWidth - PANEL_LEAST;
-    panel.style.width = `${Math.max(Math.min(panel.offsetWidth + by, most), PANEL_LEAST)}px`;
+    const max = byId("main").clientWidth - byId("labels").clientWidth - PANEL_MIN;
+    panel.style.width = `${Math.max(Math.min(panel.offsetWidth + by, max), PANEL_MIN)}px`;
   });
   edge.addEventListener("pointerdown", (e) => edge.setPointerCapture(e.pointerId));
   edge.addEventListener("pointermove", (e) => edge.hasPointerCapture(e.pointerId) && widen(-pointOf(e, edge).x));

@@ -349,13 +349,13 @@ function strip(app, requests, number, longest, title) {
   return [textElement("p", title, "of-strip"), svg];
 }
 
-/** Parts that are seen: those shorter than a step are put together, under the longest of them. @param {PathPart[]} parts @param {number} least */
-function runsOf(parts, least) {
+/** Parts that are seen: those shorter than a step are put together, under the longest of them. @param {PathPart[]} parts @param {number} min */
+function runsOf(parts, min) {
   /** @type {{from: number, to: number, part: PathPart}[]} */
   const runs = [];
   for (const part of parts) {
     const last = runs[runs.length - 1];
-    if (!last || last.to - last.from >= least) runs.push({ from: part.from, to: part.to, part });
+    if (!last || last.to - last.from >= min) runs.push({ from: part.from, to: part.to, part });
     else {
       last.to = part.to;
       if (part.to - part.from > last.part.to - last.part.from) last.part = part;

@@ -9,8 +9,8 @@ import { actionButton, byId } from "../dom.js";
  */
 
 /** Views that have a key; steps back that are remembered. */
-export const VIEWS_MOST = 9;
-const PAST_MOST = 50;
+export const VIEWS_MAX = 9;
+const PAST_MAX = 50;
 
 /** @typedef {{name: string, address: string}} SavedView */
 
@@ -33,14 +33,14 @@ export class Views {
   /** Saves what is in sight under a number, or under the first free one. @param {number} [number] */
   save(number = this.free) {
     const name = rangeText(this.view);
-    if (number > 0 && number <= VIEWS_MOST) this.saved[number] = { name, address: this.addresses.now() };
+    if (number > 0 && number <= VIEWS_MAX) this.saved[number] = { name, address: this.addresses.now() };
     this.changed();
   }
 
   /** The first number without a view, or the last there is. */
   get free() {
-    for (let number = 1; number <= VIEWS_MOST; number++) if (!this.saved[number]) return number;
-    return VIEWS_MOST;
+    for (let number = 1; number <= VIEWS_MAX; number++) if (!this.saved[number]) return number;
+    return VIEWS_MAX;
   }
 
   /** @param {number} number */
@@ -56,7 +56,7 @@ export class Views {
     const address = this.addresses.now();
     if (this.past.at(-1) === address) return;
     this.past.push(address);
-    if (this.past.length > PAST_MOST) this.past.shift();
+    if (this.past.length > PAST_MAX) this.past.shift();
     byId("back").disabled = false;
   }
 
@@ -75,7 +75,7 @@ export class Views {
   load(kept) {
     this.saved = [];
     for (const view of Array.isArray(kept) ? kept : []) {
-      if (!(view?.number >= 1 && view.number <= VIEWS_MOST) || typeof view.address !== "string") continue;
+      if (!(view?.number >= 1 && view.number <= VIEWS_MAX) || typeof view.address !== "string") continue;
       this.saved[view.number] = { name: String(view.name), address: view.address };
     }
     this.show();

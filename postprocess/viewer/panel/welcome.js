@@ -6,7 +6,7 @@ import { byId, closeButton, pointOf, textElement } from "../dom.js";
 /** @import {App} from "../main.js" */
 
 /** Rows of threads that there must be room for. */
-const ROWS_LEAST = 6;
+const ROWS_MIN = 6;
 /** Where it is kept that the callouts were closed. */
 const CLOSED_KEY = "kutrace-callouts";
 /** Pixels that a callout stands away from what it is about. */
@@ -23,7 +23,7 @@ const CALLOUTS = Object.freeze([
 export function openThreads({ groups, view, layers }) {
   const [cpus, threads] = groups;
   const { left, fits } = view.roomFor(cpus, threads);
-  if (threads.keys.length === 0 || left < ROWS_LEAST) return;
+  if (threads.keys.length === 0 || left < ROWS_MIN) return;
   threads.collapsed = false;
   if (!fits) layers.choose("order", "CPU time");
   else view.layOut(groups);

@@ -56,9 +56,9 @@ export function behindBegin(store, i, group) {
   return row < 0 ? "" : `${durationText(store.start[i] - group.from[row])} after the row\u2019s start`;
 }
 
-/** The next 1, 2 or 5 times a power of ten at or above `least`. @param {number} least */
-function roundStep(least) {
-  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  const step = [1, 2, 5, 10].find((m) => m * power >= least * 0.999) ?? 10;
+/** The next 1, 2 or 5 times a power of ten at or above `min`. @param {number} min */
+function roundStep(min) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(min, 1)));
+  const step = [1, 2, 5, 10].find((m) => m * power >= min * 0.999) ?? 10;
   return Math.max(step * power, 1);
 }

@@ -23,28 +23,28 @@ export const AXIS_HEIGHT = 24;
 const HEADER_HEIGHT = 22;
 /** The part of the room that CPUs share at least, if they need it. */
 const CPU_PART = 0.6;
-export const ROW_LEAST = 18;
-const ROW_MOST = 90;
+export const ROW_MIN = 18;
+const ROW_MAX = 90;
 /** Height of a pinned row, and the part of the room that all of them take at most. */
 const PIN_HEIGHT = 44;
 const PINS_PART = 0.5;
-/** Rows of CPUs that do not fit are lower, down to this; lower than `HEAT_MOST` they are a map of what is busy. */
-const HEAT_LEAST = 2;
-export const HEAT_MOST = 10;
+/** Rows of CPUs that do not fit are lower, down to this; lower than `HEAT_MAX` they are a map of what is busy. */
+const HEAT_MIN = 2;
+export const HEAT_MAX = 10;
 /** Height that CPUs leave to other groups if there is more. */
 const CPU_ENOUGH = 56;
 /** Height that a name of a row needs; of lower rows not each has one. */
 export const NAME_HEIGHT = 14;
 /** Limits of the factor by which rows are made higher. */
-const ROW_ZOOM_LEAST = 0.5;
-const ROW_ZOOM_MOST = 6;
+const ROW_ZOOM_MIN = 0.5;
+const ROW_ZOOM_MAX = 6;
 /** Part of the width before the start of rows that are compared. */
 const BEGIN_ROOM = 0.02;
 /** Parts of a row's height, from its middle, that the zones reach. */
 export const OUTER_PART = 0.42;
 export const INNER_PART = 0.27;
 /** What is left of a row for execution, at least; if there is less, nothing is kept free. */
-const BODY_LEAST = 20;
+const BODY_MIN = 20;
 
 /**
  * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
@@ -125,7 +125,7 @@ export class View extends TimeScale {
 
   /** How many rows of a group there is room for if CPUs are high enough, and whether all fit. @param {Group} cpus @param {Group} group */
   roomFor(cpus, group) {
-    const left = Math.floor((this.rowsSeen - 2 * HEADER_HEIGHT - cpus.keys.length * CPU_ENOUGH) / ROW_LEAST);
+    const left = Math.floor((this.rowsSeen - 2 * HEADER_HEIGHT - cpus.keys.length * CPU_ENOUGH) / ROW_MIN);
     return { left, fits: group.keys.length <= left };
   }
 
@@ -146,8 +146,8 @@ export class View extends TimeScale {
     const wanted = span === whole ? (this.begin + this.end) / 2 : (t0 + t1) / 2;
     // Each end of the trace can come to the middle, but no more of the picture is empty than there is to see elsewhere.
     const empty = Math.min(Math.max(whole - span, (whole - (this.end - this.begin)) / 2), span / 2);
-    const [least, most] = [this.begin - empty + span / 2, this.end + empty - span / 2];
-    const middle = Math.min(Math.max(wanted, least), Math.max(most, least));
+    const [min, max] = [this.begin - empty + span / 2, this.end + empty - span / 2];
+    const middle = Math.min(Math.max(wanted, min), Math.max(max, min));
     this.t0 = middle - span / 2;
     this.t1 = this.t0 + span;
   }
@@ -187,7 +187,7 @@ export class View extends TimeScale {
   }
 
   /** The most that rows can be scrolled. */
-  get scrollMost() {
+  get scrollMax() {
     return Math.max(this.rowsHeight - this.rowsRoom, 0);
   }
 
@@ -204,13 +204,13 @@ export class View extends TimeScale {
 
   /** Scrolls rows, but no further away than they are if a row that kept its place has left them so. @param {number} pixels */
   scrollRows(pixels) {
-    const { scroll, scrollMost } = this;
-    this.scroll = Math.min(Math.max(scroll + pixels, Math.min(scroll, 0)), Math.max(scroll, scrollMost));
+    const { scroll, scrollMax } = this;
+    this.scroll = Math.min(Math.max(scroll + pixels, Math.min(scroll, 0)), Math.max(scroll, scrollMax));
   }
 
   /** Scrolls rows as near to a place as they go. @param {number} scroll */
   scrollTo(scroll) {
-    this.scroll = Math.min(Math.max(scroll, 0), this.scrollMost);
+    this.scroll = Math.min(Math.max(scroll, 0), this.scrollMax);
   }
 
   /**
@@ -282,18 +282,18 @@ export class View extends TimeScale {
     this.items = this.layOutPins();
     const room = this.rowsRoom - shown.length * HEADER_HEIGHT;
     // All rows of groups that are open count, in sight or not: CPUs keep their height while those are hidden and shown.
-    const beside = shown.reduce((sum, g) => sum + (g.name === "CPU" || g.collapsed ? 0 : g.keys.length * ROW_MOST), 0);
+    const beside = shown.reduce((sum, g) => sum + (g.name === "CPU" || g.collapsed ? 0 : g.keys.length * ROW_MAX), 0);
     const cpuShare = Math.max(room * CPU_PART, room - beside) / Math.max(cpus, 1);
-    const cpuHeight = Math.min(Math.max(cpuShare, HEAT_LEAST), ROW_MOST);
-    const most = held ? Math.min(this.mostAround(held, shown, cpuHeight), ROW_MOST) : ROW_MOST;
-    const restHeight = Math.max(Math.min((room - cpus * cpuHeight) / Math.max(rest, 1), most), ROW_LEAST);
+    const cpuHeight = Math.min(Math.max(cpuShare, HEAT_MIN), ROW_MAX);
+    const max = held ? Math.min(this.maxAround(held, shown, cpuHeight), ROW_MAX) : ROW_MAX;
+    const restHeight = Math.max(Math.min((room - cpus * cpuHeight) / Math.max(rest, 1), max), ROW_MIN);
     let y = 0;
     for (const group of shown) {
       this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0, pinned: false });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
       const isCpus = group.name === "CPU";
-      const h = Math.max(Math.floor((isCpus ? cpuHeight : restHeight) * this.rowZoom), isCpus ? HEAT_LEAST : ROW_LEAST / 2);
+      const h = Math.max(Math.floor((isCpus ? cpuHeight : restHeight) * this.rowZoom), isCpus ? HEAT_MIN : ROW_MIN / 2);
       for (const [k, row] of rowsOf(group).entries()) {
         this.items.push(this.itemOf(group, row, y, h, k % 2 === 0, false));
         y += h;
@@ -310,7 +310,7 @@ export class View extends TimeScale {
   /** A row at its place, which is kept by group and row. @param {Group} group @param {number} row @param {number} y @param {number} h @param {boolean} even @param {boolean} pinned */
   itemOf(group, row, y, h, even, pinned) {
     const [above, below] = [group.roomAbove(row), group.roomBelow];
-    const fits = h - above - below >= BODY_LEAST;
+    const fits = h - above - below >= BODY_MIN;
     const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even, shift: this.shiftOf(group, row), pinned };
     const items = this.itemsOf.get(group) ?? [];
     items[row] = item;
@@ -343,7 +343,7 @@ export class View extends TimeScale {
    * @param {Group[]} shown
    * @param {number} cpuHeight
    */
-  mostAround({ group, row, part, y }, shown, cpuHeight) {
+  maxAround({ group, row, part, y }, shown, cpuHeight) {
     /** Above the place that is held and below it: what is left for rows, and how many share it. */
     const [above, below] = [{ room: y, rows: 0 }, { room: this.rowsRoom - y, rows: 0 }];
     let side = above;
@@ -371,7 +371,7 @@ export class View extends TimeScale {
    */
   zoomRows(factor, y, groups) {
     const held = this.hold(y);
-    this.rowZoom = Math.min(Math.max(this.rowZoom * factor, ROW_ZOOM_LEAST), ROW_ZOOM_MOST);
+    this.rowZoom = Math.min(Math.max(this.rowZoom * factor, ROW_ZOOM_MIN), ROW_ZOOM_MAX);
     this.layOut(groups);
     this.scrollTo((held ? this.scrollFor(held) : undefined) ?? this.scroll);
   }

@@ -15,7 +15,7 @@ use super::requests::Requests;
 use crate::span::{Meta, Spans};
 
 /// Spans a browser can still open; beyond them the trace must be trimmed.
-pub const MOST_SPANS: usize = 20_000_000;
+pub const MAX_SPANS: usize = 20_000_000;
 
 // The viewer, `SCRIPTS`: made by build.rs, see join.rs.
 include!(concat!(env!("OUT_DIR"), "/scripts.rs"));
@@ -33,7 +33,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooMany(n) => {
-                writeln!(f, "{n} spans, and a page can hold {MOST_SPANS}")?;
+                writeln!(f, "{n} spans, and a page can hold {MAX_SPANS}")?;
                 f.write_str("hint: spantotrim START STOP keeps a range of seconds, spantospan 10 merges what is below 10 \u{b5}s")
             }
             Self::Write(e) => e.fmt(f),
@@ -46,7 +46,7 @@ impl std::error::Error for Error {}
 /// Writes the page that shows `spans`, and no requests.
 ///
 /// # Errors
-/// More than [`MOST_SPANS`] spans, or whatever error `out` returns.
+/// More than [`MAX_SPANS`] spans, or whatever error `out` returns.
 pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
     render_with(spans, None, out)
 }
@@ -54,7 +54,7 @@ pub fn render(spans: &Spans, out: &mut impl Write) -> Result<(), Error> {
 /// Writes the page that shows `spans` and, if there are any, requests.
 ///
 /// # Errors
-/// More than [`MOST_SPANS`] spans, or whatever error `out` returns.
+/// More than [`MAX_SPANS`] spans, or whatever error `out` returns.
 pub fn render_with(spans: &Spans, requests: Option<&Requests>, out: &mut impl Write) -> Result<(), Error> {
     has_room(spans.spans.len())?;
     let (layout, mut data) = columns::encode(&spans.spans);
@@ -91,7 +91,7 @@ fn title_of(meta: &Meta) -> String {
 
 /// Whether a page can hold this many spans.
 fn has_room(spans: usize) -> Result<(), Error> {
-    if spans > MOST_SPANS {
+    if spans > MAX_SPANS {
         return Err(Error::TooMany(spans));
     }
     Ok(())
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn too_many_spans_are_refused_with_what_to_do_about_it() {
-        assert!(has_room(MOST_SPANS).is_ok());
-        let said = has_room(MOST_SPANS + 1).unwrap_err().to_string();
+        assert!(has_room(MAX_SPANS).is_ok());
+        let said = has_room(MAX_SPANS + 1).unwrap_err().to_string();
         for word in ["20000001 spans", "20000000", "\nhint: ", "spantotrim", "spantospan"] {
             assert!(said.contains(word), "{said}");
         }

@@ -50,14 +50,14 @@ fn run(args: Args) -> Result<Exit> {
     let place = input.name.clone();
     let common = args.form.common.clone();
     let mut sink = spans::Sink::new(&args.form)?;
-    let (most, mut taken, mut check) = (sink.most(), 0, Check::default());
+    let (room, mut taken, mut check) = (sink.room(), 0, Check::default());
     let away = |spans: Vec<Span>, names: &Names| {
         taken += spans.len();
         spans.iter().filter(|_| args.check).for_each(|span| check.span(span));
         sink.take(spans, names.since(0))
     };
     let events = input.events()?;
-    let (mut spans, tally, meta) = direct::build_from(events, most, away).map_err(|e| match e.chain().len() {
+    let (mut spans, tally, meta) = direct::build_from(events, room, away).map_err(|e| match e.chain().len() {
         1 => e.context(place.clone()),
         _ => e,
     })?;

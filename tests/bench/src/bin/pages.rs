@@ -58,7 +58,7 @@ fn main() -> Result<()> {
 }
 
 /// The recorded spans again and again, until there are `most` of them.
-fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
+fn repeat(recorded: &Spans, max: usize) -> Result<Spans> {
     let begin =
         recorded.spans.iter().filter(|s| s.event >= number::TRAP as i32).map(|s| s.start).min().context("no spans")?;
     let end = recorded
@@ -68,12 +68,12 @@ fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
         .map(|s| s.start + s.dur)
         .max()
         .context("no spans")?;
-    let mut all = Spans { meta: recorded.meta.clone(), names: Vec::new(), spans: Vec::with_capacity(most) };
+    let mut all = Spans { meta: recorded.meta.clone(), names: Vec::new(), spans: Vec::with_capacity(max) };
     for round in 0.. {
         let names = all.names.len() as u32;
         all.names.extend(recorded.names.iter().map(|name| renamed(name, round)));
         let later = (end - begin) * i64::from(round);
-        let room = most - all.spans.len();
+        let room = max - all.spans.len();
         all.spans.extend(
             recorded
                 .spans
@@ -81,7 +81,7 @@ fn repeat(recorded: &Spans, most: usize) -> Result<Spans> {
                 .take(room)
                 .map(|s| Span { name: NameId(s.name.0 + names), ..moved(*s, round, later) }),
         );
-        if all.spans.len() == most {
+        if all.spans.len() == max {
             break;
         }
     }
