@@ -5,8 +5,8 @@ import { cannotBeShown } from "./guard.js";
 import { Chains } from "./data/chain.js";
 import { readStore } from "./data/decode.js";
 import { countText, durationText, shownName, spanText, trimmed, valueOf } from "./data/format.js";
-import { buildGroups, turnGroup } from "./data/groups.js";
-import { Focus, LitRows } from "./data/highlight.js";
+import { buildGroups, cycleGroup } from "./data/groups.js";
+import { Focus, HighlightedRows } from "./data/highlight.js";
 import { indexByKind, laneOfKind } from "./data/rows.js";
 import { exactly, NOTHING, patternWith, Search } from "./data/search.js";
 import { Kind } from "./data/tables.js";
@@ -64,7 +64,7 @@ export class App {
     this.chains = new Chains(store, this.groups, this.wakeups);
     this.marks = laneOfKind(store, kinds, Kind.MARK);
     this.view = new View(store, this.groups[0].exec);
-    this.highlight = new LitRows(this.groups);
+    this.highlight = new HighlightedRows(this.groups);
     this.search = new Search(store, this.highlight);
     this.focus = new Focus(store, this.search, this.highlight);
     this.look = new Look();
@@ -155,7 +155,7 @@ export class App {
     byId("open-homes").addEventListener("click", () => this.search.closedHomes(this.groups).forEach((group) => this.toggleGroup(group)));
     byId("arcs").addEventListener("click", () => this.toggleArcs());
     byId("ipis").addEventListener("click", () => this.toggleIpis());
-    byId("basetime").addEventListener("click", () => this.turnRelative());
+    byId("basetime").addEventListener("click", () => this.toggleRelative());
     byId("help-open").addEventListener("click", () => this.showHelp());
     new ResizeObserver(() => {
       if (this.takeSize()) this.drawNow();
@@ -335,7 +335,7 @@ export class App {
   find(query) {
     const range = rangeOfTime(this.view, this.store.meta.tracebase, query.pattern);
     this.search.find(range ? NOTHING : query);
-    if (range && this.view.relative) this.turnRelative();
+    if (range && this.view.relative) this.toggleRelative();
     if (range) this.view.show(range.from, range.to);
     showQuery(query);
     this.showDetails();
@@ -397,7 +397,7 @@ export class App {
 
   /** @param {Group} group */
   toggleGroup(group) {
-    turnGroup(group);
+    cycleGroup(group);
     this.view.order(this.groups);
     this.view.layOut(this.groups);
     this.viewChanged();
@@ -420,9 +420,9 @@ export class App {
   }
 
   /** Lets each row count from its own start, or all from one again. What is measured belongs to one of the two. */
-  turnRelative() {
+  toggleRelative() {
     this.views.remember();
-    this.view.turnRelative(this.groups);
+    this.view.toggleRelative(this.groups);
     this.measured = null;
     this.showDetails();
     this.viewChanged();
@@ -517,7 +517,7 @@ function handle(app) {
       arc: describe(arc), cause: cause < 0 ? null : describe(cause), wait: wait < 0 ? null : describe(wait),
     })),
     layers: () => Object.fromEntries(app.layers.list.map(({ id, states, state }) => [id, states[state]])),
-    turn: (/** @type {string} */ id) => app.layers.turn(id, 1),
+    cycle: (/** @type {string} */ id) => app.layers.cycle(id, 1),
     drawn: () => drawnBy(app.picture, app.overlay),
     draws: () => app.draws,
     lastDraw: () => app.lastDraw,

@@ -125,7 +125,7 @@ export const drawn = {
     const [execution] = (await spansOf(page, EVENT.SYSCALL + 1, "write"));
     await showSpan(page, execution);
     assert.equal((await hitOn(page, execution, await named("RPC", "lookup"), 0.5))?.name, "write");
-    await ask(page, () => __ku.turn("locks"));
+    await ask(page, () => __ku.cycle("locks"));
     await showSpan(page, held);
     await settle(page);
     assert.equal((await spotsOf(held.i)).length, 1, "switched off, locks stay on the rows of threads");
@@ -732,7 +732,7 @@ export const drawn = {
           store.dur[i] = random(20) === 0 ? random(3000) : random(9);
         }
         const ids = Uint32Array.from({ length: n }, (_, i) => i);
-        const reach = new Reach(store, { first: Uint32Array.of(0, n), ids, maxEnd: new Float64Array(n) });
+        const reach = new IntervalIndex(store, { first: Uint32Array.of(0, n), ids, maxEnd: new Float64Array(n) });
         for (let k = 0; k < 20; k++) {
           const from = random(n + 1);
           const to = from + random(n - from + 1);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { buildGroups } from "../../postprocess/viewer/data/groups.js";
 import { Durations, minOfStep, Pivot, stepOf } from "../../postprocess/viewer/data/pivot.js";
-import { Reach } from "../../postprocess/viewer/data/reach.js";
+import { IntervalIndex } from "../../postprocess/viewer/data/intervals.js";
 import { firstInLane, indexByKind, indexByRow, laneOf, runsIn, seekStart } from "../../postprocess/viewer/data/rows.js";
 import { EVENT, Kind } from "../../postprocess/viewer/data/tables.js";
 import { mostTime, Totals } from "../../postprocess/viewer/data/totals.js";
@@ -52,7 +52,7 @@ test("seeking finds the first span that starts at a time, and the first that end
   const store = storeOf(starts.map((start) => ({ start, dur: number(200), event: EVENT.WAIT_A, pid: 1 + number(3) })));
   const rows = Int32Array.from(store.pid);
   const lane = laneOf(store, indexByRow(store.pids.length, rows));
-  const reach = new Reach(store, lane);
+  const reach = new IntervalIndex(store, lane);
   for (let row = 0; row < store.pids.length; row++) {
     const [from, to] = [lane.first[row], lane.first[row + 1]];
     const all = Array.from({ length: to - from }, (_, k) => from + k);

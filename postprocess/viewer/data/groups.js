@@ -5,7 +5,7 @@
 
 import { shownName, threadText, valueOf, wokenBy } from "./format.js";
 import { isExecution, KERNEL_EVENTS, LOCK_HELD, RESOURCE_EVENT } from "./kind.js";
-import { Reach } from "./reach.js";
+import { IntervalIndex } from "./intervals.js";
 import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
 import { Kind } from "./tables.js";
 import { SummaryTree } from "./tree.js";
@@ -22,7 +22,7 @@ import { SummaryTree } from "./tree.js";
  * keeps free of execution. `onlyLit` shows only highlighted rows, those with 1 in `lit`.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOfKey: Map<number, number>,
  *   rowOf: (i: number) => number, targetRow: (arc: number) => number, exec: Exec, tree: SummaryTree, waits: Lane,
- *   points: Lane, bars: Lane, barsReach: Reach, level: Uint8Array, levels: Uint8Array, freq: Lane, samples: Lane,
+ *   points: Lane, bars: Lane, barIntervals: IntervalIndex, level: Uint8Array, levels: Uint8Array, freq: Lane, samples: Lane,
  *   messages: Lane, from: Float64Array, to: Float64Array, roomAbove: (row: number) => number, roomBelow: number, hides: boolean,
  *   collapsed: boolean, onlyLit: boolean, lit: Uint8Array, litCount: number}} Group
  */
@@ -208,7 +208,7 @@ function buildGroup(store, parts) {
     name, title, keys, labels, rowOfKey, rowOf,
     targetRow: (/** @type {number} */ arc) => (target ? rowOfKey.get(target(arc)) ?? -1 : -1),
     exec, waits: lane(parts.waits), points: lane(parts.points), bars,
-    barsReach: new Reach(store, bars), ...stack(store, bars, parts.isBase), freq: lane(parts.freq), samples: lane(parts.samples),
+    barIntervals: new IntervalIndex(store, bars), ...stack(store, bars, parts.isBase), freq: lane(parts.freq), samples: lane(parts.samples),
     messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open,
     onlyLit: false, lit: new Uint8Array(rows), litCount: 0, from: new Float64Array(rows), to: new Float64Array(rows),
     // Made when the group is drawn first: threads are closed while a page opens.
@@ -283,7 +283,7 @@ function joined(lists) {
  * The next state of a group: all its rows, only those that are highlighted if there are any, none.
  * @param {Group} group
  */
-export function turnGroup(group) {
+export function cycleGroup(group) {
   const part = !group.collapsed && !group.onlyLit && group.litCount > 0;
   group.collapsed = !group.collapsed && !part;
   group.onlyLit = part;

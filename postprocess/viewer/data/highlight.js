@@ -13,7 +13,7 @@ import { Kind } from "./tables.js";
 /** What rows of a kind have in common: the letters, underscores and dashes their labels begin with. @param {string} label */
 const prefixOf = (label) => /^[A-Za-z_-]*/.exec(label)?.[0] ?? "";
 
-export class LitRows {
+export class HighlightedRows {
   /** @param {Group[]} groups */
   constructor(groups) {
     this.groups = groups;
@@ -62,7 +62,7 @@ export class LitRows {
 
 /** What keeps its colour: what is searched, and of that what lies on highlighted rows. */
 export class Focus {
-  /** @param {Store} store @param {Search} search @param {LitRows} highlight */
+  /** @param {Store} store @param {Search} search @param {HighlightedRows} highlight */
   constructor(store, search, highlight) {
     this.store = store;
     this.search = search;
@@ -125,7 +125,7 @@ export function litText(groups) {
   return lit.map((group) => [group.name, ...group.keys.filter((_, row) => group.lit[row] === 1)].join(".")).join("-");
 }
 
-/** Highlights the rows that an address names; `only` are the groups of which nothing else is shown. @param {LitRows} highlight @param {string} text @param {string} only */
+/** Highlights the rows that an address names; `only` are the groups of which nothing else is shown. @param {HighlightedRows} highlight @param {string} text @param {string} only */
 export function showLit(highlight, text, only) {
   highlight.clear();
   for (const part of text.split("-")) {

@@ -14,7 +14,7 @@ import { TEXT_MAX, Texts } from "./texts.js";
 /**
  * @import {Store} from "./decode.js"
  * @import {Group} from "./groups.js"
- * @import {LitRows} from "./highlight.js"
+ * @import {HighlightedRows} from "./highlight.js"
  * @import {Column} from "./part.js"
  * @import {Lane} from "./rows.js"
  */
@@ -55,7 +55,7 @@ export function patternWith(before, one) {
 export const NOTHING = Object.freeze({ pattern: "", ignoreCase: false, invert: false, min: "", max: "" });
 
 export class Search {
-  /** @param {Store} store @param {LitRows} highlight */
+  /** @param {Store} store @param {HighlightedRows} highlight */
   constructor(store, highlight) {
     this.store = store;
     this.highlight = highlight;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Arcs between rows: from the waker or sender to the thread or CPU that was woken or interrupted.
 
-import { Reach } from "../data/reach.js";
+import { IntervalIndex } from "../data/intervals.js";
 import { seekStart } from "../data/rows.js";
 import { OUTER_PART } from "../view/view.js";
 /**
@@ -36,7 +36,7 @@ export class Arcs {
     this.context = context;
     /** Those drawn, from end to end. @type {Spot[]} */
     this.drawn = [];
-    this.reaches = new Map(lanes.map((lane) => [lane, new Reach(store, lane)]));
+    this.intervals = new Map(lanes.map((lane) => [lane, new IntervalIndex(store, lane)]));
   }
 
   /**
@@ -51,7 +51,7 @@ export class Arcs {
     let found = [];
     for (let min = view.width; found.length < ARC_MAX && min > ARC_MIN / 2; min /= 2) {
       const wide = Math.max(min, ARC_MIN) / view.scale;
-      found = this.reaches.get(lane)?.find(0, end, view.t0, wide).map((k) => lane.ids[k]) ?? [];
+      found = this.intervals.get(lane)?.find(0, end, view.t0, wide).map((k) => lane.ids[k]) ?? [];
     }
     if (found.length > ARC_MAX) found.sort((a, b) => dur[b] - dur[a]).length = ARC_MAX;
     return found;

@@ -76,7 +76,7 @@ export class Bars {
     const { start, dur } = this.store;
     const { t0, t1, scale } = this.times;
     const high = seekStart(start, ids, from, to, t1);
-    const found = group.barsReach.find(from, high, t0, BAR_MIN / scale);
+    const found = group.barIntervals.find(from, high, t0, BAR_MIN / scale);
     if (found.length > BARS_MAX) found.sort((a, b) => dur[ids[b]] - dur[ids[a]]).length = BARS_MAX;
     for (let k = seekStart(start, ids, from, high, t0); k < high;) {
       if (dur[ids[k]] * scale < BAR_MIN) found.push(k);

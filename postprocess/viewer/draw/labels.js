@@ -8,7 +8,7 @@ import { MARKS_HEIGHT, NAME_HEIGHT } from "../view/view.js";
 import { textElement } from "../dom.js";
 /**
  * @import {Group} from "../data/groups.js"
- * @import {LitRows} from "../data/highlight.js"
+ * @import {HighlightedRows} from "../data/highlight.js"
  * @import {Item, View} from "../view/view.js"
  */
 
@@ -18,7 +18,7 @@ import { textElement } from "../dom.js";
  */
 
 export class Labels {
-  /** @param {{view: View, highlight: LitRows}} parts @param {HTMLElement} element @param {LabelCommands} commands */
+  /** @param {{view: View, highlight: HighlightedRows}} parts @param {HTMLElement} element @param {LabelCommands} commands */
   constructor({ view, highlight }, element, commands) {
     this.view = view;
     this.highlight = highlight;

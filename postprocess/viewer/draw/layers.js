@@ -61,7 +61,7 @@ export class Layers {
   }
 
   /** @param {string} id @param {number} step 1 or -1 */
-  turn(id, step) {
+  cycle(id, step) {
     const layer = this.list.find((l) => l.id === id);
     if (layer) this.set(layer, (layer.state + step + layer.states.length) % layer.states.length);
   }
@@ -122,7 +122,7 @@ export class Layers {
       if (layer.menu) return this.menu(layer);
       const button = actionButton("", `${layer.title}; Shift-click goes back`, () => {});
       button.id = `layer-${layer.id}`;
-      button.addEventListener("click", (e) => this.turn(layer.id, e.shiftKey ? -1 : 1));
+      button.addEventListener("click", (e) => this.cycle(layer.id, e.shiftKey ? -1 : 1));
       return button;
     }));
     this.show();

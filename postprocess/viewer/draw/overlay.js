@@ -15,7 +15,7 @@ import { Lettering } from "./lettering.js";
 import { FONT } from "./palette.js";
 import { Paths } from "./path.js";
 import { Tags } from "./tags.js";
-import { Wire } from "./wire.js";
+import { Messages } from "./messages.js";
 /**
  * @import {Step} from "../data/chain.js"
  * @import {Store} from "../data/decode.js"
@@ -74,7 +74,7 @@ export class Overlay {
     this.arcs = new Arcs({ store, groups, view, focus, look }, [wakeups, ipis], this.context);
     this.paths = new Paths({ groups, view, look, lettering }, this.context);
     this.bars = new Bars({ store, view, focus, layers, look, lettering }, this.context, this.spots);
-    this.wire = new Wire({ store, view, focus, look, lettering }, this.context, this.spots);
+    this.messages = new Messages({ store, view, focus, look, lettering }, this.context, this.spots);
     this.curves = new Curves({ store, view, focus, look, lettering }, this.context);
     this.tags = new Tags({ store, view, focus, layers, look, lettering }, this.context);
     this.glyphs = new Glyphs({ store, view, focus, layers }, this.context);
@@ -170,7 +170,7 @@ export class Overlay {
     this.waitTexts(item);
     this.points(item);
     this.bars.draw(item);
-    this.wire.draw(item);
+    this.messages.draw(item);
     if (this.view.relative) this.rowMarks(item);
   }
 

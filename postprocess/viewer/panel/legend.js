@@ -8,7 +8,7 @@ import { FLAG, Kind, CANNOT_SHOW } from "../data/tables.js";
 import { MORSE_DOT, morseStrokes } from "../draw/compose.js";
 import { MIDDLE_COLOR, MISS_COLOR } from "../draw/glyphs.js";
 import { FREQ_COLORS, SAMPLE_COLORS } from "../draw/strips.js";
-import { RX_COLOR, TX_COLOR } from "../draw/wire.js";
+import { RX_COLOR, TX_COLOR } from "../draw/messages.js";
 import { actionButton, textElement } from "../dom.js";
 /** @import {App} from "../main.js" */
 

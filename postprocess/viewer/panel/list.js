@@ -18,7 +18,7 @@ import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
 /**
  * @import {Calls} from "../data/calls.js"
  * @import {Store} from "../data/decode.js"
- * @import {LitRows} from "../data/highlight.js"
+ * @import {HighlightedRows} from "../data/highlight.js"
  * @import {Column} from "../data/part.js"
  * @import {Durations, Grouping} from "../data/pivot.js"
  * @import {Search} from "../data/search.js"
@@ -54,7 +54,7 @@ export class Listing {
   /** Once they were asked for. @type {Calls | null} */
   made = null;
 
-  /** @param {{store: Store, view: View, highlight: LitRows, search: Search}} parts */
+  /** @param {{store: Store, view: View, highlight: HighlightedRows, search: Search}} parts */
   constructor({ store, view, highlight, search }) {
     this.spans = store;
     this.view = view;

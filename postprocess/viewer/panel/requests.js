@@ -138,7 +138,7 @@ export function goToRequest(app, number) {
   const { requests } = asked;
   if (!requests) return;
   app.remember();
-  if (view.relative) app.turnRelative();
+  if (view.relative) app.toggleRelative();
   asked.request = number;
   app.select(-1);
   byId("details").scrollTop = 0;

@@ -19,7 +19,7 @@ const STRETCH_ROOM = 0.25;
 /** Shows a stretch of time, and selects the span at its start on a row of a group, if there is one. @param {App} app @param {{i?: number, from: number, to: number}} stretch @param {Group} [group] */
 function showStretch(app, { i = -1, from, to }, group) {
   const { view } = app;
-  if (view.relative) app.turnRelative();
+  if (view.relative) app.toggleRelative();
   app.remember();
   // The panel takes its room first.
   app.select(i, group);

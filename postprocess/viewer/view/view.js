@@ -113,7 +113,7 @@ export class View extends TimeScale {
   }
 
   /** Lets each row count from its own start, which comes into sight, or all from one again, as before. @param {Group[]} groups */
-  turnRelative(groups) {
+  toggleRelative(groups) {
     this.relative = !this.relative;
     if (this.relative) {
       const from = this.begin - (this.t1 - this.t0) * BEGIN_ROOM;

@@ -10,7 +10,7 @@ import { FAN, FAN_BITS } from "./tree.js";
  * @import {Lane} from "./rows.js"
  */
 
-export class Reach {
+export class IntervalIndex {
   /** @param {Store} store @param {Lane} lane */
   constructor(store, lane) {
     this.store = store;

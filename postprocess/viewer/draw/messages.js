@@ -19,7 +19,7 @@ import { FONT } from "./palette.js";
 export const RX_COLOR = "#e2483d";
 export const TX_COLOR = "#1ba3b8";
 
-export class Wire {
+export class Messages {
   /**
    * @param {{store: Store, view: View, focus: Focus, look: Look, lettering: Lettering}} parts
    * @param {CanvasRenderingContext2D} context
