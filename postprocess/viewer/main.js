@@ -4,7 +4,7 @@
 import { cannotBeShown } from "./guard.js";
 import { Chains } from "./data/chain.js";
 import { readStore } from "./data/decode.js";
-import { countText, durationText, shownName, spanText, trimmed, valueOf } from "./data/format.js";
+import { countText, durationText, shownName, spanText, trimmed } from "./data/format.js";
 import { buildGroups, cycleGroup } from "./data/groups.js";
 import { Focus, HighlightedRows } from "./data/highlight.js";
 import { indexByKind, laneOfKind } from "./data/rows.js";
@@ -20,7 +20,7 @@ import { Labels } from "./draw/labels.js";
 import { Layers } from "./draw/layers.js";
 import { Look } from "./draw/look.js";
 import { Notes } from "./draw/notes.js";
-import { drawnBy, Overlay } from "./draw/overlay.js";
+import { Overlay } from "./draw/overlay.js";
 import { Overview } from "./draw/overview.js";
 import { Picture } from "./draw/picture.js";
 import { keepPristine } from "./panel/added.js";
@@ -28,7 +28,8 @@ import { addressOf, followAddress, showAddress } from "./panel/address.js";
 import { showBanner } from "./panel/banner.js";
 import { showDetails } from "./panel/details.js";
 import { fillHelp } from "./panel/help.js";
-import { Listing, toggleList } from "./panel/list.js";
+import { toggleList } from "./panel/list.js";
+import { Listing } from "./panel/listing.js";
 import { listenToLook, lookChanged } from "./panel/look.js";
 import { listenToPanel } from "./panel/panel.js";
 import { Asked, listenToRequests } from "./panel/requests.js";
@@ -39,6 +40,7 @@ import { listenToPointer, listenToSearch, listenToTools, listenToWheel, showQuer
 import { listenToKeys } from "./input/keys.js";
 import { listenToOverview } from "./input/strip.js";
 import { byId } from "./dom.js";
+import { handle } from "./handle.js";
 /**
  * @import {Step} from "./data/chain.js"
  * @import {Store} from "./data/decode.js"
@@ -475,53 +477,6 @@ export class App {
   forgetSearch() {
     this.find({ ...NOTHING, ignoreCase: this.search.query.ignoreCase });
   }
-}
-
-/** What tests and scripts may ask the page. @param {App} app */
-function handle(app) {
-  const { store, view, search } = app;
-  const describe = (/** @type {number} */ i) => ({
-    i, start: store.start[i], dur: store.dur[i], cpu: store.cpus[store.cpu[i]], pid: store.pids[store.pid[i]],
-    rpc: store.rpc[i], event: store.events[store.event[i]], arg: valueOf(store.arg[i]), ret: valueOf(store.ret[i]), ipc: store.ipc[i],
-    name: store.names[store.name[i]], text: spanText(store, i),
-  });
-  return {
-    app,
-    counts: { spans: store.n, cpus: app.groups[0].keys.length, pids: app.groups[1].keys.length },
-    view: () => ({ t0: view.t0, t1: view.t1, begin: view.begin, end: view.end, width: view.width, height: view.height, relative: view.relative }),
-    show: (/** @type {number} */ t0, /** @type {number} */ t1) => {
-      view.show(t0, t1);
-      app.drawNow();
-    },
-    rows: () => view.items.map((item) => ({
-      group: item.group.name, row: item.row, label: item.row < 0 ? item.group.title : item.group.labels[item.row],
-      y: view.top(item), h: item.h,
-    })),
-    toggle: (/** @type {string} */ name) => app.toggleGroup(/** @type {Group} */ (app.groups.find((g) => g.name === name))),
-    span: describe,
-    hit: (/** @type {number} */ x, /** @type {number} */ y) => {
-      const hit = hitAt(app, x, y);
-      return hit ? { ...describe(hit.i), others: hit.others } : null;
-    },
-    search: () => ({
-      ...search.query, active: search.active, count: search.ids.length, total: search.total,
-      shortest: search.shortest, longest: search.longest, current: search.current, text: search.text(view),
-    }),
-    selected: () => (app.selected >= 0 ? describe(app.selected) : null),
-    measured: () => app.measured,
-    notes: () => app.notes.all.map((note) => ({ ...note })),
-    bubbles: () => app.notes.bubbles.map(({ note, ...place }) => ({ ...place, text: note.text })),
-    views: () => app.views.list(),
-    look: () => ({ ...app.look.parts, used: app.look.theme }),
-    chain: () => (app.chain ?? []).map(({ arc, cause, wait }) => ({
-      arc: describe(arc), cause: cause < 0 ? null : describe(cause), wait: wait < 0 ? null : describe(wait),
-    })),
-    layers: () => Object.fromEntries(app.layers.list.map(({ id, states, state }) => [id, states[state]])),
-    cycle: (/** @type {string} */ id) => app.layers.cycle(id, 1),
-    drawn: () => drawnBy(app.picture, app.overlay),
-    draws: () => app.draws,
-    lastDraw: () => app.lastDraw,
-  };
 }
 
 async function main() {
