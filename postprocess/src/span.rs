@@ -94,6 +94,9 @@ pub struct Span {
     pub name: NameId,
 }
 
+/// Tools hold millions of them.
+const _: () = assert!(size_of::<Span>() <= 64);
+
 /// No value: of an argument that is not known, of a call that has not returned.
 pub const NONE: i64 = i64::MIN;
 
@@ -141,6 +144,10 @@ pub struct Meta {
     /// Names of the errors that calls return on the machine traced, by their positive numbers; empty if not known.
     #[serde(default)]
     pub errors: BTreeMap<u32, String>,
+    /// The process of each thread that is not the first of its own, by pid: that first thread. Of a pid that two threads
+    /// had one after the other, what was said last.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub processes: BTreeMap<u32, u32>,
     /// Tells traces apart in saved views.
     pub randomid: u32,
     /// Events the recorder counted as lost.

@@ -11,6 +11,7 @@ use postprocess::event::number::{
 };
 use postprocess::event::{Event, Events};
 use postprocess::id::{CpuId, Pid};
+use postprocess::sink::{json, page};
 use postprocess::source;
 use postprocess::span::{build, check, Span, Spans};
 use postprocess::time::Time;
@@ -178,6 +179,32 @@ fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
     };
     assert!(woken.filter(in_softirq).count() > 40);
     assert!(waits(&spans, "wait_net").1.contains(&Pid::new(server)));
+}
+
+#[test]
+fn the_threads_of_a_process_are_known_in_spans_json_and_page() {
+    let (_, spans) = sample("redis.raw");
+    let server = spans.names.iter().find_map(|n| n.strip_prefix("redis-server.")?.parse::<u32>().ok()).unwrap();
+    // Its threads for work in the background, and that of its allocator.
+    assert_eq!(spans.meta.processes, (server + 3..server + 7).map(|pid| (pid, server)).collect());
+    let mut json = Vec::new();
+    json::write(&spans, &mut json).unwrap();
+    assert_eq!(source::json::read(&mut &json[..]).unwrap().meta.processes, spans.meta.processes);
+    let mut page = Vec::new();
+    page::render(&spans, &mut page).unwrap();
+    let lifted = page::lift(std::str::from_utf8(&page).unwrap()).unwrap();
+    assert_eq!(lifted.meta.processes, spans.meta.processes);
+}
+
+#[test]
+fn a_pid_that_is_used_again_leaves_its_process() {
+    let of = |lines: &str| {
+        let text = format!("# ## VERSION: 3\n# ## FORMAT: 5\n{lines}1 1 512 0  5 0  5 0 0 a.5 (200)\n");
+        build(source::events::read(&mut text.as_bytes()).unwrap()).0.meta.processes
+    };
+    assert_eq!(of("-1 1 283 5 4\n"), [(5, 4)].into());
+    assert_eq!(of("-1 1 283 5 4\n0 1 283 5 5\n"), [].into());
+    assert_eq!(of("-1 1 283 5 4\n0 1 283 5 x\n"), [].into());
 }
 
 #[test]

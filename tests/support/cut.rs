@@ -130,8 +130,8 @@ fn recorded(
                 writer.lost += u64::from(within);
                 machine.entry(*cpu, *number, &words);
             }
-            Item::Begin { pid, state, comm } => {
-                machine.told(*pid, *pid, *state, comm);
+            Item::Begin { pid, tgid, state, comm } => {
+                machine.told(*pid, *tgid, *state, comm);
                 machine.running.insert(*cpu, *pid);
             }
             Item::Lost(_) => writer.lost += u64::from(within),

@@ -34,6 +34,8 @@ pub struct Block<'a> {
     pub offline: bool,
     /// Thread running at its start.
     pub pid: u32,
+    /// Its process.
+    pub tgid: u32,
     /// State of that thread.
     pub state: TaskState,
     /// Name of that thread.
@@ -121,6 +123,7 @@ pub fn parse(index: usize, offset: usize, bytes: &[u8], expected: Expected) -> R
         back: word(104) & FLAG_BACK != 0,
         offline: word(104) & FLAG_OFFLINE != 0,
         pid: word(76),
+        tgid: word(80),
         state: TaskState(word(84)),
         comm: &bytes[88..104],
         entries: &bytes[header..content],

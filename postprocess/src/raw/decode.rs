@@ -52,6 +52,9 @@ pub struct Decoder<'a> {
     pub counts: Counts,
 }
 
+/// What a TASK or the header of a block says of a thread: pid, first thread of its process, state, name.
+type ThreadWords<'t> = (u32, u32, TaskState, &'t [u8]);
+
 /// What the decoder counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -92,8 +95,8 @@ impl<'a> Decoder<'a> {
         let mut ready = VecDeque::from(known);
         tasks.find(Pid::IDLE, names);
         let tasks_named = records.iter().filter(|r| r.kind == NameKind::Task as u16);
-        let tasks_named = tasks_named.map(|r| (Pid::new(r.number), r.text));
-        for (pid, text) in std::iter::once((Pid::IDLE, &b"-idle-"[..])).chain(tasks_named) {
+        let tasks_named = tasks_named.map(|r| (Pid::new(r.number), Pid::new(r.second), r.text));
+        for (pid, process, text) in std::iter::once((Pid::IDLE, Pid::IDLE, &b"-idle-"[..])).chain(tasks_named) {
             let task = tasks.find(pid, names);
             if tasks.rename(task, &clean(text), names) || pid == Pid::IDLE {
                 let name = tasks.get(task).comm;
@@ -104,6 +107,11 @@ impl<'a> Decoder<'a> {
                     name,
                     ..Event::default()
                 });
+            }
+            if tasks.set_process(task, process) {
+                let name = names.id(&process.to_string());
+                let (ts, event, arg) = (Time(-1), number::PROCESS, pid.number());
+                ready.push_back(Event { ts, event, arg, name, ..Event::default() });
             }
         }
         let cpus = streams
@@ -131,7 +139,7 @@ impl<'a> Decoder<'a> {
                     self.ipc = code(0) | code(1) << 4;
                     self.entry(cpu, at, number, words, names);
                 }
-                Item::Begin { pid, state, comm } => self.begin(cpu, at, (Pid::new(pid), state, comm), names),
+                Item::Begin { pid, tgid, state, comm } => self.begin(cpu, at, (pid, tgid, state, comm), names),
                 Item::Lost(count) => self.lose(cpu, at, count, names),
             }
         }
@@ -148,7 +156,7 @@ impl<'a> Decoder<'a> {
         match entry {
             Entry::Nop | Entry::FullTime(_) => {}
             Entry::Switch(pid) => self.switch(cpu, ts, Pid::new(pid), Time::ZERO, names),
-            Entry::Task { pid, state, comm, .. } => self.task(cpu, ts, (Pid::new(pid), state, comm), names),
+            Entry::Task { pid, tgid, state, comm } => self.task(cpu, ts, (pid, tgid, state, comm), names),
             Entry::Name { kind, number, text } => self.name(ts, (kind, number), text, names),
             Entry::Exit(code) => {
                 self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
@@ -244,9 +252,11 @@ impl<'a> Decoder<'a> {
         self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid.number(), name, ..Event::default() });
     }
 
-    fn task(&mut self, cpu: usize, ts: Time, (pid, state, comm): (Pid, TaskState, &[u8]), names: &mut Names) {
+    fn task(&mut self, cpu: usize, ts: Time, (pid, tgid, state, comm): ThreadWords, names: &mut Names) {
+        let pid = Pid::new(pid);
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
+        self.process(task, ts, Pid::new(tgid), names);
         let is_exec = |call: Option<u16>| call.is_some_and(|nr| EXECS.contains(&nr));
         // A thread that is not the first of its program loads another: then it is the first, under that one's number.
         let becomes = task != self.cpus[cpu].task && !self.runs_next(cpu, pid);
@@ -310,6 +320,14 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Takes which process a thread belongs to.
+    fn process(&mut self, task: usize, ts: Time, process: Pid, names: &mut Names) {
+        if self.tasks.set_process(task, process) {
+            let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&process.to_string()));
+            self.ready.push_back(Event { ts, dur: Time::UNIT, event: number::PROCESS, arg, name, ..Event::default() });
+        }
+    }
+
     fn rename(&mut self, task: usize, ts: Time, comm: &[u8], names: &mut Names) {
         if self.tasks.rename(task, &clean(until_nul(comm)), names) {
             let (arg, name) = (self.tasks.get(task).pid.number(), self.tasks.get(task).comm);
@@ -353,10 +371,11 @@ impl<'a> Decoder<'a> {
         self.tasks.call(task, |cpu| self.cpus[cpu].gaps)
     }
 
-    fn begin(&mut self, cpu: usize, at: u64, (pid, state, comm): (Pid, TaskState, &[u8]), names: &mut Names) {
-        let ts = self.clock.units(at);
+    fn begin(&mut self, cpu: usize, at: u64, (pid, tgid, state, comm): ThreadWords, names: &mut Names) {
+        let (ts, pid) = (self.clock.units(at), Pid::new(pid));
         let task = self.tasks.find(pid, names);
         self.rename(task, ts, comm, names);
+        self.process(task, ts, Pid::new(tgid), names);
         self.group(task, ts, state, names);
         let adrift = std::mem::take(&mut self.cpus[cpu].adrift);
         if !adrift && pid == self.cpus[cpu].pid {

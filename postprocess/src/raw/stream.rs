@@ -39,6 +39,8 @@ pub enum Item<'a> {
     Begin {
         /// Thread running.
         pid: u32,
+        /// That of its process.
+        tgid: u32,
         /// Its state.
         state: TaskState,
         /// Its name.
@@ -166,7 +168,8 @@ impl<'a> Stream<'a> {
         if block.sequence != 0 {
             self.at = self.at.max(self.now());
         }
-        Some(Timed { at: self.at, item: Item::Begin { pid: block.pid, state: block.state, comm: block.comm } })
+        let Block { pid, tgid, state, comm, .. } = block;
+        Some(Timed { at: self.at, item: Item::Begin { pid, tgid, state, comm } })
     }
 
     #[inline]

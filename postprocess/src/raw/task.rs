@@ -19,6 +19,8 @@ pub struct Task {
     pub runnable: NameId,
     /// Its control group.
     pub group: u16,
+    /// The process it belongs to: its first thread.
+    process: Pid,
     /// Whether it was said to be one of the kernel.
     kernel: bool,
     call: Call,
@@ -63,7 +65,7 @@ impl Tasks {
         let text = if pid == Pid::IDLE { "-idle-".to_string() } else { format!(".{pid}") };
         let comm = names.id(if pid == Pid::IDLE { "-idle-" } else { "" });
         let (user, runnable) = (names.id(&text), names.id(&format!("runnable.{pid}")));
-        self.list.push(Task { pid, comm, user, runnable, ..Task::default() });
+        self.list.push(Task { pid, comm, user, runnable, process: pid, ..Task::default() });
         self.index.insert(pid, self.list.len() - 1);
         self.list.len() - 1
     }
@@ -88,6 +90,11 @@ impl Tasks {
     /// Puts a thread into this control group; false if it was there.
     pub fn set_group(&mut self, index: usize, group: u16) -> bool {
         std::mem::replace(&mut self.list[index].group, group) != group
+    }
+
+    /// Says which process a thread belongs to; false if that is known already, or is not said.
+    pub fn set_process(&mut self, index: usize, process: Pid) -> bool {
+        process != Pid::IDLE && std::mem::replace(&mut self.list[index].process, process) != process
     }
 
     /// Says whether a thread is one of the kernel; false if that is known already.

@@ -2,7 +2,7 @@
 //! The original's JSON, version 3: one span a line, so that `grep` and `sort` work on it.
 //!
 //! A span is `[start s, duration s, cpu, pid, rpc, event, arg, ret, ipc, "name"]`, times with eight decimals; `arg` and
-//! `ret` are `null` where there is no value. `errno` and `counts` continue in `errno002` and so on: tools of the
+//! `ret` are `null` where there is no value. `errno`, `counts` and `processes` continue in `errno002` and so on: tools of the
 //! original read lines of 255 bytes. Its `makeself` wants lines ordered by their bytes, keys too. The list ends with an
 //! entry at 999.0 seconds, as the original's viewer expects; its `arg`, which the original has as 0, is the number of
 //! spans before it. After it stand the callouts and views of the original's viewer, if there are any: `"extra"`, spans
@@ -152,6 +152,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     }
     key("lost", meta.lost.into())?;
     key("mbit_sec", meta.mbit_sec.into())?;
+    for (n, some) in parts(meta.processes.iter().map(|(pid, process)| (pid.to_string(), (*process).into()))) {
+        key(&numbered("processes", n), some)?;
+    }
     for (n, some) in chunks(&meta.quality).enumerate() {
         key(&numbered("quality", n), some.into())?;
     }

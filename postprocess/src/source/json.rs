@@ -278,6 +278,7 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
         "hostName" => meta.host = string(),
         "kernelVersion" => meta.kernel = string(),
         "errno" => meta.errors.extend(BTreeMap::deserialize(value).unwrap_or_default()),
+        "processes" => meta.processes.extend(BTreeMap::<u32, u32>::deserialize(value).unwrap_or_default()),
         "counts" => meta.counts.extend(BTreeMap::deserialize(value).unwrap_or_default()),
         "flags" => meta.flags = number() as u32,
         "mbit_sec" => meta.mbit_sec = number() as u32,

@@ -351,6 +351,13 @@ impl Builder {
                 let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
                 self.threads.list[thread].group = self.names.text(e.name).parse().unwrap_or_default();
             }
+            number::PROCESS => {
+                let process = text.parse().ok().filter(|&process| process != e.arg);
+                match process {
+                    Some(process) => self.meta.processes.insert(e.arg, process),
+                    None => self.meta.processes.remove(&e.arg),
+                };
+            }
             number::KERNEL_NAME => {
                 self.nesting.realtime = text.contains("PREEMPT_RT");
                 self.meta.kernel = text.to_string();

@@ -186,6 +186,9 @@ line {
     /// Ours: the CPU in the argument was offline when the recording began, or may go without ticks while it runs a
     /// thread: the name is `offline` or `tickless`.
     0x10a CPU                                   ""              Tools    Name;
+    /// Ours: the thread in the argument belongs to the process whose number, that of its first thread, the name gives; a
+    /// thread of which nothing is said is the first of its own.
+    0x10b PROCESS                               ""              Tools    Name;
     /// What names something, is a name or tells of something that lasts.
     0x001 NAMES to 0x1ff NAMES_LAST             ""              Tools    Name;
     /// Softirqs; the argument says which. The interrupt of vector 255 has this number, too.

@@ -47,6 +47,8 @@ pub struct About<'a> {
     value_bits: u8,
     #[serde(default)]
     errors: Cow<'a, BTreeMap<u32, String>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    processes: Cow<'a, BTreeMap<u32, u32>>,
     #[serde(default)]
     counts: Cow<'a, BTreeMap<String, u64>>,
     #[serde(default)]
@@ -81,6 +83,7 @@ impl<'a> About<'a> {
             unseen: meta.unseen.as_slice().into(),
             value_bits: meta.value_bits,
             errors: Cow::Borrowed(&meta.errors),
+            processes: Cow::Borrowed(&meta.processes),
             counts: Cow::Borrowed(&meta.counts),
             entries: spans.spans.iter().filter(|s| begins_with_entry(s)).count() as u64,
             entry_ns: if meta.sees(Capability::EntryCode) { entry_ns(meta.flags) } else { 0 },
@@ -107,6 +110,7 @@ impl<'a> About<'a> {
             unseen: self.unseen.to_vec(),
             value_bits: self.value_bits,
             errors: self.errors.clone().into_owned(),
+            processes: self.processes.clone().into_owned(),
             counts: self.counts.clone().into_owned(),
             saved_views: self.saved_views.to_vec(),
             ..Meta::default()
