@@ -298,9 +298,9 @@ impl<'a> Decoder<'a> {
     fn name(&mut self, ts: Time, (kind, arg): (u32, u32), text: &[u8], names: &mut Names) {
         let text = clean(until_nul(text));
         if kind == event::NAME_VECTOR {
-            return self.event_names.tell_vector(event::Vector(arg), &text, names);
+            return self.event_names.learn_vector(event::Vector(arg), &text, names);
         }
-        if self.event_names.tell(kind, arg, &text) {
+        if self.event_names.learn(kind, arg, &text) {
             self.ready.push_back(Event {
                 ts,
                 dur: Time::UNIT,

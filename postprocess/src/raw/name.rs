@@ -31,7 +31,7 @@ pub struct EventNames {
     /// Of softirqs, by their number.
     given_softirqs: BTreeMap<u32, String>,
     /// Names that programs gave to methods, locks, queues and resources, by the name's number and theirs.
-    told: BTreeMap<(u32, u32), String>,
+    learned: BTreeMap<(u32, u32), String>,
     /// Names that an interrupt has on one CPU only at present, of its call and its return, by event number and CPU.
     on_cpu: BTreeMap<(u32, CpuId), NameId>,
     /// Functions of the kernel that samples lie in, by where they start.
@@ -89,7 +89,7 @@ impl EventNames {
                 softirqs: [NameId::EMPTY; 2 * SOFTIRQS as usize],
                 given,
                 given_softirqs,
-                told: BTreeMap::new(),
+                learned: BTreeMap::new(),
                 on_cpu,
                 functions,
             },
@@ -102,7 +102,7 @@ impl EventNames {
     pub fn event(&mut self, event: u32, names: &mut Names) -> NameId {
         let at = (event % number::NUMBERS) as usize;
         if self.known[at] == NameId::EMPTY {
-            self.known[at] = names.id(&self.spell(event % number::NUMBERS));
+            self.known[at] = names.id(&self.default_name(event % number::NUMBERS));
         }
         self.known[at]
     }
@@ -122,7 +122,7 @@ impl EventNames {
     }
 
     /// Takes what the kernel says that a vector of a CPU is called from here on; nothing, if the text is empty.
-    pub fn tell_vector(&mut self, which: Vector, text: &str, names: &mut Names) {
+    pub fn learn_vector(&mut self, which: Vector, text: &str, names: &mut Names) {
         if let (vector @ 0..VECTORS, Some(cpu)) = (which.vector(), which.cpu()) {
             name_vector(&mut self.on_cpu, vector, CpuId::new(cpu), text, names);
         }
@@ -141,13 +141,13 @@ impl EventNames {
     }
 
     /// Takes a name that a program gave: from here on its events have it. False if programs name no such thing.
-    pub fn tell(&mut self, kind: u32, number: u32, text: &str) -> bool {
+    pub fn learn(&mut self, kind: u32, number: u32, text: &str) -> bool {
         let number = match kind {
             number::METHOD_NAME => method(number),
             number::LOCK_NAME | number::QUEUE_NAME | number::RESOURCE_NAME => number,
             _ => return false,
         };
-        self.told.insert((kind, number), text.to_string());
+        self.learned.insert((kind, number), text.to_string());
         true
     }
 
@@ -158,13 +158,13 @@ impl EventNames {
         if self.known[at] != NameId::EMPTY {
             return self.known[at];
         }
-        match self.of_argument(event, arg) {
+        match self.name_from_argument(event, arg) {
             Some(name) => names.id(&name),
             None => self.event(event, names),
         }
     }
 
-    fn spell(&self, event: u32) -> String {
+    fn default_name(&self, event: u32) -> String {
         let call = if event < number::TRAP { event } else { event & !number::RETURN_BIT };
         let slash = if call != event { "/" } else { "" };
         if let Some(name) = self.given.get(&call) {
@@ -178,9 +178,9 @@ impl EventNames {
     }
 
     /// The name of a point event that speaks of its argument; `None` for one that is always called the same.
-    fn of_argument(&self, event: u32, arg: u32) -> Option<String> {
+    fn name_from_argument(&self, event: u32, arg: u32) -> Option<String> {
         let name = of_line(event).map_or("", |row| row.name);
-        let told = |kind, number| self.told.get(&(kind, number));
+        let told = |kind, number| self.learned.get(&(kind, number));
         Some(match event {
             number::WAIT => match abi::WAITS.iter().find(|(_, value, _)| *value == arg) {
                 Some((_, _, reason)) => format!("wait_{reason}"),
