@@ -457,7 +457,7 @@ export const drawn = {
     const standing = (...pids) => page.waitForFunction((wanted) =>
       __ku.rows().filter((r) => r.group === "PID" && r.row >= 0).map((r) => r.label).join() === wanted, pids.map((pid) => `worker.${pid}`).join());
     await standing(50, 51, 52, 53, 54);
-    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name"].map((by) => `Order: ${by}`));
+    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name", "process"].map((by) => `Order: ${by}`));
     await menu.selectOption("Order: CPU time");
     await standing(52, 53, 50, 51, 54);
     // The names stand beside their rows, and a click finds what is drawn there.
@@ -479,6 +479,8 @@ export const drawn = {
     await ask(page, () => (location.hash = "#t=0.0002..0.0003&open=CPU,PID&draw=order.3"));
     await standing(50, 51, 52, 53, 54);
     assert.equal(await menu.inputValue(), "Order: name");
+    await menu.selectOption("Order: process");
+    await standing(52, 53, 51, 54, 50);
     return {};
   },
 

@@ -288,7 +288,9 @@ fn the_row_under_the_pointer_keeps_its_place_while_others_hide() {
 
 #[test]
 fn threads_stand_in_the_order_that_is_chosen() {
-    run_on("ordered", &sleepers(), &json!({}));
+    let mut spans = sleepers();
+    spans.meta.processes = [(50, 54), (51, 53)].into();
+    run_on("ordered", &spans, &json!({}));
 }
 
 #[test]

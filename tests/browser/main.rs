@@ -14,4 +14,5 @@ mod real;
 mod tools;
 mod requests;
 mod calls;
+mod stock;
 mod types;

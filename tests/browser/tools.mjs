@@ -412,6 +412,37 @@ export const tools = {
   },
 
   /** The chain of each wait: its times have one sign, and none if they are nothing. */
+  /** The details of every kind of span in a trace of a stock kernel. */
+  async stock(page, { unseen }) {
+    const banner = await page.locator("#banner").textContent();
+    for (const text of unseen) assert.ok(banner.includes(text), `${text}: ${banner}`);
+    const shown = await ask(page, () => {
+      const { app } = __ku;
+      const { store } = app;
+      const seen = {};
+      for (let i = 0; i < store.n; i++) {
+        const untimed = store.kind[i] === Kind.TRAP && store.dur[i] === 0;
+        const kind = untimed ? "untimed" : store.kind[i];
+        if ((seen[kind] ??= []).length >= 20) continue;
+        app.select(i);
+        const [said, ...lines] = [document.querySelector("#details p").textContent, ...document.querySelectorAll("#details th")];
+        seen[kind].push({ said, lines: lines.map((line) => line.textContent), dur: durationText(store.dur[i]) });
+      }
+      return seen;
+    });
+    assert.ok(shown.untimed, "no fault of which the length is not known");
+    for (const { said, lines } of shown.untimed) {
+      assert.ok(!lines.includes("Duration") && !lines.includes("End"), lines.join());
+      assert.match(said, /^The fault page_fault came on CPU \d+, while .*\.$/);
+    }
+    const { USER, SYSCALL, WAIT } = await ask(page, () => Kind);
+    for (const kind of [USER, SYSCALL, WAIT]) {
+      assert.ok(shown[kind]?.length > 0, `kind ${kind}`);
+      for (const { said, lines, dur } of shown[kind]) assert.ok(said.includes(dur) && lines.includes("Duration"), said);
+    }
+    return {};
+  },
+
   async signs(page) {
     const texts = await ask(page, () => {
       const { app } = __ku;

@@ -50,6 +50,8 @@ test("rows stand in the order asked for, and those that are alike by number", ()
   assert.deepEqual(by("CPU time", 25, 45), [4, 9, 30, 2, 7]);
   assert.deepEqual(by("first run"), [9, 30, 4, 7, 2], "one that never runs is the last");
   assert.deepEqual(by("name"), [7, 9, 30, 4, 2]);
+  store.meta.processes = { 30: 4, 9: 2, 2: 7 };
+  assert.deepEqual(by("process"), [9, 4, 30, 7, 2], "threads of a process follow its first, whatever their numbers");
 });
 
 test("threads keep their order while the range changes, until they are to be ordered anew", () => {

@@ -272,6 +272,9 @@ export function counterTexts(store, i) {
 /** The thread that a wakeup makes run. @param {Store} store @param {number} i */
 export const wokenBy = (store, i) => valueOf(store.ret[i]) ?? -1;
 
+/** The process of a thread: the number of its first thread. @param {Store} store @param {number} pid */
+export const processOf = ({ meta }, pid) => meta.processes?.[pid] ?? pid;
+
 /**
  * A thread as name.pid.
  * @param {Store} store

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // In which order the rows of a group stand.
 
+import { processOf } from "./format.js";
 import { firstInRow, seekStart } from "./rows.js";
 import { Summary } from "./tree.js";
 /**
@@ -8,8 +9,8 @@ import { Summary } from "./tree.js";
  * @import {Group} from "./groups.js"
  */
 
-/** What rows can be ordered by: the number of each thread, its time on CPUs in sight, when it ran first, its name. */
-export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name"]);
+/** What rows can be ordered by: the number of each thread, its time on CPUs in sight, when it ran first, its name, its process. */
+export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process"]);
 
 /** A range of time. @typedef {{t0: number, t1: number}} Range */
 
@@ -30,6 +31,7 @@ export function orderOf(store, group, by, inSight) {
   const ascending = (/** @type {number[]} */ values) => rows.sort((a, b) => values[a] - values[b]);
   if (by === "CPU time") return ascending(rows.map((row) => -timeIn(store, group, row, inSight(row))));
   if (by === "first run") return ascending(rows.map((row) => (first[row] < first[row + 1] ? store.start[ids[first[row]]] : Number.MAX_VALUE)));
+  if (by === "process") return ascending(keys.map((pid) => 2 * processOf(store, pid) + Number(processOf(store, pid) !== pid)));
   if (by === "name") return rows.sort((a, b) => names.compare(labels[a], labels[b]));
   return rows;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Durations of many spans added up, in groups by any two of name, program, thread and CPU.
+// Durations of many spans added up, in groups by any two of name, program, thread, process and CPU.
 //
 // One pass over the spans counts each in the step of its duration, of its group. A step is at most a 32nd of its
 // durations wide, so quantiles are right within 1.6 %; count, sum, shortest and longest are exact.
 
-import { shownName, threadText } from "./format.js";
+import { processOf, shownName, threadText } from "./format.js";
 import { exactly } from "./search.js";
 import { isExecution } from "./kind.js";
 import { FLAG, KIND_NAMES } from "./tables.js";
@@ -55,6 +55,7 @@ export const GROUPINGS = Object.freeze([
     column: store.pid, of: Int32Array.from(store.pids, (_, k) => k), texts: store.pids.map((pid) => (pid < 0 ? "none" : threadText(store, pid))),
     finds: store.pids.map((pid) => (pid < 0 ? "" : `pid:${pid}`)),
   })],
+  ["process", "Process", processesOf],
   ["cpu", "CPU", ({ cpu, cpus }) => ({
     column: cpu, of: Int32Array.from(cpus, (_, k) => k), texts: cpus.map((number) => (number < 0 ? "none" : `CPU ${number}`)),
     finds: cpus.map((number) => (number < 0 ? "" : `cpu:${number}`)),
@@ -73,6 +74,21 @@ function programsOf(store) {
   };
 }
 
+/** Threads of one process together, called after its first thread. @param {Store} store @returns {Grouping} */
+function processesOf(store) {
+  const { pid, pids } = store;
+  const numberOf = (/** @type {number} */ number) => (number < 0 ? number : processOf(store, number));
+  const numbers = [...new Set(pids.map(numberOf))];
+  const places = new Map(numbers.map((number, place) => [number, place]));
+  const threads = /** @type {number[][]} */ (numbers.map(() => []));
+  for (const number of pids) threads[places.get(numberOf(number)) ?? 0].push(number);
+  return {
+    column: pid, of: Int32Array.from(pids, (number) => places.get(numberOf(number)) ?? 0),
+    texts: numbers.map((number) => (number < 0 ? "none" : threadText(store, number))),
+    finds: threads.map((all) => (all[0] < 0 ? "" : `pid:${all.join(",")}`)),
+  };
+}
+
 /** Sixteenths of an instruction per cycle, by the code of a span: the middle of each step, as postprocess/src/why/path.rs has them. */
 const SIXTEENTHS = Object.freeze([1, 3, 5, 7, 9, 11, 13, 15, 18, 22, 26, 30, 36, 44, 52, 60]);
 
@@ -86,6 +102,8 @@ export class Durations {
   shortest = Infinity;
   longest = 0;
   steps = new Uint32Array(STEPS);
+  /** Of whole calls, the time their threads were in them on a CPU. */
+  own = 0;
   /** Time of execution in which instructions were counted, and that times sixteenths of them per cycle. */
   counted = 0;
   work = 0;
@@ -124,6 +142,7 @@ export class Durations {
     this.sum += other.sum;
     this.shortest = Math.min(this.shortest, other.shortest);
     this.longest = Math.max(this.longest, other.longest);
+    this.own += other.own;
     this.counted += other.counted;
     this.work += other.work;
     for (let step = 0; step < STEPS; step++) this.steps[step] += other.steps[step];
@@ -132,8 +151,13 @@ export class Durations {
 
 /** Spans by group. */
 export class Pivot {
-  /** @param {Store} store @param {Uint32Array} ids @param {Grouping[]} by two at most; of none, only `all` is there */
-  constructor(store, ids, by) {
+  /**
+   * @param {Store} store
+   * @param {Uint32Array} ids
+   * @param {Grouping[]} by two at most; of none, only `all` is there
+   * @param {Float64Array} [own] of whole calls, the own time of each
+   */
+  constructor(store, ids, by, own) {
     const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), texts: [""], finds: [""] };
     const [one, two] = [by[0], by[1] ?? alone];
     this.width = two.texts.length;
@@ -143,12 +167,12 @@ export class Pivot {
     this.groups = [];
     this.all = new Durations();
     if (by.length === 0) this.all.addAll(store.dur, ids);
-    else this.add(store, ids, one, two);
+    else this.add(store, ids, one, two, own);
     for (const group of this.groups) this.all.join(group);
   }
 
-  /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two */
-  add(store, ids, { column: first, of: firstOf }, { column: second, of: secondOf }) {
+  /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Float64Array} [own] */
+  add(store, ids, { column: first, of: firstOf }, { column: second, of: secondOf }, own) {
     const { width, pairs, groups } = this;
     const { dur, ipc, kind } = store;
     const counts = countsInstructions(store);
@@ -176,6 +200,7 @@ export class Pivot {
       if (d < group.shortest) group.shortest = d;
       if (d > group.longest) group.longest = d;
       group.steps[stepOf(d)]++;
+      if (own) group.own += own[i];
       if (!counts || !isExecution(kind[i])) continue;
       group.counted += d;
       group.work += d * SIXTEENTHS[ipc[i] & 15];

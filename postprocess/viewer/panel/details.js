@@ -2,9 +2,10 @@
 // The panel's text: the selected note, the selected span in full, the table or the totals.
 
 import {
-  callText, clockText, counterTexts, durationText, returnText, secondsText, threadText, timesText, valueOf, wokenBy,
+  callText, clockText, counterTexts, durationText, processOf, returnText, secondsText, threadText, timesText, valueOf, wokenBy,
 } from "../data/format.js";
 import { isExecution } from "../data/kind.js";
+import { sentenceOf } from "../data/sentence.js";
 import { Kind, KIND_NAMES, CANNOT_SHOW } from "../data/tables.js";
 import { behindBegin } from "../view/axis.js";
 import { showList } from "./list.js";
@@ -56,8 +57,11 @@ function showSpan(app, panel) {
     const line = table.insertRow();
     line.append(textElement("th", key), textElement("td", value));
   }
+  const said = textElement("p", sentenceOf(store, app.chains, selected, !isUntimed(store, selected)));
+  said.className = "said";
   panel.replaceChildren(
-    closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)), table,
+    closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)),
+    said, table,
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
     actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
     actionButton("Search for this name (H)", "Search this name", () => app.searchName(store.name[selected])),
@@ -103,9 +107,8 @@ function detailsOf(store, i) {
   const arg = valueOf(store.arg[i]);
   if (arc) lines.push(["To CPU", String(arg)]);
   if (pid > 0 || (pid === 0 && !arc)) lines.push([arc ? "From thread" : "Thread", threadText(store, pid)]);
+  if (pid > 0 && processOf(store, pid) !== pid) lines.push(["Of process", threadText(store, processOf(store, pid))]);
   if (kind === Kind.WAKEUP) lines.push(["To thread", threadText(store, wokenBy(store, i))]);
-  lines.push(["Event", event < 0 ? String(event) : `0x${event.toString(16)}`]);
-  if (!arc && arg !== null) lines.push(["Argument", `${arg} (0x${arg.toString(16)})`]);
   const returned = returnText(store, i);
   const value = String(valueOf(store.ret[i]));
   if (returned !== null) lines.push(["Returned", returned === value || returned.startsWith("0x") ? returned : `${returned} (${value})`]);
@@ -113,5 +116,7 @@ function detailsOf(store, i) {
   if (times !== "") lines.push(["In the trace", `${times} ×`]);
   if (store.rpc[i] !== 0) lines.push(["RPC", String(store.rpc[i] & 0xffff)]);
   if (isExecution(kind)) lines.push(...counterTexts(store, i));
+  if (!arc && arg !== null && kind !== Kind.WAIT) lines.push(["Argument", `${arg} (0x${arg.toString(16)})`]);
+  lines.push(["Event", event < 0 ? String(event) : `0x${event.toString(16)}`]);
   return lines;
 }

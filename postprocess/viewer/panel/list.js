@@ -100,11 +100,15 @@ const GROUP_COLUMNS = Object.freeze([
   ["Median", (durations) => durations.quantile(0.5)], ["p90", (durations) => durations.quantile(0.9)],
   ["p99", (durations) => durations.quantile(0.99)], ["Longest", (durations) => durations.longest],
 ]);
+/** One more, of whole calls. @type {[string, (durations: Durations) => number]} */
+const OWN_COLUMN = ["Own time", (durations) => durations.own];
 /** One more, where they were counted. @type {[string, (durations: Durations) => number]} */
 const IPC_COLUMN = ["IPC", (durations) => durations.pace];
 
-/** The columns of groups of what is listed: with instructions per cycle where they were counted. @param {Listing} list */
-const groupColumns = ({ store, calls }) => (countsInstructions(store) && !calls ? [...GROUP_COLUMNS, IPC_COLUMN] : GROUP_COLUMNS);
+/** The columns of groups of what is listed: with own time after the sum of calls, and instructions per cycle where they were counted. @param {Listing} list */
+const groupColumns = ({ store, calls }) => (
+  calls ? [...GROUP_COLUMNS.slice(0, 2), OWN_COLUMN, ...GROUP_COLUMNS.slice(2)] : countsInstructions(store) ? [...GROUP_COLUMNS, IPC_COLUMN] : GROUP_COLUMNS
+);
 
 /** A cell of a group. @param {string} title @param {number} value */
 function groupCell(title, value) {
@@ -248,7 +252,7 @@ function csvOfGroups(list, pivot) {
   const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
   const columns = groupColumns(list);
   const isTime = (/** @type {string} */ title) => title !== "Count" && title !== "IPC";
-  const head = [...chosen.map(([title]) => title.toLowerCase()), ...columns.map(([title]) => (isTime(title) ? `${title.toLowerCase()}_ns` : title.toLowerCase()))];
+  const head = [...chosen.map(([title]) => title.toLowerCase()), ...columns.map(([title]) => (isTime(title) ? `${title.toLowerCase().replace(" ", "_")}_ns` : title.toLowerCase()))];
   const lines = groupsInOrder(list, pivot).map((at) => [
     ...chosen.map(([, { texts }], which) => quoted(texts[pivot.numberOf(at, which)] ?? "all others")),
     ...columns.map(([title, value]) => (title === "IPC" ? groupCell(title, value(pivot.groups[at])) : value(pivot.groups[at]) * (isTime(title) ? 10 : 1))),
@@ -282,7 +286,7 @@ export function showList(app, panel) {
   const ids = list.collect();
   list.shown = list.key;
   const { chosen } = list;
-  const pivot = new Pivot(list.store, ids, chosen.map(([, grouping]) => grouping));
+  const pivot = new Pivot(list.store, ids, chosen.map(([, grouping]) => grouping), list.calls?.own);
   const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, ids);
   const lines = table.rows.length - 1;
   commandTable(app, table);

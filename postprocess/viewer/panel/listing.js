@@ -19,7 +19,7 @@ import { Kind, KIND_NAMES } from "../data/tables.js";
 export const CALLS = "calls";
 
 /** Columns that begin with their first line, not with their largest. */
-const TEXT_COLUMNS = new Set(["Span", "Thread", "CPU", "Start", "Name", "Program"]);
+const TEXT_COLUMNS = new Set(["Span", "Thread", "CPU", "Start", "Name", "Program", "Process"]);
 
 /** What is listed: `what` is everything, whole calls or a word for kinds, `by` the groupings, `sort` a column's title. */
 export class Listing {

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The wakeups that led to the selected span, as a list to go through.
 
-import { callText, durationText, shownName, signedText, threadText, wokenBy } from "../data/format.js";
-import { isIdle } from "../data/kind.js";
-import { Kind } from "../data/tables.js";
+import { durationText, shownName, signedText, threadText, wokenBy } from "../data/format.js";
+import { causeText } from "../data/sentence.js";
 import { actionButton, textElement } from "../dom.js";
 /**
  * @import {Step} from "../data/chain.js"
- * @import {Store} from "../data/decode.js"
  * @import {App} from "../main.js"
  */
 
@@ -35,14 +33,4 @@ export function showChain(app, panel, chain) {
   table.className = "chain";
   table.append(...lines);
   panel.append(textElement("h2", chain.length > 0 ? "Why it ran only now" : "Nothing woke this thread before"), table);
-}
-
-/** What woke a thread, in words. @param {Store} store @param {number} arc @param {number} cause */
-function causeText(store, arc, cause) {
-  const where = `on CPU ${store.cpus[store.cpu[arc]]}`;
-  if (cause < 0) return `something unknown ${where}`;
-  const kind = store.kind[cause];
-  if (isIdle(kind) || kind === Kind.IRQ) return `${callText(store, cause)} ${where}`;
-  const thread = threadText(store, store.pids[store.pid[cause]]);
-  return kind === Kind.USER ? `${thread} ${where}` : `${thread} in ${callText(store, cause)} ${where}`;
 }

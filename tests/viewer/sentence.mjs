@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Spans in words.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Chains } from "../../postprocess/viewer/data/chain.js";
+import { buildGroups } from "../../postprocess/viewer/data/groups.js";
+import { indexByKind, laneOfKind } from "../../postprocess/viewer/data/rows.js";
+import { sentenceOf } from "../../postprocess/viewer/data/sentence.js";
+import { EVENT, Kind } from "../../postprocess/viewer/data/tables.js";
+import { storeOf } from "./support/store.mjs";
+
+const CALL = EVENT.SYSCALL + 1;
+const spans = [
+  { start: 0, dur: 300, event: EVENT.USER, cpu: 0, pid: 0, name: "-idle-" },
+  { start: 0, dur: 100, event: EVENT.USER + 6, cpu: 1, pid: 6, name: "b.6" },
+  { start: 10, dur: 150, event: EVENT.WAIT_A + 13, pid: 5, name: "wait_net" },
+  { start: 100, dur: 80, event: CALL, cpu: 1, pid: 6, arg: 3, ret: 16, name: "write" },
+  { start: 160, dur: 140, event: EVENT.WAKEUP_ARC, cpu: 1, pid: 6, arg: 0, ret: 5, name: "-wakeup-" },
+  { start: 160, dur: 140, event: EVENT.WAIT_A + 2, pid: 5, name: "wait_cpu" },
+  { start: 180, dur: 120, event: CALL, cpu: 1, pid: 6, arg: 3, name: "write" },
+  { start: 300, dur: 70, event: EVENT.USER + 5, cpu: 0, pid: 5, name: "a.5" },
+  { start: 370, dur: 30, event: EVENT.TRAP + 14, cpu: 0, pid: 5, name: "page_fault" },
+  { start: 400, dur: 100, event: EVENT.STALLED, cpu: 0, pid: 5, name: "-stalled-" },
+];
+
+test("a span is told in a sentence, in words before numbers", () => {
+  const store = storeOf(spans, { valueBits: 32, errors: {} });
+  const kinds = indexByKind(store);
+  const chains = new Chains(store, buildGroups(store, kinds), laneOfKind(store, kinds, Kind.WAKEUP));
+  const said = spans.map((_, i) => sentenceOf(store, chains, i, true));
+  assert.deepEqual(said, [
+    "CPU 0 was idle for 3 \u00b5s.",
+    "b.6 ran its own code for 1 \u00b5s on CPU 1.",
+    "a.5 waited 1.5 \u00b5s for network, until b.6 in write(3)=16 on CPU 1 woke it.",
+    "b.6 was in write for 800 ns on CPU 1, which returned 16.",
+    "b.6 in write(3)=16 on CPU 1 woke a.5, which ran 1.4 \u00b5s later.",
+    "a.5 could run, but waited 1.4 \u00b5s for a CPU.",
+    "b.6 was in write for 1.2 \u00b5s on CPU 1.",
+    "a.5 ran its own code for 700 ns on CPU 0.",
+    "The fault page_fault took 300 ns on CPU 0, while a.5 ran.",
+    "CPU 0 stood still for 1 \u00b5s.",
+  ]);
+  assert.ok(!sentenceOf(store, chains, 8, false).includes("300 ns"), "a time that is not known is not said");
+});
