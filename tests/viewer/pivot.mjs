@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
 import { countsInstructions, GROUPINGS, Pivot } from "../../postprocess/viewer/data/pivot.js";
 import { EVENT, FLAG } from "../../postprocess/viewer/data/tables.js";
 import { storeOf } from "./support/store.mjs";
@@ -25,4 +26,19 @@ test("instructions per cycle of a group are those of all its time, where they we
   assert.deepEqual(paces(FLAG.IPC), [true, [["wait_disk", -1], ["read", read], ["write", 36 / 16]], all]);
   // Of misses, or of both in one code, nothing is summed up.
   for (const flags of [0, FLAG.LLC, FLAG.COUNTERS]) assert.deepEqual(paces(flags), [false, [["wait_disk", -1], ["read", -1], ["write", -1]], -1]);
+});
+
+test("threads of a process are one group, whose calls have the sum of their own time", () => {
+  const call = (start, dur, pid, cpu, ret) => ({ start, dur, pid, cpu, ret, arg: 3, name: "read", event: EVENT.SYSCALL });
+  // Thread 8 waits in its call, from 120 to 300.
+  const spans = [call(0, 50, 7, 0, 1), call(50, 70, 8, 0), call(60, 30, 9, 1, 1), call(300, 10, 8, 0, 1)];
+  const { store, own } = wholeCalls(storeOf(spans, { processes: { 8: 7 } }));
+  const processes = GROUPINGS.find(([id]) => id === "process")[2](store);
+  const pivot = new Pivot(store, Uint32Array.from({ length: store.n }, (_, i) => i), [processes], own);
+  const of = pivot.groups.map((group, at) => {
+    const number = pivot.numberOf(at, 0);
+    return [processes.texts[number], processes.finds[number], group.count, group.sum, group.own];
+  });
+  assert.deepEqual(of, [["pid.7", "pid:7,8", 2, 310, 130], ["pid.9", "pid:9", 1, 30, 30]]);
+  assert.equal(pivot.all.own, 160);
 });
