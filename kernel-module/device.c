@@ -14,9 +14,18 @@
 #include <linux/string.h>
 #include <linux/suspend.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 #include <linux/vmalloc.h>
 
 #include "shim.h"
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
+			 vm_flags_t clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
+#endif
 
 /* Whose marks are taken. Remove when: the module! macro takes texts. */
 enum { MARKS_ALL, MARKS_GROUP, MARKS_OFF };

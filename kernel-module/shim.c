@@ -26,6 +26,11 @@
 #include "shim.h"
 #include "source/source.h"
 
+/* Until 6.3 the threads that io_uring makes of a process are the only ones. */
+#ifndef PF_USER_WORKER
+#define PF_USER_WORKER PF_IO_WORKER
+#endif
+
 /* Remove when: the kernel crate has per-CPU statics. */
 DEFINE_PER_CPU_ALIGNED(struct kutrace_cpu, kutrace_cpu);
 
@@ -352,7 +357,7 @@ static void kutrace_look_at_vector(unsigned int cpu, unsigned int vector,
 	    (kutrace_next->which && kutrace_next->which < which))
 		return;
 	kutrace_next->which = which;
-	strscpy_pad(kutrace_next->name, name);
+	strscpy_pad(kutrace_next->name, name, sizeof(kutrace_next->name));
 }
 
 void kutrace_shim_next_vector(struct kutrace_vector *vector)
