@@ -21,6 +21,10 @@
 
 #define VECTORS 256
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
+#define irq_get_nr_irqs() nr_irqs
+#endif
+
 struct kutrace_device {
 	/* Of the interrupt that is being handled; those of devices do not nest. */
 	u8 vector;
@@ -104,7 +108,7 @@ void kutrace_each_device_vector(kutrace_op_vector_t *each)
 {
 	unsigned int irq;
 
-	for (irq = 0; irq < nr_irqs; irq++) {
+	for (irq = 0; irq < irq_get_nr_irqs(); irq++) {
 		struct irq_data *data;
 		struct irq_desc *desc;
 		unsigned long flags;

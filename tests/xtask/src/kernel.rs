@@ -8,6 +8,7 @@
 //! a few files are compiled anew. The distribution, the debug and the realtime kernel have trees of their own, because
 //! what makes them so is in every file.
 
+pub mod apt;
 pub mod config;
 pub mod schemata;
 pub mod source;

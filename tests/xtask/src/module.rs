@@ -136,9 +136,7 @@ fn make_stock(kernel: &Stock, kind: Kind, target: &Path) -> Result<()> {
     if kind != Kind::Beside {
         make_recorder(&build, kind, &log)?;
     }
-    let mut make = Toolchain::plain("make");
-    make.arg(format!("KDIR={}", kernel.headers().display())).args(kind.words());
-    progress::run("module: building", make.current_dir(&build), &log)
+    kernel.make(&build, kind.words(), &log)
 }
 
 /// The one `.ko` of a build.

@@ -2,7 +2,8 @@
 //! A kernel as Debian ships it: image, modules and headers, unpacked from its packages into the cache, once per release.
 //!
 //! Nothing is installed: apt only downloads, and dpkg unpacks into `stock/<release>/`. What is there is complete, and
-//! never changes.
+//! never changes. A kernel of the next Debian comes with its compiler, make and C library, and its folder is the root of
+//! the build, which is copied there and back.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -11,8 +12,10 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use super::apt::Apt;
 use crate::place;
 use crate::progress::{self, tied};
+use crate::toolchain::Toolchain;
 
 /// The version of `--kernel stock`: that of the patched kernels.
 pub const VERSION: &str = "6.12";
@@ -27,30 +30,40 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// The newest release of `version` that apt offers, or if it offers none the newest that was unpacked before.
+    /// The newest release of `version` that apt offers, or if it offers none the newest that was unpacked before, or if
+    /// there is none the newest of the next Debian.
     pub fn ensure(version: &str) -> Result<Self> {
         let home = place::made(place::cache()?.join("stock"))?;
         let _lock = place::lock(&home)?;
-        if let Some(release) = newest(version, offered(version)?) {
-            return Self::unpacked(&home, release);
+        let log = home.join("stock.log");
+        let own = Apt::own();
+        if let Some(release) = newest(version, offered(&own, version)?) {
+            return Self::unpacked(&home, &own, release);
         }
-        update(&home)?;
-        let offered = offered(version)?;
         let kept = fs::read_dir(&home)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let known = if offered.is_empty() { kept.collect() } else { offered };
-        let release = newest(version, known)
-            .with_context(|| format!("stock: {version}: apt knows no linux-image-{version}*-amd64"))?;
-        Self::unpacked(&home, release)
+        if let Some(release) = newest(version, kept.collect()) {
+            return Self::unpacked(&home, &own, release);
+        }
+        if rustix::process::geteuid().is_root() {
+            for apt in [own, Apt::next(&home)?] {
+                apt.update(&log)?;
+                if let Some(release) = newest(version, offered(&apt, version)?) {
+                    return Self::unpacked(&home, &apt, release);
+                }
+            }
+            bail!("stock: {version}: apt knows no linux-image-{version}*-amd64");
+        }
+        bail!("stock: {version}: apt knows no such kernel\nhint: sudo apt-get update; to get one of the next Debian, be root")
     }
 
-    fn unpacked(home: &Path, release: String) -> Result<Self> {
+    fn unpacked(home: &Path, apt: &Apt, release: String) -> Result<Self> {
         let root = home.join(&release);
         if !root.exists() {
             let partial = home.join("partial");
             if partial.exists() {
                 fs::remove_dir_all(&partial).context("stock: partial")?;
             }
-            unpack(home, &release, &place::made(partial.clone())?)?;
+            unpack(home, apt, &release, &place::made(partial.clone())?)?;
             complete(home, &partial, &root, &release)?;
             // Renamed into place: what is there is whole.
             fs::rename(&partial, &root).with_context(|| root.display().to_string())?;
@@ -68,20 +81,48 @@ impl Stock {
         super::files_in(&self.root.join("first"), ".ko")
     }
 
-    /// What modules are built against.
-    pub fn headers(&self) -> PathBuf {
-        self.root.join("usr/src").join(format!("linux-headers-{}", self.release))
+    /// Runs `make` with these words in `build`, a folder with sources of modules.
+    pub fn make(&self, build: &Path, words: &[&str], log: &Path) -> Result<()> {
+        let headers = format!("usr/src/linux-headers-{}", self.release);
+        let step = "module: building";
+        if !has_compiler(&self.root) {
+            let mut make = Toolchain::plain("make");
+            make.arg(format!("KDIR={}", self.root.join(headers).display())).args(words);
+            return progress::run(step, make.current_dir(build), log);
+        }
+        // Its compiler and the programs of its headers need their own C library.
+        let inside = self.root.join("build");
+        let _lock = place::lock(&self.root)?;
+        replace(build, &inside)?;
+        let mut make = Toolchain::plain("unshare");
+        make.arg(format!("--mount-proc={}/proc", self.root.display()));
+        make.arg("chroot").arg(&self.root).args(["make", "-C", "/build"]).arg(format!("KDIR=/{headers}")).args(words);
+        progress::run(step, &mut make, log)?;
+        replace(&inside, build)
     }
 }
 
+/// Whether a kernel that is unpacked here came with what its modules are built with.
+fn has_compiler(root: &Path) -> bool {
+    root.join("usr/bin/make").exists()
+}
+
+/// Makes of a folder a copy of another.
+fn replace(from: &Path, to: &Path) -> Result<()> {
+    if to.exists() {
+        fs::remove_dir_all(to).with_context(|| to.display().to_string())?;
+    }
+    progress::output(Command::new("cp").arg("-a").arg(from).arg(to)).map(|_| ())
+}
+
 /// The releases of which apt offers an image: `6.12.117+deb12-amd64`.
-fn offered(version: &str) -> Result<Vec<String>> {
-    let names = progress::output(Command::new("apt-cache").args(["pkgnames", &format!("linux-image-{version}")]))?;
+fn offered(apt: &Apt, version: &str) -> Result<Vec<String>> {
+    let names = apt.says(&["pkgnames", &format!("linux-image-{version}")])?;
     let names: Vec<&str> = names.lines().filter(|name| release(name, version).is_some()).collect();
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let policy = progress::output(Command::new("apt-cache").arg("policy").args(&names))?;
+    let policy = apt.says(&[&["policy"][..], &names].concat())?;
     Ok(with_candidate(&policy).filter_map(|name| release(name, version)).map(str::to_owned).collect())
 }
 
@@ -116,38 +157,51 @@ fn order(a: &str, b: &str) -> Ordering {
     numbers(a).cmp(&numbers(b))
 }
 
-fn update(home: &Path) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        bail!("stock: apt knows no such kernel\nhint: sudo apt-get update");
-    }
-    progress::run("stock: updating the lists", tied("apt-get").arg("update"), &home.join("stock.log"))
-}
-
-/// Downloads the packages of a release and unpacks them.
-fn unpack(home: &Path, release: &str, to: &Path) -> Result<()> {
-    let packages = closure(release)?;
+/// Downloads the packages of a release and unpacks them; with a compiler, if this machine's is not for it.
+fn unpack(home: &Path, apt: &Apt, release: &str, to: &Path) -> Result<()> {
     let log = home.join("stock.log");
-    let mut download = tied("apt-get");
-    // As root apt would give up its rights, and then not reach a folder of root's.
-    download.args(["-o", "APT::Sandbox::User=root", "download"]).args(&packages).current_dir(to);
-    progress::run(&format!("stock: downloading {release}"), &mut download, &log)?;
-    for package in super::files_in(to, ".deb")? {
+    let (step, packages) = (format!("stock: downloading {release}"), place::made(to.join("packages"))?);
+    apt.download(&closure(apt, release)?, &packages, &step, &log)?;
+    if apt.is_next() {
+        let step = format!("{step}'s compiler");
+        apt.download_builders(&format!("linux-headers-{release}"), &packages, &step, &log)?;
+        prepare(to)?;
+    }
+    for package in super::files_in(&packages, ".deb")? {
         let mut unpack = tied("dpkg");
         progress::run("stock: unpacking", unpack.arg("-x").arg(&package).arg(to), &log)?;
-        fs::remove_file(&package).with_context(|| package.display().to_string())?;
     }
-    Ok(())
+    fs::remove_dir_all(&packages).with_context(|| packages.display().to_string())
+}
+
+/// Makes a folder one that programs can have for a root.
+fn prepare(root: &Path) -> Result<()> {
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(to, root.join(name)).with_context(|| format!("stock: {name}"))
+    };
+    for name in ["bin", "sbin", "lib", "lib64"] {
+        place::made(root.join("usr").join(name))?;
+        link(&format!("usr/{name}"), name)?;
+    }
+    link("mawk", "usr/bin/awk")?;
+    for dir in ["dev", "tmp"] {
+        place::made(root.join(dir))?;
+    }
+    let null = root.join("dev/null");
+    progress::output(Command::new("mknod").args(["-m", "666"]).arg(&null).args(["c", "1", "3"])).map(|_| ())
 }
 
 /// The image's and the headers' packages, and those of the same release that they depend on.
-fn closure(release: &str) -> Result<Vec<String>> {
+fn closure(apt: &Apt, release: &str) -> Result<Vec<String>> {
     let version = release.strip_suffix("-amd64").unwrap_or(release);
     let mut packages = vec![format!("linux-image-{release}"), format!("linux-headers-{release}")];
     let mut next = 0;
     while let Some(package) = packages.get(next) {
-        let depends = progress::output(Command::new("apt-cache").args(["depends", package]))?;
+        let depends = apt.says(&["depends", package])?;
         for name in depends.lines().filter_map(|line| line.trim_start_matches([' ', '|']).strip_prefix("Depends: ")) {
-            let is_part = name.starts_with("linux-") && name.contains(version) && !name.ends_with("-unsigned");
+            let is_of_release = name.contains(version) && !name.ends_with("-unsigned");
+            // Until 6.12 the programs of the build are one package for all releases of a version.
+            let is_part = name.starts_with("linux-kbuild-") || name.starts_with("linux-") && is_of_release;
             if is_part && !packages.iter().any(|known| known == name) {
                 packages.push(name.to_owned());
             }
@@ -169,9 +223,11 @@ fn complete(home: &Path, partial: &Path, root: &Path, release: &str) -> Result<(
     let image = images.iter().find(|path| path.exists()).with_context(|| format!("stock: {release}: no image"))?;
     fs::rename(image, partial.join("vmlinuz")).with_context(|| image.display().to_string())?;
     // The headers name each other by the place where they would be installed.
-    let makefile = partial.join(format!("usr/src/linux-headers-{release}/Makefile"));
-    let text = fs::read_to_string(&makefile).with_context(|| makefile.display().to_string())?;
-    fs::write(&makefile, text.replace("/usr/src/", &format!("{}/usr/src/", root.display())))?;
+    if !has_compiler(partial) {
+        let makefile = partial.join(format!("usr/src/linux-headers-{release}/Makefile"));
+        let text = fs::read_to_string(&makefile).with_context(|| makefile.display().to_string())?;
+        fs::write(&makefile, text.replace("/usr/src/", &format!("{}/usr/src/", root.display())))?;
+    }
 
     let mut depmod = tied("depmod");
     progress::run("stock: looking at the modules", depmod.arg("-b").arg(partial).arg(release), &log)?;
