@@ -55,7 +55,7 @@ pub fn folder() -> PathBuf {
 }
 
 /// The kernel of the tests that name none, if not the usual one.
-const KERNEL: &str = "KUTRACE_VM_KERNEL";
+pub const KERNEL: &str = "KUTRACE_VM_KERNEL";
 
 /// Runs `script` with bash in the guest; `options` go to `xtask vm`. $VM is this folder, $SHARE the share.
 pub fn run(options: &[&str], script: &str) -> Run {

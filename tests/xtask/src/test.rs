@@ -68,6 +68,8 @@ const OTHERS: &[(&str, &[&str])] = &[
             "waits::",
         ],
     ),
+    ("stock=6.1", &["stock::"]),
+    ("stock=7.3", &["stock::"]),
     ("realtime", &["exact::", "faults::", "nmi::", "packets::", "proof::", "waits::"]),
 ];
 
