@@ -85,11 +85,11 @@ pub fn spans_for_page(bytes: &[u8]) -> Result<(Spans, Tally), NotATrace> {
     spans_of_raw(bytes, SpanLimit::within(MEMORY.saturating_sub(bytes.len()).max(MEMORY_MIN)))
 }
 
-/// Decodes a raw trace of any format and builds its spans, as many as `held` holds.
+/// Decodes a raw trace of any format and builds its spans, which `held` keeps.
 ///
 /// # Errors
 /// If `bytes` are no raw trace.
-pub fn spans_of_raw(bytes: &[u8], mut held: SpanLimit) -> Result<(Spans, Tally), NotATrace> {
+pub fn spans_of_raw(bytes: &[u8], mut held: impl Keep) -> Result<(Spans, Tally), NotATrace> {
     let (spans, tally) = built(&*source::trace(bytes)?, |_, builder| {
         if builder.written().len() > held.room() {
             held.add(builder.take());

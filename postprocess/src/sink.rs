@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Sinks: what leaves the tools. Of spans a [`page`], [`mod@json`], a [`mod@profile`], a [`summary`]; of a raw trace a
-//! [`verdict`], its blocks in [`ctf`], and a [`dump`].
+//! Sinks: what leaves the tools. Of spans a [`page`], [`mod@json`], a [`mod@profile`], a [`summary`], and as [`track`]s a
+//! trace of [`perfetto`] or [`chrome`]; of a raw trace a [`verdict`], its blocks in [`ctf`], and a [`dump`].
 
 pub mod page;
 pub mod json;
 pub mod profile;
 pub mod summary;
 pub mod verdict;
+pub mod track;
+pub mod perfetto;
+pub mod chrome;
 pub mod ctf;
 pub mod dump;

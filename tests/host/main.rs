@@ -28,6 +28,7 @@ mod original;
 mod upstream;
 mod page;
 mod viewer;
+mod draw;
 mod dump;
 mod verdict;
 mod summary;

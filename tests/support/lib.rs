@@ -5,7 +5,8 @@
 //! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of the
 //! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
 //! docs/format.md alone, [`check`] asks of spans what happened, [`cut`] makes others of a recorded trace, [`stock`] what
-//! a stock kernel tells of it, [`causes`] plants what makes requests slow, [`chromium`] drives a page; [`fuzz`] says
+//! a stock kernel tells of it, [`causes`] plants what makes requests slow, [`chromium`] drives a page, [`draw`] reads what
+//! the viewers of others are told; [`fuzz`] says
 //! what must hold of any input, [`cases`] how many are tried, [`skip`] which test had nothing to look at, and [`prose`]
 //! what of a file is meant for readers.
 
@@ -20,6 +21,7 @@ pub mod cut;
 pub mod stock;
 pub mod calls;
 pub mod causes;
+pub mod draw;
 pub mod fuzz;
 pub mod cases;
 pub mod skip;

@@ -6,6 +6,12 @@ use crate::time::Time;
 /// The least instructions per cycle of each code, in eighths. Those of the last reach to 4.
 const CODE_MIN: [i64; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
 
+/// Instructions per cycle in sixteenths: the middle of a code's step.
+pub const fn sixteenths(code: u8) -> i64 {
+    let code = (code & 15) as usize;
+    CODE_MIN[code] + CODE_MIN[code + 1]
+}
+
 /// An average of codes by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mean {
@@ -17,8 +23,7 @@ pub struct Mean {
 impl Mean {
     /// Adds this much time at `code`, which counts as the middle of its step.
     pub fn add(&mut self, code: u8, dur: Time) {
-        let code = usize::from(code & 15);
-        self.weighted += i128::from(CODE_MIN[code] + CODE_MIN[code + 1]) * i128::from(dur.0);
+        self.weighted += i128::from(sixteenths(code)) * i128::from(dur.0);
         self.time += i128::from(dur.0);
     }
 

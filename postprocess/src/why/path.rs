@@ -14,6 +14,7 @@ use super::timeline::{end, Thread, Timeline};
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::id::{CpuId, Pid};
+use crate::span::ipc::sixteenths;
 use crate::span::wait::Reason;
 use crate::span::what::{Activity, Share, What};
 use crate::span::Span;
@@ -32,8 +33,6 @@ const RX: i64 = 3;
 
 /// The flag of a trace in which instructions per cycle were counted.
 const IPC: u32 = 0x80;
-/// Sixteenths of an instruction per cycle, by the code of a span.
-const SIXTEENTHS: [i64; 16] = [1, 3, 5, 7, 9, 11, 13, 15, 18, 22, 26, 30, 36, 44, 52, 60];
 
 /// A part of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +148,7 @@ impl<'a> Path<'a, '_> {
         for span in timeline.executed(cpu, from, to) {
             self.until(span.start.min(to), Cause::UNKNOWN, Some(cpu), None);
             let (cause, culprit) = self.executing(span, of);
-            self.pace = if self.counted { SIXTEENTHS[usize::from(span.ipc & 15)] } else { 0 };
+            self.pace = if self.counted { sixteenths(span.ipc) } else { 0 };
             self.until(end(span).min(to), cause, Some(cpu), culprit);
             self.pace = 0;
         }

@@ -58,7 +58,7 @@ pub enum Ask {
 
 impl Ask {
     /// What a request is, in a sentence.
-    pub(super) fn what(&self, timeline: &Timeline) -> String {
+    pub fn what(&self, timeline: &Timeline) -> String {
         match self {
             Ask::Best => "the best that the trace offers".to_string(),
             Ask::Rpc(None) => "RPCs".to_string(),

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the tools that read or write spans share: JSON or frames, and the faults that came with them said aloud.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
 use anyhow::{bail, Context, Result};
+use postprocess::event::names::NameId;
 use postprocess::frame;
+use postprocess::id::Pid;
 use postprocess::sink;
 use postprocess::source::Stage;
 use postprocess::span::limit::{Keep, SpanLimit};
 use postprocess::span::runs::Runs;
 use postprocess::span::{Span, Spans};
+use postprocess::why::best::best;
+use postprocess::why::request::{Ask, Request};
+use postprocess::why::Timeline;
 
 use crate::{Common, Output, Reader};
 
@@ -49,6 +55,101 @@ pub fn write(spans: &Spans, form: &Form) -> Result<()> {
 
 /// Spans of JSON in memory before they go to a file in the folder for temporary files: 0.5 GB of them.
 const SPANS_MAX: usize = 1 << 23;
+
+/// Spans in their order, in memory or, where there are many, in files in the folder for temporary files.
+#[derive(Debug)]
+pub struct InOrder {
+    /// What is known about all, and the spans that are in no file.
+    pub last: Spans,
+    /// The last name of the own code of each thread.
+    pub threads: BTreeMap<Pid, NameId>,
+    runs: Runs<File>,
+}
+
+impl InOrder {
+    /// All spans, if they are in memory.
+    pub fn whole(&self) -> Option<&Spans> {
+        Some(&self.last).filter(|_| self.runs.spans() == 0)
+    }
+
+    /// The requests that the trace offers best, and what they are; none if nothing in it is a request, or if there are
+    /// too many spans to look for them.
+    pub fn requests(&self) -> Option<(String, Vec<Request>)> {
+        let spans = self.whole()?;
+        let timeline = Timeline::new(spans);
+        let (ask, requests) = best(spans, &timeline).ok()?;
+        (!matches!(ask, Ask::Range(_))).then(|| (ask.what(&timeline), requests))
+    }
+
+    /// These, and the spans in files.
+    pub fn split(self) -> (Spans, BTreeMap<Pid, NameId>, Runs<File>) {
+        (self.last, self.threads, self.runs)
+    }
+}
+
+/// What keeps spans so.
+#[derive(Debug, Default)]
+pub struct Ordering {
+    runs: Runs<File>,
+    threads: BTreeMap<Pid, NameId>,
+    failed: Option<io::Error>,
+}
+
+impl Ordering {
+    fn name(&mut self, spans: &[Span]) {
+        for span in spans.iter().filter(|span| span.is_own_code()) {
+            self.threads.extend(span.thread().map(|pid| (pid, span.name)));
+        }
+    }
+}
+
+impl Keep for &mut Ordering {
+    fn room(&self) -> usize {
+        MOST
+    }
+
+    fn add(&mut self, spans: Vec<Span>) {
+        self.name(&spans);
+        let added = || self.runs.add(spans, tempfile::tempfile()?);
+        if self.failed.is_none() {
+            self.failed = added().err();
+        }
+    }
+
+    fn finish(self, last: Spans) -> Spans {
+        self.name(&last.spans);
+        last
+    }
+}
+
+impl Ordering {
+    /// The spans, of which these are the last.
+    ///
+    /// # Errors
+    /// If a file could not be written.
+    pub fn finish(self, last: Spans) -> Result<InOrder> {
+        let Ordering { runs, threads, failed } = self;
+        match failed {
+            Some(error) => Err(error).with_context(temporary),
+            None => Ok(InOrder { last, threads, runs }),
+        }
+    }
+}
+
+/// Reads spans from a file, or from standard input, for their order; returns what to call the input, too.
+///
+/// # Errors
+/// If they cannot be read, or kept.
+pub fn in_order(file: Option<&PathBuf>) -> Result<(InOrder, String)> {
+    let mut ordering = Ordering::default();
+    let (last, name) = read_into(file, &mut ordering)?;
+    Ok((ordering.finish(last)?, name))
+}
+
+/// Where temporary files are.
+fn temporary() -> String {
+    format!("temporary file in {} (TMPDIR names another folder)", std::env::temp_dir().display())
+}
 
 /// Spans on their way to the output. JSON has them in order, so all are kept, in memory or in files, until the last is
 /// there; frames need no order, and are written as they come.
@@ -88,9 +189,7 @@ impl Sink {
     /// Takes spans, which come after those taken before; `names` are all names so far.
     pub fn take(&mut self, spans: Vec<Span>, names: &[impl AsRef<str>]) -> Result<()> {
         match &mut self.to {
-            To::Json(_, runs) => tempfile::tempfile().and_then(|file| runs.add(spans, file)).with_context(|| {
-                format!("temporary file in {} (TMPDIR names another folder)", std::env::temp_dir().display())
-            }),
+            To::Json(_, runs) => tempfile::tempfile().and_then(|file| runs.add(spans, file)).with_context(temporary),
             To::Frames(frames) => spans.iter().try_for_each(|span| frames.row(span, names)).context(self.name.clone()),
         }
     }

@@ -19,11 +19,12 @@ use crate::mutants::{self, MutantsArgs};
 use crate::progress::{minutes, tied};
 use crate::{demo, packages, place};
 
-/// The tiers in their order, by what they need: nothing, the tools, the guest, the guest with the distribution's kernel
+/// The tiers in their order, by what they need: nothing, the tools, packages of Python's, the guest, the guest with the distribution's kernel
 /// in place of the usual one, the demo's artifacts.
 const TIERS: &[(&str, &[&str], &[&str])] = &[
     ("host and golden", &["test", "--workspace", "--locked", "--no-fail-fast"], &[]),
     ("packages", PACKAGES, &[]),
+    ("data", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "data"], &[]),
     ("vm", VM, &[]),
     (DISTRIBUTION, VM, &["exact::", "faults::", "marks::", "nmi::", "proof::", "waits::"]),
     ("browser", &["test", "--locked", "--package", "kutrace-tests", "--features", "vm", "--test", "browser"], &[]),
@@ -116,7 +117,7 @@ pub fn run() -> Result<u8> {
     match failed.as_slice() {
         [] => writeln!(
             out,
-            "xtask test: all passed: demo, host and golden, packages, vm, distribution, browser ({took})"
+            "xtask test: all passed: demo, host and golden, packages, data, vm, distribution, browser ({took})"
         )?,
         failed => writeln!(out, "xtask test: FAILED: {} ({took})", failed.join(", "))?,
     }

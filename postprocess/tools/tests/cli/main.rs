@@ -24,6 +24,8 @@ const SPANTOTRIM: &str = env!("CARGO_BIN_EXE_spantotrim");
 const SPANTOSPAN: &str = env!("CARGO_BIN_EXE_spantospan");
 const SPANTOPROF: &str = env!("CARGO_BIN_EXE_spantoprof");
 const SPANTOWHY: &str = env!("CARGO_BIN_EXE_spantowhy");
+const SPANTOPERFETTO: &str = env!("CARGO_BIN_EXE_spantoperfetto");
+const SPANTOCHROME: &str = env!("CARGO_BIN_EXE_spantochrome");
 const HTMLTOSPAN: &str = env!("CARGO_BIN_EXE_htmltospan");
 const SAMPTONAME_K: &str = env!("CARGO_BIN_EXE_samptoname_k");
 const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
@@ -32,7 +34,7 @@ const SAMPTONAME_U: &str = env!("CARGO_BIN_EXE_samptoname_u");
 const FILTERS: [(&str, &[&str]); 3] = [(SPANTOTRIM, &["0"]), (SPANTOSPAN, &["10"]), (SPANTOPROF, &[])];
 
 /// Tools that read one file, with what stands before its name.
-const ONE_FILE: [(&str, &[&str]); 9] = [
+const ONE_FILE: [(&str, &[&str]); 11] = [
     (RAWTOEVENT, &[]),
     (EVENTTOSPAN, &[]),
     (CHECKTRACE, &[]),
@@ -41,6 +43,8 @@ const ONE_FILE: [(&str, &[&str]); 9] = [
     (SPANTOSPAN, &["10"]),
     (SPANTOPROF, &[]),
     (SPANTOWHY, &[]),
+    (SPANTOPERFETTO, &[]),
+    (SPANTOCHROME, &[]),
     (HTMLTOSPAN, &[]),
 ];
 

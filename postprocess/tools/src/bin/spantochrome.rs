@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! spantochrome: spans to Chrome's JSON.
+
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use kutrace_cli::Exit;
+use kutrace_tools::draw::{draw, Viewer};
+use kutrace_tools::{outcome, spans, Common, Named};
+
+/// Makes Chrome's JSON (the Trace Event Format) from spans
+///
+/// For viewers that read nothing else; Perfetto shows more of what spantoperfetto writes. docs/data.md says what
+/// becomes of what.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// The spans as JSON or frames; standard input if absent or `-`
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    common: Common,
+}
+
+const EXAMPLES: [&str; 2] =
+    ["spantochrome t.json > chrome.json", "rawtoevent t.trace | eventtospan | spantochrome -o chrome.json"];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("spantochrome", EXAMPLES, run)
+}
+
+fn run(args: Args) -> Result<Exit> {
+    let (spans, place) = spans::in_order(args.named.or(&args.file))?;
+    let (meta, untold) = draw(spans, Viewer::Chrome, args.common.open()?)?;
+    untold.iter().for_each(|line| args.common.tell(line));
+    Ok(outcome(&place, &meta))
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! spantoperfetto: spans to a trace that Perfetto opens.
+
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use kutrace_cli::Exit;
+use kutrace_tools::draw::{draw, Viewer};
+use kutrace_tools::{outcome, spans, Common, Named};
+
+/// Makes a trace for Perfetto (ui.perfetto.dev and trace_processor) from spans
+///
+/// Threads on CPUs with their states, calls and interrupts inside of each other, waits, wakeups, counters, marks,
+/// samples and requests. docs/data.md says what becomes of what.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    /// The spans as JSON or frames; standard input if absent or `-`
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    common: Common,
+}
+
+const EXAMPLES: [&str; 2] =
+    ["spantoperfetto t.json > t.pftrace", "rawtoevent t.trace | eventtospan | spantoperfetto -o t.pftrace"];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("spantoperfetto", EXAMPLES, run)
+}
+
+fn run(args: Args) -> Result<Exit> {
+    let (spans, place) = spans::in_order(args.named.or(&args.file))?;
+    let (meta, untold) = draw(spans, Viewer::Perfetto, args.common.open()?)?;
+    untold.iter().for_each(|line| args.common.tell(line));
+    Ok(outcome(&place, &meta))
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Spans drawn for the viewers of others: what `spantoperfetto`, `spantochrome` and `kutrace_control export` share.
+
+use std::fs::File;
+use std::io;
+
+use anyhow::{Context, Result};
+use postprocess::event::names::NameId;
+use postprocess::line::count;
+use postprocess::sink::track::{Draw, Drawing, LeftOut};
+use postprocess::sink::{chrome, perfetto};
+use postprocess::span::runs::Runs;
+use postprocess::span::{Meta, Span, Spans};
+use postprocess::why::request::Request;
+
+use crate::spans::InOrder;
+use crate::Output;
+
+/// For whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewer {
+    /// Perfetto, by its protobuf schema.
+    Perfetto,
+    /// Whoever reads Chrome's JSON.
+    Chrome,
+}
+
+/// Draws all spans; returns what is known about the trace, and a line for each thing that the viewer is not told.
+///
+/// # Errors
+/// If the output cannot be written, or the spans not be read again.
+pub fn draw(spans: InOrder, viewer: Viewer, out: Output) -> Result<(Meta, Vec<String>)> {
+    let to = out.name();
+    let (searched, found) = (spans.whole().is_some(), spans.requests());
+    let (last, threads, runs) = spans.split();
+    let Spans { meta, mut names, spans } = last;
+    let requests = found.map(|(asked, mut requests)| {
+        requests.sort_unstable_by_key(|r| (r.start, r.end, r.pid));
+        names.push(asked);
+        (NameId(names.len() as u32 - 1), requests)
+    });
+    let rest = (runs, &spans[..], requests);
+    let drawn = || match viewer {
+        Viewer::Perfetto => all(perfetto::Writer::new(&meta, &names, &threads, out)?, meta.flags, rest),
+        Viewer::Chrome => all(chrome::Writer::new(&meta, &names, &threads, out)?, meta.flags, rest),
+    };
+    let left_out = drawn().context(to)?;
+    let missing = untold(&meta, viewer, left_out, searched);
+    Ok((meta, missing))
+}
+
+/// The spans, in files and in memory, and the requests with the name of what they are.
+type Rest<'a> = (Runs<File>, &'a [Span], Option<(NameId, Vec<Request>)>);
+
+fn all(to: impl Draw<Out = Output>, flags: u32, (runs, spans, requests): Rest) -> io::Result<LeftOut> {
+    let mut drawing = Drawing::new(flags, to);
+    runs.merge(spans, |span| drawing.span(span))?;
+    for (name, Request { pid, start, end }) in
+        requests.into_iter().flat_map(|(name, requests)| requests.into_iter().map(move |request| (name, request)))
+    {
+        drawing.request((pid, start, end), name)?;
+    }
+    let (out, left_out) = drawing.finish()?;
+    out.finish()?;
+    Ok(left_out)
+}
+
+/// A line for each thing that a viewer is not told.
+fn untold(meta: &Meta, viewer: Viewer, left_out: LeftOut, searched: bool) -> Vec<String> {
+    let mut lines = vec!["the processes of threads are not known: each thread stands for one of its own".to_string()];
+    if viewer == Viewer::Perfetto {
+        lines.push("priorities are not known, and states are what waits say: 120, and R, S, D, T, t or X".to_string());
+    }
+    let of = |n: u64, one: &str, many: &str| (n > 0).then(|| count(n, one, many));
+    lines.extend(of(
+        left_out.notes,
+        "label of a row or callout is left out",
+        "labels of rows and callouts are left out",
+    ));
+    lines.extend(of(left_out.rpcs, "span does not say of which RPC it is", "spans do not say of which RPC they are"));
+    lines.extend(of(
+        left_out.open,
+        "slice is not over at the end of the trace, and ends there",
+        "slices are not over at the end of the trace, and end there",
+    ));
+    if !meta.saved_views.is_empty() || !meta.added.is_null() {
+        lines.push("saved views and notes are left out".to_string());
+    }
+    if !searched {
+        lines.push("there are too many spans to look for requests".to_string());
+    }
+    lines
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Data tier: what other programs read of a trace, by their own packages from PyPI. Run by `cargo xtask test`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use kutrace_tests::draw::{drawn, perfetto, sample, Told, SAMPLES};
+use kutrace_tests::skip::skip;
+use kutrace_tests::tree;
+use postprocess::event::number;
+use postprocess::span::what::{Arc, What};
+use postprocess::span::{Span, Spans};
+
+/// A Python with the packages of `requirements.txt`; nothing where there is none, or no network.
+static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
+    let wanted = tree::root().join("tests/data/requirements.txt");
+    let folder = tree::root().join("target/data");
+    let (python, made) = (folder.join("bin/python"), folder.join("requirements.txt"));
+    let text = fs::read_to_string(&wanted).expect("requirements.txt");
+    if fs::read_to_string(&made).is_ok_and(|made| made == text) {
+        return Ok(python);
+    }
+    let run = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).output().map_err(|error| format!("{program}: {error}"))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        output.status.success().then_some(()).ok_or(said.lines().last().unwrap_or_default().to_string())
+    };
+    run("python3", &["-m", "venv", "--clear", &folder.to_string_lossy()])?;
+    run(
+        &python.to_string_lossy(),
+        &["-m", "pip", "install", "--quiet", "--retries", "1", "--requirement", &wanted.to_string_lossy()],
+    )?;
+    fs::write(&made, text).expect("a note of what is installed");
+    Ok(python)
+});
+
+/// What a script of this folder prints about its input; nothing where it cannot run, which is said.
+fn script(name: &str, words: &[&str], input: &[u8]) -> Option<String> {
+    let python = match &*PYTHON {
+        Ok(python) => python,
+        Err(why) => {
+            skip(name, why);
+            return None;
+        }
+    };
+    let mut command = Command::new(python);
+    command.arg(tree::root().join("tests/data").join(name)).args(words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a Python");
+    let (mut stdin, input) = (child.stdin.take().expect("a pipe"), input.to_vec());
+    let feeder = std::thread::spawn(move || stdin.write_all(&input));
+    let output = child.wait_with_output().expect("an end");
+    feeder.join().expect("a writer").expect("a reader");
+    assert!(output.status.success(), "{name}: {}", output.status);
+    Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+/// How often each name is among the spans that are wanted.
+fn counts(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for span in spans.spans.iter().filter(|span| wanted(span)) {
+        *counts.entry(spans.names[span.name].clone()).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn perfetto_s_own_schema_reads_what_the_spans_say() {
+    for name in SAMPLES {
+        let spans = sample(name);
+        let bytes = drawn(&spans, perfetto).0;
+        let Some(text) = script("decode.py", &[], &bytes) else { return };
+        let read: BTreeMap<String, BTreeMap<String, usize>> = serde_json::from_str(&text).expect("counts");
+        let none = BTreeMap::new();
+        let read = |kind: &str| read.get(kind).unwrap_or(&none);
+        assert_eq!(*read("waits"), counts(&spans, |s| matches!(s.what(), What::Wait(_))), "{name}");
+        let sum = |wanted: &dyn Fn(&Span) -> bool| counts(&spans, wanted).values().sum::<usize>();
+        let arcs = sum(&|s| matches!(s.what(), What::Arc(Arc::Wakeup | Arc::Ipi)));
+        assert_eq!((read("flows")["sent"], read("flows")["arrived"]), (arcs, arcs), "{name}");
+        let of = |event: u32| sum(&|s: &Span| s.event == event as i32);
+        assert_eq!(read("ftrace")["sched_waking"], of(number::RUNNABLE), "{name}");
+        // By our own decoder: the same slices, each with its end.
+        let told = Told::perfetto(&bytes);
+        let mut slices = BTreeMap::new();
+        told.slices.values().flatten().for_each(|slice| *slices.entry(slice.name.clone()).or_default() += 1);
+        assert_eq!((read("own"), read("instants")), (&slices, &told.instants), "{name}");
+        assert_eq!(read("ends")["own"], slices.values().sum::<usize>(), "{name}");
+        assert_eq!(read("ftrace")["sched_switch"], told.states.len(), "{name}");
+    }
+}

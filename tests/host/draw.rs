@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the viewers of others are told, read back and held against the spans.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kutrace_tests::draw::{chrome, drawn, perfetto, sample, Told, SAMPLES};
+use kutrace_tests::Trace;
+use postprocess::event::number;
+use postprocess::id::{CpuId, Pid};
+use postprocess::span::wait::Reason;
+use postprocess::span::what::{Activity, Arc, What};
+use postprocess::span::{build, Span, Spans};
+use postprocess::time::Time;
+
+use crate::span::decode;
+
+/// Where the slices of a span are.
+fn place(span: &Span) -> Option<(bool, u32)> {
+    let nobody = matches!(span.activity(), Some(Activity::Lost | Activity::Offline));
+    match span.pid.filter(|pid| *pid != Pid::IDLE && !nobody) {
+        Some(pid) => Some((true, pid.number())),
+        None => Some((false, span.cpu?.number())),
+    }
+}
+
+/// At each moment at which a CPU does something, the innermost slice is of that, and the CPU has the thread.
+fn agrees(spans: &Spans, told: &Told) {
+    let (mut slices, mut threads) = (0, 0);
+    for span in spans.spans.iter().filter(|span| span.is_execution() && span.dur > Time::ZERO) {
+        let (activity, cpu) = (span.activity().unwrap(), span.cpu.unwrap().number());
+        let at = span.start.0 * 10 + span.dur.0 * 5;
+        let innermost = told.innermost(place(span).unwrap(), at);
+        let own = matches!(activity, Activity::User | Activity::Thread | Activity::Idle);
+        let expected = (!own).then(|| spans.names[span.name].as_str());
+        assert_eq!(innermost, expected, "{span:?}");
+        slices += usize::from(!own);
+        let nobody = matches!(activity, Activity::Lost | Activity::Offline);
+        let pid = if nobody { 0 } else { span.pid.map_or(0, Pid::number) };
+        assert_eq!(told.runs(cpu, at), pid, "{span:?}");
+        threads += 1;
+    }
+    assert!(slices > 100 && threads > 500, "{slices} {threads}");
+}
+
+/// How often each name is there, of what these spans are.
+fn counts(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for span in spans.spans.iter().filter(|span| wanted(span)) {
+        *counts.entry(spans.names[span.name].clone()).or_default() += 1;
+    }
+    counts
+}
+
+fn of(event: u32) -> impl Fn(&Span) -> bool {
+    move |span| span.event == event as i32
+}
+
+#[test]
+fn perfetto_is_told_what_the_spans_say() {
+    for name in SAMPLES {
+        let spans = sample(name);
+        let (bytes, left_out) = drawn(&spans, perfetto);
+        let told = Told::perfetto(&bytes);
+        agrees(&spans, &told);
+        assert_eq!(told.beside["waits"], counts(&spans, |s| matches!(s.what(), What::Wait(_))), "{name}");
+        assert_eq!(told.wakings, counts(&spans, of(number::RUNNABLE)).values().sum::<usize>());
+        let arcs = |s: &Span| matches!(s.what(), What::Arc(Arc::Wakeup | Arc::Ipi));
+        assert_eq!(told.flows, counts(&spans, arcs).values().sum::<usize>());
+        assert_eq!(told.idles, counts(&spans, of(number::MWAIT)).values().sum::<usize>());
+        assert_eq!(told.frequencies, counts(&spans, of(number::FREQUENCY)).values().sum::<usize>());
+        let points = |s: &Span| {
+            let told = [number::RUNNABLE, number::MWAIT, number::FREQUENCY, number::ROW_LABEL, number::ROW_LABEL_LAST];
+            let sample = (number::PC_USER..=number::PC_KERNEL).contains(&(s.event as u32));
+            let lasts = s.dur > Time::UNIT && !sample;
+            matches!(s.what(), What::Point(event) if !told.contains(&(event as u32))) && !lasts
+        };
+        assert_eq!(told.instants, counts(&spans, points), "{name}");
+        let labels = |s: &Span| (number::ROW_LABEL..=number::ROW_LABEL_LAST).contains(&(s.event as u32));
+        assert_eq!(left_out.notes as usize, counts(&spans, labels).values().sum::<usize>());
+    }
+}
+
+#[test]
+fn chrome_is_told_the_same_as_perfetto() {
+    for name in SAMPLES {
+        let spans = sample(name);
+        let (bytes, left_out) = drawn(&spans, chrome);
+        let (other, same) = drawn(&spans, perfetto);
+        assert_eq!(left_out, same);
+        let (told, other) = (Told::chrome(&bytes), Told::perfetto(&other));
+        agrees(&spans, &told);
+        assert_eq!((&told.beside, &told.instants, told.flows), (&other.beside, &other.instants, other.flows), "{name}");
+        assert_eq!((told.idles, told.frequencies), (other.idles, other.frequencies), "{name}");
+    }
+}
+
+#[test]
+fn a_call_that_sleeps_is_one_slice_with_what_it_returned() {
+    let mut trace = Trace::new(1, 3_000);
+    let cpu = trace.cpu(0).running(100, "a", None).call(200, 202, 5).switch(210, 0, "");
+    cpu.switch(2_000, 100, "a").small_return(2_060, -4).call(2_100, 39, 0).small_return(2_110, 100);
+    let spans = build(decode(&trace)).0;
+    let told = Told::perfetto(&drawn(&spans, perfetto).0);
+    let thread = &told.slices[&(true, 100)];
+    let calls: Vec<_> = thread.iter().map(|s| (s.name.as_str(), s.start / 10, s.end / 10, s.ret)).collect();
+    let expected = [("futex", 200, 2_060, Some(-4)), ("-sched-", 210, 230, None), ("getpid", 2_100, 2_110, Some(100))];
+    assert_eq!(calls, expected);
+}
+
+/// The kernel's bits for these waits.
+fn bits(reason: Reason) -> i64 {
+    match reason {
+        Reason::Disk => 2,
+        Reason::Stop => 4,
+        Reason::Trace => 8,
+        reason if reason.could_run() => 0,
+        _ => 1,
+    }
+}
+
+#[test]
+fn the_state_of_a_thread_that_loses_its_cpu_is_what_its_wait_says() {
+    let mut said = BTreeSet::new();
+    for name in SAMPLES {
+        let spans = sample(name);
+        let told = Told::perfetto(&drawn(&spans, perfetto).0);
+        for &(pid, at, state) in told.states.iter().filter(|(pid, ..)| *pid != 0) {
+            let covers =
+                |s: &&Span| s.pid == Some(Pid::new(pid)) && (s.start.0 * 10..(s.start + s.dur).0 * 10).contains(&at);
+            let waits = spans.spans.iter().filter(covers).filter_map(|s| match s.what() {
+                What::Wait(reason) => Some(bits(reason)),
+                _ => None,
+            });
+            match waits.collect::<Vec<_>>()[..] {
+                [] => assert!([0, 1, 16].contains(&state), "{pid} {at} {state}"),
+                [wait] => assert!(state == wait || state == 16, "{pid} {at}: {state}, not {wait}"),
+                _ => panic!("{pid} waits twice at {at}"),
+            }
+            said.insert(state);
+        }
+    }
+    assert_eq!(said, BTreeSet::from([0, 1, 2, 16]));
+}
+
+#[test]
+fn what_overlaps_beside_a_thread_is_on_tracks_of_its_own() {
+    let lock = |start, dur| Span {
+        start: Time(start),
+        dur: Time(dur),
+        pid: Some(Pid::new(7)),
+        event: number::LOCK_HELD as i32,
+        ..Span::default()
+    };
+    let spans = Spans {
+        names: vec!["=a".to_string()],
+        spans: vec![lock(0, 50), lock(10, 60), lock(50, 30), lock(60, 5)],
+        ..Spans::default()
+    };
+    let told = Told::perfetto(&drawn(&spans, perfetto).0);
+    assert_eq!(told.beside["locks"], BTreeMap::from([("=a".to_string(), 4)]));
+    assert_eq!(told.lanes["locks"], 3);
+}
+
+#[test]
+fn spans_that_no_builder_makes_are_drawn_all_the_same() {
+    let one = |event: i32, n: i64| Span {
+        start: Time(n * 7 - 100),
+        dur: Time(n % 50),
+        cpu: (n % 3 > 0).then(|| CpuId::new(n as u32 % 5)),
+        pid: (n % 4 > 0).then(|| Pid::new(u32::MAX >> (n % 31))),
+        event,
+        arg: i64::MAX - n,
+        ret: -n,
+        rpc: n as i32,
+        ipc: n as u8,
+        ..Span::default()
+    };
+    let rare = [number::USER, number::IDLE_EXIT, number::LOST, number::STALLED, number::KERNEL + 5, 1 << 31, !0];
+    let events = (-9..number::NUMBERS as i32).step_by(7).chain(rare.map(|event| event as i32));
+    let mut spans: Vec<Span> = events.zip(0..).map(|(event, n)| one(event, n)).collect();
+    let usual = [number::SYSCALL + 42, number::IRQ + 253, number::TRAP + 14, number::USER + 7];
+    spans.extend((0..600).map(|n| one(usual[n as usize % 4] as i32, n + 600)));
+    let spans = Spans { names: vec!["\u{0}\"\\".to_string()], spans, ..Spans::default() };
+    let first = Told::perfetto(&drawn(&spans, perfetto).0);
+    let second = Told::chrome(&drawn(&spans, chrome).0);
+    assert_eq!(first.instants, second.instants);
+    assert!(first.slices.values().flatten().count() > 100);
+}

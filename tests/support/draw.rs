@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What viewers are told, read back: slices by track, what each CPU runs, how often there is what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+
+use postprocess::direct::spans_of_raw;
+use postprocess::event::names::NameId;
+use postprocess::id::Pid;
+use postprocess::sink::chrome::{self as json, CPUS, IDLE};
+use postprocess::sink::perfetto::{self as proto, message};
+use postprocess::sink::track::{Draw, Drawing, LeftOut, AWAKE};
+use postprocess::span::limit::SpanLimit;
+use postprocess::span::{Meta, Spans};
+use prost::Message;
+use serde_json::Value;
+
+/// The samples that are drawn.
+pub const SAMPLES: [&str; 4] = ["pipeline", "convoy", "disk", "redis"];
+
+/// The spans of a sample.
+///
+/// # Panics
+/// If there is no such sample.
+pub fn sample(name: &str) -> Spans {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name).with_extension("raw");
+    spans_of_raw(&std::fs::read(path).expect(name), SpanLimit::new(usize::MAX)).expect(name).0
+}
+
+/// Makes what draws into a vector.
+pub type Make<D> = fn(&'static Meta, &'static [String], &'static BTreeMap<Pid, NameId>, Vec<u8>) -> io::Result<D>;
+
+/// A writer for Perfetto.
+///
+/// # Errors
+/// None.
+pub fn perfetto(
+    meta: &'static Meta,
+    names: &'static [String],
+    threads: &'static BTreeMap<Pid, NameId>,
+    out: Vec<u8>,
+) -> io::Result<proto::Writer<'static, Vec<u8>>> {
+    proto::Writer::new(meta, names, threads, out)
+}
+
+/// A writer for Chrome.
+///
+/// # Errors
+/// None.
+pub fn chrome(
+    meta: &'static Meta,
+    names: &'static [String],
+    threads: &'static BTreeMap<Pid, NameId>,
+    out: Vec<u8>,
+) -> io::Result<json::Writer<'static, Vec<u8>>> {
+    json::Writer::new(meta, names, threads, out)
+}
+
+/// Draws spans.
+///
+/// # Panics
+/// If memory cannot be written to.
+pub fn drawn<D: Draw<Out = Vec<u8>>>(spans: &Spans, make: Make<D>) -> (Vec<u8>, LeftOut) {
+    // A test is over before this matters.
+    let spans: &'static Spans = Box::leak(Box::new(spans.clone()));
+    let own = spans.spans.iter().filter(|span| span.is_own_code());
+    let threads = own.filter_map(|span| Some((span.thread()?, span.name))).collect();
+    let writer = make(&spans.meta, &spans.names, Box::leak(Box::new(threads)), Vec::new()).expect("memory");
+    let mut drawing = Drawing::new(spans.meta.flags, writer);
+    spans.spans.iter().for_each(|span| drawing.span(span).expect("memory"));
+    drawing.finish().expect("memory")
+}
+
+/// A slice; times in ns after the trace's minute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Its name.
+    pub name: String,
+    /// Its start.
+    pub start: i64,
+    /// Its end.
+    pub end: i64,
+    /// What it returned.
+    pub ret: Option<i64>,
+}
+
+/// What a viewer is told.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// Slices by start, the outer first: of threads (true) and CPUs.
+    pub slices: BTreeMap<(bool, u32), Vec<Slice>>,
+    /// From when each CPU runs which thread.
+    runs: BTreeMap<u32, Vec<(i64, u32)>>,
+    /// How often which name is beside threads, by kind.
+    pub beside: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Tracks of a kind beside threads.
+    pub lanes: BTreeMap<String, usize>,
+    /// Instants that are no end of a flow, by name.
+    pub instants: BTreeMap<String, usize>,
+    /// Flows with both ends.
+    pub flows: usize,
+    /// Wakeups.
+    pub wakings: usize,
+    /// Low-power states entered.
+    pub idles: usize,
+    /// Frequencies.
+    pub frequencies: usize,
+    /// Threads that lost their CPU: which, when, and in which state.
+    pub states: Vec<(u32, i64, i64)>,
+}
+
+/// Slices that are open on a track.
+#[derive(Default)]
+struct Open(Vec<(String, i64)>);
+
+impl Told {
+    /// The innermost slice of a track at a moment.
+    pub fn innermost(&self, track: (bool, u32), at: i64) -> Option<&str> {
+        let slices = self.slices.get(&track)?;
+        let begun = slices.partition_point(|slice| slice.start <= at);
+        slices[..begun].iter().rev().find(|slice| slice.end > at).map(|slice| slice.name.as_str())
+    }
+
+    /// Which thread a CPU runs at a moment.
+    pub fn runs(&self, cpu: u32, at: i64) -> u32 {
+        let runs = self.runs.get(&cpu).map_or(&[][..], Vec::as_slice);
+        runs[..runs.partition_point(|(from, _)| *from <= at)].last().map_or(0, |(_, pid)| *pid)
+    }
+
+    fn begin(&mut self, opens: &mut BTreeMap<(bool, u32), Open>, track: (bool, u32), name: String, at: i64) {
+        let slices = self.slices.entry(track).or_default();
+        assert!(slices.last().is_none_or(|slice| slice.start <= at), "{name} begins before the slice before");
+        opens.entry(track).or_default().0.push((slices.len().to_string(), at));
+        slices.push(Slice { name, start: at, end: i64::MAX, ret: None });
+    }
+
+    fn end(&mut self, opens: &mut BTreeMap<(bool, u32), Open>, track: (bool, u32), at: i64, ret: Option<i64>) {
+        let (n, start) = opens.entry(track).or_default().0.pop().expect("an end without a start");
+        assert!(start <= at, "a slice ends before it begins");
+        let slice = &mut self.slices.get_mut(&track).expect("a track")[n.parse::<usize>().expect("a number")];
+        (slice.end, slice.ret) = (at, ret);
+    }
+
+    fn finish(mut self, opens: BTreeMap<(bool, u32), Open>) -> Told {
+        assert!(opens.values().all(|open| open.0.is_empty()), "a slice has no end");
+        self.runs.values_mut().for_each(|runs| runs.sort_by_key(|(from, _)| *from));
+        self
+    }
+
+    /// Reads Perfetto's protobuf.
+    ///
+    /// # Panics
+    /// If it is not sound.
+    pub fn perfetto(bytes: &[u8]) -> Told {
+        let trace = message::Trace::decode(bytes).expect("a trace of Perfetto's");
+        let (mut told, mut opens, mut tracks) = (Told::default(), BTreeMap::new(), BTreeMap::new());
+        let (mut names, mut values): (BTreeMap<u64, String>, BTreeMap<u64, String>) = Default::default();
+        let (mut sent, mut arrived, mut base, mut lanes) = (BTreeSet::new(), BTreeSet::new(), 0, BTreeSet::new());
+        for packet in trace.packet {
+            base = packet.clock_snapshot.map_or(base, |s| s.clocks[0].timestamp.expect("a moment"));
+            let ns = |at: Option<u64>| at.expect("a time").wrapping_sub(base) as i64;
+            if let Some(interned) = packet.interned_data {
+                let pair = |name: message::Interned| (name.iid.expect("a number"), name.name.expect("a name"));
+                names.extend(interned.event_names.into_iter().map(pair));
+                values.extend(interned.debug_annotation_names.into_iter().map(pair));
+            }
+            if let Some(track) = packet.track_descriptor {
+                tracks.insert(track.uuid.expect("a number"), track);
+            }
+            for event in packet.ftrace_events.iter().flat_map(|bundle| &bundle.event) {
+                let (cpu, at) =
+                    (packet.ftrace_events.as_ref().and_then(|b| b.cpu).expect("a CPU"), ns(event.timestamp));
+                if let Some(switch) = &event.sched_switch {
+                    let from = switch.prev_pid.expect("a thread") as u32;
+                    told.states.push((from, at, switch.prev_state.expect("a state")));
+                    told.runs.entry(cpu).or_default().push((at, switch.next_pid.expect("a thread") as u32));
+                }
+                told.wakings += usize::from(event.sched_waking.is_some());
+                let asleep = |idle: &message::CpuValue| idle.state.map(i64::from) != Some(AWAKE);
+                told.idles += usize::from(event.cpu_idle.as_ref().is_some_and(asleep));
+                told.frequencies += usize::from(event.cpu_frequency.is_some());
+            }
+            let Some(event) = packet.track_event else { continue };
+            let uuid = event.track_uuid.expect("a track");
+            let track: &message::TrackDescriptor = tracks.get(&uuid).expect("a track that was described");
+            let place = match (&track.thread, track.parent_uuid) {
+                (Some(thread), _) => Some((true, thread.tid.expect("a thread") as u32)),
+                (None, None) if uuid >> 32 == 2 => Some((false, uuid as u32)),
+                _ => None,
+            };
+            let name = event.name_iid.map(|iid| names[&iid].clone()).or(event.name);
+            let at = ns(packet.timestamp);
+            match (event.r#type, place) {
+                (Some(1), Some(place)) => told.begin(&mut opens, place, name.expect("a name"), at),
+                (Some(2), Some(place)) => {
+                    let ret = event.debug_annotations.iter().find(|v| values[&v.name_iid.unwrap_or(0)] == "ret");
+                    told.end(&mut opens, place, at, ret.and_then(|value| value.int_value));
+                }
+                (Some(1), None) => {
+                    let kind = track.name.clone().expect("a name");
+                    lanes.insert((kind.clone(), uuid));
+                    *told.beside.entry(kind).or_default().entry(name.expect("a name")).or_default() += 1;
+                }
+                (Some(3), _) => {
+                    sent.extend(event.flow_ids.iter().copied());
+                    arrived.extend(event.terminating_flow_ids.iter().copied());
+                    if event.flow_ids.is_empty() && event.terminating_flow_ids.is_empty() {
+                        *told.instants.entry(name.expect("a name")).or_default() += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(sent, arrived, "a flow has one end");
+        told.flows = sent.len();
+        lanes.into_iter().for_each(|(kind, _)| *told.lanes.entry(kind).or_default() += 1);
+        told.finish(opens)
+    }
+
+    /// Reads Chrome's JSON.
+    ///
+    /// # Panics
+    /// If it is not sound.
+    pub fn chrome(bytes: &[u8]) -> Told {
+        let trace: Value = serde_json::from_slice(bytes).expect("JSON");
+        let (mut told, mut opens) = (Told::default(), BTreeMap::new());
+        let (mut sent, mut arrived, mut begun) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        for event in trace["traceEvents"].as_array().expect("a list") {
+            let number = |key: &str| event[key].as_u64().unwrap_or(0);
+            let at = (event["ts"].as_f64().unwrap_or(0.0) * 1000.0).round() as i64;
+            let name = || event["name"].as_str().expect("a name").to_string();
+            let (pid, tid) = (number("pid"), number("tid") as u32);
+            let place = (pid < CPUS, if pid == IDLE { tid } else { pid as u32 });
+            match event["ph"].as_str().expect("a phase") {
+                "B" if pid == CPUS => {
+                    let thread = name().rsplit_once('.').map_or(0, |(_, n)| n.parse().expect("a thread"));
+                    told.runs.entry(tid).or_default().push((at, thread));
+                }
+                "E" if pid == CPUS => told.runs.entry(tid).or_default().push((at, 0)),
+                "B" => told.begin(&mut opens, place, name(), at),
+                "E" => told.end(&mut opens, place, at, event["args"]["ret"].as_i64()),
+                "b" => {
+                    let kind = event["cat"].as_str().expect("a kind").to_string();
+                    *told.beside.entry(kind.clone()).or_default().entry(name()).or_default() += 1;
+                    *begun.entry((kind, event["id"].to_string())).or_insert(0) += 1;
+                }
+                "e" => {
+                    let kind = event["cat"].as_str().expect("a kind").to_string();
+                    *begun.entry((kind, event["id"].to_string())).or_insert(0) -= 1;
+                }
+                "i" => *told.instants.entry(name()).or_default() += 1,
+                "s" => assert!(sent.insert(number("id"))),
+                "f" => assert!(arrived.insert(number("id"))),
+                "C" => {
+                    let awake = event["args"]["value"].as_i64() == Some(AWAKE);
+                    told.idles += usize::from(name().ends_with("idle state") && !awake);
+                    told.frequencies += usize::from(name().ends_with("MHz"));
+                }
+                "M" => {}
+                other => panic!("{other}: no such phase"),
+            }
+        }
+        assert!(begun.values().all(|open| *open == 0), "what began has not ended");
+        assert_eq!(sent, arrived, "a flow has one end");
+        told.flows = sent.len();
+        told.finish(opens)
+    }
+}
