@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use kutrace_format::abi::command::{IPC, LLC, WRAP};
 use kutrace_tools::ask::{Asked, Between};
+use kutrace_tools::draw::Viewer;
 
 use crate::mark::Mark;
 use crate::output::{IfExists, Output};
@@ -28,7 +29,6 @@ Examples:
 const TEMPLATE: &str = "\
 {about}
 {usage-heading} {usage}
-
 Commands:
 {subcommands}{after-help}";
 
@@ -89,6 +89,11 @@ const AFTER_HTML: &str = "\
 Examples:
   kutrace_control html t.trace
   ssh box 'kutrace_control stop -' | kutrace_control html - -o t.html";
+
+const AFTER_EXPORT: &str = "\
+Examples:
+  kutrace_control export --perfetto t.pftrace t.trace
+  kutrace_control stop - | kutrace_control export --chrome t.json -";
 
 const AFTER_CHECK: &str = "\
 Examples:
@@ -195,6 +200,9 @@ pub enum Command {
     /// Make an HTML page from a trace
     #[command(after_help = AFTER_HTML)]
     Html(Page),
+    /// Write a trace for Perfetto or Chrome
+    #[command(after_help = AFTER_EXPORT)]
+    Export(Export),
     /// Check whether this machine can record, and suggest fixes
     #[command(after_help = AFTER_CHECK)]
     Check,
@@ -311,6 +319,41 @@ pub struct Page {
     force: bool,
 }
 
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// What is read.
+    #[command(flatten)]
+    pub trace: TraceFile,
+    #[command(flatten)]
+    targets: Targets,
+    /// Print only problems
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// For whom a trace is written.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Targets {
+    /// New file for Perfetto; `-` for standard output
+    #[arg(long, value_name = "OUT")]
+    perfetto: Option<PathBuf>,
+    /// New file of Chrome's JSON
+    #[arg(long, value_name = "OUT")]
+    chrome: Option<PathBuf>,
+}
+
+impl Export {
+    /// Where it goes, and for whom it is.
+    pub fn target(&self) -> (Viewer, Option<PathBuf>) {
+        match (&self.targets.perfetto, &self.targets.chrome) {
+            (_, Some(out)) => (Viewer::Chrome, Some(out.clone())),
+            (out, None) => (Viewer::Perfetto, out.clone()),
+        }
+    }
+}
+
 impl Arguments {
     /// Those of this process. `-force`, the original's, is not taken for single letters.
     pub fn of_process() -> Arguments {
@@ -404,7 +447,7 @@ mod tests {
     fn every_help_fits_a_screen_and_ends_with_two_examples_that_are_understood() {
         let command = Arguments::command();
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(names.len(), 22, "{names:?}");
+        assert_eq!(names.len(), 23, "{names:?}");
         for words in [&[][..]].into_iter().chain(names.chunks(1)) {
             let help = help(words);
             let lines: Vec<&str> = help.lines().collect();

@@ -54,6 +54,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Why(why) => show::why(&why)?,
         Command::Diff(diff) => show::diff(&diff),
         Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.output())?,
+        Command::Export(export) => show::export(&export)?,
         Command::Check => fitness()?,
         Command::Completions { shell } => standard::print(&completions(shell)).map(done)?,
         Command::Wait { time } => {

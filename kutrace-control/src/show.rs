@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! What is in a raw file: its page, its summary, why requests took so long.
+//! What is in a raw file: its page, its summary, why requests took so long,
+//! and what others read of it.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -7,7 +8,9 @@ use std::path::Path;
 use anyhow::{anyhow, Context, Result};
 use kutrace_cli::progress::Watch;
 use kutrace_cli::{exit, say, standard, Exit};
-use kutrace_tools::{outcome, Input};
+use kutrace_tools::draw::draw;
+use kutrace_tools::spans::Ordering;
+use kutrace_tools::{outcome, Common, Input};
 use postprocess::direct;
 use postprocess::line::count;
 use postprocess::progress::percent;
@@ -18,7 +21,7 @@ use postprocess::span::limit::SpanLimit;
 use postprocess::span::{Meta, Spans};
 use postprocess::why::carry::carried;
 
-use crate::arguments::{Diff, Why};
+use crate::arguments::{Diff, Export, Why};
 use crate::output::Output;
 
 /// Waits for a CPU that are told in full.
@@ -49,6 +52,21 @@ pub fn page(file: &Path, title: Option<String>, target: &Output) -> Result<Exit>
     }
     say(format_args!("{target}: {}", count(spans.spans.len() as u64, "span", "spans")));
     Ok(outcome(&name(file), &spans.meta))
+}
+
+/// Writes a raw file for the viewers of others.
+pub fn export(asked: &Export) -> Result<Exit> {
+    let file = asked.trace.file();
+    let (viewer, output) = asked.target();
+    let watch = Watch::at_terminal(percent);
+    let mut input = open(file, "export")?;
+    let common = Common { output, quiet: asked.quiet };
+    let (out, mut ordering) = (common.open()?, Ordering::default());
+    let (last, _) = direct::spans_of_raw(&input.raw()?, &mut ordering).with_context(|| name(file))?;
+    let (meta, untold) = draw(ordering.finish(last)?, viewer, out)?;
+    drop(watch);
+    untold.iter().for_each(|line| common.tell(line));
+    Ok(outcome(&name(file), &meta))
 }
 
 /// Prints what a raw file tells at a glance, told as text or JSON.
