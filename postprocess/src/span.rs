@@ -174,6 +174,11 @@ impl Meta {
     pub fn sees(&self, capability: Capability) -> bool {
         !self.unseen.iter().any(|text| text == capability.unseen())
     }
+
+    /// The process of a thread; its own number if nothing else is known.
+    pub fn process_of(&self, pid: Pid) -> Pid {
+        self.processes.get(&pid.number()).map_or(pid, |process| Pid::new(*process))
+    }
 }
 
 /// A view that the original's viewer saved: its name, as HTML, and its state.

@@ -46,7 +46,7 @@ pub struct Question {
     /// Which count as normal, of those ordered by duration: from this part to that.
     pub normal: Range<f64>,
     /// By this much slow ones must take longer than normal ones at least, or nothing stands out.
-    pub least: Time,
+    pub excess_min: Time,
     /// Causes shown.
     pub top: usize,
     /// The page that shows the trace.
@@ -56,7 +56,7 @@ pub struct Question {
 impl Default for Question {
     fn default() -> Question {
         let (slow, normal, page) = (0.01, 0.4..0.6, "page.html".to_string());
-        Question { ask: Ask::Best, slow, normal, least: compare::LEAST, top: 10, page }
+        Question { ask: Ask::Best, slow, normal, excess_min: compare::EXCESS_TIME_MIN, top: 10, page }
     }
 }
 
@@ -141,7 +141,8 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
     });
     let total = requests.iter().map(Request::dur).sum::<Time>();
     let data = Data { timeline, requests: &requests, page: &question.page, top: question.top };
-    let compared = ranges.map(|_| compare::compare(&data, &mut causes, (&slow, &normal), &slowest, question.least));
+    let compared =
+        ranges.map(|_| compare::compare(&data, &mut causes, (&slow, &normal), &slowest, question.excess_min));
     let (parts, left_out) = compare::parts(&data, &mut causes, &all);
     let duration =
         |part: usize| requests[by_duration[(requests.len() * part).div_ceil(1000).max(1) - 1] as usize].dur();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kutrace_tests::draw::{chrome, drawn, perfetto, sample, Told, SAMPLES};
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 use postprocess::event::number;
 use postprocess::id::{CpuId, Pid};
 use postprocess::span::wait::Reason;
@@ -96,7 +96,7 @@ fn chrome_is_told_the_same_as_perfetto() {
 
 #[test]
 fn a_call_that_sleeps_is_one_slice_with_what_it_returned() {
-    let mut trace = Trace::new(1, 3_000);
+    let mut trace = TraceBuilder::new(1, 3_000);
     let cpu = trace.cpu(0).running(100, "a", None).call(200, 202, 5).switch(210, 0, "");
     cpu.switch(2_000, 100, "a").small_return(2_060, -4).call(2_100, 39, 0).small_return(2_110, 100);
     let spans = build(decode(&trace)).0;
@@ -105,6 +105,20 @@ fn a_call_that_sleeps_is_one_slice_with_what_it_returned() {
     let calls: Vec<_> = thread.iter().map(|s| (s.name.as_str(), s.start / 10, s.end / 10, s.ret)).collect();
     let expected = [("futex", 200, 2_060, Some(-4)), ("-sched-", 210, 230, None), ("getpid", 2_100, 2_110, Some(100))];
     assert_eq!(calls, expected);
+}
+
+#[test]
+fn threads_stand_in_their_process() {
+    let mut trace = TraceBuilder::new(1, 3_000);
+    trace.cpu(0).running(101, "b", None).call(200, 202, 5).switch(210, 0, "").switch(2_000, 101, "b");
+    let mut spans = build(decode(&trace)).0;
+    spans.meta.processes.insert(101, 100);
+    let bytes = drawn(&spans, chrome).0;
+    let text = String::from_utf8(bytes).unwrap();
+    let of = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((of("\"pid\":101"), of("\"pid\":100,\"tid\":101") > 3, of("process_name")), (0, true, 3));
+    let perfetto = Told::perfetto(&drawn(&spans, perfetto).0);
+    assert!(perfetto.slices.contains_key(&(true, 101)));
 }
 
 /// The kernel's bits for these waits.

@@ -17,7 +17,7 @@ use postprocess::span::limit::SpanLimit;
 use postprocess::span::{build, Spans};
 use postprocess::time::Time;
 use postprocess::why::check::check_requests;
-use postprocess::why::compare::LEAST;
+use postprocess::why::compare::EXCESS_TIME_MIN;
 use postprocess::why::request::{find, Ask, Request};
 use postprocess::why::{explain, Question, Timeline, Why};
 use serde_json::Value;
@@ -344,8 +344,8 @@ fn what_is_rare_and_short_does_not_stand_out() {
             at + 820
         })
     };
-    let causes = |of: u64, least: Time| {
-        let question = Question { slow: 1.0 / of as f64, least, ..question(Ask::Mark("q".into())) };
+    let causes = |of: u64, excess_min: Time| {
+        let question = Question { slow: 1.0 / of as f64, excess_min, ..question(Ask::Mark("q".into())) };
         let why = explain(&Timeline::new(&spans(&delayed(of))), &question).unwrap();
         let compared = why.compared.as_ref().unwrap();
         assert_eq!((why.count as u64, compared.slow.count as u64), (600, 600 / of));
@@ -353,9 +353,9 @@ fn what_is_rare_and_short_does_not_stand_out() {
         compared.causes.first().map(|cause| cause.culprit.clone())
     };
     let hog = Some("hog.300".to_string());
-    assert_eq!(causes(100, LEAST), None);
+    assert_eq!(causes(100, EXCESS_TIME_MIN), None);
     assert_eq!(causes(100, Time::ZERO), hog);
-    assert_eq!(causes(10, LEAST), hog);
+    assert_eq!(causes(10, EXCESS_TIME_MIN), hog);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use postprocess::direct::spans_of_raw;
 use postprocess::event::names::NameId;
 use postprocess::id::Pid;
-use postprocess::sink::chrome::{self as json, CPUS, IDLE};
+use postprocess::sink::chrome::{self as json, CPUS};
 use postprocess::sink::perfetto::{self as proto, message};
 use postprocess::sink::track::{Draw, Drawing, LeftOut, AWAKE};
 use postprocess::span::limit::SpanLimit;
@@ -231,7 +231,7 @@ impl Told {
             let at = (event["ts"].as_f64().unwrap_or(0.0) * 1000.0).round() as i64;
             let name = || event["name"].as_str().expect("a name").to_string();
             let (pid, tid) = (number("pid"), number("tid") as u32);
-            let place = (pid < CPUS, if pid == IDLE { tid } else { pid as u32 });
+            let place = (pid < CPUS, tid);
             match event["ph"].as_str().expect("a phase") {
                 "B" if pid == CPUS => {
                     let thread = name().rsplit_once('.').map_or(0, |(_, n)| n.parse().expect("a thread"));

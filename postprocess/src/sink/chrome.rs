@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! A trace as Chrome's JSON (the Trace Event Format), for viewers that read nothing else.
 //!
-//! Each thread is a process of its own number; what CPUs run and what idle CPUs do are threads of two processes, [`CPUS`]
-//! and [`IDLE`], whose numbers no thread has. Times are microseconds after the trace's minute.
+//! What CPUs run and what idle CPUs do are threads of two processes, [`CPUS`]
+//! and [`IDLE`], whose numbers no process has. Times are microseconds after the trace's minute.
 //!
 //! Invariant: what is written is gone; memory is that of [`Tracks`](super::track::Tracks).
 
@@ -36,6 +36,7 @@ pub struct Writer<'a, W> {
     names: Vec<String>,
     threads: &'a BTreeMap<Pid, NameId>,
     described: BTreeSet<(u64, u64)>,
+    processes: BTreeSet<u64>,
     runs: BTreeMap<CpuId, Pid>,
     flows: u64,
 }
@@ -52,7 +53,8 @@ impl<'a, W: Write> Writer<'a, W> {
         out: W,
     ) -> io::Result<Writer<'a, W>> {
         let names = texts.iter().map(|name| json!(name).to_string()).collect();
-        let (described, runs, mut lines) = (BTreeSet::new(), BTreeMap::new(), Vec::with_capacity(CHUNK + 1024));
+        let (described, processes, runs) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
+        let mut lines = Vec::with_capacity(CHUNK + 1024);
         let about = json!({
             "tracebase": meta.tracebase, "host": meta.host, "kernel": meta.kernel, "lost": meta.lost,
             "quality": meta.quality, "unseen": meta.unseen,
@@ -63,7 +65,7 @@ impl<'a, W: Write> Writer<'a, W> {
             let entry = json!({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}});
             write!(lines, "{comma}\n{entry}")?;
         }
-        Ok(Writer { out, lines, meta, texts, names, threads, described, runs, flows: 0 })
+        Ok(Writer { out, lines, meta, texts, names, threads, described, processes, runs, flows: 0 })
     }
 }
 
@@ -140,7 +142,7 @@ impl<W: Write> Writer<'_, W> {
         let place = self.place(pid.map_or(Track::Cpu(CpuId::default()), Track::Thread))?;
         let arg = if beside == Beside::Locks { arg } else { NONE };
         let name = name.map_or(format!("\"{}\"", beside_name(beside)), |name| self.name(name).to_string());
-        let id = format!("{}-{}-{lane}", place.0, beside_name(beside));
+        let id = format!("{}-{}-{}-{lane}", place.0, place.1, beside_name(beside));
         let values = values("arg", arg, None);
         self.put(
             phase,
@@ -154,15 +156,14 @@ impl<W: Write> Writer<'_, W> {
     fn place(&mut self, track: Track) -> io::Result<(u64, u64)> {
         let place = match track {
             Track::Cpu(cpu) => (IDLE, cpu.number().into()),
-            Track::Thread(pid) | Track::Beside(_, Some(pid), _) => (pid.number().into(), pid.number().into()),
+            Track::Thread(pid) | Track::Beside(_, Some(pid), _) => {
+                (self.meta.process_of(pid).number().into(), pid.number().into())
+            }
             Track::Beside(_, None, _) => (IDLE, 0),
         };
         let name = match track {
             Track::Cpu(cpu) => format!("CPU {cpu}"),
-            Track::Thread(pid) | Track::Beside(_, Some(pid), _) => {
-                let text = self.threads.get(&pid).and_then(|name| self.texts.get(name.index()));
-                text.map_or_else(String::new, |text| program(text, pid).to_string())
-            }
+            Track::Thread(pid) | Track::Beside(_, Some(pid), _) => self.program(pid).to_string(),
             Track::Beside(_, None, _) => "CPU 0".to_string(),
         };
         self.describe(place, || name)?;
@@ -173,12 +174,21 @@ impl<W: Write> Writer<'_, W> {
         if !self.described.insert(place) {
             return Ok(());
         }
-        let (name, (pid, tid)) = (name(), place);
-        let entry = |kind: &str| json!({"ph": "M", "pid": pid, "tid": tid, "name": kind, "args": {"name": name}});
-        if pid < CPUS {
-            write!(self.lines, ",\n{}", entry("process_name"))?;
+        let (pid, tid) = place;
+        let entry =
+            |kind: &str, name: &str| json!({"ph": "M", "pid": pid, "tid": tid, "name": kind, "args": {"name": name}});
+        let entries = entry("thread_name", &name());
+        if let Some(first) = u32::try_from(pid).ok().filter(|_| self.processes.insert(pid)) {
+            let entry = entry("process_name", self.program(Pid::new(first)));
+            write!(self.lines, ",\n{entry}")?;
         }
-        write!(self.lines, ",\n{}", entry("thread_name"))
+        write!(self.lines, ",\n{entries}")
+    }
+
+    /// The name of a thread, without its number.
+    fn program(&self, pid: Pid) -> &str {
+        let text = self.threads.get(&pid).and_then(|name| self.texts.get(name.index()));
+        text.map_or("", |text| program(text, pid))
     }
 
     fn name(&self, name: NameId) -> &str {

@@ -284,7 +284,8 @@ impl<W: Write> Writer<'_, W> {
             Track::Thread(pid) => {
                 let number = pid.number() as i32;
                 let thread_name = self.threads.contains_key(&pid).then(|| self.program(pid).to_string());
-                Some(ThreadDescriptor { pid: Some(number), tid: Some(number.into()), thread_name })
+                let process = self.meta.process_of(pid).number() as i32;
+                Some(ThreadDescriptor { pid: Some(process), tid: Some(number.into()), thread_name })
             }
             _ => None,
         };

@@ -18,9 +18,9 @@ pub const FEWEST: usize = 5;
 /// Slow ones must take longer than normal ones by this part of those, or nothing stands out.
 pub const EXCESS_MIN: f64 = 0.2;
 /// And by this time: ticks, softirqs and what programs do now and then by themselves cost any request as much.
-pub const LEAST: Time = Time(20_000);
+pub const EXCESS_TIME_MIN: Time = Time(20_000);
 /// Or so often that what they take longer is this part of what all would take if they were normal.
-const OFTEN: f64 = 0.1;
+const EXCESS_SHARE_MIN: f64 = 0.1;
 /// A cause counts that makes this part of the excess at least.
 const WORTH: f64 = 0.02;
 /// Requests shown for each cause.
@@ -219,18 +219,18 @@ pub fn parts(data: &Data, causes: &mut Causes, all: &Totals) -> (Vec<Part>, usiz
 }
 
 /// Compares slow requests with normal ones: their totals; the numbers of the slow ones, and what each has of each
-/// cause. If they are few and take no more than `least` longer, nothing stands out.
+/// cause. If they are few and take no more than `excess_min` longer, nothing stands out.
 pub fn compare(
     data: &Data,
     causes: &mut Causes,
     (slow, normal): (&Totals, &Totals),
     slowest: &[(u32, Vec<(u32, Time)>)],
-    least: Time,
+    excess_min: Time,
 ) -> Compared {
     let excess = slow.mean() - normal.mean();
     let mut compared = Compared { slow: slow.side(), normal: normal.side(), excess, ..Compared::default() };
-    let is_rare = excess * (slow.requests as f64) < OFTEN * normal.mean() * data.requests.len() as f64;
-    if excess < EXCESS_MIN * normal.mean() || (is_rare && excess < least.0 as f64) {
+    let is_rare = excess * (slow.requests as f64) < EXCESS_SHARE_MIN * normal.mean() * data.requests.len() as f64;
+    if excess < EXCESS_MIN * normal.mean() || (is_rare && excess < excess_min.0 as f64) {
         return compared;
     }
     let mut list = ranked(slow, normal);

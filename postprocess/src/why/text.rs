@@ -57,7 +57,8 @@ impl Why {
             "The slowest {slow}, {slow_mean} on average, against {normal} normal ones, {normal_mean}: {more} more\n"
         )?;
         if causes.is_empty() {
-            let little = if *excess < EXCESS_MIN * usual { "" } else { ": so little more is usual; --least 0 explains it" };
+            let little =
+                if *excess < EXCESS_MIN * usual { "" } else { ": so little more is usual; --min-excess 0 explains it" };
             writeln!(out, "nothing stands out{little}\n")?;
             return self.all(out);
         }

@@ -9,7 +9,7 @@ use postprocess::id::Pid;
 use postprocess::span::Spans;
 use postprocess::time::Time;
 use postprocess::why::change::Verdict;
-use postprocess::why::compare::LEAST;
+use postprocess::why::compare::EXCESS_TIME_MIN;
 use postprocess::why::diff::{self, Before};
 use postprocess::why::request::{Ask, Request};
 use postprocess::why::{check, explain, Question, Timeline};
@@ -39,7 +39,7 @@ pub struct Asked {
     normal: Range<f64>,
     /// Slow ones are explained if they take this many microseconds more than normal ones, 200 by default
     #[arg(long, value_name = "US", hide = true, value_parser = microseconds)]
-    least: Option<Time>,
+    min_excess: Option<Time>,
     /// Causes shown
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -141,7 +141,7 @@ impl Asked {
             ask: self.ask(base),
             slow: self.slow / 100.0,
             normal: self.normal.start / 100.0..self.normal.end / 100.0,
-            least: self.least.unwrap_or(LEAST),
+            excess_min: self.min_excess.unwrap_or(EXCESS_TIME_MIN),
             top: self.top,
             page: page(file),
         }

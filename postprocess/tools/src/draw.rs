@@ -67,7 +67,12 @@ fn all(to: impl Draw<Out = Output>, flags: u32, (runs, spans, requests): Rest) -
 
 /// A line for each thing that a viewer is not told.
 fn untold(meta: &Meta, viewer: Viewer, left_out: LeftOut, searched: bool) -> Vec<String> {
-    let mut lines = vec!["the processes of threads are not known: each thread stands for one of its own".to_string()];
+    let mut lines = Vec::new();
+    if meta.processes.is_empty() {
+        lines.push(
+            "the trace tells of no process with several threads: each thread stands for one of its own".to_string(),
+        );
+    }
     if viewer == Viewer::Perfetto {
         lines.push("priorities are not known, and states are what waits say: 120, and R, S, D, T, t or X".to_string());
     }

@@ -105,7 +105,7 @@ impl Ordering {
 
 impl Keep for &mut Ordering {
     fn room(&self) -> usize {
-        MOST
+        SPANS_MAX
     }
 
     fn add(&mut self, spans: Vec<Span>) {

@@ -8,9 +8,9 @@ import { roundedText } from "./format.js";
 /** Some must take longer than the others by this part of those, or nothing stands out. */
 const EXCESS_MIN = 0.2;
 /** And slow ones by this time, 200 us, than normal ones: so much is usual now and then. */
-export const EXCESS_LEAST = 20000;
+export const EXCESS_TIME_MIN = 20000;
 /** Or so often that what they take longer is this part of what all would take if they were like the others. */
-const EXCESS_OFTEN = 0.1;
+const EXCESS_SHARE_MIN = 0.1;
 /** A cause counts that makes this part of the excess at least. */
 const EXCESS_WORTH = 0.02;
 /** The same work is slower if it is done at less than this part of the usual instructions per cycle. */
@@ -100,13 +100,13 @@ function blamedFor(requests, numbers, causes) {
  * @param {Uint32Array} numbers of those that are compared
  * @param {Sums} some what went into their causes
  * @param {Sums} others the same of those that they are compared with
- * @param {number} least by which they must differ where they are few, or nothing stands out
+ * @param {number} timeMin by which they must differ where they are few, or nothing stands out
  * @returns {Compared}
  */
-export function compare(requests, numbers, some, others, least = 0) {
+export function compare(requests, numbers, some, others, timeMin = 0) {
   const excess = some.mean - others.mean;
-  const isRare = Math.abs(excess) * some.count < EXCESS_OFTEN * others.mean * requests.n;
-  if (Math.abs(excess) < Math.max(EXCESS_MIN * others.mean, isRare ? least : 0)) return { excess, causes: [], leftOut: 0, unexplained: 1 };
+  const isRare = Math.abs(excess) * some.count < EXCESS_SHARE_MIN * others.mean * requests.n;
+  if (Math.abs(excess) < Math.max(EXCESS_MIN * others.mean, isRare ? timeMin : 0)) return { excess, causes: [], leftOut: 0, unexplained: 1 };
   const list = ranked(some, others);
   const shown = list.slice(0, CAUSES_MAX);
   const details = blamedFor(requests, numbers, shown.map(({ cause }) => cause));

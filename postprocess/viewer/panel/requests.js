@@ -3,7 +3,7 @@
 // beside a normal one. What is told was computed when the page was made; data/excess.js adds it up.
 
 import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed } from "../data/format.js";
-import { compare, EXCESS_LEAST, partsOf } from "../data/excess.js";
+import { compare, EXCESS_TIME_MIN, partsOf } from "../data/excess.js";
 import { Durations } from "../data/pivot.js";
 import { readRequests } from "../data/requests.js";
 import { causeColor } from "../draw/path.js";
@@ -206,7 +206,7 @@ function comparison(app, requests, numbers) {
   const some = requests.sum(numbers);
   const others = asked.part ? all.without(some) : sides ? requests.sum(byDuration.subarray(sides[1].start, sides[1].end)) : all;
   if (others.count === 0 || (!asked.part && !sides)) return everything(app, requests, numbers, some);
-  const { excess, causes, leftOut, unexplained } = compare(requests, numbers, some, others, asked.part ? 0 : EXCESS_LEAST);
+  const { excess, causes, leftOut, unexplained } = compare(requests, numbers, some, others, asked.part ? 0 : EXCESS_TIME_MIN);
   const more = excess < 0 ? "less" : "more";
   const mean = (/** @type {Sums} */ sums) => durationText(Math.trunc(sums.mean));
   const [these, those] = asked.part ? ["these", "others"] : ["slow", "normal"];

@@ -112,13 +112,17 @@ fn requests_are_explained_from_text_and_from_frames_alike() {
 
 #[test]
 fn what_perfetto_and_chrome_are_not_told_is_said() {
-    let mut trace = Trace::new(1, 3_000);
+    let mut trace = TraceBuilder::new(1, 3_000);
     trace.cpu(0).running(100, "a", None).call(200, 202, 5).switch(210, 0, "").switch(2_000, 100, "a");
     let spans = json(&trace);
     for tool in [SPANTOPERFETTO, SPANTOCHROME] {
         let (told, quiet) = (run(tool, &[], &spans), run(tool, &["--quiet"], &spans));
         assert_eq!((code(&told), code(&quiet)), (0, 0), "{}", stderr(&told));
-        assert!(stderr(&told).contains(": the processes of threads are not known: each"), "{}", stderr(&told));
+        assert!(
+            stderr(&told).contains(": the trace tells of no process with several threads: each"),
+            "{}",
+            stderr(&told)
+        );
         assert!(stderr(&told).contains(": 1 slice is not over at the end of the trace"), "{}", stderr(&told));
         assert_eq!(stderr(&quiet), "");
         assert!(told.stdout.len() > 300 && told.stdout == quiet.stdout);
