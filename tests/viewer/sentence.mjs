@@ -34,7 +34,7 @@ test("a span is told in a sentence, in words before numbers", () => {
     "b.6 ran its own code for 1 \u00b5s on CPU 1.",
     "a.5 waited 1.5 \u00b5s for network, until b.6 in write(3)=16 on CPU 1 woke it.",
     "b.6 was in write for 800 ns on CPU 1, which returned 16.",
-    "b.6 in write(3)=16 on CPU 1 woke a.5, which ran 1.4 \u00b5s later.",
+    "a.5 was woken by b.6 in write(3)=16 on CPU 1 and ran 1.4 \u00b5s later.",
     "a.5 could run, but waited 1.4 \u00b5s for a CPU.",
     "b.6 was in write for 1.2 \u00b5s on CPU 1.",
     "a.5 ran its own code for 700 ns on CPU 0.",

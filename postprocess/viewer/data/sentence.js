@@ -45,6 +45,7 @@ export function sentenceOf(store, chains, i, timed) {
   const thread = threadText(store, pids[pid[i]]);
   const what = shownName(names[name[i]]);
   const time = durationText(dur[i]);
+  const meanwhile = pids[pid[i]] > 0 ? `${thread} ran` : "it was idle";
   const took = timed ? `took ${time}` : "came";
   switch (kind[i]) {
     case Kind.IDLE: return `${where} was idle for ${time}.`;
@@ -58,13 +59,13 @@ export function sentenceOf(store, chains, i, timed) {
       const returned = returnText(store, i);
       return `${thread} was in ${what}${timed ? ` for ${time}` : ""} on ${where}${returned === null ? "" : `, which returned ${returned}`}.`;
     }
-    case Kind.TRAP: return `The fault ${what} ${took} on ${where}, while ${thread} ran.`;
-    case Kind.IRQ: return `The interrupt ${what} ${took} on ${where}, while ${thread === "idle" ? "it was idle" : `${thread} ran`}.`;
+    case Kind.TRAP: return `The fault ${what} ${took} on ${where}, while ${meanwhile}.`;
+    case Kind.IRQ: return `The interrupt ${what} ${took} on ${where}, while ${meanwhile}.`;
     case Kind.BH: return `The bottom half ${what} ${took} on ${where}.`;
     case Kind.KERNEL: return `${thread} worked in the kernel for ${time} on ${where}.`;
     case Kind.SCHED: return `The scheduler ran for ${time} on ${where}.`;
     case Kind.WAIT: return waitSentence(store, chains, i, thread, time);
-    case Kind.WAKEUP: return `${causeText(store, i, chains.causeOf(i))} woke ${threadText(store, wokenBy(store, i))}, which ran ${time} later.`;
+    case Kind.WAKEUP: return `${threadText(store, wokenBy(store, i))} was woken by ${causeText(store, i, chains.causeOf(i))} and ran ${time} later.`;
     case Kind.IPI: return `${where} sent an interrupt to CPU ${valueOf(arg[i])}.`;
     case Kind.LOCK: return `${thread} ${store.events[store.event[i]] === LOCK_HELD ? "held" : "tried to get"} the lock ${what.slice(1)} for ${time}.`;
     default: return "";
