@@ -20,6 +20,7 @@ enum {
 	INTERRUPTS = 6, QUOTAS = 7, SCHEDULER = 11, EXCEPTIONS = 12,
 	KERNEL_FAULTS = 13, ENTRY_CODE = 14, SENDERS = 15, FREQUENCY = 17,
 	PACKETS = 18, NMIS = 19, MACHINE_CHECKS = 20, DENIED = 21, STOPS = 22,
+	PROGRAM_FAULTS = 23,
 };
 
 DEFINE_STATIC_CALL_NULL(kutrace_tell_event, kutrace_op_event_t);
@@ -163,6 +164,9 @@ static u64 kutrace_tracepoints_unseen(void)
 		     BIT_ULL(NMIS) | BIT_ULL(MACHINE_CHECKS) | BIT_ULL(DENIED) |
 		     BIT_ULL(STOPS);
 
+	/* Which the kernel has for KVM. */
+	if (!IS_ENABLED(CONFIG_USER_RETURN_NOTIFIER))
+		unseen |= BIT_ULL(PROGRAM_FAULTS);
 	if (!kutrace_has("sched_entry_tp"))
 		unseen |= BIT_ULL(SCHEDULER);
 	if (!kutrace_has("ipi_send_cpu"))

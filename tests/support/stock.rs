@@ -62,13 +62,14 @@ impl Source {
             event::TRAP..=event::TRAP_LAST => {
                 let vector = number - event::TRAP;
                 let program = vector == PAGE_FAULT && runs.in_program && open.is_empty();
-                let seen = program
-                    || match vector {
-                        PAGE_FAULT => !lacks(Capability::KernelFaults),
-                        NMI => !lacks(Capability::Nmis),
-                        MACHINE_CHECK => !lacks(Capability::MachineChecks),
-                        _ => !lacks(Capability::Exceptions),
-                    };
+                let seen = program && !lacks(Capability::ProgramFaults)
+                    || !program
+                        && match vector {
+                            PAGE_FAULT => !lacks(Capability::KernelFaults),
+                            NMI => !lacks(Capability::Nmis),
+                            MACHINE_CHECK => !lacks(Capability::MachineChecks),
+                            _ => !lacks(Capability::Exceptions),
+                        };
                 open.push((number, seen));
                 return match vector {
                     _ if seen => whole,

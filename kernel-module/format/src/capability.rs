@@ -72,6 +72,8 @@ capabilities! {
     21 Denied "system calls that seccomp or a tracer denies";
     /// That a thread which waits is stopped, frozen, traced, or held up for memory.
     22 Stops "whether a thread that waits is stopped, frozen, traced or held up for memory";
+    /// When page faults of programs end; else those are points.
+    23 ProgramFaults "how long page faults of programs take";
 }
 
 /// The capabilities that a source lacks. A bit that is not known is of a younger recorder.
@@ -102,6 +104,7 @@ impl Unseen {
         Capability::IdleStates,
         Capability::Frequency,
         Capability::Packets,
+        Capability::ProgramFaults,
     ]);
 
     /// These capabilities.

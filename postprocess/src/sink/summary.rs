@@ -143,7 +143,7 @@ impl Adder {
 
     /// What is to be said, now that all was taken.
     pub fn finish(mut self, meta: Meta, names: &[String], look: &mut Look) -> Summary {
-        let points = [Capability::Exceptions, Capability::KernelFaults, Capability::Nmis];
+        let points = [Capability::Exceptions, Capability::KernelFaults, Capability::ProgramFaults, Capability::Nmis];
         self.kernel.finish(points.into_iter().any(|capability| !meta.sees(capability)));
         self.waiting.finish();
         let threads = Threads { ids: self.threads, names };
