@@ -29,3 +29,4 @@ mod waits;
 mod hotplug;
 mod lifecycle;
 mod stock;
+mod sources;
