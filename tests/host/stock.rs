@@ -27,11 +27,10 @@ const QUOTA: Time = Time(100_000);
 /// A wait that is longer than this is told by both.
 const SHORT: Time = Time(2_000);
 
-/// What such a source lacks: on a kernel up to 6.12, on one that tells of its scheduler, and on one without KVM.
-fn sources() -> [Unseen; 3] {
+/// What such a source lacks: on a kernel up to 6.12, and on one that tells of its scheduler.
+fn sources() -> [Unseen; 2] {
     let all = Unseen::TRACEPOINTS.and(Unseen::of(&[Capability::Frequency, Capability::Packets]));
-    let without = |capability| all.and(Unseen::of(&[capability]));
-    [without(Capability::Scheduler), all, without(Capability::ProgramFaults)]
+    [all.and(Unseen::of(&[Capability::Scheduler])), all]
 }
 
 /// Spans of a CPU's time, in order.
@@ -39,17 +38,14 @@ fn of_cpu(spans: &Spans, cpu: CpuId) -> Vec<&Span> {
     spans.spans.iter().filter(|s| s.cpu == Some(cpu) && s.is_execution() && s.dur > Time::ZERO).collect()
 }
 
-/// Whether one says the same as the other of the time of both. `after` is what comes after the first, `unseen` what the
-/// second lacks.
-fn agree(whole: &Span, after: Option<&&Span>, told: &Span, unseen: Unseen) -> bool {
-    let in_program = unseen.has(Capability::ProgramFaults);
+/// Whether one says the same as the other of the time of both. `after` is what comes after the first.
+fn agree(whole: &Span, after: Option<&&Span>, told: &Span) -> bool {
     let of_either = || told.pid == whole.pid || after.is_some_and(|after| told.pid == after.pid);
     match whole.what() {
         What::Run(Activity::Call(Level::Sched)) => of_either(),
         // Of the kernel's faults and of exceptions there are points only.
         What::Run(Activity::Call(Level::Trap)) if told.event != whole.event => {
-            let of_kernel = whole.event == PAGE_FAULT as i32 && !in_program;
-            told.pid == whole.pid && (!of_kernel || told.activity() != Some(Activity::User))
+            told.pid == whole.pid && (whole.event != PAGE_FAULT as i32 || told.activity() != Some(Activity::User))
         }
         // A tick tells it where that was not an interrupt's.
         What::Run(Activity::User) if told.event == number::WAY_OUT as i32 => told.pid == whole.pid,
@@ -59,7 +55,7 @@ fn agree(whole: &Span, after: Option<&&Span>, told: &Span, unseen: Unseen) -> bo
 }
 
 /// How much of the CPUs' time both tell, and where they differ.
-fn compare(whole: &Spans, told: &Spans, unseen: Unseen) -> (Time, Vec<String>) {
+fn compare(whole: &Spans, told: &Spans) -> (Time, Vec<String>) {
     let (mut same, mut differ) = (Time::ZERO, Vec::new());
     let cpus: std::collections::BTreeSet<CpuId> = whole.spans.iter().filter_map(|s| s.cpu).collect();
     for cpu in cpus {
@@ -72,8 +68,7 @@ fn compare(whole: &Spans, told: &Spans, unseen: Unseen) -> (Time, Vec<String>) {
             }
             for that in those[at..].iter().take_while(|that| that.start < end) {
                 let both = end.min(that.start + that.dur) - this.start.max(that.start);
-                let after = these[n + 1..].iter().find(|s| s.event != number::SCHED as i32);
-                match agree(this, after, that, unseen) {
+                match agree(this, these[n + 1..].iter().find(|s| s.event != number::SCHED as i32), that) {
                     true => same += both,
                     false => differ.push(format!("{both} units: {this:?}\n    {that:?}")),
                 }
@@ -135,7 +130,7 @@ fn what_a_stock_kernel_tells_agrees_with_the_whole() {
             );
             let scheduled = told.spans.iter().filter(|s| s.event == number::SCHED as i32).count();
             assert_eq!(scheduled > 0, !unseen.has(Capability::Scheduler), "{name}");
-            let (same, differ) = compare(&whole, &told, unseen);
+            let (same, differ) = compare(&whole, &told);
             assert!(
                 differ.is_empty(),
                 "{name}: {} beside {same}:\n{}",

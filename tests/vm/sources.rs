@@ -75,7 +75,7 @@ impl Story {
                 _ => {}
             }
         }
-        let calls = [SYSCALL..SYSCALL_LAST + 1, SYSCALL32..SYSCALL32 + 0x200, TRAP..TRAP_LAST + 1];
+        let calls = [SYSCALL..SYSCALL_LAST + 1, SYSCALL32..SYSCALL32 + (SYSCALL_LAST - SYSCALL), TRAP..TRAP_LAST + 1];
         // The scheduler has a number among those of the calls.
         let is_counted = |number: u32| number != SCHED && calls.iter().any(|calls| calls.contains(&number));
         for e in trace.events.events.iter().filter(|e| between.contains(&e.ts) && is_counted(e.event)) {
@@ -87,7 +87,7 @@ impl Story {
     }
 }
 
-/// Adds what a span says: a call goes on after what came in it, user code after an exception. Interrupts are not the
+/// Adds what a span says: a call continues after what came in it, user code after an exception. Interrupts are not the
 /// program's; the scheduler, exceptions other than page faults, faults in a call and the way out are what a source may
 /// not tell.
 fn add(did: &mut Vec<(u32, i64, i64)>, activity: Activity, s: &Span, value: &dyn Fn(i64) -> i64, unseen: Unseen) {
