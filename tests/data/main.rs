@@ -8,9 +8,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
+use kutrace_parquet::kind;
+use kutrace_parquet::write::write;
 use kutrace_tests::draw::{drawn, perfetto, sample, Told, SAMPLES};
 use kutrace_tests::skip::skip;
 use kutrace_tests::tree;
+use kutrace_tools::spans::Ordering;
+use postprocess::direct::spans_of_raw;
 use postprocess::event::number;
 use postprocess::span::what::{Arc, What};
 use postprocess::span::{Span, Spans};
@@ -90,4 +94,58 @@ fn perfetto_s_own_schema_reads_what_the_spans_say() {
         assert_eq!(read("ends")["own"], slices.values().sum::<usize>(), "{name}");
         assert_eq!(read("ftrace")["sched_switch"], told.states.len(), "{name}");
     }
+}
+
+/// The tables of a sample, in a folder that is new.
+fn tables(name: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut ordering = Ordering::default();
+    let raw = fs::read(tree::root().join("samples").join(name).with_extension("raw")).expect(name);
+    let (last, _) = spans_of_raw(&raw, &mut ordering).expect(name);
+    write(ordering.finish(last).expect(name), folder.path()).expect("tables");
+    folder
+}
+
+#[test]
+fn duckdb_reads_as_much_of_each_kind_as_the_spans_have() {
+    for name in SAMPLES {
+        let (spans, folder) = (sample(name), tables(name));
+        let mut expected: BTreeMap<(&str, &str), (i64, i64)> = BTreeMap::new();
+        for span in &spans.spans {
+            let (table, kind) = kind::of(span.what());
+            let (rows, ns) = expected.entry((table.folder(), kind)).or_default();
+            (*rows, *ns) = (*rows + 1, *ns + span.dur.0 * 10);
+        }
+        let part = |table: &str| {
+            format!("select '{table}', kind, count(*), sum(dur_ns)::bigint, min(host) from {table} group by kind")
+        };
+        let sql = ["spans", "waits", "arcs", "points"].map(part).join(" union all ");
+        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
+        let rows: Vec<(String, String, i64, i64, String)> = serde_json::from_str(&text).expect("rows");
+        assert!(rows.iter().all(|row| row.4 == spans.meta.host), "{name}");
+        let read: BTreeMap<_, _> = rows.iter().map(|r| ((r.0.as_str(), r.1.as_str()), (r.2, r.3))).collect();
+        assert_eq!(read, expected, "{name}");
+    }
+}
+
+#[test]
+fn the_queries_of_the_docs_give_the_answers_of_the_docs() {
+    let folder = tables("redis");
+    let docs = fs::read_to_string(tree::root().join("docs/data.md")).expect("docs");
+    let mut asked = 0;
+    for part in docs.split("```sql\n").skip(1) {
+        let mut fenced = part.split("```\n");
+        let (sql, answer) = (fenced.next().expect("a query"), fenced.nth(1).expect("an answer").trim_end());
+        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
+        let rows: Vec<Vec<serde_json::Value>> = serde_json::from_str(&text).expect("rows");
+        let word = |value: &serde_json::Value| match value {
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Null => "None".to_string(),
+            other => other.to_string(),
+        };
+        let line = |row: &Vec<serde_json::Value>| row.iter().map(word).collect::<Vec<_>>().join(" | ");
+        assert_eq!(rows.iter().map(line).collect::<Vec<_>>().join("\n"), answer, "{sql}");
+        asked += 1;
+    }
+    assert_eq!(asked, 10);
 }

@@ -36,9 +36,10 @@ pub fn run() -> Result<PathBuf> {
     Ok(share)
 }
 
-/// Every tool: kutrace_control, and what has a file or folder in postprocess/tools/src/bin.
+/// Every tool: kutrace_control, and what has a file or folder in the folders of tools.
 pub fn names() -> Result<Vec<OsString>> {
-    let tools = listing(&place::checkout().join("postprocess/tools/src/bin"))?;
+    let mut tools = listing(&place::checkout().join("postprocess/tools/src/bin"))?;
+    tools.extend(listing(&place::checkout().join("postprocess/parquet/src/bin"))?);
     let stems = tools.iter().filter_map(|path| path.file_stem());
     Ok(stems.map(OsString::from).chain(["kutrace_control".into()]).collect())
 }

@@ -18,11 +18,15 @@ const HOST: &str = "x86_64-unknown-linux-gnu";
 /// What a program asks the loader for when it was linked with the library: its name and the version of its interface.
 pub const SONAME: &str = "libkutrace.so.0";
 
+/// The packages with programs.
+pub const PROGRAMS: [&str; 6] =
+    ["--package", "kutrace-control", "--package", "kutrace-tools", "--package", "kutrace-parquet"];
+
 /// The folder with the release binaries and libraries, brought up to date.
 pub fn ensure() -> Result<PathBuf> {
     let mut cargo = cargo("build", &folder(), "")?;
     cargo.args(["--lib", "--bins", "--examples"]);
-    cargo.args(["--package", "kutrace-control", "--package", "kutrace", "--package", "kutrace-tools"]);
+    cargo.args(["--package", "kutrace"]).args(PROGRAMS);
     run("tools: building", &mut cargo)?;
     Ok(folder().join("release"))
 }
@@ -30,7 +34,7 @@ pub fn ensure() -> Result<PathBuf> {
 /// The folder with programs that need no file of the system they run on.
 pub fn ensure_static() -> Result<PathBuf> {
     let mut cargo = cargo("build", &folder(), "-Ctarget-feature=+crt-static")?;
-    cargo.args(["--bins", "--target", HOST, "--package", "kutrace-control", "--package", "kutrace-tools"]);
+    cargo.args(["--bins", "--target", HOST]).args(PROGRAMS);
     run("static tools: building", &mut cargo)?;
     Ok(folder().join(HOST).join("release"))
 }

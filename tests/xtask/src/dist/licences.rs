@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::read;
 use crate::man::listing;
-use crate::{place, progress};
+use crate::{place, progress, tools};
 
 /// A heading and the licence's own text for each crate; the Apache License, which is always an alternative here, is in
 /// /usr/share/common-licenses.
@@ -28,7 +28,7 @@ pub fn text() -> Result<String> {
 fn crates() -> Result<Vec<(String, String)>> {
     let mut tree = Command::new("cargo");
     tree.args(["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}\t{l}\t{r}"]);
-    tree.args(["--package", "kutrace-control", "--package", "kutrace", "--package", "kutrace-tools"]);
+    tree.args(["--package", "kutrace"]).args(tools::PROGRAMS);
     let listed = progress::output(tree.current_dir(place::checkout())).context("licences")?;
     let mut crates: Vec<_> = listed.lines().filter_map(of_others).collect();
     crates.sort();

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The tables, version [`VERSION`]: docs/data.md describes each column. A reader refuses what has other columns.
+
+/// The version of all tables; it changes when a column is added or means something else.
+pub const VERSION: i32 = 1;
+
+/// A table: a folder of this name in a data set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Table {
+    /// What each CPU did.
+    Spans,
+    /// What threads waited for.
+    Waits,
+    /// Wakeups and interrupts from CPU to CPU.
+    Arcs,
+    /// Marks, samples, locks, and whatever else has a time.
+    Points,
+}
+
+impl Table {
+    /// All tables that have rows of spans.
+    pub const ALL: [Table; 4] = [Table::Spans, Table::Waits, Table::Arcs, Table::Points];
+
+    /// The name of its folder.
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Table::Spans => "spans",
+            Table::Waits => "waits",
+            Table::Arcs => "arcs",
+            Table::Points => "points",
+        }
+    }
+}
+
+/// The folder of the table of traces, which has one row for each.
+pub const TRACES: &str = "traces";
+/// The folder of the table of threads.
+pub const THREADS: &str = "threads";
+
+/// The columns of [`Table`].
+pub const ROWS: &str = "message rows {
+    required binary trace (STRING);
+    required int64 start_ns;
+    required int64 dur_ns;
+    optional int32 cpu;
+    optional int64 pid;
+    required int32 event;
+    required binary kind (STRING);
+    required binary name (STRING);
+    optional int64 arg;
+    optional int64 ret;
+    required int32 ipc;
+    required int32 rpc;
+}";
+
+/// The columns of [`TRACES`]. `files` has bytes and checksum of the trace's file in each [`Table`].
+pub const TRACE: &str = "message trace {
+    required binary trace (STRING);
+    required int32 schema_version;
+    required binary host (STRING);
+    required binary kernel (STRING);
+    required binary cpu_model (STRING);
+    required binary title (STRING);
+    required int64 base_ns;
+    required int64 start_ns;
+    required int64 end_ns;
+    required int32 cpus;
+    required int64 rows;
+    required int64 lost;
+    required binary quality (STRING);
+    required binary unseen (STRING);
+    required binary meta (STRING);
+    required binary files (STRING);
+    required int64 row_crc32;
+}";
+
+/// A value of the row of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Of a text.
+    Text(String),
+    /// Of 32 bits.
+    Int(i32),
+    /// Of 64 bits.
+    Long(i64),
+}
+
+/// The checksum of the row of a trace, which is the value of its last column.
+pub fn checksum(row: &[Cell]) -> i64 {
+    crc32fast::hash(format!("{row:?}").as_bytes()).into()
+}
+
+/// The columns of [`THREADS`].
+pub const THREAD: &str = "message thread {
+    required binary trace (STRING);
+    required int64 pid;
+    required binary name (STRING);
+}";

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Asks DuckDB what is in tables of Parquet, or what the SQL on standard input says; prints the rows as JSON.
+
+tables.py DIR [SQL-IS-ON-STDIN]
+"""
+
+import json
+import sys
+
+import duckdb
+
+folder = sys.argv[1]
+database = duckdb.connect()
+for table in ["spans", "waits", "arcs", "points", "threads", "traces"]:
+    files = f"{folder}/{table}/**/*.parquet"
+    database.sql(f"create view {table} as select * from read_parquet('{files}', hive_partitioning = true)")
+print(json.dumps(database.sql(sys.stdin.read()).fetchall(), default=str))
