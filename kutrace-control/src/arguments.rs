@@ -93,7 +93,7 @@ Examples:
 const AFTER_EXPORT: &str = "\
 Examples:
   kutrace_control export --perfetto t.pftrace t.trace
-  kutrace_control stop - | kutrace_control export --chrome t.json -";
+  kutrace_control stop - | kutrace_control export --parquet tables -";
 
 const AFTER_CHECK: &str = "\
 Examples:
@@ -200,7 +200,7 @@ pub enum Command {
     /// Make an HTML page from a trace
     #[command(after_help = AFTER_HTML)]
     Html(Page),
-    /// Write a trace for Perfetto or Chrome
+    /// Write a trace for Perfetto, for Chrome or as Parquet tables
     #[command(after_help = AFTER_EXPORT)]
     Export(Export),
     /// Check whether this machine can record, and suggest fixes
@@ -342,14 +342,28 @@ struct Targets {
     /// New file of Chrome's JSON
     #[arg(long, value_name = "OUT")]
     chrome: Option<PathBuf>,
+    /// Folder of Parquet tables, to which the trace is added
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+}
+
+/// Where a trace goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A new file for a viewer, or standard output.
+    Viewer(Viewer, Option<PathBuf>),
+    /// A folder of tables.
+    Tables(PathBuf),
 }
 
 impl Export {
-    /// Where it goes, and for whom it is.
-    pub fn target(&self) -> (Viewer, Option<PathBuf>) {
-        match (&self.targets.perfetto, &self.targets.chrome) {
-            (_, Some(out)) => (Viewer::Chrome, Some(out.clone())),
-            (out, None) => (Viewer::Perfetto, out.clone()),
+    /// Where it goes.
+    pub fn target(&self) -> Target {
+        let Targets { perfetto, chrome, parquet } = &self.targets;
+        match (parquet, chrome) {
+            (Some(folder), _) => Target::Tables(folder.clone()),
+            (None, Some(out)) => Target::Viewer(Viewer::Chrome, Some(out.clone())),
+            (None, None) => Target::Viewer(Viewer::Perfetto, perfetto.clone()),
         }
     }
 }

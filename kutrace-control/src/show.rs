@@ -8,8 +8,9 @@ use std::path::Path;
 use anyhow::{anyhow, Context, Result};
 use kutrace_cli::progress::Watch;
 use kutrace_cli::{exit, say, standard, Exit};
+use kutrace_parquet::write::tables;
 use kutrace_tools::draw::draw;
-use kutrace_tools::spans::Ordering;
+use kutrace_tools::spans::{InOrder, Ordering};
 use kutrace_tools::{outcome, Common, Input};
 use postprocess::direct;
 use postprocess::line::count;
@@ -21,7 +22,7 @@ use postprocess::span::limit::SpanLimit;
 use postprocess::span::{Meta, Spans};
 use postprocess::why::carry::carried;
 
-use crate::arguments::{Diff, Export, Why};
+use crate::arguments::{Diff, Export, Target, Why};
 use crate::output::Output;
 
 /// Waits for a CPU that are told in full.
@@ -57,15 +58,25 @@ pub fn page(file: &Path, title: Option<String>, target: &Output) -> Result<Exit>
 /// Writes a raw file for the viewers of others.
 pub fn export(asked: &Export) -> Result<Exit> {
     let file = asked.trace.file();
-    let (viewer, output) = asked.target();
     let watch = Watch::at_terminal(percent);
     let mut input = open(file, "export")?;
-    let common = Common { output, quiet: asked.quiet };
-    let (out, mut ordering) = (common.open()?, Ordering::default());
-    let (last, _) = direct::spans_of_raw(&input.raw()?, &mut ordering).with_context(|| name(file))?;
-    let (meta, untold) = draw(ordering.finish(last)?, viewer, out)?;
+    let target = asked.target();
+    let common = Common { output: None, quiet: asked.quiet };
+    let mut spans = || -> Result<InOrder> {
+        let mut ordering = Ordering::default();
+        let (last, _) = direct::spans_of_raw(&input.raw()?, &mut ordering).with_context(|| name(file))?;
+        ordering.finish(last)
+    };
+    let (meta, told) = match target {
+        Target::Viewer(viewer, output) => {
+            // What cannot be written is said before the work.
+            let out = Common { output, ..common.clone() }.open()?;
+            draw(spans()?, viewer, out)?
+        }
+        Target::Tables(folder) => tables(spans()?, &folder)?,
+    };
     drop(watch);
-    untold.iter().for_each(|line| common.tell(line));
+    told.iter().for_each(|line| common.tell(line));
     Ok(outcome(&name(file), &meta))
 }
 
