@@ -90,6 +90,9 @@ Examples:
   kutrace_control html t.trace
   ssh box 'kutrace_control stop -' | kutrace_control html - -o t.html";
 
+/// Clap's own does not fit into a line.
+const USAGE_EXPORT: &str = "kutrace_control export --perfetto OUT|--chrome OUT|--parquet DIR [FILE]";
+
 const AFTER_EXPORT: &str = "\
 Examples:
   kutrace_control export --perfetto t.pftrace t.trace
@@ -201,7 +204,7 @@ pub enum Command {
     #[command(after_help = AFTER_HTML)]
     Html(Page),
     /// Write a trace for Perfetto, for Chrome or as Parquet tables
-    #[command(after_help = AFTER_EXPORT)]
+    #[command(after_help = AFTER_EXPORT, override_usage = USAGE_EXPORT)]
     Export(Export),
     /// Check whether this machine can record, and suggest fixes
     #[command(after_help = AFTER_CHECK)]
