@@ -46,7 +46,7 @@ struct State {
 
 struct StateCell(UnsafeCell<State>);
 
-// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_end_for_sleep`, `prepare` and `end` use it: under the
+// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_may_note`, `kutrace_end_for_sleep`, `prepare` and `end` use it: under the
 // control lock, and while there is no device.
 unsafe impl Sync for StateCell {}
 
@@ -124,6 +124,19 @@ unsafe extern "C" fn kutrace_close(file: *const c_void) {
     }
 }
 
+/// Whether the open file `file` may leave something with the trace: 0, or an errno.
+///
+/// # Safety
+/// The control lock is held.
+#[no_mangle]
+unsafe extern "C" fn kutrace_may_note(file: *const c_void) -> c_long {
+    // SAFETY: the control lock is held.
+    match unsafe { &*STATE.0.get() }.is_held_by_other_than(file) {
+        true => code::EBUSY.to_errno().into(),
+        false => 0,
+    }
+}
+
 /// The machine is about to sleep. Its TSC may begin again when it wakes, its CPUs go and come, and its devices: a trace
 /// ends before.
 ///
@@ -150,6 +163,8 @@ pub fn end() {
     // SAFETY: neither the device nor the notice of sleep exists any more, so nobody else comes here.
     unsafe { &mut *STATE.0.get() }.disconnect();
     lifecycle::close_counters();
+    // SAFETY: as above.
+    unsafe { ffi::kutrace_shim_note_clear() };
 }
 
 impl State {
@@ -220,6 +235,8 @@ impl State {
         lifecycle::close_counters();
         pool::resize(setup.blocks)?;
         lifecycle::reset(setup.flags);
+        // SAFETY: the control lock is held, or nobody else comes here yet.
+        unsafe { ffi::kutrace_shim_note_clear() };
         self.state = STATE_EMPTY;
         self.setup = setup;
         (self.start, self.stop) = (Moment::default(), Moment::default());

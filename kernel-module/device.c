@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /dev/kutrace: who may control the recorder and who may put marks into a trace,
- * one command at a time, the pool mapped read-only, and the end before sleep.
+ * one command at a time, the pool mapped read-only, what is left with a trace, and
+ * the end before sleep.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -106,6 +107,36 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 	return ret;
 }
 
+static ssize_t kutrace_write(struct file *file, const char __user *from,
+			     size_t bytes, loff_t *at)
+{
+	ssize_t ret = kutrace_may_control();
+
+	if (ret)
+		return ret;
+	if (mutex_lock_killable(&kutrace_control_lock))
+		return -EINTR;
+	ret = kutrace_may_note(file);
+	if (!ret)
+		ret = kutrace_note_append(from, bytes);
+	mutex_unlock(&kutrace_control_lock);
+	return ret;
+}
+
+static ssize_t kutrace_read(struct file *file, char __user *to, size_t bytes,
+			    loff_t *at)
+{
+	ssize_t ret = kutrace_may_control();
+
+	if (ret)
+		return ret;
+	if (mutex_lock_killable(&kutrace_control_lock))
+		return -EINTR;
+	ret = kutrace_note_read(to, bytes, at);
+	mutex_unlock(&kutrace_control_lock);
+	return ret;
+}
+
 /* Remove when: the kernel crate maps a VVec. */
 static int kutrace_map(struct vm_area_struct *vma, void *pool, u64 bytes)
 {
@@ -158,6 +189,8 @@ static int kutrace_release(struct inode *inode, struct file *file)
 
 static const struct file_operations kutrace_fops = {
 	.owner = THIS_MODULE,
+	.read = kutrace_read,
+	.write = kutrace_write,
 	.unlocked_ioctl = kutrace_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = kutrace_mmap,

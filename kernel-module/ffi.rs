@@ -107,7 +107,8 @@ extern "C" {
     /// Interrupts are on.
     pub fn kick_all_cpus_sync();
 
-    // shim.c, device.c
+    // shim.c, device.c, note.c
+    pub fn kutrace_shim_note_clear();
 
     /// How many bytes from the start of a `task_struct` its fields are: numbers, not addresses.
     pub static kutrace_task_pid: u8;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What shim.c, device.c and the Rust side call of each other. Layouts are those
+ * What shim.c, device.c, note.c and the Rust side call of each other. Layouts are those
  * of format/src/abi/command.rs and per_cpu.rs.
  */
 #ifndef KUTRACE_SHIM_H
 #define KUTRACE_SHIM_H
 
+#include <linux/compiler.h>
 #include <linux/types.h>
 
 struct file;
@@ -54,10 +55,14 @@ extern unsigned int kutrace_shim_markrate;
 long kutrace_control(struct file *file, unsigned int cmd,
 		     union kutrace_argument *argument);
 void kutrace_close(struct file *file);
+long kutrace_may_note(struct file *file);
 void kutrace_end_for_sleep(void);
 void *kutrace_pool(u64 *bytes);
 
 /* C. */
+ssize_t kutrace_note_append(const char __user *from, size_t bytes);
+ssize_t kutrace_note_read(char __user *to, size_t bytes, loff_t *at);
+void kutrace_shim_note_clear(void);
 struct kutrace_cpu *kutrace_shim_cpu(u32 cpu);
 u32 kutrace_shim_cpus(void);
 bool kutrace_shim_possible(u32 cpu);

@@ -10,6 +10,7 @@ use kutrace_cli::Failure;
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::{Cpu, Info, Moment, Setup, Vector, VERSION};
 use kutrace_format::abi::event::NAME_BYTES;
+use kutrace_format::reading::READINGS_MAX;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -44,6 +45,10 @@ pub trait Recorder: Sized {
     fn cpu(&self, cpu: u32) -> Result<Cpu>;
     /// The vectors that are for devices now.
     fn vectors(&self) -> Result<Vec<Vector>>;
+    /// Leaves something with the trace, after what was left before, until the next reset.
+    fn leave(&self, bytes: &[u8]) -> Result<()>;
+    /// All that was left with the trace.
+    fn left(&self) -> Result<Vec<u8>>;
     /// The `blocks` blocks of the pool.
     fn pool(&self, blocks: u32) -> Result<Self::Pool>;
 }
@@ -116,6 +121,23 @@ impl Recorder for Device {
                 _ => all.push(vector),
             }
         }
+    }
+
+    fn leave(&self, bytes: &[u8]) -> Result<()> {
+        rustix::io::write(&self.file, bytes).map_err(|errno| self.refusal(errno)).context("write").context(PATH)?;
+        Ok(())
+    }
+
+    fn left(&self) -> Result<Vec<u8>> {
+        let (mut bytes, mut read) = (vec![0; READINGS_MAX], 0);
+        while read < bytes.len() {
+            match rustix::io::pread(&self.file, &mut bytes[read..], read as u64).map_err(refusal).context(PATH)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        bytes.truncate(read);
+        Ok(bytes)
     }
 
     fn pool(&self, blocks: u32) -> Result<sys::Mapping> {
@@ -222,7 +244,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 8");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 9");
     }
 
     #[test]

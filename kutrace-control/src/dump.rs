@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The file: header, names, blocks (docs/format.md).
+//! The file: header, names, what the kernel counted, blocks (docs/format.md).
 //!
 //! Invariant: what is written depends on the arguments only; nothing after a block's content leaves the pool, but
 //! the counter bytes of that content.
@@ -15,6 +15,7 @@ use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, FL
 
 use crate::names::Names;
 use crate::pool;
+use crate::reading;
 use crate::selection::{Recycling, SelectedBlock, Selection};
 use crate::status::has_wrapped;
 
@@ -57,7 +58,7 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
     }
 }
 
-/// Writes a trace: the blocks of `pool` that `selection` names. `written` is told the bytes as they go out.
+/// Writes a trace: the blocks of `pool` that `selection` names; `readings` are those of the kernel's counters. `written` is told the bytes as they go out.
 ///
 /// # Errors
 /// If `out` or `written` fails, or a block is not in the pool any more.
@@ -66,10 +67,11 @@ pub fn write_trace(
     pool: &[AtomicU32],
     selection: &Selection,
     names: &Names,
+    readings: &[u8],
     out: &mut dyn Write,
     written: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<()> {
-    let mut buffer = head(header, names);
+    let mut buffer = head(header, names, readings);
     for choice in &selection.blocks {
         let end = buffer.len();
         buffer.resize(end + BYTES, 0);
@@ -83,8 +85,8 @@ pub fn write_trace(
     Ok(out.write_all(&buffer)?)
 }
 
-/// What stands before the first block. Its length depends on the names only.
-pub fn head(header: &Header, names: &Names) -> Vec<u8> {
+/// What stands before the first block. Its length depends on the names and the readings of the kernel's counters only.
+pub fn head(header: &Header, names: &Names, readings: &[u8]) -> Vec<u8> {
     let mut head = header.to_bytes().to_vec();
     seal(&mut head, file::CRC_AT);
     let payload = names.payload();
@@ -92,6 +94,7 @@ pub fn head(header: &Header, names: &Names) -> Vec<u8> {
     let section = Section { tag: NAMES, crc32, bytes: payload.len() as u64, items: names.len() as u64 };
     head.extend_from_slice(&section.to_bytes());
     head.extend_from_slice(&payload);
+    head.extend_from_slice(&reading::section(readings));
     let section = Section { tag: BLOCKS, crc32: 0, bytes: header.blocks * BYTES as u64, items: header.blocks };
     head.extend_from_slice(&section.to_bytes());
     head
@@ -174,7 +177,7 @@ mod tests {
         let selection = Selection::of(&pool, recycling(&info()), u64::MAX);
         let header = header(&info(), &selection, UUID, [9; 16]);
         let (mut file, mut told) = (Vec::new(), 0);
-        write_trace(&header, &pool, &selection, &names, &mut file, &mut |bytes| {
+        write_trace(&header, &pool, &selection, &names, b"", &mut file, &mut |bytes| {
             told += bytes;
             Ok(())
         })
@@ -256,7 +259,7 @@ mod tests {
         let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
         let header = header(&info(), &selection, UUID, UUID);
         let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let result = write_trace(&header, &pool, &selection, &Names::default(), &mut full, &mut |_| Ok(()));
+        let result = write_trace(&header, &pool, &selection, &Names::default(), b"", &mut full, &mut |_| Ok(()));
         let error = result.unwrap_err().downcast::<std::io::Error>().unwrap();
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     }

@@ -22,5 +22,6 @@ pub mod selection;
 pub mod names;
 pub mod dump;
 pub mod snapshot;
+pub mod reading;
 pub mod output;
 pub mod show;

@@ -26,6 +26,7 @@ use crate::names::tasks::{self, Task};
 use crate::names::Names;
 use crate::names::{machine, symbols};
 use crate::output::Output;
+use crate::reading;
 use crate::selection::{Recycling, Selection};
 use crate::snapshot;
 use crate::status;
@@ -90,7 +91,11 @@ impl<R: Recorder> Session<R> {
 
     /// Stops the recorder and writes nothing.
     pub fn off(&mut self) -> Result<()> {
-        self.recorder()?.stop()
+        let recorder = self.recorder()?;
+        match recorder.info()?.state {
+            STATE_TRACING => end(recorder),
+            _ => recorder.stop(),
+        }
     }
 
     /// Empties the recorder, whose memory is then as large as when it was loaded; its mode stays.
@@ -125,7 +130,7 @@ impl<R: Recorder> Session<R> {
         let recorder = self.recorder()?;
         let state = recorder.info()?.state;
         if state == STATE_TRACING {
-            recorder.stop()?;
+            end(recorder)?;
         }
         ensure!(state != STATE_EMPTY, nothing());
         output.check().and_then(|()| self.dump(output)).context(KEPT)
@@ -134,6 +139,7 @@ impl<R: Recorder> Session<R> {
     /// Writes what the recorder holds while it continues, in wrap mode.
     pub fn snapshot(&mut self, output: &Output) -> Result<Exit> {
         let recorder = self.recorder()?;
+        let readings = [recorder.left()?, reading::now()].concat();
         let stop = recorder.snapshot()?;
         let info = recorder.info()?;
         let pool = recorder.pool(info.blocks)?;
@@ -150,10 +156,10 @@ impl<R: Recorder> Session<R> {
         };
         output.write_file(|file| {
             let before = header(&selection)?;
-            let start = dump::head(&before, &names).len() as u64;
+            let start = dump::head(&before, &names, &readings).len() as u64;
             let mut written = progress(&selection)?;
             snapshot::write_blocks(file, start, &pool, &mut selection, &before, &mut written)?;
-            Ok(file.write_all_at(&dump::head(&header(&selection)?, &names), 0)?)
+            Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &readings), 0)?)
         })?;
         let lost = selection.lost();
         Ok(tally(output, &Info { state: STATE_STOPPED, stop, lost, ..info }, &selection))
@@ -161,7 +167,9 @@ impl<R: Recorder> Session<R> {
 
     fn start(&mut self) -> Result<()> {
         let at_start = tasks::alive(Path::new("/proc"));
-        self.recorder()?.start()?;
+        let recorder = self.recorder()?;
+        recorder.start()?;
+        leave(recorder, &reading::now());
         self.at_start = at_start;
         Ok(())
     }
@@ -197,10 +205,11 @@ impl<R: Recorder> Session<R> {
         ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
         let names = self.names(&info, &pool, &selection)?;
         let recorder = self.recorder()?;
+        let readings = recorder.left()?;
         let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
         output.write(|out: &mut dyn Write| {
             let mut written = progress(&selection)?;
-            dump::write_trace(&header, &pool, &selection, &names, out, &mut written)?;
+            dump::write_trace(&header, &pool, &selection, &names, &readings, out, &mut written)?;
             let after = recorder.info()?;
             ensure!(after.start == info.start && after.state == info.state, dump::STARTED_AGAIN);
             Ok(())
@@ -212,6 +221,21 @@ impl<R: Recorder> Session<R> {
 impl<R: Recorder> Default for Session<R> {
     fn default() -> Session<R> {
         Session::new()
+    }
+}
+
+/// Stops the recorder; what the kernel counted up to there is left with the trace.
+fn end<R: Recorder>(recorder: &R) -> Result<()> {
+    let readings = reading::now();
+    recorder.stop()?;
+    leave(recorder, &readings);
+    Ok(())
+}
+
+/// Leaves readings with the trace, which is of use without them, too.
+fn leave<R: Recorder>(recorder: &R, readings: &[u8]) {
+    if let Err(error) = recorder.leave(readings) {
+        say(format_args!("what the kernel counted will not be in the file: {error:#}"));
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The ioctls of the device, the mapping of its block pool, and the system call of marks: all the unsafe code of this
+//! The ioctls of the device, the mapping of its block pool, the counter, and the system call of marks: all the unsafe code of this
 //! crate.
 
 #![allow(unsafe_code)]
@@ -89,6 +89,12 @@ pub fn next_vector(device: BorrowedFd<'_>, vector: &mut Vector) -> Result<()> {
     let command = unsafe { Updater::<{ IOCTL_VECTOR }, Vector>::new(vector) };
     // SAFETY: the command points to no memory but its own.
     unsafe { ioctl(device, command) }
+}
+
+/// The counter that the recorder takes its times from.
+pub fn tsc() -> u64 {
+    // SAFETY: every processor that can run this has the instruction.
+    unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 /// Inserts an event into the trace by the system call of programs; how many words were taken, 0 while nothing traces.

@@ -76,6 +76,9 @@ pub struct Meta {
     /// What the source says that it cannot tell, the bits of an [`Unseen`]; see [`Meta::unseen`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unseen: u64,
+    /// What the kernel counted meanwhile, and what the trace has of it, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<String>,
 }
 
 impl Meta {

@@ -3,7 +3,8 @@
 //!
 //! The way of the data of format 5: [`mod@file`] finds header, names and blocks, [`block`] checks each block,
 //! [`stream`] reads the entries of one CPU, [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of
-//! [`name`], what is known of each [`task`], the codes of [`counter`], and the times of [`clock`].
+//! [`name`], what is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. On their way [`audit`]
+//! compares them with what the kernel counted, by its [`kernel_file`]s.
 //!
 //! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
 
@@ -17,6 +18,8 @@ pub mod name;
 pub mod task;
 pub mod trace;
 pub mod decode;
+pub mod kernel_file;
+pub mod audit;
 pub mod original;
 
 use std::collections::BTreeMap;
@@ -28,6 +31,7 @@ use kutrace_format::file::{
 };
 
 use kutrace_format::flag;
+use kutrace_format::reading::Reading;
 
 use crate::event::names::Names;
 use crate::event::{date, BlockLine, Event, Interval, Meta, CPUS_MAX};
@@ -35,6 +39,7 @@ use crate::id::CpuId;
 use crate::line::count;
 use crate::progress;
 use crate::time::Time;
+use audit::Audit;
 use block::{Block, Expected};
 use clock::Clock;
 use counter::Counting;
@@ -58,6 +63,7 @@ pub struct Raw<'a> {
     header_sound: bool,
     counting: Counting,
     names: Vec<Name<'a>>,
+    readings: Vec<Reading<'a>>,
     cpus: BTreeMap<CpuId, Vec<Block<'a>>>,
     /// CPUs of which every block is damaged.
     missing: Vec<CpuId>,
@@ -78,6 +84,7 @@ pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
         clock,
         damage: layout.damage,
         names: layout.names,
+        readings: layout.readings,
         cpus: BTreeMap::new(),
         missing: Vec::new(),
     };
@@ -125,6 +132,7 @@ impl<'a> Raw<'a> {
             header,
             damage: Vec::new(),
             names: self.names.clone(),
+            readings: Vec::new(),
             cpus: BTreeMap::from([(cpu, blocks)]),
             missing: Vec::new(),
             ..*self
@@ -183,7 +191,14 @@ impl<'a> Raw<'a> {
             quality,
             intervals,
             unseen: self.unseen().0,
+            counted: Vec::new(),
         }
+    }
+
+    /// Whether nothing is damaged, and times are right.
+    fn is_sound(&self, decoder: &Decoder) -> bool {
+        let damaged = self.damage.iter().chain(decoder.streams().iter().flat_map(|s| &s.damage)).next().is_some();
+        self.header_sound && !damaged && self.header.flags & FLAG_UNSTABLE == 0
     }
 
     /// What the source of the events says that it cannot tell.
@@ -297,7 +312,8 @@ impl Trace for Raw<'_> {
     }
 
     fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't> {
-        Box::new(Decoding { raw: self, decoder: self.decoder(names) })
+        let audit = Audit::new(&self.readings, &self.clock, self.unseen());
+        Box::new(Decoding { raw: self, decoder: self.decoder(names), audit, ended: false })
     }
 
     fn part<'t>(&'t self, cpu: CpuId, range: (Time, Time)) -> Box<dyn Trace + 't> {
@@ -313,12 +329,20 @@ impl Trace for Raw<'_> {
 struct Decoding<'t, 'a> {
     raw: &'t Raw<'a>,
     decoder: Decoder<'a>,
+    audit: Audit,
+    /// Whether all events have been decoded.
+    ended: bool,
 }
 
 impl Decode for Decoding<'_, '_> {
     #[inline]
     fn next(&mut self, names: &mut Names) -> Option<Event> {
-        self.decoder.next(names)
+        let event = self.decoder.next(names);
+        match &event {
+            Some(event) => self.audit.event(event),
+            None => self.ended = true,
+        }
+        event
     }
 
     fn counts(&self) -> Counts {
@@ -326,7 +350,17 @@ impl Decode for Decoding<'_, '_> {
     }
 
     fn meta(&self) -> Meta {
-        self.raw.finish(&self.decoder)
+        let mut meta = self.raw.finish(&self.decoder);
+        if self.ended {
+            let found = self.audit.finish(&meta.intervals, self.raw.header.flags & FLAG_WRAPPED != 0);
+            meta.counted = found.compared;
+            // What is damaged lacks events for other reasons.
+            match self.raw.is_sound(&self.decoder) {
+                true => meta.quality.extend(found.wrong),
+                false => meta.counted.extend(found.wrong),
+            }
+        }
+        meta
     }
 }
 

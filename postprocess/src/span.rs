@@ -158,6 +158,9 @@ pub struct Meta {
     /// [`Capability::unseen`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+    /// What the kernel counted meanwhile, and what the trace has of it, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<String>,
     /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by
     /// name: of all events, whatever spans there still are. Empty if not known.
     #[serde(default)]

@@ -43,6 +43,7 @@ mod numbers;
 mod check;
 mod cut;
 mod values;
+mod audit;
 mod capability;
 mod english;
 mod layers;

@@ -71,6 +71,7 @@ fn what_is_known_of_the_whole_trace_travels_with_the_events() {
         quality: vec!["block 3 is damaged".to_string()],
         intervals: vec![Interval { cpu: CpuId::new(3), from: Time(-5), to: Time(1 << 50) }],
         unseen: 0,
+        counted: vec!["switches: the kernel counted 3, the trace has 3".to_string()],
     };
     let text = write(&[], &Names::default(), &meta);
     assert_eq!(read(&mut &text[..]).unwrap().meta, meta);

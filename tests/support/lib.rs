@@ -36,6 +36,7 @@ use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word::{self, Call};
 use kutrace_format::capability::Unseen;
 use kutrace_format::file::{self, Header, Name, NameKind, Section};
+use kutrace_format::reading::{CounterFile, Reading};
 
 /// Shift of the default clock.
 pub const SHIFT: u32 = 4;
@@ -54,6 +55,7 @@ pub struct TraceBuilder {
     /// Its header; counts of blocks and losses are filled in by [`TraceBuilder::bytes`].
     pub header: Header,
     names: Vec<(NameKind, u32, u32, String)>,
+    readings: Vec<(u16, u64, u64, String)>,
     cpus: BTreeMap<u32, Recorder>,
 }
 
@@ -82,7 +84,7 @@ impl TraceBuilder {
             refused_marks: 0,
             unseen: Unseen::default(),
         };
-        TraceBuilder { header, names: Vec::new(), cpus: BTreeMap::new() }.named()
+        TraceBuilder { header, names: Vec::new(), readings: Vec::new(), cpus: BTreeMap::new() }.named()
     }
 
     /// Adds the names that most tests speak of.
@@ -144,10 +146,33 @@ impl TraceBuilder {
         let (crc32, bytes, items) = (crc32fast::hash(&names), names.len() as u64, self.names.len() as u64);
         out.extend(Section { tag: file::NAMES, crc32, bytes, items }.to_bytes());
         out.extend(names);
+        if !self.readings.is_empty() {
+            let readings = self.readings_payload();
+            let (crc32, bytes, items) = (crc32fast::hash(&readings), readings.len() as u64, self.readings.len() as u64);
+            out.extend(Section { tag: file::COUNTERS, crc32, bytes, items }.to_bytes());
+            out.extend(readings);
+        }
         let (bytes, items) = ((blocks.len() * block::BYTES) as u64, blocks.len() as u64);
         out.extend(Section { tag: file::BLOCKS, crc32: 0, bytes, items }.to_bytes());
         out.extend(blocks.into_iter().flat_map(|b| b.bytes));
         out
+    }
+
+    /// Adds what one of the kernel's files said between two counters after the start.
+    pub fn read(&mut self, file: CounterFile, (before, after): (u64, u64), text: &str) -> &mut Trace {
+        let [before, after] = [before, after].map(|counter| (START + counter) << SHIFT);
+        self.readings.push((file as u16, before, after, text.to_string()));
+        self
+    }
+
+    fn readings_payload(&self) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for (file, before, after, text) in &self.readings {
+            let reading = Reading { file: *file, before: *before, after: *after, text: text.as_bytes() };
+            payload.extend(reading.head());
+            payload.extend(text.as_bytes());
+        }
+        payload
     }
 
     fn names_payload(&self) -> Vec<u8> {

@@ -4,6 +4,7 @@
 mod guest;
 mod trace;
 mod blocks;
+mod audit;
 
 mod control;
 mod counters;

@@ -27,6 +27,7 @@ use postprocess::id::Pid;
 use postprocess::span::what::What;
 use postprocess::span::Span;
 
+use crate::audit::certifies;
 use crate::guest::{self, Run};
 use crate::trace::Recording;
 
@@ -137,6 +138,18 @@ LOAD
     idle_time(&run, &trace);
     faults(&run, &trace);
     own(&run, &trace);
+    certifies(
+        &run.file("t.raw"),
+        &[
+            "NMIs",
+            "timer interrupts",
+            "machine checks",
+            "softirqs RCU",
+            "context switches",
+            "new threads",
+            "page faults",
+        ],
+    );
     let often = 4 * CPUS as u64;
     // Work that a CPU sends itself an interrupt for is rare.
     every_ipi_was_sent(&trace, &[(2, often), (0xf6, 0), (0xfb, often), (0xfc, often), (0xfd, often)]);

@@ -7,6 +7,7 @@ use std::env;
 use kutrace_format::capability::Capability;
 use postprocess::event::number::{IPI, SCHED};
 
+use crate::audit::certifies;
 use crate::blocks::Blocks;
 use crate::guest;
 use crate::lifetime::loads_and_unloads;
@@ -62,6 +63,7 @@ LOAD
     softirqs(&run, &trace);
     totals(&run, &trace);
     own_counts(&run, &trace);
+    certifies(&run.file("t.raw"), &["timer interrupts", "softirqs RCU", "context switches", "new threads"]);
     let said = Blocks::read(&run.file("t.raw")).header.unseen;
     for seen in [Capability::Wakeups, Capability::IdleStates, Capability::Returns] {
         assert!(!said.has(seen), "{seen:?}");

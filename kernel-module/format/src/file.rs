@@ -27,6 +27,8 @@ pub const SECTION_BYTES: usize = 32;
 pub const CRC_AT: usize = 12;
 /// Section tag: names.
 pub const NAMES: [u8; 4] = *b"NAME";
+/// Section tag: what the kernel counted meanwhile; see [`crate::reading`].
+pub const COUNTERS: [u8; 4] = *b"KCNT";
 /// Section tag: blocks of [`crate::abi::block::BYTES`], ordered by begin time.
 pub const BLOCKS: [u8; 4] = *b"BLOK";
 

@@ -2,7 +2,7 @@
 //! The raw trace format, version 5: one definition, compiled into the kernel module and every tool.
 //!
 //! [`abi`] is what module and tools share in memory; [`file`] is the file that `kutrace_control` writes
-//! around the blocks. docs/format.md draws both.
+//! around the blocks, [`reading`] what the kernel counted meanwhile. docs/format.md draws both.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -14,3 +14,4 @@ pub mod base40;
 pub mod flag;
 pub mod capability;
 pub mod file;
+pub mod reading;

@@ -19,6 +19,7 @@ use crate::selection::tests::block;
 pub(crate) struct Memory {
     info: Cell<Info>,
     pub(crate) log: RefCell<Vec<&'static str>>,
+    left: RefCell<Vec<u8>>,
     lost: u64,
 }
 
@@ -87,6 +88,15 @@ impl Recorder for Memory {
 
     fn vectors(&self) -> Result<Vec<Vector>> {
         Ok(Vec::new())
+    }
+
+    fn leave(&self, bytes: &[u8]) -> Result<()> {
+        self.left.borrow_mut().extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn left(&self) -> Result<Vec<u8>> {
+        Ok(self.left.borrow().clone())
     }
 
     /// The last block of the pool is still being written.

@@ -205,6 +205,7 @@ impl Read {
                 Some(Unseen(bit)) => meta.unseen |= bit,
                 None => meta.quality.push(format!("the trace cannot show {value}, which this program does not know")),
             },
+            "COUNTED" => meta.counted.push(value.to_string()),
             "QUALITY" => meta.quality.push(value.to_string()),
             "EVENTS" => self.all = Some(value.parse().ok()),
             "CPU" => match interval(value) {

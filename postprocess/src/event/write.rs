@@ -131,6 +131,9 @@ impl<W: Write> Writer<W> {
         for sentence in &meta.quality {
             writeln!(self.line, "# ## QUALITY: {sentence}")?;
         }
+        for sentence in &meta.counted {
+            writeln!(self.line, "# ## COUNTED: {sentence}")?;
+        }
         writeln!(self.line, "# ## EVENTS: {}", self.count)?;
         self.out.write_all(&self.line)?;
         self.out.flush()

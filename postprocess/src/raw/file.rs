@@ -3,6 +3,7 @@
 
 use kutrace_format::abi::block;
 use kutrace_format::file::{self, Header, Name, Section};
+use kutrace_format::reading::Reading;
 
 use super::damage::{Damage, NotATrace};
 use super::original;
@@ -16,6 +17,8 @@ pub struct Layout<'a> {
     pub header_sound: bool,
     /// All name records of undamaged sections.
     pub names: Vec<Name<'a>>,
+    /// All readings of the kernel's counters, of undamaged sections.
+    pub readings: Vec<Reading<'a>>,
     /// Offset and bytes of each block; the last may be cut short.
     pub blocks: Vec<(usize, &'a [u8])>,
     /// What was wrong.
@@ -30,7 +33,14 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
     let head = head(bytes)?;
     let header = Header::from_bytes(head).ok_or(NotATrace::HeaderSize)?;
     let header_sound = checksum_without(head, file::CRC_AT) == stored(head, file::CRC_AT);
-    let mut layout = Layout { header, header_sound, names: Vec::new(), blocks: Vec::new(), damage: Vec::new() };
+    let mut layout = Layout {
+        header,
+        header_sound,
+        names: Vec::new(),
+        readings: Vec::new(),
+        blocks: Vec::new(),
+        damage: Vec::new(),
+    };
     if !header_sound {
         layout.damage.push(Damage::at(
             file::CRC_AT,
@@ -89,16 +99,19 @@ impl<'a> Layout<'a> {
             let start = at + file::SECTION_BYTES;
             let room = bytes.len() - start;
             let len = usize::try_from(section.bytes).unwrap_or(usize::MAX).min(room);
-            let known = matches!(section.tag, file::NAMES | file::BLOCKS);
+            let known = matches!(section.tag, file::NAMES | file::COUNTERS | file::BLOCKS);
             if section.tag == file::BLOCKS || (!known && (section.bytes > room as u64 || !is_tag(section.tag))) {
                 return self.blocks_from(bytes, at, section);
             }
             if section.bytes > room as u64 {
-                self.damage.push(Damage::at(at + 8, "the names section reaches beyond the file's end"));
+                let what =
+                    if section.tag == file::NAMES { "names section" } else { "section of the kernel's counters" };
+                self.damage.push(Damage::at(at + 8, format!("the {what} reaches beyond the file's end")));
                 return self.search(bytes);
             }
             match section.tag {
                 file::NAMES => self.names(at, section, &bytes[start..start + len]),
+                file::COUNTERS => self.readings(at, section, &bytes[start..start + len]),
                 tag => self.unknown(at, tag),
             }
             at = start + len;
@@ -134,6 +147,25 @@ impl<'a> Layout<'a> {
         }
         if found != section.items {
             let fact = format!("the section counts {} names, it has {found}", section.items);
+            self.damage.push(Damage::at(at + 16, fact));
+        }
+    }
+
+    /// Takes the readings of a section whose checksum is right.
+    fn readings(&mut self, at: usize, section: Section, payload: &'a [u8]) {
+        if crc32fast::hash(payload) != section.crc32 {
+            let fact = "the checksum of the kernel's counters does not match; nothing is compared with them";
+            return self.damage.push(Damage::at(at, fact));
+        }
+        let (mut rest, before) = (payload, self.readings.len());
+        while let Some((reading, after)) = Reading::split(rest) {
+            self.readings.push(reading);
+            rest = after;
+        }
+        let found = (self.readings.len() - before) as u64;
+        if !rest.is_empty() || found != section.items {
+            let fact =
+                format!("the section counts {} readings of the kernel's counters, it has {found}", section.items);
             self.damage.push(Damage::at(at + 16, fact));
         }
     }

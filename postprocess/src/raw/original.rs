@@ -231,6 +231,7 @@ impl Decode for Decoding<'_, '_> {
             quality: damage.map(Damage::to_string).collect(),
             intervals,
             unseen: 0,
+            counted: Vec::new(),
         }
     }
 }

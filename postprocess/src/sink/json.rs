@@ -135,6 +135,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     }
     key("axisLabelX", "Time (sec)".into())?;
     key("axisLabelY", "CPU Number".into())?;
+    for (n, some) in chunks(&meta.counted).enumerate() {
+        key(&numbered("counted", n), some.into())?;
+    }
     for (n, some) in parts(meta.counts.iter().map(|(name, count)| (name.clone(), (*count).into()))) {
         key(&numbered("counts", n), some)?;
     }

@@ -84,6 +84,7 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
     let mut found = vec![info(extent(&contents, &meta)), info(contents.text(unseen)), info(shares(&tally, unseen))];
     found.extend(meta.unseen().texts().map(|text| info(format!("cannot show {text}"))));
     found.extend(stall::sentence(tally.stalls, tally.stalled).map(info));
+    found.extend(meta.counted.iter().cloned().map(info));
     let notes = trace.notes();
     found.extend(meta.quality.iter().cloned().map(|text| {
         let verdict = if notes.contains(&text) { Verdict::Incomplete } else { Verdict::Fail };

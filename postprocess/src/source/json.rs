@@ -286,6 +286,7 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
         "lost" => meta.lost = number(),
         "valueBits" => meta.value_bits = number() as u8,
         "quality" => meta.quality.extend(strings()),
+        "counted" => meta.counted.extend(strings()),
         "unseen" => meta.unseen.extend(strings()),
         _ => {}
     }

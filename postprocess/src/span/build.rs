@@ -415,6 +415,7 @@ impl Builder {
         self.meta.lost = meta.lost;
         self.meta.unseen = self.unseen.texts().map(String::from).collect();
         self.meta.quality = meta.quality;
+        self.meta.counted = meta.counted;
         let counts = std::mem::take(&mut self.counts);
         self.meta.counts = counts.into_iter().map(|(name, n)| (self.names.text(name).to_string(), n)).collect();
         if self.tally.wakeups > 0 {

@@ -24,7 +24,7 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
  * @typedef {{rows: number, cpus: number[], pids: number[], events: number[], groups: PartGroup[]}} Layout
  * @typedef {{version: number, chunkBytes: number, title: string, tracebase: string, cpuModel: string, host: string,
  *   kernel: string, valueBits: number, errors: Record<string, string>, counts?: Record<string, number>, processes?: Record<string, number>, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
- *   unseen?: string[],
+ *   unseen?: string[], counted?: string[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
  *   layout: Layout, requests?: Carried}} Meta
  */

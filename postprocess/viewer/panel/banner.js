@@ -32,6 +32,13 @@ function sumOfKind({ kind, dur, event, events, cpus, cpu }, wanted, number) {
   return sum;
 }
 
+/** What the kernel counted meanwhile, and what the trace has of it, to be opened. @param {readonly string[]} counted */
+function countedElement(counted) {
+  const element = document.createElement("details");
+  element.append(textElement("summary", "What the kernel counted meanwhile"), ...counted.map((text) => textElement("div", shownName(text))));
+  return element;
+}
+
 /** @param {number} count */
 const timesWord = (count) => (count === 1 ? "once" : `${count.toLocaleString("en")} times`);
 
@@ -51,6 +58,7 @@ export function showBanner(app, banner) {
     part.append(actionButton(`The longest: ${durationText(app.store.dur[longest])}`, "Go there", () => app.goTo(longest)));
     parts.push(part);
   }
+  if (meta.counted?.length) parts.push(countedElement(meta.counted));
   banner.hidden = parts.length === 0;
   banner.replaceChildren(...parts);
 }

@@ -2,10 +2,12 @@
 //! The ioctls of /dev/kutrace and the structures they carry.
 //!
 //! Every structure is fixed-size, little-endian and without implicit padding. `mmap` of the device, read-only,
-//! offset 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`].
+//! offset 0, shows the block pool: [`Info::blocks`] blocks of [`crate::abi::block::BYTES`]. `write` leaves something with
+//! the trace until the next reset, appended to what was left before, 4 MiB at most (EFBIG); `read` gives it back. Our
+//! tools leave the section `KCNT` of the file.
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 

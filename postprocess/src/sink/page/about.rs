@@ -43,6 +43,8 @@ pub struct About<'a> {
     quality: Cow<'a, [String]>,
     #[serde(default)]
     unseen: Cow<'a, [String]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    counted: Cow<'a, [String]>,
     #[serde(default)]
     value_bits: u8,
     #[serde(default)]
@@ -81,6 +83,7 @@ impl<'a> About<'a> {
             lost: meta.lost,
             quality: meta.quality.as_slice().into(),
             unseen: meta.unseen.as_slice().into(),
+            counted: meta.counted.as_slice().into(),
             value_bits: meta.value_bits,
             errors: Cow::Borrowed(&meta.errors),
             processes: Cow::Borrowed(&meta.processes),
@@ -108,6 +111,7 @@ impl<'a> About<'a> {
             lost: self.lost,
             quality: self.quality.to_vec(),
             unseen: self.unseen.to_vec(),
+            counted: self.counted.to_vec(),
             value_bits: self.value_bits,
             errors: self.errors.clone().into_owned(),
             processes: self.processes.clone().into_owned(),

@@ -68,6 +68,9 @@ impl Summary {
         for text in &meta.unseen {
             line(out, format_args!("cannot show {text}"));
         }
+        for text in &meta.counted {
+            line(out, format_args!("{text}"));
+        }
         if !meta.quality.is_empty() {
             let things = count(meta.quality.len() as u64, "thing is", "things are");
             line(out, format_args!("{things} damaged or missing"));

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Audit: whether the trace has what the kernel itself counted meanwhile.
+//!
+//! The kernel's files were read after the start and before the end, each between two times. What happened between the
+//! end of the first reading and the start of the last was counted; what was counted happened between the start of the
+//! first and the end of the last. So the kernel's count lies between two numbers of the trace, which differ by what
+//! happened during the readings. Beyond that, a CPU that was inside a hooked place at an edge may have counted already
+//! and recorded later, or the other way round.
+//!
+//! Invariants: no content of the files fails, what they do not say is not compared. Where the trace says itself that
+//! events of a CPU are missing, that CPU is left out. What the source cannot see is not compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use foldhash::HashSet;
+use kutrace_format::capability::{Capability, Unseen};
+use kutrace_format::reading::{CounterFile, Reading};
+
+use super::clock::Clock;
+use super::kernel_file::{line_number, Table};
+use crate::event::number::{IRQ, LOST, RUNNABLE, SOFTIRQ, SWITCH, TRAP};
+use crate::event::{Event, Interval};
+use crate::id::CpuId;
+use crate::time::Time;
+
+/// The machine's own interrupts: the line of /proc/interrupts, what to call them, the numbers of their events, and what
+/// a source must see to be asked.
+const SYSTEM: [(&str, &str, &[u32], Capability); 6] = [
+    ("NMI", "NMIs", &[TRAP + 2], Capability::Nmis),
+    ("LOC", "timer interrupts", &[IRQ + 0xec], Capability::Interrupts),
+    ("IWI", "interrupts for work", &[IRQ + 0xf6], Capability::Interrupts),
+    ("RES", "rescheduling interrupts", &[IRQ + 0xfd], Capability::Interrupts),
+    ("CAL", "interrupts for calls", &[IRQ + 0xfb, IRQ + 0xfc], Capability::Interrupts),
+    ("MCE", "machine checks", &[TRAP + 18], Capability::MachineChecks),
+];
+/// The vectors of devices.
+const DEVICES: RangeInclusive<u32> = IRQ + 0x20..=IRQ + 0xea;
+/// The chips that give each interrupt a vector: the kernel counts interrupts of others twice.
+const CHIPS: [&str; 4] = ["IO-APIC", "PCI-MSI", "IR-", "HPET_MSI"];
+/// The lines of /proc/softirqs, by number.
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+const PAGE_FAULT: u32 = TRAP + 14;
+/// Events that a CPU may have under way at the two edges.
+const IN_FLIGHT: u64 = 2;
+/// By how much times of events may differ from the TSC's, which have more bits.
+const ROUNDING: Time = Time(2);
+
+/// How far the kernel's count and the trace's must agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// Both ways.
+    Same,
+    /// The kernel counts no more than there are.
+    NoMore,
+    /// The kernel counts something else, too: for information.
+    Told,
+}
+
+/// Events of one kind.
+#[derive(Debug)]
+struct Class {
+    name: String,
+    rule: Rule,
+    /// Where it was counted: on a CPU, or without one on all together.
+    cells: BTreeMap<Option<u32>, Cell>,
+    window: Window,
+}
+
+/// What was counted in one place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    kernel: u64,
+    least: u64,
+    most: u64,
+}
+
+/// The time between two readings of a file.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// What happened after this and before that was counted.
+    inner: (Time, Time),
+    /// What was counted happened after this and before that.
+    outer: (Time, Time),
+}
+
+/// Compares while events go by.
+#[derive(Debug, Default)]
+pub struct Audit {
+    classes: Vec<Class>,
+    /// The class of an event, plus one, by number; of softirqs the first.
+    by_event: Vec<u8>,
+    /// The last pid given before the first reading, while threads that are born are counted.
+    last_pid: Option<u32>,
+    born: HashSet<u32>,
+    /// CPUs whose events are missing since a time, and those of which they are missing between readings.
+    lost: BTreeMap<CpuId, Time>,
+    holes: BTreeSet<CpuId>,
+    /// Over all files.
+    outer: (Time, Time),
+    notes: Vec<String>,
+}
+
+/// What an audit comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// What the kernel counted and what the trace has, a sentence for each kind.
+    pub compared: Vec<String>,
+    /// Where the two contradict each other.
+    pub wrong: Vec<String>,
+}
+
+impl Audit {
+    /// An audit by these readings.
+    pub fn new(readings: &[Reading], clock: &Clock, unseen: Unseen) -> Audit {
+        let mut audit =
+            Audit { by_event: vec![0; 0x1000], outer: (Time(i64::MAX), Time(i64::MIN)), ..Audit::default() };
+        let pair = |file: CounterFile| {
+            let mut of = readings.iter().filter(|reading| reading.file == file as u16);
+            let first = of.next()?;
+            Some((first, of.next_back()?))
+        };
+        if !readings.is_empty() && pair(CounterFile::Stat).is_none() {
+            audit.notes.push("the kernel's counters were not read at both ends: nothing is compared with them".into());
+        }
+        if let Some((first, last)) = pair(CounterFile::Interrupts) {
+            audit.interrupts(first, last, clock, unseen);
+        }
+        if let Some((first, last)) = pair(CounterFile::Softirqs) {
+            audit.softirqs(first, last, clock);
+        }
+        if let Some((first, last)) = pair(CounterFile::Stat) {
+            audit.total("context switches", Rule::Same, (first, last, "ctxt"), clock, &[SWITCH]);
+            let pids = pair(CounterFile::Loadavg).and_then(|(first, last)| Some((last_pid(first)?, last_pid(last)?)));
+            let births = line_number(last.text, "processes").zip(line_number(first.text, "processes"));
+            let births = births.map_or(u64::MAX, |(last, first)| last.wrapping_sub(first));
+            // Pids are given in ascending order; once all were given, they begin anew.
+            let ascending = |&(first, last): &(u32, u32)| births <= u64::from(last.saturating_sub(first)) + IN_FLIGHT;
+            audit.last_pid = pids.filter(ascending).map(|(first, _)| first);
+            if audit.last_pid.is_some() && !unseen.has(Capability::Wakeups) && !unseen.has(Capability::Births) {
+                audit.total("new threads", Rule::Same, (first, last, "processes"), clock, &[RUNNABLE]);
+            }
+        }
+        if let Some((first, last)) = pair(CounterFile::Vmstat).filter(|_| !unseen.has(Capability::Faults)) {
+            audit.total("page faults", Rule::Told, (first, last, "pgfault"), clock, &[PAGE_FAULT]);
+        }
+        for class in &audit.classes {
+            let (from, to) = class.window.outer;
+            audit.outer = (audit.outer.0.min(from), audit.outer.1.max(to));
+        }
+        audit
+    }
+
+    fn interrupts(&mut self, first: &Reading, last: &Reading, clock: &Clock, unseen: Unseen) {
+        let (Some(before), Some(after)) = (Table::read(first.text), Table::read(last.text)) else { return };
+        let window = Window::between(first, last, clock);
+        for (line, name, numbers, seen_by) in SYSTEM {
+            if !unseen.has(seen_by) {
+                self.class(name, Rule::Same, after.growth(&before, line), window, numbers);
+            }
+        }
+        if unseen.has(Capability::Interrupts) {
+            return;
+        }
+        let mut cells = BTreeMap::<u32, u64>::new();
+        let lines = after
+            .lines()
+            .filter(|(line, chip)| line.parse::<u32>().is_ok() && CHIPS.iter().any(|known| chip.starts_with(known)));
+        for (cpu, n) in lines.flat_map(|(line, _)| after.growth(&before, line)) {
+            *cells.entry(cpu).or_default() += n;
+        }
+        self.class("interrupts of devices", Rule::NoMore, cells, window, &DEVICES.collect::<Vec<_>>());
+    }
+
+    fn softirqs(&mut self, first: &Reading, last: &Reading, clock: &Clock) {
+        let (Some(before), Some(after)) = (Table::read(first.text), Table::read(last.text)) else { return };
+        let window = Window::between(first, last, clock);
+        for (nr, name) in SOFTIRQS.into_iter().enumerate() {
+            let numbers = if nr == 0 { &[SOFTIRQ][..] } else { &[] };
+            self.class(&format!("softirqs {name}"), Rule::Same, after.growth(&before, name), window, numbers);
+        }
+    }
+
+    /// A count of all CPUs together.
+    fn total(&mut self, name: &str, rule: Rule, of: (&Reading, &Reading, &str), clock: &Clock, numbers: &[u32]) {
+        let (first, last, line) = of;
+        let (Some(before), Some(after)) = (line_number(first.text, line), line_number(last.text, line)) else { return };
+        let cell = Cell { kernel: after.wrapping_sub(before), ..Cell::default() };
+        let (name, window) = (name.to_string(), Window::between(first, last, clock));
+        self.classes.push(Class { name, rule, cells: BTreeMap::from([(None, cell)]), window });
+        self.counted_by(numbers);
+    }
+
+    fn class(
+        &mut self,
+        name: &str,
+        rule: Rule,
+        kernel: impl IntoIterator<Item = (u32, u64)>,
+        window: Window,
+        numbers: &[u32],
+    ) {
+        let cells = kernel.into_iter().map(|(cpu, kernel)| (Some(cpu), Cell { kernel, ..Cell::default() })).collect();
+        self.classes.push(Class { name: name.to_string(), rule, cells, window });
+        self.counted_by(numbers);
+    }
+
+    fn counted_by(&mut self, numbers: &[u32]) {
+        for &number in numbers {
+            self.by_event[number as usize] = self.classes.len() as u8;
+        }
+    }
+
+    /// Counts an event.
+    #[inline]
+    pub fn event(&mut self, event: &Event) {
+        let place = self.by_event.get(event.event as usize).copied().unwrap_or(0);
+        if place != 0 || event.event == LOST || !self.lost.is_empty() {
+            self.look(event, place.into());
+        }
+    }
+
+    fn look(&mut self, event: &Event, place: usize) {
+        if event.event == LOST {
+            self.lost.entry(event.cpu).or_insert(event.ts);
+        } else if let Some(since) = self.lost.remove(&event.cpu) {
+            self.hole(event.cpu, since, event.ts);
+        }
+        let place = match event.event {
+            SOFTIRQ if event.arg as usize >= SOFTIRQS.len() => return,
+            SOFTIRQ if place != 0 => place + event.arg as usize,
+            // A statement of who runs is not a switch.
+            SWITCH if event.dur != Time::ZERO => return,
+            RUNNABLE if place != 0 && !self.is_born(event.arg) => return,
+            _ => place,
+        };
+        let Some(class) = place.checked_sub(1).and_then(|place| self.classes.get_mut(place)) else { return };
+        let cell = match class.cells.get_mut(&None) {
+            Some(cell) => Some(cell),
+            None => class.cells.get_mut(&Some(event.cpu.number())),
+        };
+        let Some(cell) = cell else { return };
+        let within = |(from, to): (Time, Time)| (from..=to).contains(&event.ts);
+        cell.least += u64::from(within(class.window.inner));
+        cell.most += u64::from(within(class.window.outer));
+    }
+
+    /// Whether this is the first wakeup of a thread younger than the trace.
+    fn is_born(&mut self, pid: u32) -> bool {
+        self.last_pid.is_some_and(|last| pid > last) && self.born.insert(pid)
+    }
+
+    fn hole(&mut self, cpu: CpuId, from: Time, to: Time) {
+        if from <= self.outer.1 && to >= self.outer.0 {
+            self.holes.insert(cpu);
+        }
+    }
+
+    /// What it comes to, for CPUs that were traced so long; of others nothing was recorded, and perhaps `overwritten`.
+    pub fn finish(&self, intervals: &[Interval], overwritten: bool) -> Findings {
+        if self.classes.is_empty() {
+            return Findings { compared: self.notes.clone(), wrong: Vec::new() };
+        }
+        let mut left_out = self.holes.clone();
+        left_out.extend(self.lost.iter().filter(|(_, since)| **since <= self.outer.1).map(|(cpu, _)| *cpu));
+        let covers = |i: &&Interval| i.from <= self.outer.0 + ROUNDING && i.to >= self.outer.1 - ROUNDING;
+        left_out.extend(intervals.iter().filter(|i| !covers(i)).map(|i| i.cpu));
+        let known: BTreeSet<u32> = intervals.iter().map(|i| i.cpu.number()).collect();
+        let is_out = |cpu: u32| left_out.contains(&CpuId::new(cpu)) || (overwritten && !known.contains(&cpu));
+        let mut findings = Findings { compared: self.notes.clone(), wrong: Vec::new() };
+        for class in &self.classes {
+            class.judge(is_out, !left_out.is_empty(), known.len() as u64, &mut findings);
+        }
+        findings
+    }
+}
+
+impl Class {
+    fn judge(&self, is_out: impl Fn(u32) -> bool, any_out: bool, cpus: u64, findings: &mut Findings) {
+        let (mut sum, mut out) = (Cell::default(), 0u64);
+        for (place, cell) in &self.cells {
+            if place.map_or(any_out, &is_out) {
+                out += 1;
+                continue;
+            }
+            sum.kernel = sum.kernel.saturating_add(cell.kernel);
+            (sum.least, sum.most) = (sum.least + cell.least, sum.most + cell.most);
+            let slack = if place.is_some() { IN_FLIGHT } else { IN_FLIGHT * cpus };
+            let missing = self.rule != Rule::Told && cell.kernel > cell.most + slack;
+            let more = self.rule == Rule::Same && cell.kernel + slack < cell.least;
+            if missing || more {
+                let on = place.map_or(String::new(), |cpu| format!(" on cpu {cpu}"));
+                findings.wrong.push(format!(
+                    "{}{on}: {}, from {:.6} s to {:.6} s: {}",
+                    self.name,
+                    cell.text(),
+                    self.window.inner.0.seconds(),
+                    self.window.inner.1.seconds(),
+                    if missing { "events are missing" } else { "there are events that were none" }
+                ));
+            }
+        }
+        if self.cells.is_empty() || (sum.kernel == 0 && sum.most == 0 && out == 0) {
+            return;
+        }
+        let note = match (self.rule, out) {
+            (_, 1..) if self.cells.contains_key(&None) => "; not judged, since the trace lacks events".to_string(),
+            (_, 1..) => format!("; without {out} of {} CPUs, whose trace lacks events", self.cells.len()),
+            (Rule::Told, 0) => "; the kernel also counts those without an exception".to_string(),
+            _ => String::new(),
+        };
+        findings.compared.push(format!("{}: {}{note}", self.name, sum.text()));
+    }
+}
+
+impl Cell {
+    fn text(&self) -> String {
+        let Cell { kernel, least, most } = self;
+        match least == most {
+            true => format!("the kernel counted {kernel}, the trace has {most}"),
+            false => format!("the kernel counted {kernel}, the trace has {least} to {most}"),
+        }
+    }
+}
+
+impl Window {
+    fn between(first: &Reading, last: &Reading, clock: &Clock) -> Window {
+        let at = |tsc: u64| clock.tsc_units(tsc.into());
+        Window {
+            inner: (at(first.after) + ROUNDING, at(last.before) - ROUNDING),
+            outer: (at(first.before) - ROUNDING, at(last.after) + ROUNDING),
+        }
+    }
+}
+
+/// The last pid that was given.
+fn last_pid(loadavg: &Reading) -> Option<u32> {
+    std::str::from_utf8(loadavg.text).ok()?.split_whitespace().next_back()?.parse().ok()
+}
