@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, hold, release, and questions.
+//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, hold, release, those of a stream, and questions.
 //!
 //! device.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
 //! one at a time.
@@ -19,13 +19,13 @@ use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Cpu, Info, Moment, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET,
-    IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, SHIFT,
-    STATE_EMPTY, STATE_STOPPED, STATE_TRACING, VERSION, WRAP,
+    Blocks, Cpu, Info, Moment, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD,
+    IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE,
+    NOTE_SLEEP, NOTE_UNSTABLE, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
 use crate::ffi::Table;
 use crate::on_each_cpu::{Cpus, Round};
-use crate::{arch, clock, ffi, lifecycle, on_each_cpu, ops, pool};
+use crate::{arch, clock, ffi, lifecycle, on_each_cpu, ops, pool, stream};
 
 struct State {
     state: u32,
@@ -103,6 +103,17 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
             state.release(file);
             Ok(())
         }
+        IOCTL_FULL | IOCTL_FREE | IOCTL_FLUSH if !state.is_held_by(file) => Err(code::EBUSY),
+        IOCTL_FULL | IOCTL_FREE | IOCTL_FLUSH if state.setup.flags & STREAM == 0 => Err(code::EINVAL),
+        IOCTL_FULL => {
+            // SAFETY: `argument` is valid for Blocks.
+            unsafe { argument.cast::<Blocks>().write(stream::hand_over()) };
+            Ok(())
+        }
+        // SAFETY: `argument` is valid for Blocks.
+        IOCTL_FREE => stream::take_back(&unsafe { argument.cast::<Blocks>().read() }),
+        // SAFETY: `argument` is valid for a u64.
+        IOCTL_FLUSH => state.flush(unsafe { argument.cast::<u64>().read() }),
         _ => Err(code::ENOTTY),
     };
     match result {
@@ -199,6 +210,10 @@ impl State {
         }
     }
 
+    fn is_held_by(&self, file: *const c_void) -> bool {
+        ptr::eq(self.holder, file)
+    }
+
     fn is_held_by_other_than(&self, file: *const c_void) -> bool {
         !self.holder.is_null() && !ptr::eq(self.holder, file)
     }
@@ -223,7 +238,8 @@ impl State {
     }
 
     fn reset(&mut self, setup: Setup) -> Result {
-        if setup.flags & !(WRAP | IPC | LLC) != 0 || setup.blocks > BLOCKS_MAX {
+        let contradicts = setup.flags & (WRAP | STREAM) == WRAP | STREAM;
+        if contradicts || setup.flags & !(WRAP | STREAM | IPC | LLC) != 0 || setup.blocks > BLOCKS_MAX {
             return Err(code::EINVAL);
         }
         if self.state == STATE_TRACING {
@@ -357,6 +373,14 @@ impl State {
         lifecycle::print_counts();
         self.settled = true;
         Ok(())
+    }
+
+    /// Ends blocks of a stream that began before the counter `before`.
+    fn flush(&mut self, before: u64) -> Result {
+        match self.state {
+            STATE_TRACING => stream::flush(before),
+            _ => Err(code::EINVAL),
+        }
     }
 
     /// Sees whether the kernel still trusts the TSC.

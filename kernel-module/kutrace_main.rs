@@ -36,6 +36,7 @@ mod counters;
 mod clock;
 mod on_each_cpu;
 mod lifecycle;
+mod stream;
 mod control;
 mod ffi;
 

@@ -94,6 +94,12 @@ pub fn rotate(cpus: &Cpus) -> Round {
     round(cpus, rotate_this)
 }
 
+/// As [`rotate`], only of the CPUs whose block has entries and began before the counter `before`.
+pub fn rotate_older(cpus: &Cpus, before: u64) -> Round {
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock keeps the pool.
+    round_of(cpus, |state| unsafe { PerCpu::is_older(state, before) }, rotate_this)
+}
+
 /// Whether every CPU has done by now what it was told.
 pub fn is_answered() -> bool {
     let mut answered = true;
@@ -120,7 +126,15 @@ pub fn wait_for_claims() -> bool {
 }
 
 fn round(cpus: &Cpus, call: unsafe extern "C" fn(*mut c_void)) -> Round {
+    round_of(cpus, |_| true, call)
+}
+
+/// Of the CPUs that are `meant`.
+fn round_of(cpus: &Cpus, meant: impl Fn(*mut PerCpu) -> bool, call: unsafe extern "C" fn(*mut c_void)) -> Round {
     cpus.each_online(|cpu, state| {
+        if !meant(state) {
+            return;
+        }
         // SAFETY: as in `is_answered`.
         let answer = unsafe { PerCpu::answer(state) };
         answer.store(Answer::None as u32, Ordering::Relaxed);

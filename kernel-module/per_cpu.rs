@@ -8,6 +8,7 @@ use core::mem::{offset_of, size_of};
 use core::ptr;
 use core::sync::atomic::{compiler_fence, AtomicU32, Ordering};
 
+use crate::abi::block::HEADER_WORDS;
 use crate::abi::command::SHIFT;
 use crate::budget::Budget;
 use crate::counters::Counters;
@@ -212,6 +213,21 @@ impl PerCpu {
             // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays.
             unsafe { ptr::write_volatile(&raw mut (*position.block().header()).for_now, for_now) };
         }
+    }
+
+    /// Whether the block that the CPU fills has entries and began before the counter `before`, as far as can be seen while
+    /// it goes on.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state, and the control lock is held, so that the pool stays.
+    pub unsafe fn is_older(this: *mut PerCpu, before: u64) -> bool {
+        // SAFETY: as in `end_for_now`.
+        let position = unsafe { Position::new(ptr::read_volatile(&raw const (*this).position)) };
+        if position.block() == NO_BLOCK || position.is_sealed() || usize::from(position.offset()) == 4 * HEADER_WORDS {
+            return false;
+        }
+        // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays.
+        unsafe { ptr::read_volatile(&raw const (*position.block().header()).begin) < before }
     }
 
     /// Names and marks that were refused, also while more are.

@@ -2,7 +2,7 @@
 //! Blocks in memory: one pool that all CPUs share.
 //!
 //! Invariants: a block belongs to one CPU from the exchange that takes it until it is given back; only that
-//! CPU writes into it. The pool's memory stays until a reset to another size, or until the module is unloaded, after
+//! CPU writes into it, and until it is free again nobody. A free block of a stream has no magic number. The pool's memory stays until a reset to another size, or until the module is unloaded, after
 //! every hook is off.
 
 use core::ffi::c_void;
@@ -13,13 +13,17 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use kernel::prelude::*;
 
 use crate::abi::block::{self, COUNTED_WORDS, COUNTERS_AT};
-use crate::abi::command::{BLOCKS_MAX, IPC, LLC, WRAP};
+use crate::abi::command::{BLOCKS_MAX, IPC, LLC, STREAM, WRAP};
 use crate::ffi;
 use crate::lane::Block;
 
-/// Block states.
+/// Block states, in the order in which a block of a stream passes through them; others go from taken to free.
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
+/// Given back by its CPU, and not handed over yet.
+const FULL: u32 = 2;
+/// Handed to the reader.
+const READ: u32 = 3;
 
 /// What the recorder knows about a block in addition to its header.
 struct BlockState {
@@ -39,7 +43,12 @@ pub struct Pool {
     blocks: AtomicU64,
     /// Whether blocks have counter bytes.
     counting: AtomicBool,
-    wrap: AtomicBool,
+    /// Whether blocks are used again.
+    reuse: AtomicBool,
+    /// Whether they are read before that.
+    stream: AtomicBool,
+    /// Free blocks, while they are read; for a moment one too few or too many.
+    free: AtomicU64,
     open: AtomicBool,
     taken: AtomicU64,
     /// Events in blocks that were taken anew.
@@ -53,7 +62,9 @@ static POOL: Pool = Pool {
     states: AtomicPtr::new(ptr::null_mut()),
     blocks: AtomicU64::new(0),
     counting: AtomicBool::new(false),
-    wrap: AtomicBool::new(false),
+    reuse: AtomicBool::new(false),
+    stream: AtomicBool::new(false),
+    free: AtomicU64::new(0),
     open: AtomicBool::new(false),
     taken: AtomicU64::new(0),
     #[cfg(kutrace_count)]
@@ -73,8 +84,12 @@ impl Pool {
 
     /// Takes a free block, in stop mode each only once.
     pub fn take(&self) -> Option<Block> {
-        let (blocks, wrap) = (self.blocks(), self.wrap.load(Ordering::Relaxed));
-        let exhausted = |taken| !wrap && taken >= blocks;
+        let (blocks, reuse) = (self.blocks(), self.reuse.load(Ordering::Relaxed));
+        let exhausted = |taken| !reuse && taken >= blocks;
+        // Every event that is lost comes here: it must not look for what is not there.
+        if self.is_stream() && self.free.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
         for _ in 0..blocks {
             // Looked at before it is counted, so that a full pool does not count on for ever.
             if exhausted(self.taken.load(Ordering::Relaxed)) {
@@ -87,18 +102,58 @@ impl Pool {
             let block = self.block(number.checked_rem(blocks)?);
             let state = &self.state(block).state;
             if state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                self.free.fetch_sub(1, Ordering::Relaxed);
                 return Some(block);
             }
         }
         None
     }
 
-    /// Gives a block back.
+    /// Gives a block back. Of a stream it is full, unless it never came to be part of the trace.
     ///
     /// # Safety
     /// It is one of the pool's, and nobody uses it any more.
     pub unsafe fn give(&self, block: Block) {
+        // SAFETY: the header is in the pool, and nobody writes into it.
+        if self.is_stream() && unsafe { ptr::read_volatile(&raw const (*block.header()).magic) } == block::MAGIC {
+            self.state(block).state.store(FULL, Ordering::Release);
+        } else {
+            self.set_free(block);
+        }
+    }
+
+    fn set_free(&self, block: Block) {
         self.state(block).state.store(FREE, Ordering::Release);
+        self.free.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_stream(&self) -> bool {
+        self.stream.load(Ordering::Relaxed)
+    }
+
+    /// The full blocks, each of which the caller has from then on.
+    pub fn full(&self) -> impl Iterator<Item = u32> + '_ {
+        let hand_over = |block| {
+            let state = &self.state(block).state;
+            state.compare_exchange(FULL, READ, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        (0..self.blocks()).filter(move |&index| hand_over(self.block(index))).map(|index| index as u32)
+    }
+
+    /// Makes a block free that was handed over; false for any other.
+    pub fn take_back(&self, index: u32) -> bool {
+        if u64::from(index) >= self.blocks() {
+            return false;
+        }
+        let block = self.block(index.into());
+        if self.state(block).state.load(Ordering::Relaxed) != READ {
+            return false;
+        }
+        // What is left in the pool at the end is what was not read.
+        // SAFETY: the header is in the pool, and nobody writes into a block that was handed over.
+        unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, 0) };
+        self.set_free(block);
+        true
     }
 
     /// Clears a block's counter bytes, in a trace that has them.
@@ -224,17 +279,19 @@ fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
 /// Empties the pool. No hook may run, and every CPU's state must be reset next.
 pub fn reset(flags: u32) {
     let pool = pool();
-    pool.wrap.store(flags & WRAP != 0, Ordering::Relaxed);
+    pool.reuse.store(flags & (WRAP | STREAM) != 0, Ordering::Relaxed);
+    pool.stream.store(flags & STREAM != 0, Ordering::Relaxed);
+    pool.free.store(0, Ordering::Relaxed);
     pool.counting.store(flags & (IPC | LLC) != 0, Ordering::Relaxed);
     pool.open.store(false, Ordering::Relaxed);
     pool.taken.store(0, Ordering::Relaxed);
     #[cfg(kutrace_count)]
     pool.overwritten.store(0, Ordering::Relaxed);
     for block in pool.every_block() {
-        // SAFETY: it is one of the pool's; no hook runs and every CPU forgets its own next, so nobody uses it any more.
-        unsafe { pool.give(block) };
         // SAFETY: the header is in the pool, and no hook runs, so no CPU writes into it.
         unsafe { ptr::write_bytes(block.header(), 0, 1) };
+        // SAFETY: it is one of the pool's; no hook runs and every CPU forgets its own next, so nobody uses it any more.
+        unsafe { pool.give(block) };
     }
 }
 

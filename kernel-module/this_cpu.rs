@@ -321,6 +321,12 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
         unsafe { (*at.block().header()).lost = lost };
     }
 
+    unsafe fn end_loss(&self, block: Block) {
+        let lost = field!(lost: u64).load();
+        // SAFETY: as the caller says.
+        unsafe { (*block.header()).lost = lost };
+    }
+
     unsafe fn begin(&self, block: Block) -> u64 {
         // SAFETY: as the caller says.
         unsafe { (*block.header()).begin }

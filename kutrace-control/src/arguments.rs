@@ -33,8 +33,6 @@ Commands:
 {subcommands}{after-help}";
 
 const AFTER_RECORD: &str = "\
-The exit status is that of COMMAND. Nothing stays in the recorder.
-
 Examples:
   kutrace_control record -d 500ms -b 256M -o t.trace
   kutrace_control record --wrap -o t.trace -- ./server --port 80";
@@ -274,6 +272,9 @@ pub struct Record {
     /// When the buffer is full, keep the newest events
     #[arg(long)]
     wrap: bool,
+    /// Write while recording: the disk is the limit, not memory
+    #[arg(long, conflicts_with = "wrap")]
+    stream: bool,
     /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -283,7 +284,7 @@ pub struct Record {
     /// Omit the names of the kernel's functions
     #[arg(long)]
     pub no_symbols: bool,
-    /// Command to run and record
+    /// Command to run and record; its exit status is passed on
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -403,6 +404,7 @@ impl Record {
         let flags = [(self.ipc, IPC), (self.llc, LLC), (self.wrap, WRAP)];
         Plan {
             mode: Mode(flags.iter().filter(|(asked, _)| *asked).map(|(_, flag)| flag).sum()),
+            stream: self.stream,
             blocks: self.buffer.unwrap_or_default(),
             duration: self.duration,
             output: Output::new(self.output, IfExists::of(self.force)),

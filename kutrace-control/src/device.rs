@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use anyhow::{ensure, Context, Result};
 use kutrace_cli::Failure;
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Cpu, Info, Moment, Setup, Vector, VERSION};
+use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Setup, Vector, VERSION};
 use kutrace_format::abi::event::NAME_BYTES;
 use kutrace_format::reading::READINGS_MAX;
 use rustix::fs::{Mode, OFlags};
@@ -45,6 +45,12 @@ pub trait Recorder: Sized {
     fn cpu(&self, cpu: u32) -> Result<Cpu>;
     /// The vectors that are for devices now.
     fn vectors(&self) -> Result<Vec<Vector>>;
+    /// Takes full blocks of a stream, to be read.
+    fn full(&self) -> Result<Blocks>;
+    /// Gives back what [`Recorder::full`] took.
+    fn free(&self, blocks: &Blocks) -> Result<()>;
+    /// Ends the blocks of a stream that began before the counter `before`.
+    fn flush(&self, before: u64) -> Result<()>;
     /// Leaves something with the trace, after what was left before, until the next reset.
     fn leave(&self, bytes: &[u8]) -> Result<()>;
     /// All that was left with the trace.
@@ -121,6 +127,18 @@ impl Recorder for Device {
                 _ => all.push(vector),
             }
         }
+    }
+
+    fn full(&self) -> Result<Blocks> {
+        sys::full(self.file.as_fd()).map_err(|errno| self.refusal(errno)).context(PATH)
+    }
+
+    fn free(&self, blocks: &Blocks) -> Result<()> {
+        sys::free(self.file.as_fd(), blocks).map_err(|errno| self.refusal(errno)).context(PATH)
+    }
+
+    fn flush(&self, before: u64) -> Result<()> {
+        sys::flush(self.file.as_fd(), before).map_err(|errno| self.refusal(errno)).context(PATH)
     }
 
     fn leave(&self, bytes: &[u8]) -> Result<()> {

@@ -9,9 +9,11 @@ use std::sync::atomic::AtomicU32;
 
 use anyhow::{ensure, Result};
 use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, COUNTERS_AT, CRC_AT, HEADER_WORDS, UUID_AT, WORDS};
-use kutrace_format::abi::command::{Info, IPC, LLC};
+use kutrace_format::abi::command::{Info, IPC, LLC, STREAM, WRAP};
 use kutrace_format::capability::Unseen;
-use kutrace_format::file::{self, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, FLAG_WRAP, FLAG_WRAPPED, NAMES};
+use kutrace_format::file::{
+    self, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, FLAG_STREAM, FLAG_WRAP, FLAG_WRAPPED, NAMES,
+};
 
 use crate::names::Names;
 use crate::pool;
@@ -26,9 +28,9 @@ pub const STARTED_AGAIN: &str = "the recorder was started again meanwhile";
 /// system can keep them in large folios. On ext4 that makes a third of the CPU time go.
 const WRITE: usize = 1 << 20;
 
-/// Whether the recorder of this state overwrites its oldest blocks.
+/// Whether the recorder of this state uses its blocks again, so that the oldest may be gone: overwritten, or read.
 pub fn recycling(info: &Info) -> Recycling {
-    match info.flags & kutrace_format::abi::command::WRAP {
+    match info.flags & (WRAP | STREAM) {
         0 => Recycling::Never,
         _ => Recycling::Oldest,
     }
@@ -36,12 +38,13 @@ pub fn recycling(info: &Info) -> Recycling {
 
 /// The header of the file for a trace from the start to the stop in `info`.
 pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 16]) -> Header {
-    let wrap = if recycling(info) == Recycling::Oldest { FLAG_WRAP } else { 0 };
+    let wrap = if info.flags & WRAP != 0 { FLAG_WRAP } else { 0 };
     let wrapped = if has_wrapped(info) { FLAG_WRAPPED } else { 0 };
+    let stream = if info.flags & STREAM != 0 { FLAG_STREAM } else { 0 };
     let ipc = if info.flags & IPC != 0 { FLAG_IPC } else { 0 };
     let llc = if info.flags & LLC != 0 { FLAG_LLC } else { 0 };
     Header {
-        flags: wrap | wrapped | ipc | llc | info.notes,
+        flags: wrap | wrapped | stream | ipc | llc | info.notes,
         shift: info.shift,
         tsc_hz: u64::from(info.tsc_khz) * 1000,
         cpus: info.cpus,
@@ -87,17 +90,25 @@ pub fn write_trace(
 
 /// What stands before the first block. Its length depends on the names and the readings of the kernel's counters only.
 pub fn head(header: &Header, names: &Names, readings: &[u8]) -> Vec<u8> {
-    let mut head = header.to_bytes().to_vec();
-    seal(&mut head, file::CRC_AT);
-    let payload = names.payload();
-    let crc32 = crc32fast::hash(&payload);
-    let section = Section { tag: NAMES, crc32, bytes: payload.len() as u64, items: names.len() as u64 };
-    head.extend_from_slice(&section.to_bytes());
-    head.extend_from_slice(&payload);
+    let mut head = sealed_header(header);
+    head.extend_from_slice(&section(NAMES, &names.payload(), names.len()));
     head.extend_from_slice(&reading::section(readings));
     let section = Section { tag: BLOCKS, crc32: 0, bytes: header.blocks * BYTES as u64, items: header.blocks };
     head.extend_from_slice(&section.to_bytes());
     head
+}
+
+/// The header with its checksum.
+pub fn sealed_header(header: &Header) -> Vec<u8> {
+    let mut head = header.to_bytes().to_vec();
+    seal(&mut head, file::CRC_AT);
+    head
+}
+
+/// A section with its payload.
+pub fn section(tag: [u8; 4], payload: &[u8], items: usize) -> Vec<u8> {
+    let (crc32, bytes) = (crc32fast::hash(payload), payload.len() as u64);
+    [&Section { tag, crc32, bytes, items: items as u64 }.to_bytes(), payload].concat()
 }
 
 /// Copies a block, zero after its content but for counter bytes, with the trace's identity and its checksum; false
@@ -134,7 +145,7 @@ mod tests {
     use super::*;
     use crate::selection::tests::{block, pool};
     use kutrace_format::abi::block::Header as Block;
-    use kutrace_format::abi::command::{Moment, WRAP};
+    use kutrace_format::abi::command::Moment;
     use kutrace_format::file::{Name, NameKind, HEADER_BYTES, SECTION_BYTES};
 
     const UUID: [u8; 16] = *b"0123456789abcdef";

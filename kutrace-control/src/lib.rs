@@ -23,5 +23,6 @@ pub mod names;
 pub mod dump;
 pub mod snapshot;
 pub mod reading;
+pub mod stream;
 pub mod output;
 pub mod show;

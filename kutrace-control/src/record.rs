@@ -21,12 +21,15 @@ use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 use crate::device::Recorder;
 use crate::output::Output;
 use crate::session::{Mode, Session};
+use crate::stream::PERIOD;
 
 /// What to record, and where to.
 #[derive(Debug)]
 pub struct Plan {
     /// How.
     pub mode: Mode,
+    /// Whether it is written while it is recorded.
+    pub stream: bool,
     /// Blocks of memory; 0 for as many as the module was loaded with.
     pub blocks: u32,
     /// At most this long; without it, until the command ends or a signal comes.
@@ -41,7 +44,10 @@ pub struct Plan {
 pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
     plan.output.check()?;
     let guard = SignalGuard::new()?;
-    session.go_held(plan.mode, plan.blocks)?;
+    let mut stream = match plan.stream {
+        true => Some(session.go_stream(plan.mode, plan.blocks, &plan.output)?),
+        false => session.go_held(plan.mode, plan.blocks).map(|()| None)?,
+    };
     let mut run = match Run::begin(&plan.command) {
         Ok(run) => run,
         Err(error) => return session.force_reset().and(Err(error)),
@@ -49,8 +55,23 @@ pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Stat
     if plan.command.is_empty() && plan.duration.is_none() {
         say("recording; Ctrl-C ends it");
     }
-    let why = run.wait(&guard, plan.duration.map(|duration| Instant::now() + duration))?;
-    let written = session.stop_held(&plan.output)?;
+    let until = plan.duration.map(|duration| Instant::now() + duration);
+    let why = match &mut stream {
+        Some(stream) => run.wait_and_write(&guard, until, || session.turn_stream(stream)),
+        None => run.wait(&guard, until),
+    };
+    let written = why.and_then(|why| match stream {
+        Some(stream) => Ok((why, session.stop_stream(stream, &plan.output)?)),
+        None => Ok((why, session.stop_held(&plan.output)?)),
+    });
+    let (why, written) = match written {
+        Ok(written) => written,
+        // What is in a stream's file reads as a trace.
+        Err(error) if plan.stream => {
+            return session.force_reset().and(Err(error)).with_context(|| plan.output.to_string())
+        }
+        Err(error) => return Err(error),
+    };
     session.reset()?;
     let command = run.end(why, &guard)?;
     Ok(match (command, why) {
@@ -105,6 +126,22 @@ impl Run {
         }
     }
 
+    /// As [`Run::wait`], and has `write` write what there is once in a while.
+    fn wait_and_write(
+        &self,
+        guard: &SignalGuard,
+        until: Option<Instant>,
+        mut write: impl FnMut() -> Result<()>,
+    ) -> Result<Why> {
+        loop {
+            let next = Instant::now() + PERIOD;
+            match self.wait(guard, Some(until.map_or(next, |until| until.min(next))))? {
+                Why::Time if until.is_none_or(|until| Instant::now() < until) => write()?,
+                why => return Ok(why),
+            }
+        }
+    }
+
     /// The status of the command, in the end; one that was interrupted is asked to end and not waited for.
     fn end(&mut self, why: Why, guard: &SignalGuard) -> Result<Option<Status>> {
         let why = match (why, &self.0) {
@@ -134,6 +171,7 @@ mod tests {
     fn plan(path: &Path, command: &[&str]) -> Plan {
         Plan {
             mode: Mode(0),
+            stream: false,
             blocks: 7,
             duration: None,
             output: Output::new(Some(path.to_owned()), IfExists::Keep),
@@ -184,6 +222,35 @@ mod tests {
         assert!(!path.exists());
         let log = session.recorder().unwrap().log.borrow().clone();
         assert_eq!(log, ["hold", "reset to 7", "start", "stop", "reset"]);
+    }
+
+    #[test]
+    fn a_stream_has_its_name_from_the_start_and_its_end_last() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t");
+        let mut session = session(0);
+        let code = format!("test -s {}", path.display());
+        let plan = Plan { stream: true, ..plan(&path, &["sh", "-c", &code]) };
+        assert_eq!(record(&mut session, &plan).unwrap(), Status(0));
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "reset to 7", "start", "stop", "reset"]);
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(postprocess::raw::file::size(&bytes), Some(bytes.len()));
+        let layout = postprocess::raw::file::split(&bytes).unwrap();
+        assert_eq!((layout.blocks.len(), layout.header.blocks, layout.cut), (2, 2, false));
+        assert_eq!(layout.header.stop.tsc, 2);
+    }
+
+    #[test]
+    fn a_stream_that_cannot_be_written_leaves_no_trace_running() {
+        let mut session = session(0);
+        let plan = Plan {
+            stream: true,
+            output: Output::new(Some("/no/such/folder/t".into()), IfExists::Keep),
+            ..plan(Path::new(""), &["true"])
+        };
+        let error = record(&mut session, &plan).unwrap_err();
+        assert!(format!("{error:#}").starts_with("/no/such/folder/t: No such file"), "{error:#}");
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "reset to 7"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use kutrace_cli::signal::SignalGuard;
 use kutrace_cli::{say, Exit, Failure};
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Cpu, Info, Setup, CPU_MUTE, STATE_EMPTY, STATE_STOPPED, STATE_TRACING};
+use kutrace_format::abi::command::{Cpu, Info, Setup, CPU_MUTE, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM};
 use kutrace_format::file::Header;
 use rustix::time::{clock_gettime, ClockId};
 
@@ -27,9 +27,10 @@ use crate::names::Names;
 use crate::names::{machine, symbols};
 use crate::output::Output;
 use crate::reading;
-use crate::selection::{Recycling, Selection};
+use crate::selection::{Finding, Recycling, Selection};
 use crate::snapshot;
 use crate::status;
+use crate::stream::{Sink, Stream};
 
 /// How to record: what [`Setup::flags`] can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +79,33 @@ impl<R: Recorder> Session<R> {
         self.recorder()?.hold()?;
         self.recorder()?.reset(Setup { flags: mode.0, blocks })?;
         self.start()
+    }
+
+    /// As [`Session::go_held`], and writes the trace as it is recorded.
+    pub fn go_stream(&mut self, mode: Mode, blocks: u32, output: &Output) -> Result<Stream<R::Pool>> {
+        self.refuse_while_tracing()?;
+        self.recorder()?.hold()?;
+        self.recorder()?.reset(Setup { flags: mode.0 | STREAM, blocks })?;
+        let info = self.recorder()?.info()?;
+        let names = self.names_now(&info)?;
+        let (sink, ids) = (Sink::open(output)?, [machine::random_uuid()?, machine::boot_id()?]);
+        self.start()?;
+        Stream::begin(self.recorder()?, &names, ids, sink)
+    }
+
+    /// Writes what there is of a stream by now.
+    pub fn turn_stream(&mut self, stream: &mut Stream<R::Pool>) -> Result<()> {
+        stream.turn(self.recorder()?)
+    }
+
+    /// Stops the recorder and completes a stream.
+    pub fn stop_stream(&mut self, stream: Stream<R::Pool>, output: &Output) -> Result<Exit> {
+        let no_symbols = self.no_symbols;
+        end(self.recorder()?)?;
+        let info = self.recorder()?.info()?;
+        let names = self.names_now(&info)?;
+        let (info, blocks, findings) = stream.finish(self.recorder()?, names, no_symbols)?;
+        Ok(tally(output, &info, blocks, &findings))
     }
 
     /// Starts the recorder as it is.
@@ -162,7 +190,12 @@ impl<R: Recorder> Session<R> {
             Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &readings), 0)?)
         })?;
         let lost = selection.lost();
-        Ok(tally(output, &Info { state: STATE_STOPPED, stop, lost, ..info }, &selection))
+        Ok(tally(
+            output,
+            &Info { state: STATE_STOPPED, stop, lost, ..info },
+            selection.blocks.len() as u64,
+            &selection.findings,
+        ))
     }
 
     fn start(&mut self) -> Result<()> {
@@ -185,17 +218,22 @@ impl<R: Recorder> Session<R> {
 
     /// The names that go into the file of a trace of these blocks.
     fn names(&mut self, info: &Info, pool: &[AtomicU32], selection: &Selection) -> Result<Names> {
+        let mut names = self.names_now(info)?;
+        if !self.no_symbols {
+            symbols::gather(&mut names, &symbols::sampled(pool, selection));
+        }
+        Ok(names)
+    }
+
+    /// Of these all but those of the kernel's functions.
+    fn names_now(&mut self, info: &Info) -> Result<Names> {
         let recorder = self.recorder()?;
         let cpus = (0..info.cpus).map(|cpu| recorder.cpu(cpu)).collect::<Result<Vec<_>>>()?;
         let vectors = recorder.vectors()?;
         for Cpu { cpu, .. } in cpus.iter().filter(|cpu| cpu.flags & CPU_MUTE != 0) {
             say(format_args!("CPU {cpu} takes no interrupts: its last block ends where it was seen"));
         }
-        let mut names = Names::gather(&self.at_start, &cpus, &vectors);
-        if !self.no_symbols {
-            symbols::gather(&mut names, &symbols::sampled(pool, selection));
-        }
-        Ok(names)
+        Ok(Names::gather(&self.at_start, &cpus, &vectors))
     }
 
     fn dump(&mut self, output: &Output) -> Result<Exit> {
@@ -214,7 +252,7 @@ impl<R: Recorder> Session<R> {
             ensure!(after.start == info.start && after.state == info.state, dump::STARTED_AGAIN);
             Ok(())
         })?;
-        Ok(tally(output, &info, &selection))
+        Ok(tally(output, &info, selection.blocks.len() as u64, &selection.findings))
     }
 }
 
@@ -267,16 +305,15 @@ fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
 const KEPT: &str = "the trace is still in the recorder";
 
 /// Says what was written and what is not in it.
-fn tally(output: &Output, info: &Info, selection: &Selection) -> Exit {
-    for finding in &selection.findings {
+fn tally(output: &Output, info: &Info, blocks: u64, findings: &[Finding]) -> Exit {
+    for finding in findings {
         say(format_args!("{output}: {finding}"));
     }
-    let blocks = selection.blocks.len();
-    let (megabytes, seconds) = (status::megabytes(blocks as u32), status::seconds(info, 0));
+    let (megabytes, seconds) = (status::megabytes(u32::try_from(blocks).unwrap_or(u32::MAX)), status::seconds(info, 0));
     status::notes(info).iter().for_each(|note| say(format_args!("{output}: {note}")));
     let lost = info.lost;
     say(format_args!("{output}: {megabytes:.1} MB, {blocks} blocks, {seconds:.3} s traced, {lost} events lost"));
-    if lost == 0 && selection.findings.is_empty() && status::notes(info).is_empty() {
+    if lost == 0 && findings.is_empty() && status::notes(info).is_empty() {
         Exit::Done
     } else {
         Exit::Lost

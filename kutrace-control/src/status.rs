@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Info, IPC, LLC, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, WRAP};
+use kutrace_format::abi::command::{Info, IPC, LLC, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, WRAP};
 
 use crate::device::process_name;
 
@@ -60,8 +60,9 @@ fn state(info: &Info, now_ns: u64) -> String {
 }
 
 fn mode(info: &Info) -> String {
-    let full = match info.flags & WRAP {
+    let full = match info.flags & (WRAP | STREAM) {
         0 => "stop when full",
+        STREAM => "stream, written while it is recorded",
         _ => "wrap, the newest is kept",
     };
     let counters = match info.flags & (IPC | LLC) {
@@ -74,8 +75,12 @@ fn mode(info: &Info) -> String {
 }
 
 fn used(info: &Info) -> String {
-    let used = info.blocks_taken.min(info.blocks);
     let total = megabytes(info.blocks);
+    if info.flags & STREAM != 0 {
+        let (taken, all) = (info.blocks_taken, megabytes(info.blocks_taken));
+        return format!("{taken} blocks so far ({all:.1} MB), in {} ({total:.1} MB)", info.blocks);
+    }
+    let used = info.blocks_taken.min(info.blocks);
     let wrapped = match has_wrapped(info) {
         true => format!(", older ones overwritten (lap {})", info.blocks_taken / info.blocks + 1),
         false => String::new(),

@@ -11,13 +11,14 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
-    Cpu, Info, Moment, Setup, Vector, IOCTL_CPU, IOCTL_HOLD, IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT,
-    IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
+    Blocks, Cpu, Info, Moment, Setup, Vector, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD, IOCTL_INFO,
+    IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
 };
 use kutrace_format::abi::user;
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{ioctl, Getter, NoArg, Setter, Updater};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use rustix::time::{clock_gettime, ClockId};
 
 /// Reads the state of the recorder.
 pub fn info(device: BorrowedFd<'_>) -> Result<Info> {
@@ -97,6 +98,39 @@ pub fn tsc() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
+/// Now, on the three clocks of a trace.
+pub fn moment() -> Moment {
+    let ns = |id| {
+        let now = clock_gettime(id);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    };
+    Moment { tsc: tsc(), monotonic_ns: ns(ClockId::Monotonic), realtime_ns: ns(ClockId::Realtime) }
+}
+
+/// Takes blocks of a stream that are full.
+pub fn full(device: BorrowedFd<'_>) -> Result<Blocks> {
+    // SAFETY: the number says that the kernel writes `Blocks`, for which every bit pattern is valid.
+    let command = unsafe { Getter::<{ IOCTL_FULL }, Blocks>::new() };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Gives back what [`full`] took.
+pub fn free(device: BorrowedFd<'_>, blocks: &Blocks) -> Result<()> {
+    // SAFETY: the number says that the kernel reads `Blocks`, which has no padding.
+    let command = unsafe { Setter::<{ IOCTL_FREE }, Blocks>::new(*blocks) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Ends the blocks of a stream that began before the counter `before`.
+pub fn flush(device: BorrowedFd<'_>, before: u64) -> Result<()> {
+    // SAFETY: the number says that the kernel reads a `u64`.
+    let command = unsafe { Setter::<{ IOCTL_FLUSH }, u64>::new(before) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
 /// Inserts an event into the trace by the system call of programs; how many words were taken, 0 while nothing traces.
 pub fn insert(word: u64) -> Result<u64> {
     // SAFETY: this command reads its two arguments and no memory.
@@ -166,6 +200,9 @@ mod tests {
         assert_eq!(start(fd), Err(Errno::NOTTY));
         assert_eq!(stop(fd), Err(Errno::NOTTY));
         assert_eq!(snapshot(fd), Err(Errno::NOTTY));
+        assert_eq!(full(fd), Err(Errno::NOTTY));
+        assert_eq!(free(fd, &Blocks::default()), Err(Errno::NOTTY));
+        assert_eq!(flush(fd, 0), Err(Errno::NOTTY));
         assert_eq!(hold(fd), Err(Errno::NOTTY));
         assert_eq!(release(fd), Err(Errno::NOTTY));
         assert_eq!(cpu(fd, &mut Cpu::default()), Err(Errno::NOTTY));

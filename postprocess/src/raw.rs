@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Raw: a file of format 5, or of the [`original`], to events.
 //!
-//! The way of the data of format 5: [`mod@file`] finds header, names and blocks, [`block`] checks each block,
+//! The way of the data of format 5: [`mod@file`] finds header, names and blocks, those of a stream by their
+//! [`sequence`], [`block`] checks each block,
 //! [`stream`] reads the entries of one CPU, [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of
 //! [`name`], what is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. On their way [`audit`]
 //! compares them with what the kernel counted, by its [`kernel_file`]s.
@@ -10,6 +11,7 @@
 
 pub mod damage;
 pub mod file;
+pub mod sequence;
 pub mod block;
 pub mod clock;
 pub mod counter;
@@ -61,6 +63,8 @@ pub struct Raw<'a> {
     /// All damage found so far.
     pub damage: Vec<Damage>,
     header_sound: bool,
+    /// Whether it is a stream without its end.
+    cut: bool,
     counting: Counting,
     names: Vec<Name<'a>>,
     readings: Vec<Reading<'a>>,
@@ -80,6 +84,7 @@ pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
     let mut raw = Raw {
         header: layout.header,
         header_sound: layout.header_sound,
+        cut: layout.cut,
         counting,
         clock,
         damage: layout.damage,
@@ -171,7 +176,8 @@ impl<'a> Raw<'a> {
         let lost = self.lost();
         let found = self.damage.iter().chain(decoder.streams().iter().flat_map(|s| &s.damage));
         let mut quality: Vec<String> = found.map(Damage::to_string).collect();
-        quality.extend(sentences(&decoder.counts));
+        let gaps = if self.cut { 0 } else { decoder.counts.gaps };
+        quality.extend(sentences(&Counts { gaps, ..decoder.counts }));
         quality.extend(self.notes());
         let end = self.end();
         let interval = |s: &Stream| {
@@ -217,7 +223,8 @@ impl<'a> Raw<'a> {
         match self.header_sound {
             true => {
                 let noted = notes(self.header.flags, self.header.refused_names, self.header.refused_marks);
-                noted.into_iter().chain(unknown(self.header.unseen)).collect()
+                let cut = self.cut.then(|| CUT.to_string());
+                noted.into_iter().chain(unknown(self.header.unseen)).chain(cut).collect()
             }
             false => Vec::new(),
         }
@@ -255,7 +262,8 @@ impl<'a> Raw<'a> {
         }
         for (&cpu, blocks) in &mut self.cpus {
             order(blocks, &mut self.damage);
-            if !rejected && short.iter().all(|s| s.0 != cpu) {
+            // Of a stream that was cut off the block of a call may not have been handed over yet, and later ones have.
+            if !self.cut && !rejected && short.iter().all(|s| s.0 != cpu) {
                 skipped(blocks, self.header.flags & FLAG_WRAPPED != 0, &mut self.damage);
             }
             if let Some(last) = blocks.last_mut() {
@@ -278,7 +286,9 @@ impl<'a> Raw<'a> {
         for (&cpu, blocks) in self.cpus.iter_mut().filter(|(_, b)| self.header_sound && b.iter().all(|b| !b.back)) {
             let Some(last) = blocks.last_mut().filter(|b| b.end != 0 && !b.lost_after && !b.offline) else { continue };
             let early = stop - self.clock.units(last.end);
-            if early > SLACK {
+            if early > SLACK && self.cut {
+                last.lost_after = true;
+            } else if early > SLACK {
                 let fact =
                     format!("the last block of cpu {cpu} ends {} us before the stop: others are missing", early / 100);
                 self.damage.push(Damage::of_block(last.index, last.offset, fact));
@@ -363,6 +373,9 @@ impl Decode for Decoding<'_, '_> {
         meta
     }
 }
+
+/// Of a stream whose writer was killed, or is still writing.
+const CUT: &str = "the stream has no end: its writer was cut off, or still writes; what it has not written is missing";
 
 /// What the recorder notes of a whole trace, a sentence each: by the flags of the file's header, and by how many names
 /// and marks it refused.

@@ -19,6 +19,7 @@ mod fuzz;
 mod text;
 mod frame;
 mod span;
+mod stream;
 mod stock;
 mod rules;
 mod faults;

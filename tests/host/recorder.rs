@@ -66,6 +66,7 @@ const STOP: Bounds = Bounds {
     gates: 0,
     snapshots: 0,
     copies: 0,
+    reads: 0,
     take_in_steps: false,
     kinds: &[Record::Event],
     fault: Fault::None,
@@ -209,6 +210,44 @@ fn a_reader_that_copies_while_calls_and_others_go_on_gets_nothing_torn() {
     sound(Bounds { copies: 2, ..bounds }, &[CALL, RETURN]);
 }
 
+/// What is read and given back is as it was recorded, and with what is left the trace is whole: nothing of it is missing but
+/// what was counted as lost.
+#[test]
+fn a_stream_is_read_whole_while_calls_and_others_go_on() {
+    let bounds = Bounds { blocks: 6, interrupts: 1, reads: 2, kinds: &[Record::Storm], ..STOP };
+    sound(bounds, &[CALL, RETURN]);
+    sound(Bounds { interrupts: 2, reads: 4, kinds: &[Record::Value], ..bounds }, &[CALL, RETURN, Record::Value]);
+    sound(Bounds { blocks: 4, interrupts: 0, reads: 4, bursts: 1, ..bounds }, &[Record::Storm, CALL, RETURN]);
+    sound(Bounds { naming: true, reads: 3, kinds: &[Record::Value], ..bounds }, &[FIRST, CALL, OTHER, RETURN]);
+}
+
+/// With a reader that keeps up, a few blocks are enough for ever; without one what does not fit is lost, and recording goes
+/// on when there is a block again.
+#[test]
+fn a_stream_loses_only_what_its_reader_is_too_slow_for() {
+    let run = |read: bool| {
+        let machine = Machine::new(Bounds { blocks: 4, interrupts: 0, reads: 1, ..STOP }, Choices::default());
+        for _ in 0..20 {
+            machine.record(0, Record::Storm);
+            if read {
+                (0..2).for_each(|_| machine.read_stream());
+            }
+        }
+        let lost = machine.state.borrow().cpus[0].lost;
+        (0..2).for_each(|_| machine.read_stream());
+        machine.record(0, Record::Event);
+        assert_eq!(machine.state.borrow().cpus[0].lost, lost, "a block was free again");
+        assert_eq!(machine.finish(), None);
+        let state = machine.state.borrow();
+        let sealed = state.read.iter().filter(|block| block.lost_after).map(|block| block.lost).max();
+        assert_eq!(sealed.unwrap_or_default(), lost, "the block before the gap says how much is missing");
+        drop(state);
+        lost
+    };
+    assert_eq!(run(true), 0);
+    assert!(run(false) > 0);
+}
+
 const FIRST: Record = Record::Switch(Task { pid: 5, born: 1 });
 const OTHER: Record = Record::Switch(Task { pid: 6, born: 2 });
 const SECOND: Record = Record::Switch(Task { pid: 5, born: 3 });
@@ -260,7 +299,10 @@ fn every_planted_fault_is_found() {
         (Fault::CallNotWaitedFor, snapshot),
         (Fault::TakenInTwoSteps, Bounds { take_in_steps: true, interrupts: 0, bursts: 1, ..STOP }),
     ];
+    let stream = Bounds { blocks: 4, interrupts: 1, reads: 3, kinds: &[Record::Storm], ..STOP };
     let in_a_call = [
+        (Fault::HandedOverWhileFilled, Bounds { depth: 1, ..stream }),
+        (Fault::FreedBeforeCleared, Bounds { interrupts: 2, ..stream }),
         (Fault::CallNotSaid, Bounds { depth: 1, bursts: 0, ..wrap }),
         (Fault::OwnedInTwoSteps, Bounds { take_in_steps: true, interrupts: 1, ..wrap }),
     ];

@@ -86,10 +86,14 @@ class Trace:
             tag, crc, length = struct.unpack_from("<4sIQ", data, at)
             payload = data[at + 32:at + 32 + length]
             if tag == b"NAME":
+                # A stream names more at its end.
+                self.names = []
                 self.read_names(payload, crc)
             elif tag == b"BLOK":
                 for n in range(0, len(payload), BLOCK):
                     self.read_block(payload[n:n + BLOCK])
+            elif tag == b"STOP":
+                self.stop = struct.unpack_from("<3Q", payload, 80)
             at += 32 + length
         for blocks in self.streams.values():
             blocks.sort(key=lambda block: block["sequence"])

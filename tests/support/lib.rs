@@ -25,6 +25,7 @@ pub mod draw;
 pub mod fuzz;
 pub mod cases;
 pub mod skip;
+pub mod stream;
 pub mod prose;
 pub mod tree;
 
@@ -36,7 +37,6 @@ use kutrace_format::abi::event::{self, TaskState};
 use kutrace_format::abi::word::{self, Call};
 use kutrace_format::capability::Unseen;
 use kutrace_format::file::{self, Header, Name, NameKind, Section};
-use kutrace_format::reading::{CounterFile, Reading};
 
 /// Shift of the default clock.
 pub const SHIFT: u32 = 4;
@@ -156,23 +156,6 @@ impl TraceBuilder {
         out.extend(Section { tag: file::BLOCKS, crc32: 0, bytes, items }.to_bytes());
         out.extend(blocks.into_iter().flat_map(|b| b.bytes));
         out
-    }
-
-    /// Adds what one of the kernel's files said between two counters after the start.
-    pub fn read(&mut self, file: CounterFile, (before, after): (u64, u64), text: &str) -> &mut Trace {
-        let [before, after] = [before, after].map(|counter| (START + counter) << SHIFT);
-        self.readings.push((file as u16, before, after, text.to_string()));
-        self
-    }
-
-    fn readings_payload(&self) -> Vec<u8> {
-        let mut payload = Vec::new();
-        for (file, before, after, text) in &self.readings {
-            let reading = Reading { file: *file, before: *before, after: *after, text: text.as_bytes() };
-            payload.extend(reading.head());
-            payload.extend(text.as_bytes());
-        }
-        payload
     }
 
     fn names_payload(&self) -> Vec<u8> {

@@ -26,6 +26,7 @@ mod tickless;
 mod conserve;
 mod wrap;
 mod snapshot;
+mod stream;
 mod waits;
 mod hotplug;
 mod lifecycle;

@@ -11,6 +11,8 @@
 //! section's covers its payload; the `BLOK` section has none (0), since each block carries its own. Sections
 //! a reader does not know are skipped by their size.
 //!
+//! A stream has several `BLOK` sections, with `TIME` between, and others after them up to `STOP`.
+//!
 //! The payload of `NAME` is a run of records: kind u16, text bytes u16, number u32, second number u32, then
 //! the text, UTF-8, not terminated.
 
@@ -32,6 +34,11 @@ pub const COUNTERS: [u8; 4] = *b"KCNT";
 /// Section tag: blocks of [`crate::abi::block::BYTES`], ordered by begin time.
 pub const BLOCKS: [u8; 4] = *b"BLOK";
 
+/// Section tag, of a stream: one moment on three clocks, up to which blocks were written as far as they were full.
+pub const MOMENT: [u8; 4] = *b"TIME";
+/// Section tag, of a stream: its end, with the file header as it is known then.
+pub const STOP: [u8; 4] = *b"STOP";
+
 /// [`Header::flags`]: recorded in wrap mode.
 pub const FLAG_WRAP: u32 = 1;
 /// [`Header::flags`]: older blocks were overwritten.
@@ -40,6 +47,9 @@ pub const FLAG_WRAPPED: u32 = 2;
 pub const FLAG_IPC: u32 = 4;
 /// [`Header::flags`]: the blocks carry counter bytes, with LLC codes.
 pub const FLAG_LLC: u32 = 8;
+
+/// [`Header::flags`]: a stream, written while it was recorded: sections follow each other as they come.
+pub const FLAG_STREAM: u32 = 128;
 
 /// [`Header::flags`]: the kernel found after the start that the TSC is not stable, so times may be wrong.
 pub const FLAG_UNSTABLE: u32 = NOTE_UNSTABLE;
@@ -88,6 +98,22 @@ pub struct Header {
     pub refused_marks: u64,
     /// What the source of the events cannot tell.
     pub unseen: Unseen,
+}
+
+/// Bytes of a moment in a file.
+pub const MOMENT_BYTES: usize = 24;
+
+/// The bytes of a moment.
+pub fn moment_to_bytes(moment: &Moment) -> [u8; MOMENT_BYTES] {
+    let mut bytes = [0; MOMENT_BYTES];
+    let mut out = Put { bytes: &mut bytes, at: 0 };
+    out.moment(moment);
+    bytes
+}
+
+/// The moment of these bytes.
+pub fn moment_from_bytes(bytes: &[u8; MOMENT_BYTES]) -> Moment {
+    moment_at(bytes, 0)
 }
 
 /// The header of a section, decoded.
@@ -192,9 +218,7 @@ impl Header {
         out.put(&self.blocks.to_le_bytes());
         out.put(&self.lost.to_le_bytes());
         for moment in [self.start, self.stop] {
-            out.put(&moment.tsc.to_le_bytes());
-            out.put(&moment.realtime_ns.to_le_bytes());
-            out.put(&moment.monotonic_ns.to_le_bytes());
+            out.moment(&moment);
         }
         out.put(&self.uuid);
         out.put(&self.boot_id);
@@ -209,11 +233,6 @@ impl Header {
         if bytes[..8] != MAGIC || u32_at(bytes, 8) as usize != HEADER_BYTES {
             return None;
         }
-        let moment = |at| Moment {
-            tsc: u64_at(bytes, at),
-            realtime_ns: u64_at(bytes, at + 8),
-            monotonic_ns: u64_at(bytes, at + 16),
-        };
         Some(Header {
             flags: u32_at(bytes, 16),
             shift: u32_at(bytes, 20),
@@ -222,8 +241,8 @@ impl Header {
             block_bytes: u32_at(bytes, 36),
             blocks: u64_at(bytes, 40),
             lost: u64_at(bytes, 48),
-            start: moment(56),
-            stop: moment(80),
+            start: moment_at(bytes, 56),
+            stop: moment_at(bytes, 80),
             uuid: array_at(bytes, 104),
             boot_id: array_at(bytes, 120),
             refused_names: u64_at(bytes, 136),
@@ -284,6 +303,16 @@ impl Put<'_> {
         self.bytes[self.at..self.at + field.len()].copy_from_slice(field);
         self.at += field.len();
     }
+
+    fn moment(&mut self, moment: &Moment) {
+        self.put(&moment.tsc.to_le_bytes());
+        self.put(&moment.realtime_ns.to_le_bytes());
+        self.put(&moment.monotonic_ns.to_le_bytes());
+    }
+}
+
+fn moment_at(bytes: &[u8], at: usize) -> Moment {
+    Moment { tsc: u64_at(bytes, at), realtime_ns: u64_at(bytes, at + 8), monotonic_ns: u64_at(bytes, at + 16) }
 }
 
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

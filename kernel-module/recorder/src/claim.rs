@@ -287,6 +287,9 @@ unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block
     if !old.is_sealed() {
         // SAFETY: this context has moved the position out of it.
         unsafe { lane.end_block(old, end(lane, since, time), End::Complete) };
+    } else {
+        // SAFETY: it has ended, and is this CPU's still.
+        unsafe { lane.end_loss(full) };
     }
     // SAFETY: every block but NO_BLOCK is one of the pool's.
     unsafe { lane.set_following(full, block) };

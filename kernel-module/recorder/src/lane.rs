@@ -199,6 +199,12 @@ pub unsafe trait Lane: Copy {
     /// # Safety
     /// The block is this CPU's, prepared, and nobody else ends it.
     unsafe fn end_block(&self, at: Position, time: u64, why: End);
+    /// Writes into the header of a block that has ended how many events the CPU has lost since the start, now that another
+    /// follows.
+    ///
+    /// # Safety
+    /// The block is this CPU's, and ended by it.
+    unsafe fn end_loss(&self, block: Block);
     /// When the block began, as prepared.
     ///
     /// # Safety

@@ -279,15 +279,17 @@ impl Class {
     fn judge(&self, is_out: impl Fn(u32) -> bool, any_out: bool, cpus: u64, findings: &mut Findings) {
         let (mut sum, mut out) = (Cell::default(), 0u64);
         for (place, cell) in &self.cells {
-            if place.map_or(any_out, &is_out) {
-                out += 1;
+            let left_out = place.map_or(any_out, &is_out);
+            out += u64::from(left_out);
+            if left_out && place.is_some() {
                 continue;
             }
             sum.kernel = sum.kernel.saturating_add(cell.kernel);
             (sum.least, sum.most) = (sum.least + cell.least, sum.most + cell.most);
             let slack = if place.is_some() { IN_FLIGHT } else { IN_FLIGHT * cpus };
-            let missing = self.rule != Rule::Told && cell.kernel > cell.most + slack;
-            let more = self.rule == Rule::Same && cell.kernel + slack < cell.least;
+            let judged = self.rule != Rule::Told && !left_out;
+            let missing = judged && cell.kernel > cell.most + slack;
+            let more = judged && self.rule == Rule::Same && cell.kernel + slack < cell.least;
             if missing || more {
                 let on = place.map_or(String::new(), |cpu| format!(" on cpu {cpu}"));
                 findings.wrong.push(format!(
@@ -300,7 +302,7 @@ impl Class {
                 ));
             }
         }
-        if self.cells.is_empty() || (sum.kernel == 0 && sum.most == 0 && out == 0) {
+        if self.cells.values().all(|cell| cell.kernel == 0 && cell.most == 0) {
             return;
         }
         let note = match (self.rule, out) {

@@ -2,11 +2,13 @@
 //! The file around the blocks: header, sections, names. Finds the blocks even where a section header is damaged.
 
 use kutrace_format::abi::block;
+use kutrace_format::abi::command::Moment;
 use kutrace_format::file::{self, Header, Name, Section};
 use kutrace_format::reading::Reading;
 
 use super::damage::{Damage, NotATrace};
 use super::original;
+use super::sequence::{self, is_block, is_tag};
 
 /// A file taken apart; blocks are not looked into yet.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Layout<'a> {
     pub readings: Vec<Reading<'a>>,
     /// Offset and bytes of each block; the last may be cut short.
     pub blocks: Vec<(usize, &'a [u8])>,
+    /// Whether it is a stream without its end.
+    pub cut: bool,
     /// What was wrong.
     pub damage: Vec<Damage>,
 }
@@ -39,6 +43,7 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
         names: Vec::new(),
         readings: Vec::new(),
         blocks: Vec::new(),
+        cut: false,
         damage: Vec::new(),
     };
     if !header_sound {
@@ -52,9 +57,15 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
             .damage
             .push(Damage::at(36, format!("blocks of {} bytes, {} expected", header.block_bytes, block::BYTES)));
     }
-    layout.sections(bytes);
-    let (found, said) = (layout.blocks.len() as u64, header.blocks);
-    if let Some(behind) = size(bytes).and_then(|size| bytes.get(size..)).filter(|behind| !behind.is_empty()) {
+    let is_stream = header_sound && header.flags & file::FLAG_STREAM != 0;
+    match is_stream {
+        true => layout.sequence(bytes),
+        false => layout.sections(bytes),
+    }
+    let (found, said) = (layout.blocks.len() as u64, layout.header.blocks);
+    if let Some(behind) =
+        size(bytes).filter(|_| !is_stream).and_then(|size| bytes.get(size..)).filter(|behind| !behind.is_empty())
+    {
         let what = if behind.starts_with(&file::MAGIC) { "another trace" } else { "something" };
         let at = bytes.len() - behind.len();
         layout.damage.push(Damage::at(at, format!("{what} follows the last block; skipped: a file is one trace")));
@@ -73,6 +84,9 @@ pub fn size(bytes: &[u8]) -> Option<usize> {
     let head = head(bytes).ok()?;
     let header =
         Header::from_bytes(head).filter(|_| checksum_without(head, file::CRC_AT) == stored(head, file::CRC_AT))?;
+    if header.flags & file::FLAG_STREAM != 0 {
+        return sequence::end(bytes);
+    }
     let mut at = file::HEADER_BYTES;
     loop {
         let section = Section::from_bytes(bytes.get(at..)?.first_chunk()?);
@@ -215,18 +229,101 @@ impl<'a> Layout<'a> {
 
     /// Looks for the first block header in the file, and takes all that follows as blocks.
     fn search(&mut self, bytes: &'a [u8]) {
-        let magic = block::MAGIC.to_le_bytes();
-        let size = (block::BYTES as u64 * 8).to_le_bytes();
-        let found = (file::HEADER_BYTES..bytes.len())
-            .find(|&at| bytes[at..].starts_with(&magic) && bytes.get(at + 48..at + 56).is_some_and(|b| b == size));
+        let found = (file::HEADER_BYTES..bytes.len()).find(|&at| is_block(&bytes[at..]));
         if let Some(at) = found {
             self.take(bytes, at, u64::MAX);
         }
     }
 }
 
-fn is_tag(tag: [u8; 4]) -> bool {
-    tag.iter().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+impl<'a> Layout<'a> {
+    /// Takes the sections of a stream, which follow each other as they were written, up to its end or to where its writer
+    /// was cut off. Where one is damaged, reading continues at the next block.
+    fn sequence(&mut self, bytes: &'a [u8]) {
+        let (mut at, mut ended, mut last) = (file::HEADER_BYTES, false, None);
+        while let Some((section, after)) = sequence::section(bytes, at) {
+            let start = at + file::SECTION_BYTES;
+            let payload = &bytes[start..after.unwrap_or(bytes.len())];
+            match (section.tag, after) {
+                (file::BLOCKS, _) => self.take_whole(start, payload),
+                (tag, None) if is_tag(tag) => {}
+                (file::NAMES, _) => {
+                    let before = std::mem::take(&mut self.names);
+                    self.names(at, section, payload);
+                    if self.names.is_empty() {
+                        self.names = before;
+                    }
+                }
+                (file::COUNTERS, _) => {
+                    self.readings.clear();
+                    self.readings(at, section, payload);
+                }
+                (file::MOMENT, _) => last = moment(section, payload).or(last),
+                (file::STOP, _) => {
+                    ended = self.stop(at, payload);
+                    at = after.unwrap_or(bytes.len());
+                    break;
+                }
+                (tag, _) if is_tag(tag) => self.unknown(at, tag),
+                _ => {
+                    self.damage.push(Damage::at(at, "the section header is damaged; looking for blocks after it"));
+                    at = self.resume(bytes, start);
+                    continue;
+                }
+            }
+            let Some(after) = after else { break };
+            at = after;
+        }
+        if !ended {
+            self.cut = true;
+            // Where nothing says more, the processor's clock rate is used.
+            let after_start = |start: Moment| Moment { tsc: start.tsc.saturating_add(1), ..start };
+            self.header.stop = last.unwrap_or(after_start(self.header.start));
+            self.header.blocks = self.blocks.len() as u64;
+        }
+        if ended && at < bytes.len() {
+            let what = if bytes[at..].starts_with(&file::MAGIC) { "another trace" } else { "something" };
+            self.damage.push(Damage::at(at, format!("{what} follows the end; skipped: a file is one trace")));
+        }
+    }
+
+    /// Takes the blocks of a section, without a last one that its writer did not complete.
+    fn take_whole(&mut self, start: usize, payload: &'a [u8]) {
+        let whole = payload.chunks_exact(block::BYTES).enumerate();
+        self.blocks.extend(whole.map(|(n, one)| (start + n * block::BYTES, one)));
+    }
+
+    /// Takes the header at the end, if it is sound and of the same trace.
+    fn stop(&mut self, at: usize, payload: &[u8]) -> bool {
+        let sound =
+            |head: &[u8; file::HEADER_BYTES]| checksum_without(head, file::CRC_AT) == stored(head, file::CRC_AT);
+        let head = payload.first_chunk().filter(|head| sound(head)).and_then(Header::from_bytes);
+        match head.filter(|head| head.uuid == self.header.uuid) {
+            Some(head) => self.header = head,
+            None => self.damage.push(Damage::at(at, "the end of the stream is damaged")),
+        }
+        head.is_some_and(|head| head.uuid == self.header.uuid)
+    }
+
+    /// Takes the blocks that follow the next block's start, and says where they end.
+    fn resume(&mut self, bytes: &'a [u8], from: usize) -> usize {
+        let Some(mut at) = (from..bytes.len()).find(|&at| is_block(&bytes[at..])) else { return bytes.len() };
+        while let Some(one) = bytes.get(at..).filter(|rest| is_block(rest)).and_then(|rest| rest.get(..block::BYTES)) {
+            self.blocks.push((at, one));
+            at += block::BYTES;
+        }
+        // A block that is cut short is the last of the file.
+        if is_block(&bytes[at..]) {
+            bytes.len()
+        } else {
+            at
+        }
+    }
+}
+
+fn moment(section: Section, payload: &[u8]) -> Option<Moment> {
+    let bytes = payload.first_chunk()?;
+    (crc32fast::hash(payload) == section.crc32).then(|| file::moment_from_bytes(bytes))
 }
 
 /// The CRC-32 of `bytes` with the four bytes at `at` zero.

@@ -77,6 +77,9 @@ pub struct Bounds {
     pub snapshots: u32,
     /// Steps in which a snapshot's reader copies the blocks; 0 for all at once with its last look.
     pub copies: usize,
+    /// Steps of a reader of a stream in a run: it is handed the full blocks, and gives them back. Without any the trace
+    /// is not a stream.
+    pub reads: u32,
     /// Whether taking a block from the pool is several steps.
     pub take_in_steps: bool,
     /// What an interrupt may record.
@@ -106,6 +109,8 @@ pub enum Fault {
     CallNotWaitedFor,
     ReaderDoesNotWait,
     ReaderLooksOnce,
+    HandedOverWhileFilled,
+    FreedBeforeCleared,
 }
 
 /// The state of one CPU.
@@ -151,6 +156,8 @@ pub struct Memory {
     pub end: u64,
     pub content: Option<usize>,
     pub lost_after: bool,
+    /// Events that its CPU had lost when the next block followed.
+    pub lost: u64,
     following: Block,
     /// As many as a block has count.
     pub words: [Option<u32>; NAMING_WORDS],
@@ -173,6 +180,10 @@ pub struct State {
     gates: u32,
     snapshots: u32,
     pub snapshot: Option<Snapshot>,
+    reads: u32,
+    /// What the reader of a stream has of which block, and what it has given back.
+    handed: Vec<(usize, Memory)>,
+    pub read: Vec<Memory>,
     nesting: u32,
     choices: Choices,
     violation: Option<String>,
@@ -216,6 +227,7 @@ impl Machine {
             end: 0,
             content: None,
             lost_after: false,
+            lost: 0,
             following: NO_BLOCK,
             words: [None; NAMING_WORDS],
             notes: [0; NAMING_WORDS],
@@ -233,6 +245,9 @@ impl Machine {
             gates: bounds.gates,
             snapshots: bounds.snapshots,
             snapshot: None,
+            reads: bounds.reads,
+            handed: Vec::new(),
+            read: Vec::new(),
             nesting: 0,
             choices,
             violation: None,
@@ -286,7 +301,7 @@ impl Machine {
     pub fn finish(&self) -> Option<String> {
         {
             let mut state = self.state.borrow_mut();
-            (state.open, state.gates, state.snapshots) = (false, 0, 0);
+            (state.open, state.gates, state.snapshots, state.reads) = (false, 0, 0, 0);
         }
         (0..2).for_each(|cpu| claim::close(OnCpu::<ENTRY_WORDS> { machine: self, cpu }, End::Complete));
         while self.state.borrow().snapshot.is_some() {
@@ -310,6 +325,11 @@ impl Machine {
         }
     }
 
+    /// A step of a stream's reader.
+    pub fn read_stream(&self) {
+        self.state.borrow_mut().read_stream(self.bounds.fault);
+    }
+
     /// A step of the snapshot's reader.
     fn read(&self) {
         let mut state = self.state.borrow_mut();
@@ -321,7 +341,36 @@ impl Machine {
     }
 }
 
+/// Who has a block of a stream that is full or read.
+const READER: usize = 2;
+
 impl State {
+    /// A step of a stream's reader: it is handed the full blocks, or gives back those that it has.
+    fn read_stream(&mut self, fault: Fault) {
+        if self.handed.is_empty() {
+            let early = fault == Fault::HandedOverWhileFilled;
+            let full =
+                |block: &Memory| block.in_trace && (block.owner == Some(READER) || early && block.content.is_some());
+            self.handed = self.blocks.iter().cloned().enumerate().filter(|(_, block)| full(block)).collect();
+            return;
+        }
+        let late = fault == Fault::FreedBeforeCleared;
+        for (n, copy) in std::mem::take(&mut self.handed) {
+            let block = &mut self.blocks[n];
+            if late && block.owner == Some(READER) {
+                block.owner = None;
+                self.handed.push((n, copy));
+                continue;
+            }
+            let same = late || *block == copy;
+            (block.in_trace, block.owner) = (false, if late { block.owner } else { None });
+            if !same {
+                self.violate(format!("block {n} changed while it was read"));
+            }
+            self.read.push(copy);
+        }
+    }
+
     fn violate(&mut self, what: String) {
         self.violation.get_or_insert(what);
     }
@@ -335,9 +384,9 @@ impl State {
     }
 
     /// Takes a block for a CPU, in one step.
-    fn take_block(&mut self, cpu: usize, blocks: u32, wrap: bool) -> Option<Block> {
+    fn take_block(&mut self, cpu: usize, blocks: u32, reuse: bool) -> Option<Block> {
         for _ in 0..blocks {
-            if !wrap && self.taken >= blocks {
+            if !reuse && self.taken >= blocks {
                 return None;
             }
             let block = address(self.taken % blocks);

@@ -7,7 +7,9 @@ use crate::abi::word::{event, time, Call, TIME_PERIOD};
 
 /// What is wrong with the trace of `cpu`, if anything. Recording has ended.
 pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
-    let mut blocks: Vec<&Memory> = state.blocks.iter().filter(|block| block.in_trace && block.cpu == cpu).collect();
+    // Of a stream most have been read before.
+    let mut blocks: Vec<&Memory> =
+        state.read.iter().chain(&state.blocks).filter(|block| block.in_trace && block.cpu == cpu).collect();
     blocks.sort_by_key(|block| block.sequence);
     // The block of a call may be kept while later ones are recycled; who reads leaves it out then, since they are
     // newer.
@@ -46,7 +48,8 @@ pub fn check(machine: &Machine, state: &State, cpu: usize) -> Option<String> {
     }
     // Interrupted, a context below may hold the last block while an interrupt finds the pool empty.
     let lost_at_end = blocks.last().is_some_and(|block| block.lost_after);
-    if machine.bounds.interrupts == 0 && complete && lost_at_end != (lost > 0) {
+    let read = machine.bounds.reads > 0;
+    if machine.bounds.interrupts == 0 && complete && !read && lost_at_end != (lost > 0) {
         return Some(format!("CPU {cpu}: {lost} lost, but the last block says otherwise"));
     }
     None

@@ -37,6 +37,16 @@ pub const CPU: u8 = 7;
 /// more. `_IOWR(TYPE, 8, Vector)`.
 pub const VECTOR: u8 = 8;
 
+/// Hands over full blocks of a trace that is a [`STREAM`], up to as many as a [`Blocks`] has room for: they stay as they
+/// are until [`FREE`]. Only for the one that holds the recorder (EBUSY), and of a stream (EINVAL); the same below. `_IOR(TYPE, 9,
+/// Blocks)`.
+pub const FULL: u8 = 9;
+/// Gives blocks back that were handed over; EINVAL for others. `_IOW(TYPE, 10, Blocks)`.
+pub const FREE: u8 = 10;
+/// Makes the CPUs whose blocks have entries and began before the caller's counter end these and continue in others,
+/// while tracing. `_IOW(TYPE, 11, u64)`.
+pub const FLUSH: u8 = 11;
+
 /// The number of an ioctl that carries `size` bytes both ways (`_IOWR`).
 pub const fn exchange_number(command: u8, size: usize) -> u32 {
     1 << 30 | read_number(command, size)
@@ -64,11 +74,15 @@ pub const IPC: u32 = 2;
 /// [`Setup::flags`]: count last-level cache misses.
 pub const LLC: u32 = 4;
 
+/// [`Setup::flags`]: who holds the recorder reads while it records: a block is used again once it was read. Not with
+/// [`WRAP`].
+pub const STREAM: u32 = 8;
+
 /// What a trace is to be like.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// Any of [`WRAP`], [`IPC`], [`LLC`].
+    /// Any of [`WRAP`], [`IPC`], [`LLC`], [`STREAM`].
     pub flags: u32,
     /// Blocks of the pool, up to [`BLOCKS_MAX`]; 0 for the size the module was loaded with.
     pub blocks: u32,
@@ -184,6 +198,16 @@ pub struct Vector {
     pub name: [u8; crate::abi::event::NAME_BYTES],
 }
 
+/// Blocks of the pool, by their places in it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// How many.
+    pub count: u32,
+    /// Their places; what follows the last is 0.
+    pub index: [u32; 31],
+}
+
 /// The number of [`INFO`].
 pub const IOCTL_INFO: u32 = read_number(INFO, core::mem::size_of::<Info>());
 /// The number of [`RESET`].
@@ -202,3 +226,9 @@ pub const IOCTL_RELEASE: u32 = plain_number(RELEASE);
 pub const IOCTL_CPU: u32 = exchange_number(CPU, core::mem::size_of::<Cpu>());
 /// The number of [`VECTOR`].
 pub const IOCTL_VECTOR: u32 = exchange_number(VECTOR, core::mem::size_of::<Vector>());
+/// The number of [`FULL`].
+pub const IOCTL_FULL: u32 = read_number(FULL, core::mem::size_of::<Blocks>());
+/// The number of [`FREE`].
+pub const IOCTL_FREE: u32 = write_number(FREE, core::mem::size_of::<Blocks>());
+/// The number of [`FLUSH`].
+pub const IOCTL_FLUSH: u32 = write_number(FLUSH, core::mem::size_of::<u64>());

@@ -2,7 +2,7 @@
 //! What the recorder's claims, folding and naming ask of a CPU, each method a step.
 
 use super::steps::OnCpu;
-use super::{address, content, earlier, further, Bounds, Fault, Memory, Task, NAMING_WORDS};
+use super::{address, content, earlier, further, Bounds, Fault, Memory, Task, NAMING_WORDS, READER};
 use crate::abi::block::HEADER_WORDS;
 use crate::abi::event::TASK_WORDS;
 use crate::abi::word::{entry_of, TIME_PERIOD};
@@ -122,6 +122,7 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
                 end: 0,
                 content: None,
                 lost_after: false,
+                lost: 0,
                 following: NO_BLOCK,
                 words: [None; NAMING_WORDS],
                 notes: [0; NAMING_WORDS],
@@ -145,6 +146,11 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
 
     unsafe fn begin(&self, block: Block) -> u64 {
         self.with_memory(block, |memory| memory.begin)
+    }
+
+    unsafe fn end_loss(&self, block: Block) {
+        let lost = self.with(|cpu| cpu.lost);
+        self.with_memory(block, |memory| memory.lost = lost)
     }
 
     unsafe fn sequence(&self, block: Block) -> u64 {
@@ -182,10 +188,10 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
     }
 
     fn take_block(&self) -> Option<Block> {
-        let Bounds { blocks, wrap, take_in_steps, .. } = self.machine.bounds;
+        let Bounds { blocks, wrap, reads, take_in_steps, .. } = self.machine.bounds;
         if !take_in_steps {
             self.step();
-            return self.machine.state.borrow_mut().take_block(self.cpu, blocks, wrap);
+            return self.machine.state.borrow_mut().take_block(self.cpu, blocks, wrap || reads > 0);
         }
         let exhausted = |taken: u32| !wrap && taken >= blocks;
         for _ in 0..blocks {
@@ -229,7 +235,9 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
     unsafe fn give_block(&self, block: Block) {
         self.step();
         let mut state = self.machine.state.borrow_mut();
-        let owner = state.memory(block).owner.take();
+        let is_full = self.machine.bounds.reads > 0 && state.memory(block).in_trace;
+        let next = is_full.then_some(READER);
+        let owner = std::mem::replace(&mut state.memory(block).owner, next);
         if owner != Some(self.cpu) {
             state.violate(format!("CPU {} gives back {block:?}, which belongs to {owner:?}", self.cpu));
         }

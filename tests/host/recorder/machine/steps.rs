@@ -26,6 +26,7 @@ enum Between {
     Gate,
     Rotate,
     Reader,
+    Stream,
 }
 
 impl<const WORDS: usize> OnCpu<'_, WORDS> {
@@ -67,6 +68,7 @@ impl<const WORDS: usize> OnCpu<'_, WORDS> {
                 }
                 Between::Rotate => self.machine.rotate(),
                 Between::Reader => self.machine.read(),
+                Between::Stream => self.machine.read_stream(),
             }
         }
     }
@@ -85,6 +87,7 @@ impl<const WORDS: usize> OnCpu<'_, WORDS> {
             (state.gates > 0, Between::Gate),
             (state.snapshots > 0, Between::Rotate),
             (reads, Between::Reader),
+            (state.reads > 0, Between::Stream),
         ];
         let possible = || others.iter().filter(|(is, _)| *is).map(|(_, between)| *between);
         let options = 1 + interrupts.len() + possible().count();
@@ -102,6 +105,7 @@ impl<const WORDS: usize> OnCpu<'_, WORDS> {
             Between::Burst => state.bursts -= 1,
             Between::Gate => state.gates -= 1,
             Between::Rotate => state.snapshots -= 1,
+            Between::Stream => state.reads -= 1,
         }
         chosen
     }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A trace that is read while it is recorded: full blocks are handed to the one who holds the recorder, and are free
+//! again once that gives them back.
+//!
+//! Nobody is woken for a full block, since that would be from a hook: the reader asks. Where it is too slow no block is
+//! free, and what happens then is lost and counted, as in a full pool; recording continues by itself as soon as a block is
+//! free again.
+//!
+//! Invariant: one caller at a time, the one that holds the control lock.
+
+use crate::abi::command::Blocks;
+use crate::on_each_cpu::{self, Cpus, Round};
+use crate::pool::pool;
+use kernel::prelude::*;
+
+/// Hands over full blocks, as many as there is room for.
+pub fn hand_over() -> Blocks {
+    let mut blocks = Blocks::default();
+    for index in pool().full() {
+        let Some(slot) = blocks.index.get_mut(blocks.count as usize) else { break };
+        *slot = index;
+        blocks.count += 1;
+    }
+    blocks
+}
+
+/// Takes blocks back; EINVAL where one was not handed over.
+pub fn take_back(blocks: &Blocks) -> Result {
+    let indices = blocks.index.get(..blocks.count as usize).ok_or(EINVAL)?;
+    match indices.iter().all(|&index| pool().take_back(index)) {
+        true => Ok(()),
+        false => Err(EINVAL),
+    }
+}
+
+/// Makes the CPUs end their blocks that have entries and began before the counter `before`.
+pub fn flush(before: u64) -> Result {
+    match on_each_cpu::rotate_older(&Cpus::hold()?, before) {
+        // One that finds no block free keeps the one it has.
+        Round::All | Round::Refused => Ok(()),
+        Round::Mute => Err(on_each_cpu::late()),
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A trace that is written while it is recorded: longer than the memory, whole when its writer is killed, and where the
+//! disk is too slow the losses are counted and have a place.
+
+use std::fs;
+
+use kutrace_format::abi::block::BYTES;
+use postprocess::sink::verdict::{judge, verdict, Verdict};
+use postprocess::source;
+
+use crate::guest;
+use crate::trace::Trace;
+
+/// Bytes of memory, in megabytes.
+const MEMORY: u64 = 4;
+
+#[test]
+fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        cd /tmp
+        dmesg --console-level 1
+        load() { for n in 1 2; do dd if=/dev/zero of=/dev/null bs=1 count=400000 2>/dev/null & done; wait; sleep 1; }
+        export -f load
+        kutrace_control record --stream -b 4M -o $SHARE/t.raw -- bash -c load
+        kutrace_control record --stream -b 4M -o - -- bash -c load >$SHARE/piped.raw
+        kutrace_control record --stream -b 4M -o $SHARE/killed.raw -- sleep 60 & victim=$!
+        load
+        # What happened more than a second ago is on the disk, of idle CPUs too.
+        kutrace_control mark early
+        sleep 1.5
+        kill -9 $victim
+        wait $victim || true
+        kutrace_control status >$SHARE/status
+        "#,
+    );
+    for name in ["t.raw", "piped.raw"] {
+        let path = run.file(name);
+        assert!(fs::metadata(&path).unwrap().len() > 2 * MEMORY << 20, "{name} is too short to mean anything");
+        let trace = Trace::read_whole(&path);
+        let counted = &trace.events.meta.counted;
+        assert!(counted.iter().any(|text| text.starts_with("timer interrupts: ")), "{counted:?}");
+    }
+    let killed = fs::read(run.file("killed.raw")).unwrap();
+    let found = judge(&killed).unwrap();
+    let text: String = found.iter().map(|finding| format!("{finding}\n")).collect();
+    assert_eq!(verdict(&found), Verdict::Incomplete, "{text}");
+    assert!(killed.len() > BYTES * 64, "{} bytes", killed.len());
+    let events = source::decode(&killed).unwrap();
+    assert!(events.events.iter().any(|e| events.names.text(e.name) == "mark_a=early"), "the mark is missing\n{text}");
+    let status = fs::read_to_string(run.file("status")).unwrap();
+    assert!(status.contains("state:  ") && !status.contains("tracing"), "{status}");
+}
+
+#[test]
+fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
+    let run = guest::run(
+        &["--cpus", "2"],
+        r#"
+        kutrace_control record --stream -b 1M -o $SHARE/t.raw -- sleep 60 & victim=$!
+        sleep 1
+        kill -STOP $victim
+        dd if=/dev/zero of=/dev/null bs=1 count=600000 2>/dev/null
+        kill -CONT $victim
+        sleep 1
+        kutrace_control mark after
+        sleep 1
+        kill -INT $victim
+        wait $victim
+        "#,
+    );
+    assert_eq!(run.status, 130, "{}\n{}", run.out, run.err);
+    let trace = Trace::read_and_ask(&run.file("t.raw"));
+    let lost = trace.events.meta.lost;
+    assert!(lost > 1000, "{lost}");
+    let gaps: Vec<_> = trace.of(postprocess::event::number::LOST).collect();
+    let told: u64 = gaps.iter().map(|gap| u64::from(gap.arg)).sum();
+    assert_eq!(told, lost, "the gaps say how much is missing in each: {gaps:?}");
+    let end = trace.events.meta.intervals.iter().map(|i| i.to).max().unwrap();
+    assert!(gaps.iter().all(|gap| gap.ts.0 + 50_000_000 < end.0), "recording went on after it");
+    assert!(trace.events.events.iter().any(|e| trace.event_name(e) == "mark_a=after"));
+    trace.check();
+}
