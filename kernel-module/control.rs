@@ -46,7 +46,7 @@ struct State {
 
 struct StateCell(UnsafeCell<State>);
 
-// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_may_note`, `kutrace_end_for_sleep`, `prepare` and `end` use it: under the
+// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_may_note`, `kutrace_end_for_sleep`, `prepare`, `go` and `end` use it: under the
 // control lock, and while there is no device.
 unsafe impl Sync for StateCell {}
 
@@ -167,6 +167,22 @@ pub fn prepare(setup: Setup) -> Result {
     kernel::error::to_result(unsafe { ffi::kutrace_source_choose() })?;
     state.reset(setup)?;
     state.connect()
+}
+
+/// Starts a trace, if the module's parameter asks for that, when the module is loaded.
+pub fn go() -> Result {
+    // SAFETY: reads a parameter.
+    let asked = unsafe { ffi::kutrace_shim_go() };
+    kernel::error::to_result(asked.min(0))?;
+    if asked > 0 {
+        // SAFETY: as in `prepare`.
+        let state = unsafe { &mut *STATE.0.get() };
+        let started = state.reset(Setup { flags: WRAP, blocks: 0 }).and_then(|()| state.start());
+        if started.is_err() {
+            pr_err!("recording did not start with the module\n");
+        }
+    }
+    Ok(())
 }
 
 /// Ends a trace that is running, when the module is unloaded. On return no hook runs.

@@ -109,6 +109,8 @@ extern "C" {
 
     // shim.c, device.c, note.c
     pub fn kutrace_shim_note_clear();
+    /// Whether to start when the module is loaded: 0 not, 1 in wrap mode, or an errno.
+    pub fn kutrace_shim_go() -> c_int;
 
     /// How many bytes from the start of a `task_struct` its fields are: numbers, not addresses.
     pub static kutrace_task_pid: u8;

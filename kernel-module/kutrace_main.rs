@@ -56,7 +56,7 @@ impl kernel::Module for Recorder {
         let setup = abi::command::Setup { flags: 0, blocks: 0 };
         // SAFETY: the pool is allocated and reset.
         let add_device = |()| kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
-        let ready = control::prepare(setup).and_then(add_device);
+        let ready = control::prepare(setup).and_then(|()| control::go()).and_then(add_device);
         if ready.is_err() {
             control::end();
             pool::free();

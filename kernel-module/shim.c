@@ -120,6 +120,21 @@ static unsigned int tracemb = 20;
 module_param(tracemb, uint, 0444);
 MODULE_PARM_DESC(tracemb, "Trace buffer in MiB, 1 to 65535 (default 20)");
 
+/* Whether to start when loaded. Remove when: the module! macro takes texts. */
+static char *go = "";
+module_param(go, charp, 0444);
+MODULE_PARM_DESC(go, "Start recording when loaded: wrap, to keep the newest (default not)");
+
+int kutrace_shim_go(void)
+{
+	if (!*go)
+		return 0;
+	if (!strcmp(go, "wrap"))
+		return 1;
+	pr_err("kutrace: go=%s: wrap or nothing is meant\n", go);
+	return -EINVAL;
+}
+
 static unsigned int maxmb = 256;
 module_param(maxmb, uint, 0444);
 MODULE_PARM_DESC(maxmb, "MiB that who lacks CAP_SYS_RESOURCE may ask for (default 256, never less than tracemb)");

@@ -71,6 +71,7 @@ bool kutrace_shim_online(u32 cpu);
 bool kutrace_shim_call(u32 cpu, void (*call)(void *));
 bool kutrace_shim_try_hold_cpus(void);
 void kutrace_shim_release_cpus(void);
+int kutrace_shim_go(void);
 bool kutrace_shim_pause(void);
 bool kutrace_shim_may_have(size_t bytes);
 size_t kutrace_shim_pool_bytes(void);

@@ -13,6 +13,7 @@ mod exact;
 mod full;
 mod lifetime;
 mod faults;
+mod early;
 mod ending;
 mod denied;
 mod held;
