@@ -31,6 +31,8 @@ pub const CRC_AT: usize = 12;
 pub const NAMES: [u8; 4] = *b"NAME";
 /// Section tag: what the kernel counted meanwhile; see [`crate::reading`].
 pub const COUNTERS: [u8; 4] = *b"KCNT";
+/// Section tag: what one process recorded into memory of its own: see [`crate::abi::programs`] and docs/format.md.
+pub const PROGRAM: [u8; 4] = *b"PROG";
 /// Section tag: blocks of [`crate::abi::block::BYTES`], ordered by begin time.
 pub const BLOCKS: [u8; 4] = *b"BLOK";
 

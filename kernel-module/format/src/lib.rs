@@ -15,3 +15,4 @@ pub mod flag;
 pub mod capability;
 pub mod file;
 pub mod reading;
+pub mod program;

@@ -12,3 +12,4 @@ pub mod counter;
 pub mod command;
 pub mod packet;
 pub mod user;
+pub mod programs;

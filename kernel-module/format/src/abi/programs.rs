@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What programs record into memory of their own, and how that is granted and collected.
+//!
+//! ```text
+//! area of a process:   | 0 names grant: lost u64, names end|next u64, zero to 64, names ... | grant | grant | ...
+//! word:                bits 0-31 low TSC | 32-34 kind | 35 open | 36-39 payload words | 40-63 name
+//! name, at 8 * number: 0 bytes of text u16, bit 15 set while it is written | 2 text ...   padded to 8 bytes
+//! grant in a file:     0 offset u32  4 bytes u32  8 tid u32  12 kind u32  16 sequence u64  24 tsc u64
+//! ```
+//!
+//! A thread writes words into a grant from its begin to its end; a word is never 0. The first and each word that comes
+//! 2^31 counts or more after the last full time stands behind a [`FULL_TIME`] with the whole TSC as payload. A word
+//! with payload is written open, then the payload, then closed. What is granted, to which thread and when, is what the
+//! kernel says; everything else is what the program says.
+
+/// Version of all this.
+pub const VERSION: u32 = 1;
+/// The device that any process may open.
+pub const DEVICE: &core::ffi::CStr = c"/dev/kutrace_programs";
+
+/// Gives the process its area. `_IOWR(TYPE, 0x40, Attach)`. EAGAIN while nothing is recorded, EPERM to whom may not
+/// mark, ENOSPC where all that programs may have is taken.
+pub const ATTACH: u8 = 0x40;
+/// Grants the calling thread of a process that is attached a part of its area. `_IOWR(TYPE, 0x41, Grant)`. ENOSPC where
+/// none is left; that is counted.
+pub const GRANT: u8 = 0x41;
+/// Maps the page whose first word is 0 while nothing is recorded, else the number of the trace. `_IOR(TYPE, 0x42,
+/// Page)`.
+pub const PAGE: u8 = 0x42;
+/// On /dev/kutrace: how much programs may have from the next reset on. `_IOW(TYPE, 0x43, Quota)`.
+pub const QUOTA: u8 = 0x43;
+/// On /dev/kutrace: tells of the process that attached next after the caller's [`Program::serial`].
+/// `_IOWR(TYPE, 0x44, Program)`.
+pub const PROGRAM: u8 = 0x44;
+
+/// The area that a process got.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attach {
+    /// [`VERSION`], from the caller.
+    pub version: u32,
+    /// The number of this attachment, never used twice; the same for every thread that asks.
+    pub serial: u32,
+    /// Where the area is mapped.
+    pub address: u64,
+    /// Bytes of it; only what is granted may be touched.
+    pub bytes: u64,
+}
+
+/// A part of the area.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grant {
+    /// `KIND_*`, from the caller.
+    pub kind: u32,
+    /// Bytes: from the caller how many at most, a multiple of 4096; then how many they are.
+    pub bytes: u32,
+    /// Where they begin in the area.
+    pub offset: u32,
+    /// Of which attachment, from the caller: ESTALE if it is not the present one.
+    pub serial: u32,
+}
+
+/// [`Grant::kind`]: words of the thread that asks.
+pub const KIND_WORDS: u32 = 0;
+/// [`Grant::kind`]: names, of all threads of the process.
+pub const KIND_NAMES: u32 = 1;
+
+/// Where the page is mapped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Its address.
+    pub address: u64,
+}
+
+/// How much memory programs may have, bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// Each process, up to [`AREA_BYTES`].
+    pub process: u64,
+    /// All together.
+    pub all: u64,
+}
+
+/// What is known of a process that attached.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// The number of its attachment: from the caller of the one before; 0 if there is no other.
+    pub serial: u32,
+    /// The process, by the number it has for the kernel.
+    pub tgid: u32,
+    /// A descriptor, read-only, of the file that the area is.
+    pub fd: i32,
+    /// Records of [`Granted`]: from the caller, how many have room; then how many there are.
+    pub grants: u32,
+    /// From the caller, where these are to be written.
+    pub address: u64,
+    /// How often it was refused a grant.
+    pub refused: u64,
+    /// Its name when it attached, NUL-padded.
+    pub comm: [u8; 16],
+}
+
+/// A grant as the kernel knows it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// Where it begins in the area.
+    pub offset: u32,
+    /// Bytes.
+    pub bytes: u32,
+    /// The thread, by the number it has for the kernel.
+    pub tid: u32,
+    /// `KIND_*`.
+    pub kind: u32,
+    /// Its number among all of the process; a part that is granted anew gets another.
+    pub sequence: u64,
+    /// TSC when it was granted.
+    pub tsc: u64,
+}
+
+/// Addresses that an area takes, and most that a process can be granted.
+pub const AREA_BYTES: u64 = 16 << 20;
+/// Bytes of a page, the unit of grants.
+pub const PAGE_BYTES: u32 = 4096;
+
+/// Byte offset in an area of the number of words that the program could not record.
+pub const LOST_AT: u32 = 0;
+/// Byte offset of where the next name goes (low half) and where its grant ends (high half).
+pub const NEXT_NAME_AT: u32 = 8;
+/// Byte offset of the first name.
+pub const NAMES_AT: u32 = 64;
+/// Most bytes of a name.
+pub const NAME_MAX: usize = 119;
+/// In the first two bytes of a name: it is being written.
+pub const NAME_OPEN: u16 = 1 << 15;
+
+/// A moment.
+pub const MARK: u32 = 1;
+/// A part of the program begins.
+pub const BEGIN: u32 = 2;
+/// The innermost part of that name ends.
+pub const END: u32 = 3;
+/// A value: its payload, signed.
+pub const VALUE: u32 = 4;
+/// The whole TSC is its payload; without a name.
+pub const FULL_TIME: u32 = 7;
+
+/// A word whose payload is being written.
+pub const OPEN: u64 = 1 << 35;
+/// Counts after which a word needs a new full time before it.
+pub const SPAN: u64 = 1 << 31;
+
+/// A word without its time: kind, payload words, name.
+#[inline(always)]
+pub const fn word(kind: u32, payload: usize, name: u32) -> u64 {
+    (kind as u64) << 32 | (payload as u64) << 36 | (name as u64) << 40
+}
+
+/// The kind in a word.
+pub const fn kind(word: u64) -> u32 {
+    (word >> 32) as u32 & 7
+}
+
+/// Words of payload behind a word.
+pub const fn payload(word: u64) -> usize {
+    (word >> 36) as usize & 15
+}
+
+/// The name's number in a word.
+pub const fn name(word: u64) -> u32 {
+    (word >> 40) as u32
+}
+
+/// The number of [`ATTACH`].
+pub const IOCTL_ATTACH: u32 = both(ATTACH, core::mem::size_of::<Attach>());
+/// The number of [`GRANT`].
+pub const IOCTL_GRANT: u32 = both(GRANT, core::mem::size_of::<Grant>());
+/// The number of [`PAGE`].
+pub const IOCTL_PAGE: u32 = super::command::read_number(PAGE, core::mem::size_of::<Page>());
+/// The number of [`QUOTA`].
+pub const IOCTL_QUOTA: u32 = super::command::write_number(QUOTA, core::mem::size_of::<Quota>());
+/// The number of [`PROGRAM`].
+pub const IOCTL_PROGRAM: u32 = both(PROGRAM, core::mem::size_of::<Program>());
+
+const fn both(command: u8, size: usize) -> u32 {
+    super::command::exchange_number(command, size)
+}
