@@ -269,6 +269,8 @@ impl State {
         lifecycle::reset(setup.flags);
         // SAFETY: the control lock is held, or nobody else comes here yet.
         unsafe { ffi::kutrace_shim_note_clear() };
+        // SAFETY: the control lock is held, or there is no device yet; a command may sleep.
+        unsafe { ffi::kutrace_programs_reset(setup.flags & WRAP != 0) };
         self.state = STATE_EMPTY;
         self.setup = setup;
         (self.start, self.stop) = (Moment::default(), Moment::default());
@@ -317,9 +319,16 @@ impl State {
         lifecycle::open_counters(self.setup.flags)?;
         // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
         // switch whose hook was still off would be missing from the trace.
+        // Programs see the trace from here on; what they record before it begins is not part of it.
+        // SAFETY: the control lock is held; a command may sleep.
+        unsafe { ffi::kutrace_programs_open() };
         // SAFETY: the table is connected and the buffers are reset.
         let enabled = kernel::error::to_result(unsafe { ffi::kutrace_source_enable() });
-        enabled.inspect_err(|_| lifecycle::close_counters())?;
+        enabled.inspect_err(|_| {
+            // SAFETY: as above.
+            unsafe { ffi::kutrace_programs_close() };
+            lifecycle::close_counters();
+        })?;
         self.state = STATE_TRACING;
         self.settled = false;
         // A CPU that comes or goes says so itself, once it is known where each was at the start.
@@ -343,6 +352,8 @@ impl State {
             let cpus = Cpus::hold();
             pool::close();
             self.stop = clock::moment();
+            // SAFETY: the control lock is held; who stops may sleep.
+            unsafe { ffi::kutrace_programs_close() };
             self.state = STATE_STOPPED;
             self.notes |= note;
             self.look_at_clock();

@@ -19,6 +19,7 @@
 #include <linux/vmalloc.h>
 
 #include "shim.h"
+#include "user/programs.h"
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
@@ -98,7 +99,10 @@ static long kutrace_ioctl(struct file *file, unsigned int cmd, unsigned long arg
 
 	if (mutex_lock_killable(&kutrace_control_lock))
 		return -EINTR;
-	ret = kutrace_control(file, cmd, &argument);
+	if (_IOC_NR(cmd) < KUTRACE_PROGRAMS_FIRST)
+		ret = kutrace_control(file, cmd, &argument);
+	else
+		ret = kutrace_programs_control(cmd, &argument);
 	mutex_unlock(&kutrace_control_lock);
 
 	if (!ret && (_IOC_DIR(cmd) & _IOC_READ) &&
@@ -235,12 +239,18 @@ int kutrace_shim_device_add(void)
 		pr_err("kutrace: marks=%s: all, group or off is meant\n", marks);
 		return -EINVAL;
 	}
-	ret = register_pm_notifier(&kutrace_sleep_block);
+	ret = kutrace_programs_add();
 	if (ret)
 		return ret;
-	ret = misc_register(&kutrace_device);
+	ret = register_pm_notifier(&kutrace_sleep_block);
 	if (ret)
-		unregister_pm_notifier(&kutrace_sleep_block);
+		goto no_notifier;
+	ret = misc_register(&kutrace_device);
+	if (!ret)
+		return 0;
+	unregister_pm_notifier(&kutrace_sleep_block);
+no_notifier:
+	kutrace_programs_remove();
 	return ret;
 }
 
@@ -248,4 +258,5 @@ void kutrace_shim_device_remove(void)
 {
 	misc_deregister(&kutrace_device);
 	unregister_pm_notifier(&kutrace_sleep_block);
+	kutrace_programs_remove();
 }

@@ -107,6 +107,24 @@ extern "C" {
     /// Interrupts are on.
     pub fn kick_all_cpus_sync();
 
+    // user/programs.c
+
+    /// Takes away what programs were granted; the next trace wraps, or not.
+    ///
+    /// # Safety
+    /// The control lock is held, or there is no device; the caller may sleep.
+    pub fn kutrace_programs_reset(wrap: bool);
+    /// Lets programs attach, and shows them that a trace is recorded.
+    ///
+    /// # Safety
+    /// The control lock is held; the caller may sleep.
+    pub fn kutrace_programs_open();
+    /// Ends that.
+    ///
+    /// # Safety
+    /// As above.
+    pub fn kutrace_programs_close();
+
     // shim.c, device.c, note.c
     pub fn kutrace_shim_note_clear();
     /// Whether to start when the module is loaded: 0 not, 1 in wrap mode, or an errno.

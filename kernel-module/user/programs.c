@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory for what programs record themselves: /dev/kutrace_programs, which any
+ * process may open.
+ *
+ * A process has an area: a file in memory of the kernel's own, mapped into it.
+ * The kernel grants it part by part, to the thread that asks, and notes thread,
+ * time and place. The process has no descriptor of the file, so it can neither
+ * change its size nor pass it on, and it never sees memory that another process
+ * had: pages come zeroed, and a part that is granted anew gets new ones. What
+ * it writes there the kernel never reads.
+ *
+ * The file belongs to the kernel, not to the module: who has it mapped does not
+ * keep the module from being unloaded, and does not lose the memory by that.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/falloc.h>
+#include <linux/kernel.h>
+#include <linux/list.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/pagemap.h>
+#include <linux/pid.h>
+#include <linux/sched.h>
+#include <linux/sched/mm.h>
+#include <linux/shmem_fs.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <asm/tsc.h>
+
+#include "../shim.h"
+#include "programs.h"
+
+#define KUTRACE_PROGRAMS_VERSION 1
+#define KUTRACE_AREA_BYTES	(16UL << 20)
+#define KUTRACE_NO_MORE		U32_MAX
+
+enum { KUTRACE_KIND_WORDS, KUTRACE_KIND_NAMES };
+
+struct kutrace_attach {
+	u32 version;
+	u32 serial;
+	u64 address;
+	u64 bytes;
+};
+
+struct kutrace_grant {
+	u32 kind;
+	u32 bytes;
+	u32 offset;
+	u32 serial;
+};
+
+struct kutrace_page {
+	u64 address;
+};
+
+struct kutrace_quota {
+	u64 process;
+	u64 all;
+};
+
+struct kutrace_program {
+	u32 serial;
+	u32 tgid;
+	s32 fd;
+	u32 grants;
+	u64 address;
+	u64 refused;
+	char comm[16];
+};
+
+struct kutrace_granted {
+	u32 offset;
+	u32 bytes;
+	u32 tid;
+	u32 kind;
+	u64 sequence;
+	u64 tsc;
+};
+
+#define KUTRACE_IOC_ATTACH	_IOWR(KUTRACE_IOC_TYPE, 0x40, struct kutrace_attach)
+#define KUTRACE_IOC_GRANT	_IOWR(KUTRACE_IOC_TYPE, 0x41, struct kutrace_grant)
+#define KUTRACE_IOC_PAGE	_IOR(KUTRACE_IOC_TYPE, 0x42, struct kutrace_page)
+#define KUTRACE_IOC_QUOTA	_IOW(KUTRACE_IOC_TYPE, 0x43, struct kutrace_quota)
+#define KUTRACE_IOC_PROGRAM	_IOWR(KUTRACE_IOC_TYPE, 0x44, struct kutrace_program)
+
+/* A part of an area, and the thread that has it. */
+struct kutrace_part {
+	struct list_head list;
+	struct kutrace_granted granted;
+	struct pid *thread;
+};
+
+/* A process, known by its memory: that lasts from one exec to the next. */
+struct kutrace_process {
+	struct list_head list;
+	struct mm_struct *mm;
+	struct file *area;
+	unsigned long address;
+	u64 bytes;
+	u64 sequence;
+	/* The oldest first. */
+	struct list_head parts;
+	struct kutrace_program told;
+};
+
+/* Of all that follows. Taken under the control lock, and under no lock of mm. */
+static DEFINE_MUTEX(kutrace_programs_lock);
+static LIST_HEAD(kutrace_processes);
+static u32 kutrace_serial;
+static bool kutrace_recording;
+static bool kutrace_wraps;
+static u64 kutrace_bytes;
+static struct kutrace_quota kutrace_asked = { 4UL << 20, 64UL << 20 };
+static struct kutrace_quota kutrace_quota;
+
+/* The page of programs; its number is that of the trace, or 0. */
+static struct file *kutrace_page_file;
+static struct page *kutrace_page;
+static u32 kutrace_traces;
+
+static void kutrace_show(u32 trace)
+{
+	WRITE_ONCE(*(u32 *)page_address(kutrace_page), trace);
+}
+
+static void kutrace_free_process(struct kutrace_process *process)
+{
+	struct kutrace_part *part, *next;
+
+	list_for_each_entry_safe(part, next, &process->parts, list) {
+		put_pid(part->thread);
+		kfree(part);
+	}
+	/* The process may have it mapped; what is there goes all the same. */
+	if (process->bytes)
+		vfs_fallocate(process->area,
+			      FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			      process->bytes);
+	fput(process->area);
+	mmdrop(process->mm);
+	kfree(process);
+}
+
+void kutrace_programs_reset(bool wrap)
+{
+	struct kutrace_process *process, *next;
+
+	mutex_lock(&kutrace_programs_lock);
+	list_for_each_entry_safe(process, next, &kutrace_processes, list)
+		kutrace_free_process(process);
+	INIT_LIST_HEAD(&kutrace_processes);
+	kutrace_bytes = 0;
+	kutrace_wraps = wrap;
+	kutrace_quota = kutrace_asked;
+	mutex_unlock(&kutrace_programs_lock);
+}
+
+void kutrace_programs_open(void)
+{
+	mutex_lock(&kutrace_programs_lock);
+	kutrace_recording = true;
+	if (!++kutrace_traces)
+		kutrace_traces = 1;
+	kutrace_show(kutrace_traces);
+	mutex_unlock(&kutrace_programs_lock);
+}
+
+void kutrace_programs_close(void)
+{
+	mutex_lock(&kutrace_programs_lock);
+	kutrace_recording = false;
+	kutrace_show(0);
+	mutex_unlock(&kutrace_programs_lock);
+}
+
+static struct kutrace_process *kutrace_find_process(void)
+{
+	struct kutrace_process *process;
+
+	list_for_each_entry(process, &kutrace_processes, list)
+		if (process->mm == current->mm)
+			return process;
+	return NULL;
+}
+
+/* Gives the calling thread the bytes of its process' area from @offset on. */
+static int kutrace_give(struct kutrace_process *process,
+			struct kutrace_part *part, u32 kind, u32 offset,
+			u32 bytes)
+{
+	int ret = vfs_fallocate(process->area, 0, offset, bytes);
+
+	if (ret)
+		return ret;
+	part->granted = (struct kutrace_granted) {
+		.offset = offset,
+		.bytes = bytes,
+		.tid = task_pid_nr(current),
+		.kind = kind,
+		.sequence = process->sequence++,
+		.tsc = rdtsc_ordered(),
+	};
+	part->thread = get_pid(task_pid(current));
+	list_add_tail(&part->list, &process->parts);
+	return 0;
+}
+
+/* Another part at the end of what the process has. */
+static int kutrace_give_more(struct kutrace_process *process,
+			     struct kutrace_grant *grant)
+{
+	u64 room = min(kutrace_quota.process - process->bytes,
+		       kutrace_quota.all - kutrace_bytes);
+	u32 bytes = min_t(u64, grant->bytes, round_down(room, PAGE_SIZE));
+	struct kutrace_part *part;
+	int ret;
+
+	if (!bytes)
+		return -ENOSPC;
+	part = kzalloc(sizeof(*part), GFP_KERNEL_ACCOUNT);
+	if (!part)
+		return -ENOMEM;
+	ret = kutrace_give(process, part, grant->kind, process->bytes, bytes);
+	if (ret) {
+		kfree(part);
+		return ret;
+	}
+	grant->offset = process->bytes;
+	grant->bytes = bytes;
+	process->bytes += bytes;
+	kutrace_bytes += bytes;
+	return 0;
+}
+
+/* Whether a thread that lives may still write into a part: its newest. */
+static bool kutrace_is_used(struct kutrace_process *process,
+			    struct kutrace_part *part)
+{
+	struct kutrace_part *later = part;
+	bool lives;
+
+	rcu_read_lock();
+	lives = pid_task(part->thread, PIDTYPE_PID);
+	rcu_read_unlock();
+	if (!lives)
+		return false;
+	list_for_each_entry_continue(later, &process->parts, list)
+		if (later->thread == part->thread &&
+		    later->granted.kind == KUTRACE_KIND_WORDS)
+			return false;
+	return true;
+}
+
+/* In wrap mode: the oldest part that nobody writes into, with new pages. */
+static int kutrace_give_again(struct kutrace_process *process,
+			      struct kutrace_grant *grant)
+{
+	struct kutrace_part *part;
+	u32 offset, bytes;
+	int ret;
+
+	list_for_each_entry(part, &process->parts, list)
+		if (part->granted.kind == KUTRACE_KIND_WORDS &&
+		    !kutrace_is_used(process, part))
+			goto found;
+	return -ENOSPC;
+found:
+	offset = part->granted.offset;
+	bytes = part->granted.bytes;
+	ret = vfs_fallocate(process->area,
+			    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
+			    bytes);
+	if (ret)
+		return ret;
+	list_del(&part->list);
+	put_pid(part->thread);
+	ret = kutrace_give(process, part, grant->kind, offset, bytes);
+	if (ret) {
+		kfree(part);
+		return ret;
+	}
+	grant->offset = offset;
+	grant->bytes = bytes;
+	return 0;
+}
+
+static long kutrace_grant(struct kutrace_grant *grant)
+{
+	struct kutrace_process *process = kutrace_find_process();
+	int ret;
+
+	if (!grant->bytes || grant->bytes % PAGE_SIZE ||
+	    grant->bytes > KUTRACE_AREA_BYTES ||
+	    grant->kind > KUTRACE_KIND_NAMES)
+		return -EINVAL;
+	if (!process || process->told.serial != grant->serial)
+		return -ESTALE;
+	if (!kutrace_recording)
+		return -EAGAIN;
+	ret = kutrace_give_more(process, grant);
+	if (ret == -ENOSPC && kutrace_wraps &&
+	    grant->kind == KUTRACE_KIND_WORDS)
+		ret = kutrace_give_again(process, grant);
+	if (ret)
+		process->told.refused++;
+	return ret;
+}
+
+static struct kutrace_process *kutrace_new_process(void)
+{
+	struct kutrace_process *process;
+
+	process = kzalloc(sizeof(*process), GFP_KERNEL_ACCOUNT);
+	if (!process)
+		return ERR_PTR(-ENOMEM);
+	process->area = shmem_file_setup("kutrace", 0, VM_NORESERVE);
+	if (IS_ERR(process->area)) {
+		void *error = process->area;
+
+		kfree(process);
+		return error;
+	}
+	INIT_LIST_HEAD(&process->parts);
+	process->mm = current->mm;
+	mmgrab(process->mm);
+	process->told.serial = kutrace_serial + 1;
+	process->told.tgid = task_tgid_nr(current);
+	get_task_comm(process->told.comm, current->group_leader);
+	return process;
+}
+
+static long kutrace_attach(struct kutrace_attach *attach)
+{
+	struct kutrace_grant names = {
+		.kind = KUTRACE_KIND_NAMES, .bytes = PAGE_SIZE,
+	};
+	struct kutrace_process *process;
+	unsigned long address;
+	int ret;
+
+	if (attach->version != KUTRACE_PROGRAMS_VERSION)
+		return -EINVAL;
+	if (!kutrace_shim_may_mark() || !current->mm)
+		return -EPERM;
+	if (!kutrace_recording)
+		return -EAGAIN;
+	process = kutrace_find_process();
+	if (process)
+		goto found;
+	if (kutrace_serial == KUTRACE_NO_MORE)
+		return -ENOSPC;
+	process = kutrace_new_process();
+	if (IS_ERR(process))
+		return PTR_ERR(process);
+	ret = kutrace_give_more(process, &names);
+	if (ret)
+		goto fail;
+	address = vm_mmap(process->area, 0, KUTRACE_AREA_BYTES,
+			  PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	if (IS_ERR_VALUE(address)) {
+		ret = address;
+		goto fail;
+	}
+	process->address = address;
+	kutrace_serial++;
+	list_add_tail(&process->list, &kutrace_processes);
+found:
+	attach->serial = process->told.serial;
+	attach->address = process->address;
+	attach->bytes = KUTRACE_AREA_BYTES;
+	return 0;
+fail:
+	kutrace_bytes -= process->bytes;
+	kutrace_free_process(process);
+	return ret;
+}
+
+/* A file opened for reading only can never be mapped for writing. */
+static struct file *kutrace_readonly(struct file *file)
+{
+	return dentry_open(&file->f_path, O_RDONLY | O_LARGEFILE, current_cred());
+}
+
+static long kutrace_map_page(struct kutrace_page *page)
+{
+	struct file *file = kutrace_readonly(kutrace_page_file);
+	unsigned long address;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	address = vm_mmap(file, 0, PAGE_SIZE, PROT_READ, MAP_SHARED, 0);
+	fput(file);
+	if (IS_ERR_VALUE(address))
+		return address;
+	page->address = address;
+	return 0;
+}
+
+static long kutrace_programs_ioctl(struct file *file, unsigned int cmd,
+				   unsigned long arg)
+{
+	union {
+		struct kutrace_attach attach;
+		struct kutrace_grant grant;
+		struct kutrace_page page;
+	} argument = {};
+	long ret;
+
+	if (_IOC_TYPE(cmd) != KUTRACE_IOC_TYPE || _IOC_SIZE(cmd) > sizeof(argument))
+		return -ENOTTY;
+	if ((_IOC_DIR(cmd) & _IOC_WRITE) &&
+	    copy_from_user(&argument, (void __user *)arg, _IOC_SIZE(cmd)))
+		return -EFAULT;
+	if (mutex_lock_killable(&kutrace_programs_lock))
+		return -EINTR;
+	switch (cmd) {
+	case KUTRACE_IOC_ATTACH:
+		ret = kutrace_attach(&argument.attach);
+		break;
+	case KUTRACE_IOC_GRANT:
+		ret = kutrace_grant(&argument.grant);
+		break;
+	case KUTRACE_IOC_PAGE:
+		ret = kutrace_map_page(&argument.page);
+		break;
+	default:
+		ret = -ENOTTY;
+	}
+	mutex_unlock(&kutrace_programs_lock);
+	if (!ret && copy_to_user((void __user *)arg, &argument, _IOC_SIZE(cmd)))
+		return -EFAULT;
+	return ret;
+}
+
+/* Writes what is known of the parts, and opens the area for reading. */
+static long kutrace_tell(struct kutrace_process *process,
+			 struct kutrace_program *program)
+{
+	struct kutrace_granted __user *to = u64_to_user_ptr(program->address);
+	u32 room = program->grants;
+	struct kutrace_part *part;
+	struct file *file;
+	int fd;
+
+	*program = process->told;
+	list_for_each_entry(part, &process->parts, list) {
+		if (program->grants++ >= room)
+			continue;
+		if (copy_to_user(to++, &part->granted, sizeof(*to)))
+			return -EFAULT;
+	}
+	file = kutrace_readonly(process->area);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0) {
+		fput(file);
+		return fd;
+	}
+	fd_install(fd, file);
+	program->fd = fd;
+	return 0;
+}
+
+static long kutrace_next_program(struct kutrace_program *program)
+{
+	struct kutrace_process *process;
+
+	list_for_each_entry(process, &kutrace_processes, list)
+		if (process->told.serial > program->serial)
+			return kutrace_tell(process, program);
+	*program = (struct kutrace_program) { .fd = -1 };
+	return 0;
+}
+
+static long kutrace_set_quota(const struct kutrace_quota *quota)
+{
+	if (quota->process > KUTRACE_AREA_BYTES)
+		return -EINVAL;
+	if (!kutrace_shim_may_have(quota->all))
+		return -E2BIG;
+	kutrace_asked = *quota;
+	return 0;
+}
+
+long kutrace_programs_control(unsigned int cmd, union kutrace_argument *argument)
+{
+	long ret;
+
+	mutex_lock(&kutrace_programs_lock);
+	switch (cmd) {
+	case KUTRACE_IOC_QUOTA:
+		ret = kutrace_set_quota((void *)argument);
+		break;
+	case KUTRACE_IOC_PROGRAM:
+		ret = kutrace_next_program((void *)argument);
+		break;
+	default:
+		ret = -ENOTTY;
+	}
+	mutex_unlock(&kutrace_programs_lock);
+	return ret;
+}
+
+static const struct file_operations kutrace_programs_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = kutrace_programs_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice kutrace_programs_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "kutrace_programs",
+	.fops = &kutrace_programs_fops,
+	.mode = 0666,
+};
+
+static void kutrace_free_page(void)
+{
+	kutrace_show(0);
+	put_page(kutrace_page);
+	fput(kutrace_page_file);
+}
+
+int kutrace_programs_add(void)
+{
+	int ret;
+
+	kutrace_quota = kutrace_asked;
+	kutrace_page_file = shmem_file_setup("kutrace", PAGE_SIZE, VM_NORESERVE);
+	if (IS_ERR(kutrace_page_file))
+		return PTR_ERR(kutrace_page_file);
+	/* It is read by its address, so it must stay where it is. */
+	mapping_set_unevictable(kutrace_page_file->f_mapping);
+	kutrace_page = shmem_read_mapping_page(kutrace_page_file->f_mapping, 0);
+	if (IS_ERR(kutrace_page)) {
+		fput(kutrace_page_file);
+		return PTR_ERR(kutrace_page);
+	}
+	ret = misc_register(&kutrace_programs_device);
+	if (ret)
+		kutrace_free_page();
+	return ret;
+}
+
+void kutrace_programs_remove(void)
+{
+	misc_deregister(&kutrace_programs_device);
+	kutrace_programs_reset(false);
+	kutrace_free_page();
+}
