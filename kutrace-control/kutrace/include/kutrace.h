@@ -21,6 +21,7 @@
 #ifndef KUTRACE_H
 #define KUTRACE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -54,6 +55,24 @@ long kutrace_mark_d(uint32_t number);
 typedef uint64_t kutrace_span;
 kutrace_span kutrace_span_begin(const char *name);
 void kutrace_span_end(kutrace_span span);
+
+/*
+ * A place in the program, which records by its name into memory that the
+ * recorder grants the thread: without a system call, as the macros below do. It
+ * lives, as its name does, as long as the program. Parts nest, and end in the
+ * thread that began them. Where the recorder grants nothing the functions make
+ * a system call, and a value is not recorded. They answer 1 if it is recorded,
+ * else 0.
+ */
+struct kutrace_site {
+	uint64_t id; /* 0; the library's */
+	const char *name;
+	size_t bytes; /* of the name, 119 at most */
+};
+long kutrace_site_mark(struct kutrace_site *site);
+long kutrace_site_begin(struct kutrace_site *site);
+long kutrace_site_end(struct kutrace_site *site);
+long kutrace_site_value(struct kutrace_site *site, int64_t value);
 
 /*
  * What this thread works on: an RPC with an id of 1 to 65535. A request or a
@@ -119,6 +138,35 @@ static inline void kutrace_span_end_at(const kutrace_span *span)
 #define KUTRACE_SPAN(name)                                                    \
 	kutrace_span __attribute__((cleanup(kutrace_span_end_at), unused))    \
 	KUTRACE_SPAN_NAME(__LINE__) = kutrace_span_begin(name)
+
+/*
+ * A moment, a part of the program up to the end of the block, the begin and the
+ * end of one, a value. The name is a literal.
+ */
+#define KUTRACE_SITE(name)                                                    \
+	(__extension__({                                                      \
+		static struct kutrace_site kutrace_here = {                   \
+			0, name, sizeof(name) - 1                             \
+		};                                                            \
+		&kutrace_here;                                                \
+	}))
+#define KUTRACE_MARK(name) kutrace_site_mark(KUTRACE_SITE(name))
+#define KUTRACE_VALUE(name, value) kutrace_site_value(KUTRACE_SITE(name), value)
+#define KUTRACE_BEGIN(name) kutrace_site_begin(KUTRACE_SITE(name))
+#define KUTRACE_END(name) kutrace_site_end(KUTRACE_SITE(name))
+static inline void kutrace_scope_end(struct kutrace_site *const *site)
+{
+	kutrace_site_end(*site);
+}
+static inline struct kutrace_site *kutrace_scope_begin(struct kutrace_site *site)
+{
+	kutrace_site_begin(site);
+	return site;
+}
+#define KUTRACE_SCOPE(name)                                                   \
+	struct kutrace_site *__attribute__((cleanup(kutrace_scope_end),       \
+					    unused))                          \
+	KUTRACE_SPAN_NAME(__LINE__) = kutrace_scope_begin(KUTRACE_SITE(name))
 #endif
 
 #endif /* KUTRACE_H */

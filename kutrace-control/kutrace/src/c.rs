@@ -16,6 +16,7 @@ use crate::event::{
     RPC_RESPONSE,
 };
 use crate::insert::{self, Named};
+use crate::site::Site;
 use crate::{control, name, rpc, state, sys, text};
 
 /// A text of C, or null.
@@ -156,4 +157,23 @@ unsafe extern "C" fn kutrace_control(words: Text) -> c_int {
 /// How kutrace_control ended, or a negative errno.
 fn status(ended: io::Result<i32>) -> c_int {
     ended.unwrap_or_else(|error| -error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
+}
+
+/// Defines functions of a place in the program.
+macro_rules! of_site {
+    ($($function:ident($site:ident $(, $argument:ident: $kind:ty)*) $does:expr;)*) => {$(
+        #[no_mangle]
+        unsafe extern "C" fn $function($site: *const Site $(, $argument: $kind)*) -> c_long {
+            // SAFETY: kutrace.h asks for a place that stays.
+            let $site = unsafe { &*$site };
+            $does.into()
+        }
+    )*};
+}
+
+of_site! {
+    kutrace_site_mark(site) site.mark();
+    kutrace_site_begin(site) site.begin();
+    kutrace_site_end(site) site.end();
+    kutrace_site_value(site, value: i64) site.value(value);
 }

@@ -6,14 +6,23 @@
 //! kutrace::mark_a("parsed"); // a moment
 //! ```
 //!
-//! While nothing is traced every call is a load and a branch, on any kernel; while tracing it is a system call.
+//! While nothing is traced every call is a load and a branch, on any kernel; while tracing it is a system call. What
+//! records often does it without one:
+//!
+//! ```
+//! let _request = kutrace::scope!("request");
+//! kutrace::mark!("parsed");
+//! kutrace::value!("queued", 17);
+//! ```
+//!
 //! All but [`go`], [`stop`] and [`control`] may be called in any thread and in signal handlers: they allocate
 //! nothing, take no lock and leave `errno` alone. No privilege is needed but for those three.
 //!
 //! What is recorded, each the time of the call on the CPU that makes it: a `bool` result says whether it was, which it
 //! is not while nothing is traced. Nothing else about the program depends on it, so it may be ignored.
 //!
-//! Invariants: no I/O but system call 1023 and, once, the mapping of /sys/kernel/kutrace; a call that finds the
+//! Invariants: no I/O but system call 1023, what asks for memory to record into, and, once, the mapping of
+//! /sys/kernel/kutrace; a call that finds the
 //! tracing off changes nothing.
 
 #![deny(unsafe_code)]
@@ -25,6 +34,9 @@ pub mod event;
 mod insert;
 mod name;
 mod rpc;
+mod stream;
+mod area;
+mod site;
 mod control;
 mod c;
 
@@ -32,4 +44,5 @@ pub use control::{control, go, stop};
 pub use insert::{addevent, addname, mark_a, mark_b, mark_c, mark_d, Named};
 pub use name::{dequeue, enqueue, lock_acquired, lock_released, lock_try};
 pub use rpc::{rpc_end, rpc_request, rpc_response, rpc_resume, span, Span};
+pub use site::{Scope, Site};
 pub use state::{is_on, test, version};

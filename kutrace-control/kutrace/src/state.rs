@@ -2,7 +2,7 @@
 //! Whether anything is traced.
 //!
 //! The kernel keeps a word in a page that every program may read: 0 while nothing is traced, else the number of the
-//! trace. The first call maps it. Where there is no such page a word of ours takes its place: one that is always 0 if
+//! trace. The first call maps it; where the kernel has none, one that the recorder shows. Where there is no such page a word of ours takes its place: one that is always 0 if
 //! the kernel has no hooks, and one that never is if it has (the original's), so that each call asks it.
 //!
 //! Invariant: a word that [`WORD`] ever pointed to is readable until the program ends.
@@ -96,7 +96,7 @@ fn is_on_indeed() -> bool {
 /// Looks for the word. Several threads, or a signal handler meanwhile, may do the same; the first has its way.
 #[cold]
 fn find() {
-    let (found, page) = match sys::map_page() {
+    let (found, page) = match sys::map_page().or_else(|_| sys::map_recorder_s_page()) {
         Ok(page) => (page, Some(page)),
         Err(_) if sys::call(TEST, 0) == -i64::from(Errno::NOSYS.raw_os_error()) => (&NEVER, None),
         Err(_) => (&ASK, None),

@@ -5,19 +5,49 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
+use std::ffi::{c_void, CStr};
 use std::ptr;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use kutrace_format::abi::programs::{Attach, Grant, Page, DEVICE, IOCTL_ATTACH, IOCTL_GRANT, IOCTL_PAGE};
 use kutrace_format::abi::user::{CALL, INSERT_MANY, WORDS};
 use rustix::fs::{open, Mode, OFlags};
 use rustix::io::Result;
-use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use rustix::ioctl::{ioctl, Getter, Updater};
+use rustix::mm::{madvise, mmap, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
+use rustix::process::getpid;
+use rustix::thread::gettid;
 
 /// Where the kernel shows whether it is tracing.
 const PAGE: &CStr = c"/sys/kernel/kutrace";
 /// What is mapped of it. The kernel makes it a whole page.
 const PAGE_BYTES: usize = 4096;
+
+/// A text that lives as long as the program: address and bytes, as C has them too.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Text {
+    at: *const u8,
+    bytes: usize,
+}
+
+// SAFETY: it is only read.
+unsafe impl Sync for Text {}
+// SAFETY: as above.
+unsafe impl Send for Text {}
+
+impl Text {
+    /// That of Rust.
+    pub const fn new(text: &'static str) -> Text {
+        Text { at: text.as_ptr(), bytes: text.len() }
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `new` had them, or a program in C, of which kutrace.h asks for it.
+        unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
+    }
+}
 
 /// Makes system call 1023: its value, or a negative errno.
 pub fn call(command: u64, word: u64) -> i64 {
@@ -69,4 +99,133 @@ pub fn unmap_page(page: &'static AtomicU32) {
     // SAFETY: a page of `map_page`, which its caller dropped.
     let unmapped = unsafe { munmap(ptr::from_ref(page).cast_mut().cast(), PAGE_BYTES) };
     debug_assert!(unmapped.is_ok());
+}
+
+/// Maps the page of a recorder whose kernel has none.
+pub fn map_recorder_s_page() -> Result<&'static AtomicU32> {
+    let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    // SAFETY: the number says that the kernel writes a `Page`, for which every bit pattern is valid.
+    let command = unsafe { Getter::<{ IOCTL_PAGE }, Page>::new() };
+    // SAFETY: the command points to no memory but its own; what it maps it maps where nothing is.
+    let page = unsafe { ioctl(&device, command) }?;
+    // SAFETY: as of `map_page`.
+    Ok(unsafe { &*ptr::with_exposed_provenance::<AtomicU32>(page.address as usize) })
+}
+
+/// Asks for an area, which children of this process do not get.
+pub fn attach(attach: &mut Attach) -> Result<()> {
+    let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    // SAFETY: the number says that the kernel reads and writes an `Attach`, for which every bit pattern is valid.
+    let command = unsafe { Updater::<{ IOCTL_ATTACH }, Attach>::new(attach) };
+    // SAFETY: the command points to no memory but its own; the area is mapped where nothing is.
+    unsafe { ioctl(&device, command) }?;
+    let (at, bytes) = (ptr::with_exposed_provenance_mut(attach.address as usize), attach.bytes as usize);
+    // SAFETY: the advice changes nothing in this process.
+    unsafe { madvise(at, bytes, Advice::LinuxDontFork) }
+}
+
+/// Asks for a part of the area.
+pub fn grant(grant: &mut Grant) -> Result<()> {
+    let device = open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    // SAFETY: the number says that the kernel reads and writes a `Grant`, for which every bit pattern is valid.
+    let command = unsafe { Updater::<{ IOCTL_GRANT }, Grant>::new(grant) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(&device, command) }
+}
+
+/// Has the pages there before they are written, where the kernel can do that.
+pub fn populate(address: usize, bytes: usize) {
+    // SAFETY: the advice changes no content.
+    let _ = unsafe { madvise(ptr::with_exposed_provenance_mut(address), bytes, Advice::LinuxPopulateWrite) };
+}
+
+/// Maps zeroes that are zeroes again in the child of a fork.
+pub fn map_wiped(bytes: usize) -> Result<*mut c_void> {
+    // SAFETY: the kernel chooses the place, so no mapping of this process is replaced.
+    let at = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }?;
+    // SAFETY: the mapping is ours and nobody has seen it.
+    let wiped = unsafe { madvise(at, bytes, Advice::LinuxWipeOnFork) };
+    wiped.inspect_err(|_| unmap(at, bytes)).map(|()| at)
+}
+
+/// Unmaps what nobody has seen.
+pub fn unmap(at: *mut c_void, bytes: usize) {
+    // SAFETY: a mapping of `map_wiped`, which its caller dropped.
+    let unmapped = unsafe { munmap(at, bytes) };
+    debug_assert!(unmapped.is_ok());
+}
+
+/// The calling thread.
+pub fn thread() -> u32 {
+    gettid().as_raw_nonzero().get() as u32
+}
+
+/// Whether no thread of this process has this id.
+pub fn is_gone(tid: u32) -> bool {
+    let (process, signal) = (getpid().as_raw_nonzero().get(), 0);
+    let answer: i64;
+    // SAFETY: signal 0 is sent to nobody, and errors are answered.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") TGKILL => answer,
+            in("rdi") i64::from(process),
+            in("rsi") u64::from(tid),
+            in("rdx") signal,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack, preserves_flags, readonly),
+        )
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        (answer, _) = (0, (process, signal, tid));
+    }
+    answer == -i64::from(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// The number of `tgkill`.
+#[cfg(target_arch = "x86_64")]
+const TGKILL: i64 = 234;
+
+/// The TSC.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn tsc() -> u64 {
+    // SAFETY: every processor of this kind has it; where programs may not read it, the recorder is not used either.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// Other processors have no recorder.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn tsc() -> u64 {
+    0
+}
+
+/// Stores `new` if `old` is there, in one instruction: whole to signal handlers of this thread, not to other threads.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn exchange(cell: &AtomicU64, old: u64, new: u64) -> bool {
+    let equal: u8;
+    // SAFETY: the memory is valid and aligned; only this thread and its handlers write it.
+    unsafe {
+        std::arch::asm!(
+            "cmpxchg qword ptr [{cell}], {new}",
+            "sete {equal}",
+            cell = in(reg) cell.as_ptr(),
+            new = in(reg) new,
+            equal = lateout(reg_byte) equal,
+            inlateout("rax") old => _,
+            options(nostack),
+        )
+    };
+    equal != 0
+}
+
+/// The same where it is not needed.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn exchange(cell: &AtomicU64, old: u64, new: u64) -> bool {
+    use std::sync::atomic::Ordering::Relaxed;
+    cell.compare_exchange(old, new, Relaxed, Relaxed).is_ok()
 }

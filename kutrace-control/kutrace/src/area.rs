@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The memory that the recorder grants this process, and each thread's way into it.
+//!
+//! A thread's state is a [`Stream`] in pages that the kernel clears in the child of a fork, as it does not give the
+//! child the area. So that nothing is left of another process, another trace, or nothing at all, are one question: is
+//! the stream's trace the one that is recorded now?
+//!
+//! Invariants: a stream belongs to the thread whose id it has; no two threads ever point to the same one, also in the
+//! child of a fork, because those that were given out are not given out again before their thread is gone. An area that
+//! was mapped stays mapped.
+
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use kutrace_format::abi::programs::{
+    Attach, Grant, KIND_NAMES, KIND_WORDS, LOST_AT, NAMES_AT, NAME_MAX, NAME_OPEN, NEXT_NAME_AT, PAGE_BYTES, VERSION,
+};
+
+use crate::stream::{Lane, Position};
+use crate::sys;
+
+/// Bytes of a thread's grants but the first, which is a page.
+const GRANT_BYTES: u32 = 64 * 1024;
+/// Threads that can record at a time.
+const STREAMS: usize = 4096;
+/// [`Stream::grants`]: there is no more in this trace.
+const FULL: u32 = u32::MAX;
+
+/// What a thread knows, or for the first in the arena the process.
+#[repr(C, align(64))]
+pub struct Stream {
+    /// The trace that all this is of; 0 for none.
+    trace: AtomicU32,
+    /// The thread; of the process, a trace in which it was refused an area.
+    tid: AtomicU32,
+    position: AtomicU64,
+    deadline: AtomicU64,
+    spare: AtomicU64,
+    /// The attachment.
+    serial: AtomicU32,
+    grants: AtomicU32,
+    /// Address of the area.
+    base: AtomicU64,
+}
+
+/// The stream of a thread that has none: of no trace.
+static NONE: Stream = Stream::new();
+
+/// All streams, the process' first; null before the first is needed.
+static ARENA: AtomicPtr<Stream> = AtomicPtr::new(ptr::null_mut());
+/// How many were given out, in this process and those that it comes from.
+static GIVEN: AtomicU32 = AtomicU32::new(1);
+
+thread_local! {
+    static STREAM: Cell<*const Stream> = const { Cell::new(&raw const NONE) };
+}
+
+impl Stream {
+    const fn new() -> Stream {
+        Stream {
+            trace: AtomicU32::new(0),
+            tid: AtomicU32::new(0),
+            position: AtomicU64::new(0),
+            deadline: AtomicU64::new(0),
+            spare: AtomicU64::new(0),
+            serial: AtomicU32::new(0),
+            grants: AtomicU32::new(0),
+            base: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of the process' attachment, if the stream is of this trace.
+    #[inline(always)]
+    pub fn serial(&self, trace: u32) -> Option<u32> {
+        (self.trace.load(Ordering::Acquire) == trace).then(|| self.serial.load(Ordering::Relaxed))
+    }
+
+    /// Begins with a trace, in this thread; a handler that comes between does the same.
+    fn begin(&self, process: &Stream, trace: u32) {
+        self.position.store(Position::NONE.0, Ordering::Relaxed);
+        self.spare.store(0, Ordering::Relaxed);
+        self.deadline.store(0, Ordering::Relaxed);
+        self.grants.store(0, Ordering::Relaxed);
+        self.base.store(process.base.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.serial.store(process.serial.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.trace.store(trace, Ordering::Release);
+    }
+
+    /// The word of the area at this offset.
+    #[inline(always)]
+    fn word(&self, offset: u32) -> &AtomicU64 {
+        let at = self.base.load(Ordering::Relaxed) as usize + offset as usize;
+        // SAFETY: the offset is in what was granted of the area at `base`, which is aligned and stays mapped; whoever
+        // else uses the word, it is atomic here.
+        unsafe { &*ptr::with_exposed_provenance(at) }
+    }
+}
+
+/// This thread's stream; of no trace, if it has none.
+#[inline(always)]
+pub fn stream() -> &'static Stream {
+    // SAFETY: it points to NONE or into the arena, which stays.
+    unsafe { &*STREAM.get() }
+}
+
+/// This thread's stream, made ready for a trace; `None` where the recorder gives no area.
+#[cold]
+pub fn prepare(trace: u32) -> Option<&'static Stream> {
+    let process = arena()?;
+    if process.tid.load(Ordering::Relaxed) == trace {
+        return None;
+    }
+    if process.trace.load(Ordering::Acquire) != trace && !attach(process, trace) {
+        process.tid.store(trace, Ordering::Relaxed);
+        return None;
+    }
+    let mine = own_stream()?;
+    if mine.trace.load(Ordering::Acquire) != trace {
+        mine.begin(process, trace);
+    }
+    Some(mine)
+}
+
+/// Asks the recorder for an area. Threads that do so at a time get the same one.
+fn attach(process: &Stream, trace: u32) -> bool {
+    let mut attach = Attach { version: VERSION, ..Attach::default() };
+    if sys::attach(&mut attach).is_err() {
+        return false;
+    }
+    process.base.store(attach.address, Ordering::Relaxed);
+    process.serial.store(attach.serial, Ordering::Relaxed);
+    process.trace.store(trace, Ordering::Release);
+    true
+}
+
+/// The first of all streams, mapped when it is first asked for.
+fn arena() -> Option<&'static Stream> {
+    let mut first = ARENA.load(Ordering::Acquire);
+    if first.is_null() {
+        let bytes = STREAMS * size_of::<Stream>();
+        let mapped = sys::map_wiped(bytes).ok()?.cast::<Stream>();
+        first = match ARENA.compare_exchange(ptr::null_mut(), mapped, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => mapped,
+            Err(other) => {
+                sys::unmap(mapped.cast(), bytes);
+                other
+            }
+        };
+    }
+    // SAFETY: a mapping of zeroes, which is a valid Stream, and which stays.
+    Some(unsafe { &*first })
+}
+
+/// A stream that has this thread's id: its own, one that nobody had, or that of a thread which is gone.
+fn own_stream() -> Option<&'static Stream> {
+    let tid = sys::thread();
+    let mine = stream();
+    if ptr::eq(mine, &NONE) {
+        let other = take_stream(tid)?;
+        STREAM.set(other);
+        return Some(other);
+    }
+    // In the child of a fork it is cleared, and no other thread has it.
+    mine.tid.store(tid, Ordering::Relaxed);
+    Some(mine)
+}
+
+fn take_stream(tid: u32) -> Option<&'static Stream> {
+    let first = ptr::from_ref(arena()?);
+    // SAFETY: the arena has that many, all zero or in use.
+    let at = |n: usize| unsafe { &*first.add(n) };
+    let fresh = GIVEN.load(Ordering::Relaxed) as usize;
+    if fresh < STREAMS {
+        let fresh = GIVEN.fetch_add(1, Ordering::Relaxed) as usize;
+        if fresh < STREAMS {
+            at(fresh).tid.store(tid, Ordering::Relaxed);
+            return Some(at(fresh));
+        }
+    }
+    (1..STREAMS).map(at).find(|stream| {
+        let owner = stream.tid.load(Ordering::Relaxed);
+        owner != 0
+            && sys::is_gone(owner)
+            && stream.tid.compare_exchange(owner, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && {
+                stream.trace.store(0, Ordering::Release);
+                true
+            }
+    })
+}
+
+/// Writes a name into the area of `stream`: its number, or `None` where there is no room.
+pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
+    let name = &name[..name.len().min(NAME_MAX)];
+    let words = (2 + name.len()).div_ceil(8);
+    let next = stream.word(NEXT_NAME_AT);
+    let at = loop {
+        let seen = next.load(Ordering::Relaxed);
+        let at = match seen {
+            0 => Position(u64::from(PAGE_BYTES) << 32 | u64::from(NAMES_AT)),
+            seen => Position(seen),
+        };
+        let (at, after) = match at.after_if_fits(words) {
+            Some(after) => (at, after),
+            None => {
+                let more = grant(stream, KIND_NAMES, PAGE_BYTES)?;
+                (more, more.after_if_fits(words)?)
+            }
+        };
+        if next.compare_exchange(seen, after.0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            break at;
+        }
+    };
+    let mut bytes = [0; (2 + NAME_MAX + 7) & !7];
+    bytes[2..2 + name.len()].copy_from_slice(name);
+    let mut put = |length: u16| {
+        bytes[..2].copy_from_slice(&length.to_le_bytes());
+        for (n, word) in bytes.chunks_exact(8).take(words).enumerate().rev() {
+            let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+            stream.word(at.offset() + 8 * n as u32).store(word, Ordering::Release);
+        }
+    };
+    put(name.len() as u16 | NAME_OPEN);
+    put(name.len() as u16);
+    Some(at.offset() / 8)
+}
+
+fn grant(stream: &Stream, kind: u32, bytes: u32) -> Option<Position> {
+    let mut grant = Grant { kind, bytes, serial: stream.serial.load(Ordering::Relaxed), ..Grant::default() };
+    sys::grant(&mut grant).ok()?;
+    sys::populate(stream.base.load(Ordering::Relaxed) as usize + grant.offset as usize, grant.bytes as usize);
+    Some(Position::new(grant.offset, grant.bytes))
+}
+
+impl Lane for &'static Stream {
+    #[inline(always)]
+    fn position(self) -> Position {
+        Position(self.position.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn exchange(self, old: Position, new: Position) -> bool {
+        sys::exchange(&self.position, old.0, new.0)
+    }
+
+    #[inline(always)]
+    fn now(self) -> u64 {
+        sys::tsc()
+    }
+
+    #[inline(always)]
+    fn deadline(self) -> u64 {
+        self.deadline.load(Ordering::Relaxed)
+    }
+
+    fn set_deadline(self, tsc: u64) {
+        self.deadline.store(tsc, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn store(self, offset: u32, word: u64) {
+        self.word(offset).store(word, Ordering::Release);
+    }
+
+    fn take_spare(self) -> Option<Position> {
+        let spare = self.spare.load(Ordering::Relaxed);
+        (spare != 0 && sys::exchange(&self.spare, spare, 0)).then_some(Position(spare))
+    }
+
+    fn keep_spare(self, grant: Position) {
+        self.spare.store(grant.0, Ordering::Relaxed);
+    }
+
+    fn grant(self) -> Option<Position> {
+        let bytes = match self.grants.load(Ordering::Relaxed) {
+            FULL => return None,
+            0 => PAGE_BYTES,
+            _ => GRANT_BYTES,
+        };
+        let more = grant(self, KIND_WORDS, bytes);
+        self.grants.store(if more.is_some() { 1 } else { FULL }, Ordering::Relaxed);
+        more
+    }
+
+    fn lose(self) {
+        self.word(LOST_AT).fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Recording into a thread's own memory: no system call, no lock, safe in signal handlers and against being killed.
+//!
+//! A thread has a *position*: where its next word goes and where its grant ends, in one number. An entry is claimed by
+//! moving the position with one compare-exchange that only this thread and its signal handlers make, so it needs no
+//! `lock` prefix. Handlers nest strictly: one that comes between any two steps has finished its own entries when the
+//! step after it runs. From that follows all that this file promises:
+//!
+//! * No word belongs to two entries: whoever is interrupted before its exchange finds the position moved, and starts
+//!   again.
+//! * Time never goes back along the words: the clock is read after the position, and the exchange fails if anything was
+//!   claimed since.
+//! * An entry is there for every reader from one store on, the last of the call. A thread that is killed at any step
+//!   loses the entry that it was writing and none before it: what it claimed and did not write is zero, or open.
+//! * Every word is less than 2^31 counts later than *deadline* minus that, the time of a full time before it. A grant
+//!   begins with the deadline at 0, so with a full time.
+//!
+//! Invariants: nothing here waits, allocates or makes a system call but [`Lane::grant`]. The same code runs under an
+//! explorer, which kills, interrupts and reads it at every step.
+
+#![forbid(unsafe_code)]
+
+use kutrace_format::abi::programs::{word, FULL_TIME, OPEN, SPAN};
+
+/// Byte offset of a thread's next free word in the area, and in the high half where its grant ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// That of a thread that has no grant.
+    pub const NONE: Position = Position(0);
+
+    /// The start of a grant.
+    pub const fn new(offset: u32, bytes: u32) -> Position {
+        Position((offset as u64 + bytes as u64) << 32 | offset as u64)
+    }
+
+    /// Byte offset of the next free word.
+    pub const fn offset(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The position after as many words, if there is room for them.
+    pub fn after_if_fits(self, words: usize) -> Option<Position> {
+        self.fits(words).then(|| self.after(words))
+    }
+
+    const fn fits(self, words: usize) -> bool {
+        self.offset() as u64 + 8 * words as u64 <= self.0 >> 32
+    }
+
+    const fn after(self, words: usize) -> Position {
+        Position(self.0 + 8 * words as u64)
+    }
+}
+
+/// What a thread records with. Each function but `grant` and `lose` is one step: a load, a store or an instruction.
+pub trait Lane: Copy {
+    /// Where the next word goes.
+    fn position(self) -> Position;
+    /// Moves it, if it is still the same.
+    fn exchange(self, old: Position, new: Position) -> bool;
+    /// The TSC.
+    fn now(self) -> u64;
+    /// From when on a full time is needed.
+    fn deadline(self) -> u64;
+    /// Sets it.
+    fn set_deadline(self, tsc: u64);
+    /// Writes a word that this context has claimed.
+    fn store(self, offset: u32, word: u64);
+    /// A grant that was asked for and not used, if there is one.
+    fn take_spare(self) -> Option<Position>;
+    /// Keeps one.
+    fn keep_spare(self, grant: Position);
+    /// Asks for another grant.
+    fn grant(self) -> Option<Position>;
+    /// Counts an entry that has no room.
+    fn lose(self);
+}
+
+/// Records a word, whose time is 0, and its payload; false if there is no room, which is counted.
+#[inline(always)]
+pub fn record<L: Lane, const N: usize>(lane: L, what: u64, payload: [u64; N]) -> bool {
+    let at = lane.position();
+    let now = lane.now();
+    if now < lane.deadline() && at.fits(1 + N) && lane.exchange(at, at.after(1 + N)) {
+        write(lane, at, what | u64::from(now as u32), payload);
+        return true;
+    }
+    record_slow(lane, what, payload)
+}
+
+/// The same after an interruption, after a gap in time, or in another grant.
+#[cold]
+#[inline(never)]
+fn record_slow<L: Lane, const N: usize>(lane: L, what: u64, payload: [u64; N]) -> bool {
+    loop {
+        let at = lane.position();
+        let now = lane.now();
+        let low = u64::from(now as u32);
+        let bridge = if now < lane.deadline() { 0 } else { 2 };
+        if at.fits(bridge + 1 + N) {
+            if !lane.exchange(at, at.after(bridge + 1 + N)) {
+                continue;
+            }
+            if bridge != 0 {
+                write(lane, at, word(FULL_TIME, 1, 0) | low, [now]);
+                // A handler that comes before this bridges once more: too early does no harm.
+                lane.set_deadline(now.saturating_add(SPAN));
+            }
+            write(lane, at.after(bridge), what | low, payload);
+            return true;
+        }
+        let Some(grant) = lane.take_spare().or_else(|| lane.grant()) else {
+            lane.lose();
+            return false;
+        };
+        // Before the exchange, so that whoever records first in the grant writes a full time.
+        lane.set_deadline(0);
+        if !lane.exchange(at, grant) {
+            lane.keep_spare(grant);
+        }
+    }
+}
+
+/// Writes what was claimed. The length comes first, so that a reader can pass over what is not complete.
+#[inline(always)]
+fn write<L: Lane, const N: usize>(lane: L, at: Position, head: u64, payload: [u64; N]) {
+    if N > 0 {
+        lane.store(at.offset(), head | OPEN);
+        for (n, value) in (1..).zip(payload) {
+            lane.store(at.after(n).offset(), value);
+        }
+    }
+    lane.store(at.offset(), head);
+}
+
+#[cfg(test)]
+mod explore;
