@@ -35,6 +35,12 @@ impl<S: Iterator<Item: When>> Merge<S> {
         &self.streams
     }
 
+    /// The time of what comes next.
+    #[inline]
+    pub fn peek(&self) -> Option<<S::Item as When>::Time> {
+        self.order.peek().map(|first| first.0 .0)
+    }
+
     /// What a stream says next.
     pub fn following(&self, index: usize) -> Option<S::Item> {
         self.waiting[index]

@@ -2,10 +2,10 @@
 //! Raw: a file of format 5, or of the [`original`], to events.
 //!
 //! The way of the data of format 5: [`mod@file`] finds header, names and blocks, those of a stream by their
-//! [`sequence`], [`block`] checks each block,
-//! [`stream`] reads the entries of one CPU, [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of
-//! [`name`], what is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. On their way [`audit`]
-//! compares them with what the kernel counted, by its [`kernel_file`]s.
+//! [`sequence`], [`block`] checks each block, [`stream`] reads the entries of one CPU, [`program`] those of programs,
+//! [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of [`name`], what
+//! is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. On their way [`audit`] compares them
+//! with what the kernel counted, by its [`kernel_file`]s.
 //!
 //! Invariant: every content is read as far as it makes sense; what was wrong stands in [`damage`].
 
@@ -18,6 +18,7 @@ pub mod counter;
 pub mod stream;
 pub mod name;
 pub mod task;
+pub mod program;
 pub mod trace;
 pub mod decode;
 pub mod kernel_file;
@@ -68,6 +69,7 @@ pub struct Raw<'a> {
     counting: Counting,
     names: Vec<Name<'a>>,
     readings: Vec<Reading<'a>>,
+    programs: Vec<program::Program<'a>>,
     cpus: BTreeMap<CpuId, Vec<Block<'a>>>,
     /// CPUs of which every block is damaged.
     missing: Vec<CpuId>,
@@ -90,6 +92,7 @@ pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
         damage: layout.damage,
         names: layout.names,
         readings: layout.readings,
+        programs: layout.programs,
         cpus: BTreeMap::new(),
         missing: Vec::new(),
     };
@@ -115,7 +118,16 @@ impl<'a> Raw<'a> {
             streams.entry(cpu).or_insert_with(|| Stream::unknown(cpu, start));
         }
         let streams = streams.into_values().collect();
-        Decoder::new(self.clock, self.counting, self.unseen(), streams, &self.names, names)
+        Decoder::new(self.clock, self.counting, self.unseen(), streams, &self.names, self.programs(), names)
+    }
+
+    /// What programs recorded while the trace was.
+    fn programs(&self) -> program::Programs<'a> {
+        let (start, stop) = match self.header_sound {
+            true => (self.header.start.tsc, self.header.stop.tsc),
+            false => (0, u64::MAX),
+        };
+        program::Programs::new(self.programs.clone(), start, stop)
     }
 
     /// The name records of the file.
@@ -138,6 +150,7 @@ impl<'a> Raw<'a> {
             damage: Vec::new(),
             names: self.names.clone(),
             readings: Vec::new(),
+            programs: Vec::new(),
             cpus: BTreeMap::from([(cpu, blocks)]),
             missing: Vec::new(),
             ..*self
@@ -176,6 +189,7 @@ impl<'a> Raw<'a> {
         let lost = self.lost();
         let found = self.damage.iter().chain(decoder.streams().iter().flat_map(|s| &s.damage));
         let mut quality: Vec<String> = found.map(Damage::to_string).collect();
+        quality.extend(decoder.programs().damage().iter().map(Damage::to_string));
         let gaps = if self.cut { 0 } else { decoder.counts.gaps };
         quality.extend(sentences(&Counts { gaps, ..decoder.counts }));
         quality.extend(self.notes());
@@ -436,6 +450,11 @@ fn sentences(counts: &Counts) -> Vec<String> {
             counts.disagreements,
             "block names another thread than the events before it",
             "blocks name another thread than the events before them",
+        ),
+        (
+            counts.unplaced,
+            "mark of a program at a time when no CPU is known to have run its thread",
+            "marks of programs at times when no CPU is known to have run their threads",
         ),
     ];
     said.into_iter().filter(|s| s.0 > 0).map(|(n, one, many)| count(n, one, many)).collect()

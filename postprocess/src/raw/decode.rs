@@ -10,9 +10,10 @@
 //! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
 //! [`number::OPEN_CALL`] says so. [`number::LOST`] opens a gap; its argument is the number of events lost, if known.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use kutrace_format::abi::event::{self, TaskState};
+use kutrace_format::abi::programs::{BEGIN, END, MARK};
 use kutrace_format::abi::word;
 use kutrace_format::capability::{Capability, Unseen};
 use kutrace_format::event::{Event as Entry, Work};
@@ -21,6 +22,7 @@ use kutrace_format::file::{Name, NameKind};
 use super::clock::Clock;
 use super::counter::Counting;
 use super::name::EventNames;
+use super::program::{Programs, Said};
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
 use crate::event::names::{clean, in_function, NameId, Names};
@@ -42,6 +44,9 @@ pub struct Decoder<'a> {
     /// [`Event::ipc`] of the entry that is being decoded.
     ipc: u8,
     merge: Merge<Stream<'a>>,
+    programs: Programs<'a>,
+    /// By program, number and kind of entry.
+    program_names: HashMap<(usize, u32, u32), NameId>,
     cpus: Vec<Cpu>,
     tasks: Tasks,
     event_names: EventNames,
@@ -66,6 +71,8 @@ pub struct Counts {
     pub gaps: u64,
     /// Blocks whose header names another thread than the entries before it.
     pub disagreements: u64,
+    /// Entries of programs whose thread no CPU ran then, as far as is known.
+    pub unplaced: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +95,7 @@ impl<'a> Decoder<'a> {
         unseen: Unseen,
         streams: Vec<Stream<'a>>,
         records: &[Name],
+        programs: Programs<'a>,
         names: &mut Names,
     ) -> Decoder<'a> {
         let mut tasks = Tasks::default();
@@ -120,7 +128,20 @@ impl<'a> Decoder<'a> {
             .collect();
         let merge = Merge::new(streams);
         let (ipc, counts) = (0, Counts::default());
-        Decoder { clock, counting, ipc, merge, cpus, tasks, event_names, unseen, ready, counts }
+        Decoder {
+            clock,
+            counting,
+            ipc,
+            merge,
+            programs,
+            program_names: HashMap::new(),
+            cpus,
+            tasks,
+            event_names,
+            unseen,
+            ready,
+            counts,
+        }
     }
 
     /// The next event; `None` at the end.
@@ -131,8 +152,17 @@ impl<'a> Decoder<'a> {
                 self.counts.events += u64::from(number::is_event(event.event));
                 return Some(event);
             }
-            let (cpu, Timed { at, item }) = self.merge.next()?;
             self.ipc = 0;
+            // At the same count a program's entry comes after the kernel's.
+            if let Some(said) = self.programs.peek() {
+                let at = said.entry.tsc >> self.clock.shift();
+                if self.merge.peek().is_none_or(|next| at < next) {
+                    self.programs.take();
+                    self.said(at, said, names);
+                    continue;
+                }
+            }
+            let (cpu, Timed { at, item }) = self.merge.next()?;
             match item {
                 Item::Entry(number, words, counters) => {
                     let code = |word: usize| counters.get(word).map_or(0, |byte| self.counting.code(*byte));
@@ -145,9 +175,48 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// What programs recorded, for what is missing of it.
+    pub fn programs(&self) -> &Programs<'a> {
+        &self.programs
+    }
+
     /// The streams, for what they found damaged and how far they got.
     pub fn streams(&self) -> &[Stream<'a>] {
         self.merge.streams()
+    }
+
+    /// An entry of a program is on the CPU that runs its thread.
+    fn said(&mut self, at: u64, Said { tid, program, entry }: Said, names: &mut Names) {
+        let Some(cpu) = self.cpus.iter().position(|cpu| cpu.pid.number() == tid && !cpu.adrift) else {
+            // Where a flight recorder has kept less of a CPU than of a program, nobody knows who ran there.
+            let begun = self.merge.streams().iter().all(|stream| stream.from() <= at);
+            self.counts.unplaced += u64::from(begun);
+            return;
+        };
+        let (event, arg, ret) = match entry.kind {
+            MARK => (number::PROGRAM_MARK, entry.name, 0),
+            BEGIN => (number::PROGRAM_BEGIN, entry.name, 0),
+            END => (number::PROGRAM_END, entry.name, 0),
+            _ => (number::PROGRAM_VALUE, entry.value as u32, (entry.value >> 32) as i32),
+        };
+        let text = |programs: &Programs| {
+            programs.name(program, entry.name).map_or_else(|| format!("unnamed#{}", entry.name), clean)
+        };
+        let name = match entry.kind {
+            // The values of a name are many, so these are not kept.
+            event_kind if ![MARK, BEGIN, END].contains(&event_kind) => {
+                names.id(&format!("{}={}", text(&self.programs), entry.value))
+            }
+            kind => {
+                let programs = &self.programs;
+                *self
+                    .program_names
+                    .entry((program, entry.name, kind))
+                    .or_insert_with(|| names.id(&format!("{}{}", if kind == END { "/" } else { "" }, text(programs))))
+            }
+        };
+        let ts = self.clock.units(at);
+        self.push(cpu, Event { ts, dur: Time::UNIT, event, arg, ret, name, ..Event::default() });
     }
 
     fn entry(&mut self, cpu: usize, at: u64, number: u16, words: &[u8], names: &mut Names) {

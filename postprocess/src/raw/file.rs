@@ -7,8 +7,8 @@ use kutrace_format::file::{self, Header, Name, Section};
 use kutrace_format::reading::Reading;
 
 use super::damage::{Damage, NotATrace};
-use super::original;
 use super::sequence::{self, is_block, is_tag};
+use super::{original, program};
 
 /// A file taken apart; blocks are not looked into yet.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Layout<'a> {
     pub names: Vec<Name<'a>>,
     /// All readings of the kernel's counters, of undamaged sections.
     pub readings: Vec<Reading<'a>>,
+    /// What programs recorded into memory of their own.
+    pub programs: Vec<program::Program<'a>>,
     /// Offset and bytes of each block; the last may be cut short.
     pub blocks: Vec<(usize, &'a [u8])>,
     /// Whether it is a stream without its end.
@@ -42,6 +44,7 @@ pub fn split(bytes: &[u8]) -> Result<Layout<'_>, NotATrace> {
         header_sound,
         names: Vec::new(),
         readings: Vec::new(),
+        programs: Vec::new(),
         blocks: Vec::new(),
         cut: false,
         damage: Vec::new(),
@@ -113,19 +116,23 @@ impl<'a> Layout<'a> {
             let start = at + file::SECTION_BYTES;
             let room = bytes.len() - start;
             let len = usize::try_from(section.bytes).unwrap_or(usize::MAX).min(room);
-            let known = matches!(section.tag, file::NAMES | file::COUNTERS | file::BLOCKS);
+            let known = matches!(section.tag, file::NAMES | file::COUNTERS | file::PROGRAM | file::BLOCKS);
             if section.tag == file::BLOCKS || (!known && (section.bytes > room as u64 || !is_tag(section.tag))) {
                 return self.blocks_from(bytes, at, section);
             }
             if section.bytes > room as u64 {
-                let what =
-                    if section.tag == file::NAMES { "names section" } else { "section of the kernel's counters" };
+                let what = match section.tag {
+                    file::NAMES => "names section",
+                    file::COUNTERS => "section of the kernel's counters",
+                    _ => "program section",
+                };
                 self.damage.push(Damage::at(at + 8, format!("the {what} reaches beyond the file's end")));
                 return self.search(bytes);
             }
             match section.tag {
                 file::NAMES => self.names(at, section, &bytes[start..start + len]),
                 file::COUNTERS => self.readings(at, section, &bytes[start..start + len]),
+                file::PROGRAM => self.program(at, section, &bytes[start..start + len]),
                 tag => self.unknown(at, tag),
             }
             at = start + len;
@@ -181,6 +188,17 @@ impl<'a> Layout<'a> {
             let fact =
                 format!("the section counts {} readings of the kernel's counters, it has {found}", section.items);
             self.damage.push(Damage::at(at + 16, fact));
+        }
+    }
+
+    /// Takes what a program recorded, if the checksum is right and it makes sense.
+    fn program(&mut self, at: usize, section: Section, payload: &'a [u8]) {
+        if crc32fast::hash(payload) != section.crc32 {
+            return self.damage.push(Damage::at(at, "the checksum of a program's section does not match; skipped"));
+        }
+        match program::parse(at, payload) {
+            Ok(program) => self.programs.push(program),
+            Err(fact) => self.damage.push(Damage::at(at, format!("{fact}; skipped"))),
         }
     }
 

@@ -318,6 +318,7 @@ impl Builder {
                 self.end_overlays(c, to);
             }
         }
+        self.end_all_parts(self.last);
         let out = std::mem::take(&mut self.out);
         self.count(&out);
         self.out = out;

@@ -25,6 +25,8 @@ pub struct Overlays {
     samples: HashMap<(usize, u32), Event>,
     /// By lock and thread: the last step taken.
     locks: HashMap<(u32, Pid), Event>,
+    /// By thread: the parts of its program that it is in, the outermost first.
+    parts: HashMap<Pid, Vec<Event>>,
 }
 
 impl Builder {
@@ -38,8 +40,14 @@ impl Builder {
             number::MWAIT if self.running(c) == Pid::IDLE => self.unwind_idle(c, t, ipc),
             _ => {}
         }
-        self.line(c, e);
+        if !matches!(e.event, number::PROGRAM_BEGIN | number::PROGRAM_END) {
+            self.line(c, e);
+        }
         match e.event {
+            number::PROGRAM_BEGIN => {
+                self.overlays.parts.entry(self.running(c)).or_default().push(Event { ts: t, ..*e })
+            }
+            number::PROGRAM_END => self.end_part(self.running(c), e.arg, t),
             number::MWAIT if self.running(c) == Pid::IDLE => {
                 self.close(c, t, Close::Pause { ipc });
                 self.cpus[c].low_power = Some(e.arg).filter(|&hint| hint != IDLE_POLL);
@@ -47,6 +55,7 @@ impl Builder {
             number::EXIT => {
                 let thread = self.cpus[c].thread;
                 self.threads.list[thread].exited = true;
+                self.end_parts(self.running(c), 0, t);
                 self.ends(thread);
             }
             number::MARK_A..=number::MARK_D | number::MONITOR_EXIT => self.close(c, t, Close::Pause { ipc }),
@@ -118,6 +127,35 @@ impl Builder {
             if let Some(last) = self.overlays.samples.remove(&(c, kind)) {
                 self.overlay(c, &last, last.ts, to);
             }
+        }
+    }
+
+    /// A thread leaves the innermost part of its program that has this number, and those in it.
+    fn end_part(&mut self, pid: Pid, number: u32, t: Time) {
+        let parts = self.overlays.parts.get(&pid);
+        let inner = parts.and_then(|parts| parts.iter().rposition(|begin| begin.arg == number));
+        if let Some(inner) = inner {
+            self.end_parts(pid, inner, t);
+        }
+    }
+
+    /// Draws the parts that a thread is in, from the one at `outermost` on, to `t`, and forgets them.
+    fn end_parts(&mut self, pid: Pid, outermost: usize, t: Time) {
+        let parts = self.overlays.parts.get_mut(&pid);
+        let ended = parts.map(|parts| parts.split_off(outermost.min(parts.len()))).unwrap_or_default();
+        for begin in ended.into_iter().rev() {
+            let (start, dur) = (begin.ts, (t - begin.ts).max(Time::UNIT));
+            let (event, arg, name) = (begin.event as i32, begin.arg.into(), begin.name);
+            self.out.push(Span { start, dur, pid: Some(pid), rpc: -1, event, arg, name, ..Span::default() });
+        }
+    }
+
+    /// Draws to the end what threads are still in.
+    pub(super) fn end_all_parts(&mut self, to: Time) {
+        let mut pids: Vec<Pid> = self.overlays.parts.keys().copied().collect();
+        pids.sort();
+        for pid in pids {
+            self.end_parts(pid, 0, to);
         }
     }
 

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What programs recorded into memory of their own, merged by time.
+//!
+//! Which thread a part belongs to and since when, is what the kernel said; all else is what the program wrote, and is
+//! only believed within these bounds. So a program can lie about itself, within the time in which it ran.
+//!
+//! Invariant: no content makes the reader fail, or use more memory than the section has bytes.
+
+use kutrace_format::abi::programs::{KIND_WORDS, LOST_AT};
+use kutrace_format::program::{name_at, Entries, Entry, GRANT_BYTES, HEAD_BYTES};
+
+use super::damage::Damage;
+use crate::merge::{Merge, When};
+
+/// A process that recorded.
+#[derive(Clone, Debug)]
+pub struct Program<'a> {
+    /// Where its section begins in the file.
+    pub offset: usize,
+    /// The process.
+    pub tgid: u32,
+    /// Its name when it began.
+    pub comm: &'a [u8],
+    /// How often it was refused memory.
+    pub refused: u64,
+    grants: Vec<Grant>,
+    area: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    offset: usize,
+    bytes: usize,
+    tid: u32,
+    tsc: u64,
+}
+
+/// Takes the payload of a section apart, whose checksum is right.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse(offset: usize, payload: &[u8]) -> Result<Program<'_>, &'static str> {
+    let (head, rest) = payload.split_at_checked(HEAD_BYTES).ok_or("the section of a program is cut short")?;
+    let bytes = (int(head, 8) as usize).checked_mul(GRANT_BYTES);
+    let split = bytes.and_then(|bytes| rest.split_at_checked(bytes));
+    let (grants, area) = split.ok_or("the section of a program has less grants than it counts")?;
+    if area.len() as u64 != long(head, 24) {
+        return Err("the area of a program has another size than its section says");
+    }
+    let mut parts = Vec::new();
+    for grant in grants.chunks_exact(GRANT_BYTES).filter(|grant| int(grant, 12) == KIND_WORDS) {
+        let (offset, bytes) = (int(grant, 0) as usize, int(grant, 4) as usize);
+        if offset.checked_add(bytes).is_none_or(|end| end > area.len()) {
+            return Err("a grant of a program is not in its area");
+        }
+        parts.push(Grant { offset, bytes, tid: int(grant, 8), tsc: long(grant, 24) });
+    }
+    let (tgid, refused) = (int(head, 4), long(head, 16));
+    Ok(Program { offset, tgid, comm: &head[32..48], refused, grants: parts, area })
+}
+
+impl<'a> Program<'a> {
+    /// Entries that it could not record, as it says.
+    pub fn lost(&self) -> u64 {
+        self.area.get(LOST_AT as usize..).filter(|rest| rest.len() >= 8).map_or(0, |rest| long(rest, 0))
+    }
+
+    /// A name of its own.
+    pub fn name(&self, number: u32) -> Option<&'a [u8]> {
+        name_at(self.area, number)
+    }
+}
+
+/// An entry, its thread, and which of the programs that is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Said {
+    /// The thread.
+    pub tid: u32,
+    /// The program's place among all.
+    pub program: usize,
+    /// What it says.
+    pub entry: Entry,
+}
+
+impl When for Said {
+    type Time = u64;
+
+    fn when(&self) -> u64 {
+        self.entry.tsc
+    }
+}
+
+/// The entries of one grant.
+#[derive(Clone, Debug)]
+struct Part<'a> {
+    program: usize,
+    tid: u32,
+    entries: Entries<'a>,
+}
+
+impl Iterator for Part<'_> {
+    type Item = Said;
+
+    fn next(&mut self) -> Option<Said> {
+        let entry = self.entries.next()?;
+        Some(Said { tid: self.tid, program: self.program, entry })
+    }
+}
+
+/// The entries of all programs, ordered by time, of those between two moments.
+#[derive(Debug)]
+pub struct Programs<'a> {
+    programs: Vec<Program<'a>>,
+    merge: Merge<Part<'a>>,
+    next: Option<Said>,
+    last: u64,
+}
+
+impl<'a> Programs<'a> {
+    /// Those from `first` to `last`, whole TSC.
+    pub fn new(programs: Vec<Program<'a>>, first: u64, last: u64) -> Programs<'a> {
+        let part = |program: usize, grant: &Grant, area: &'a [u8]| Part {
+            program,
+            tid: grant.tid,
+            entries: Entries::new(&area[grant.offset..grant.offset + grant.bytes], grant.tsc),
+        };
+        let parts =
+            programs.iter().enumerate().flat_map(|(n, p)| p.grants.iter().map(move |grant| part(n, grant, p.area)));
+        let merge = Merge::new(parts.collect());
+        let mut all = Programs { programs, merge, next: None, last };
+        while all.take().is_some_and(|said| said.entry.tsc < first) {}
+        all
+    }
+
+    /// What comes next.
+    pub fn peek(&self) -> Option<Said> {
+        self.next
+    }
+
+    /// Takes that; what comes after it then is next, and the answer.
+    pub fn take(&mut self) -> Option<Said> {
+        self.next = self.merge.next().map(|(_, said)| said).filter(|said| said.entry.tsc <= self.last);
+        self.next
+    }
+
+    /// A name of a program.
+    pub fn name(&self, program: usize, number: u32) -> Option<&'a [u8]> {
+        self.programs[program].name(number)
+    }
+
+    /// What is missing or was wrong, by program, once all was taken.
+    pub fn damage(&self) -> Vec<Damage> {
+        let mut found = Vec::new();
+        for (n, program) in self.programs.iter().enumerate() {
+            let parts = || self.merge.streams().iter().filter(|part| part.program == n);
+            let strange: u64 = parts().map(|part| u64::from(part.entries.strange)).sum();
+            let unfinished: u64 = parts().map(|part| u64::from(part.entries.unfinished)).sum();
+            let comm = program.comm.split(|&c| c == 0).next().unwrap_or_default();
+            let who = format!("program {} ({})", program.tgid, comm.escape_ascii());
+            let mut say = |count: u64, what: &str| {
+                if count > 0 {
+                    found.push(Damage::at(program.offset, format!("{who}: {count} {what}")));
+                }
+            };
+            say(program.lost(), "marks had no room");
+            say(strange, "words that no library writes; skipped");
+            say(unfinished, "marks were not complete when it ended or was copied; skipped");
+        }
+        found
+    }
+}
+
+fn int(bytes: &[u8], at: usize) -> u32 {
+    super::file::stored(bytes, at)
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from(int(bytes, at)) | u64::from(int(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kutrace_format::abi::programs::{word, BEGIN, FULL_TIME, MARK, OPEN, VALUE};
+
+    const START: u64 = 7 << 40;
+
+    /// A section with one grant of these words, of thread 8 of process 7, and a name at 64.
+    fn section(words: &[u64]) -> Vec<u8> {
+        let mut area = vec![0; 128];
+        area[0] = 5;
+        area[64..72].copy_from_slice(b"\x04\0work\0\0");
+        area.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        let mut bytes = Vec::new();
+        for number in [1, 7, 1, 0] {
+            bytes.extend_from_slice(&u32::to_le_bytes(number));
+        }
+        bytes.extend_from_slice(&2u64.to_le_bytes());
+        bytes.extend_from_slice(&(area.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(b"web\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        for number in [128, words.len() as u32 * 8, 8, KIND_WORDS] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&0u64.to_le_bytes());
+        bytes.extend_from_slice(&START.to_le_bytes());
+        bytes.extend_from_slice(&area);
+        bytes
+    }
+
+    fn read(section: &[u8]) -> (Vec<(u64, u32, i64)>, Vec<String>) {
+        let mut all = Programs::new(vec![parse(0, section).unwrap()], START, START + 1000);
+        let mut said = Vec::new();
+        while let Some(next) = all.peek() {
+            assert_eq!(next.tid, 8);
+            said.push((next.entry.tsc - START, next.entry.kind, next.entry.value));
+            all.take();
+        }
+        (said, all.damage().iter().map(Damage::to_string).collect())
+    }
+
+    fn at(time: u64) -> u64 {
+        (START + time) & 0xffff_ffff
+    }
+
+    #[test]
+    fn entries_are_read_and_what_is_no_entry_is_passed_over() {
+        let section = section(&[
+            word(FULL_TIME, 1, 0) | at(10),
+            START + 10,
+            word(BEGIN, 0, 8) | at(10),
+            0,
+            word(VALUE, 1, 8) | at(20) | OPEN,
+            99,
+            word(VALUE, 1, 8) | at(30),
+            -3_i64 as u64,
+            word(5, 0, 8) | at(40),
+            word(MARK, 0, 8) | at(50),
+            word(MARK, 0, 8) | at(1001),
+        ]);
+        let (said, damage) = read(&section);
+        assert_eq!(said, [(10, BEGIN, 0), (30, VALUE, -3), (50, MARK, 0)]);
+        assert_eq!(
+            damage,
+            [
+                "byte 0: program 7 (web): 5 marks had no room",
+                "byte 0: program 7 (web): 1 words that no library writes; skipped",
+                "byte 0: program 7 (web): 1 marks were not complete when it ended or was copied; skipped",
+            ]
+        );
+        assert_eq!(parse(0, &section).unwrap().name(8), Some(&b"work"[..]));
+        assert_eq!(parse(0, &section).unwrap().name(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_section_that_contradicts_itself_is_refused() {
+        let whole = section(&[word(MARK, 0, 8) | at(1)]);
+        for len in 0..whole.len() {
+            assert!(parse(0, &whole[..len]).is_err(), "{len}");
+        }
+        for (byte, fact) in
+            [(8, "grants"), (24, "size"), (HEAD_BYTES + 4, "not in its area"), (HEAD_BYTES + 3, "not in")]
+        {
+            let mut damaged = whole.clone();
+            damaged[byte] = 0xff;
+            assert!(parse(0, &damaged).is_err_and(|said| said.contains(fact)), "{byte}");
+        }
+    }
+
+    #[test]
+    fn no_words_stop_the_reader() {
+        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+        for _ in 0..2000 {
+            let words: Vec<u64> = (0..40)
+                .map(|_| {
+                    seed ^= seed << 13;
+                    seed ^= seed >> 7;
+                    seed ^= seed << 17;
+                    // As many that are nearly right as that are not.
+                    if seed & 1 == 0 {
+                        seed
+                    } else {
+                        seed & 0xffff_ffff | word(seed as u32 >> 3 & 7, 0, 8)
+                    }
+                })
+                .collect();
+            let (said, _) = read(&section(&words));
+            assert!(said.is_sorted_by_key(|(time, ..)| *time));
+        }
+    }
+}
