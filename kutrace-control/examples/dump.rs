@@ -65,7 +65,7 @@ fn write(pool: &[AtomicU32], names: &Names, path: &Path) -> Result<()> {
     ensure!(selection.blocks.len() == BLOCKS, "dump: {} blocks", selection.blocks.len());
     let header = dump::header(&Info::default(), &selection, [1; 16], [2; 16]);
     Output::new(Some(path.to_owned()), IfExists::Keep)
-        .write(|out| dump::write_trace(&header, pool, &selection, names, b"", out, &mut |_| Ok(())))
+        .write(|out| dump::write_trace(&header, pool, &selection, names, &[], out, &mut |_| Ok(())))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

@@ -55,6 +55,8 @@ pub trait Recorder: Sized {
     fn leave(&self, bytes: &[u8]) -> Result<()>;
     /// All that was left with the trace.
     fn left(&self) -> Result<Vec<u8>>;
+    /// What programs recorded into memory of their own, as sections of a file.
+    fn programs(&self) -> Result<Vec<u8>>;
     /// The `blocks` blocks of the pool.
     fn pool(&self, blocks: u32) -> Result<Self::Pool>;
 }
@@ -156,6 +158,10 @@ impl Recorder for Device {
         }
         bytes.truncate(read);
         Ok(bytes)
+    }
+
+    fn programs(&self) -> Result<Vec<u8>> {
+        crate::programs::sections(&self.file)
     }
 
     fn pool(&self, blocks: u32) -> Result<sys::Mapping> {

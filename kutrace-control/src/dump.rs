@@ -61,7 +61,8 @@ pub fn header(info: &Info, selection: &Selection, uuid: [u8; 16], boot_id: [u8; 
     }
 }
 
-/// Writes a trace: the blocks of `pool` that `selection` names; `readings` are those of the kernel's counters. `written` is told the bytes as they go out.
+/// Writes a trace: the blocks of `pool` that `selection` names, after `sections`. `written` is told the bytes as they go
+/// out.
 ///
 /// # Errors
 /// If `out` or `written` fails, or a block is not in the pool any more.
@@ -70,11 +71,11 @@ pub fn write_trace(
     pool: &[AtomicU32],
     selection: &Selection,
     names: &Names,
-    readings: &[u8],
+    sections: &[u8],
     out: &mut dyn Write,
     written: &mut dyn FnMut(usize) -> Result<()>,
 ) -> Result<()> {
-    let mut buffer = head(header, names, readings);
+    let mut buffer = head(header, names, sections);
     for choice in &selection.blocks {
         let end = buffer.len();
         buffer.resize(end + BYTES, 0);
@@ -88,11 +89,11 @@ pub fn write_trace(
     Ok(out.write_all(&buffer)?)
 }
 
-/// What stands before the first block. Its length depends on the names and the readings of the kernel's counters only.
-pub fn head(header: &Header, names: &Names, readings: &[u8]) -> Vec<u8> {
+/// What stands before the first block, with `sections` between the names and it. Its length depends on these only.
+pub fn head(header: &Header, names: &Names, sections: &[u8]) -> Vec<u8> {
     let mut head = sealed_header(header);
     head.extend_from_slice(&section(NAMES, &names.payload(), names.len()));
-    head.extend_from_slice(&reading::section(readings));
+    head.extend_from_slice(sections);
     let section = Section { tag: BLOCKS, crc32: 0, bytes: header.blocks * BYTES as u64, items: header.blocks };
     head.extend_from_slice(&section.to_bytes());
     head
@@ -188,7 +189,7 @@ mod tests {
         let selection = Selection::of(&pool, recycling(&info()), u64::MAX);
         let header = header(&info(), &selection, UUID, [9; 16]);
         let (mut file, mut told) = (Vec::new(), 0);
-        write_trace(&header, &pool, &selection, &names, b"", &mut file, &mut |bytes| {
+        write_trace(&header, &pool, &selection, &names, &[], &mut file, &mut |bytes| {
             told += bytes;
             Ok(())
         })
@@ -270,7 +271,7 @@ mod tests {
         let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
         let header = header(&info(), &selection, UUID, UUID);
         let mut full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let result = write_trace(&header, &pool, &selection, &Names::default(), b"", &mut full, &mut |_| Ok(()));
+        let result = write_trace(&header, &pool, &selection, &Names::default(), &[], &mut full, &mut |_| Ok(()));
         let error = result.unwrap_err().downcast::<std::io::Error>().unwrap();
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     }

@@ -20,6 +20,7 @@ pub mod mark;
 mod pool;
 pub mod selection;
 pub mod names;
+pub mod programs;
 pub mod dump;
 pub mod snapshot;
 pub mod reading;

@@ -171,6 +171,7 @@ impl<R: Recorder> Session<R> {
         let stop = recorder.snapshot()?;
         let info = recorder.info()?;
         let pool = recorder.pool(info.blocks)?;
+        let sections = [reading::section(&readings), recorder.programs()?].concat();
         let mut selection = Selection::of(&pool, Recycling::Oldest, stop.tsc >> info.shift);
         let names = self.names(&info, &pool, &selection)?;
         let recorder = self.recorder()?;
@@ -184,10 +185,10 @@ impl<R: Recorder> Session<R> {
         };
         output.write_file(|file| {
             let before = header(&selection)?;
-            let start = dump::head(&before, &names, &readings).len() as u64;
+            let start = dump::head(&before, &names, &sections).len() as u64;
             let mut written = progress(&selection)?;
             snapshot::write_blocks(file, start, &pool, &mut selection, &before, &mut written)?;
-            Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &readings), 0)?)
+            Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &sections), 0)?)
         })?;
         let lost = selection.lost();
         Ok(tally(
@@ -243,11 +244,11 @@ impl<R: Recorder> Session<R> {
         ensure!(!selection.blocks.is_empty() || !selection.findings.is_empty(), nothing());
         let names = self.names(&info, &pool, &selection)?;
         let recorder = self.recorder()?;
-        let readings = recorder.left()?;
+        let sections = [reading::section(&recorder.left()?), recorder.programs()?].concat();
         let header = dump::header(&info, &selection, machine::random_uuid()?, machine::boot_id()?);
         output.write(|out: &mut dyn Write| {
             let mut written = progress(&selection)?;
-            dump::write_trace(&header, &pool, &selection, &names, &readings, out, &mut written)?;
+            dump::write_trace(&header, &pool, &selection, &names, &sections, out, &mut written)?;
             let after = recorder.info()?;
             ensure!(after.start == info.start && after.state == info.state, dump::STARTED_AGAIN);
             Ok(())

@@ -173,6 +173,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         let header = Header { blocks: self.blocks, ..dump::header(&info, &selection, uuid, boot_id) };
         self.sink.put(&dump::section(NAMES, &names.payload(), names.len()))?;
         self.sink.put(&reading::section(&recorder.left()?))?;
+        self.sink.put(&recorder.programs()?)?;
         self.sink.put(&dump::section(STOP, &dump::sealed_header(&header), 1))?;
         self.sink.finish()?;
         Ok((info, header.blocks, selection.findings))

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::ops::Deref;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
@@ -14,6 +14,7 @@ use kutrace_format::abi::command::{
     Blocks, Cpu, Info, Moment, Setup, Vector, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD, IOCTL_INFO,
     IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
 };
+use kutrace_format::abi::programs::{Granted, Program, IOCTL_PROGRAM};
 use kutrace_format::abi::user;
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{ioctl, Getter, NoArg, Setter, Updater};
@@ -131,6 +132,18 @@ pub fn flush(device: BorrowedFd<'_>, before: u64) -> Result<()> {
     unsafe { ioctl(device, command) }
 }
 
+/// What is known of the program that attached next after `program`, and a descriptor of its area; `None` for none. Of
+/// its grants as many are filled in as there is room for in `grants`.
+pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut [Granted]) -> Result<Option<OwnedFd>> {
+    (program.address, program.grants) = (grants.as_mut_ptr() as u64, grants.len() as u32);
+    // SAFETY: the number says that the kernel reads and writes a `Program`, for which every bit pattern is valid.
+    let command = unsafe { Updater::<{ IOCTL_PROGRAM }, Program>::new(program) };
+    // SAFETY: beside its own memory the command writes no more grants than there is room for, which is borrowed.
+    unsafe { ioctl(device, command) }?;
+    // SAFETY: the kernel has opened this descriptor for us.
+    Ok((program.serial != 0).then(|| unsafe { OwnedFd::from_raw_fd(program.fd) }))
+}
+
 /// Inserts an event into the trace by the system call of programs; how many words were taken, 0 while nothing traces.
 pub fn insert(word: u64) -> Result<u64> {
     // SAFETY: this command reads its two arguments and no memory.
@@ -205,6 +218,7 @@ mod tests {
         assert_eq!(flush(fd, 0), Err(Errno::NOTTY));
         assert_eq!(hold(fd), Err(Errno::NOTTY));
         assert_eq!(release(fd), Err(Errno::NOTTY));
+        assert!(matches!(next_program(fd, &mut Program::default(), &mut []), Err(Errno::NOTTY)));
         assert_eq!(cpu(fd, &mut Cpu::default()), Err(Errno::NOTTY));
         assert_eq!(next_vector(fd, &mut Vector { which: 0, reserved: 0, name: [0; 56] }), Err(Errno::NOTTY));
     }

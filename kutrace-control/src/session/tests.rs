@@ -111,6 +111,10 @@ impl Recorder for Memory {
         Ok(self.left.borrow().clone())
     }
 
+    fn programs(&self) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
     /// The last block of the pool is still being written.
     fn pool(&self, blocks: u32) -> Result<Vec<AtomicU32>> {
         let tracing = self.info.get().state == STATE_TRACING;

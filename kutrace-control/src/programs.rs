@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What programs recorded into memory of their own: copied as it is, with what the recorder knows of it.
+//!
+//! Programs may still write, and in wrap mode the recorder may grant a part anew: such a part is left out.
+
+use std::os::fd::AsFd;
+
+use anyhow::{Context, Result};
+use kutrace_format::abi::programs::{Granted, Program};
+use kutrace_format::file::{Section, PROGRAM};
+use rustix::io::pread;
+
+use crate::device::PATH;
+use crate::sys;
+
+/// A section for each program that attached, one after the other, in a file as they are.
+pub fn sections(device: &impl AsFd) -> Result<Vec<u8>> {
+    let mut sections = Vec::new();
+    let mut serial = 0;
+    while let Some(next) = read(device, serial).context(PATH)? {
+        serial = next.serial;
+        sections.extend_from_slice(&section(&next));
+    }
+    Ok(sections)
+}
+
+/// A program as it was read.
+#[derive(Debug, Default)]
+struct Copy {
+    serial: u32,
+    told: Program,
+    grants: Vec<Granted>,
+    area: Vec<u8>,
+}
+
+/// The program after the one with this number.
+fn read(device: &impl AsFd, after: u32) -> Result<Option<Copy>> {
+    let mut grants = Vec::new();
+    let (told, file) = loop {
+        let mut told = Program { serial: after, ..Program::default() };
+        let Some(file) = sys::next_program(device.as_fd(), &mut told, &mut grants)? else { return Ok(None) };
+        if told.grants as usize <= grants.len() {
+            grants.truncate(told.grants as usize);
+            break (told, file);
+        }
+        grants.resize(told.grants as usize + 16, Granted::default());
+    };
+    let end = grants.iter().map(|grant| grant.offset as usize + grant.bytes as usize).max().unwrap_or(0);
+    let mut area = vec![0; end];
+    let mut filled = 0;
+    while filled < end {
+        match pread(&file, &mut area[filled..], filled as u64)? {
+            0 => break,
+            more => filled += more,
+        }
+    }
+    let mut now = vec![Granted::default(); grants.len() + 1024];
+    let mut again = Program { serial: after, ..Program::default() };
+    if sys::next_program(device.as_fd(), &mut again, &mut now)?.is_some() && again.serial == told.serial {
+        now.truncate(again.grants as usize);
+        grants.retain(|grant| now.contains(grant));
+    }
+    Ok(Some(Copy { serial: told.serial, told, grants, area }))
+}
+
+fn section(program: &Copy) -> Vec<u8> {
+    let Copy { told, grants, area, .. } = program;
+    let mut payload = Vec::with_capacity(64 + 32 * grants.len() + area.len());
+    for number in [told.serial, told.tgid, grants.len() as u32, 0] {
+        payload.extend_from_slice(&number.to_le_bytes());
+    }
+    payload.extend_from_slice(&told.refused.to_le_bytes());
+    payload.extend_from_slice(&(area.len() as u64).to_le_bytes());
+    payload.extend_from_slice(&told.comm);
+    for grant in grants {
+        for number in [grant.offset, grant.bytes, grant.tid, grant.kind] {
+            payload.extend_from_slice(&number.to_le_bytes());
+        }
+        payload.extend_from_slice(&grant.sequence.to_le_bytes());
+        payload.extend_from_slice(&grant.tsc.to_le_bytes());
+    }
+    payload.extend_from_slice(area);
+    let crc32 = crc32fast::hash(&payload);
+    let head = Section { tag: PROGRAM, crc32, bytes: payload.len() as u64, items: grants.len() as u64 };
+    [&head.to_bytes()[..], &payload].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kutrace_format::file::SECTION_BYTES;
+    use kutrace_format::program::{GRANT_BYTES, HEAD_BYTES};
+
+    #[test]
+    fn a_section_has_the_layout_of_the_format() {
+        let grants = vec![Granted { offset: 0, bytes: 4096, tid: 7, kind: 1, sequence: 0, tsc: 9 }];
+        let told =
+            Program { serial: 3, tgid: 6, refused: 2, comm: *b"web\0\0\0\0\0\0\0\0\0\0\0\0\0", ..Program::default() };
+        let bytes = section(&Copy { serial: 3, told, grants, area: vec![5; 4096] });
+        let head = Section::from_bytes(bytes[..SECTION_BYTES].try_into().unwrap());
+        let payload = &bytes[SECTION_BYTES..];
+        assert_eq!((head.tag, head.items, head.bytes), (PROGRAM, 1, payload.len() as u64));
+        assert_eq!(head.crc32, crc32fast::hash(payload));
+        assert_eq!(payload.len(), HEAD_BYTES + GRANT_BYTES + 4096);
+        assert_eq!((payload[0], payload[4], payload[8], payload[16], &payload[32..35]), (3, 6, 1, 2, &b"web"[..]));
+        assert_eq!((payload[HEAD_BYTES + 8], payload[HEAD_BYTES + 24]), (7, 9));
+    }
+}
