@@ -80,7 +80,7 @@ class Trace:
             raise Unreadable(f"blocks of {size} bytes")
         self.counted = self.flags & (4 | 8)
         self.names, self.damaged = [], 0
-        self.streams = {}
+        self.streams, self.grants = {}, []
         at = 256
         while at + 32 <= len(data):
             tag, crc, length = struct.unpack_from("<4sIQ", data, at)
@@ -89,6 +89,8 @@ class Trace:
                 # A stream names more at its end.
                 self.names = []
                 self.read_names(payload, crc)
+            elif tag == b"PROG" and zlib.crc32(payload) == crc:
+                self.read_program(payload)
             elif tag == b"BLOK":
                 for n in range(0, len(payload), BLOCK):
                     self.read_block(payload[n:n + BLOCK])
@@ -106,6 +108,14 @@ class Trace:
             kind, length, number, second = struct.unpack_from("<HHII", payload, at)
             self.names.append((kind, number, second, payload[at + 12:at + 12 + length]))
             at += 12 + length
+
+    def read_program(self, payload):
+        count, = struct.unpack_from("<I", payload, 8)
+        area = payload[48 + 32 * count:]
+        for n in range(count):
+            offset, size, tid, kind, _, tsc = struct.unpack_from("<4I2Q", payload, 48 + 32 * n)
+            if kind == 0:
+                self.grants.append((tid, tsc, area, struct.unpack_from(f"<{size // 8}Q", area, offset)))
 
     def read_block(self, data):
         if len(data) < BLOCK or checksum(data, 108) != struct.unpack_from("<I", data, 108)[0] or data[4:20] != self.uuid:
@@ -172,6 +182,27 @@ def entries(trace, cpu, blocks):
             yield last, cpu, -2, block["lost"] - lost, 0, 0
             lost = block["lost"]
             expected = None
+
+
+def recorded(trace, tid, now, area, words):
+    """What a thread recorded in a grant: number -3, with (thread, kind, number of the name, value, name) for words."""
+    n = 0
+    while n < len(words):
+        word = words[n]
+        kind, is_open, payload, name = word >> 32 & 7, word >> 35 & 1, word >> 36 & 15, word >> 40
+        values = words[n + 1:n + 1 + payload]
+        n += 1 + payload
+        if word == 0 or is_open or len(values) < payload:
+            continue
+        if kind == 7 and payload == 1 and values[0] >= now:
+            now = values[0]
+        elif (kind in (1, 2, 3) and payload == 0) or (kind == 4 and payload == 1):
+            now += max(signed((word - now) & 0xFFFFFFFF, 32), 0)
+            if trace.start[0] <= now <= trace.stop[0]:
+                length = int.from_bytes(area[8 * name:8 * name + 2], "little")
+                text = text_of(area[8 * name + 2:8 * name + 2 + length]) if 0 < length < 120 else f"unnamed#{name}"
+                # After all CPUs at the same count.
+                yield now >> trace.shift, 1 << 20, -3, (tid, kind, name, values and values[0], text), 0, 0
 
 
 def signed(value, bits):
@@ -269,6 +300,7 @@ def lines(trace):
     calls, names, running, outside = Calls(), Names(trace.names), {}, {}
     units = trace.units
     streams = [entries(trace, cpu, blocks) for cpu, blocks in sorted(trace.streams.items())]
+    streams += [recorded(trace, *grant) for grant in trace.grants]
     for at, cpu, number, words, own, inner in heapq.merge(*streams, key=lambda entry: entry[:2]):
         ts, dur, event, argument, value, sample = units(at), 0, number, 0, 0, None
         if number == -1:
@@ -279,6 +311,16 @@ def lines(trace):
             calls.set(argument, calls.get(argument), cpu)
             calls.told(argument, words["state"], cpu)
             event, dur = SWITCH, 1
+        elif number == -3:
+            tid, kind, argument, wide, text = words
+            cpu = next((cpu for cpu, pid in sorted(running.items()) if pid == tid), None)
+            if cpu is None:
+                continue
+            if kind == 4:
+                argument, value = wide & 0xFFFFFFFF, signed(wide >> 32, 32)
+                text += f"={signed(wide, 64)}"
+            yield ts, 1, 0x22F + kind, cpu, tid, argument, value, 0, ("/" if kind == 3 else "") + text
+            continue
         elif number == -2:
             event, argument = GAP, words
             calls.gaps[cpu] = calls.gaps.get(cpu, 0) + 1

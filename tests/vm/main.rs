@@ -23,6 +23,7 @@ mod proof;
 mod hooks;
 mod user;
 mod marks;
+mod programs;
 mod tickless;
 mod conserve;
 mod wrap;

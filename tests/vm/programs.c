@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs that record into memory of their own. What it does says the first argument:
+// calls N      N times a part with a mark, a system call and a mark; prints how many were recorded
+// kill         records in two threads and counts in a file that is its standard output, until it is killed
+// fork N       N children, each with one mark
+// threads N    N threads, one after the other, each with one mark
+// scribble     attaches, then fills its area with what is no entry
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <kutrace.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static long calls(long n) {
+    long recorded = 0;
+    for (long i = 0; i < n; i++) {
+        recorded += KUTRACE_MARK("before");
+        syscall(SYS_getppid);
+        recorded += KUTRACE_MARK("after");
+    }
+    return recorded;
+}
+
+static volatile unsigned long *counts;
+static volatile unsigned long handled;
+
+// The handler records, too, wherever it comes.
+static void handler(int signal) {
+    (void)signal;
+    if (KUTRACE_MARK("handler"))
+        handled++;
+}
+
+static void *record(void *argument) {
+    volatile unsigned long *count = argument;
+    for (;;)
+        if (KUTRACE_VALUE("counted", (long)*count))
+            ++*count;
+    return NULL;
+}
+
+static void *mark(void *argument) {
+    long *recorded = argument;
+    *recorded += KUTRACE_MARK("thread");
+    return NULL;
+}
+
+static void scribble(void) {
+    struct { uint32_t version, serial; uint64_t address, bytes; } attach = {1, 0, 0, 0};
+    struct { uint32_t kind, bytes, offset, serial; } grant = {0, 65536, 0, 0};
+    KUTRACE_MARK("scribbler");
+    int device = open("/dev/kutrace_programs", O_RDWR);
+    if (ioctl(device, _IOC(3, 0xb7, 0x40, sizeof(attach)), &attach))
+        exit(1);
+    grant.serial = attach.serial;
+    if (ioctl(device, _IOC(3, 0xb7, 0x41, sizeof(grant)), &grant))
+        exit(2);
+    unsigned long *words = (unsigned long *)(attach.address + grant.offset), seed = 88172645463325252;
+    for (int i = 0; i < 8192; i++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        words[i] = seed;
+    }
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    long n = argc > 2 ? atol(argv[2]) : 0, recorded = 0;
+    if (!strcmp(what, "calls")) {
+        KUTRACE_BEGIN("all");
+        {
+            KUTRACE_SCOPE("loop");
+            recorded = calls(n);
+        }
+        KUTRACE_VALUE("total", -5000000000);
+        KUTRACE_END("all");
+        printf("%ld\n", recorded);
+    } else if (!strcmp(what, "kill")) {
+        pthread_t thread;
+        counts = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, STDOUT_FILENO, 0);
+        signal(SIGALRM, handler);
+        ualarm(500, 500);
+        pthread_create(&thread, NULL, record, (void *)(counts + 8));
+        record((void *)counts);
+    } else if (!strcmp(what, "fork")) {
+        KUTRACE_MARK("parent");
+        for (long i = 0; i < n; i++)
+            if (!fork())
+                _exit(!KUTRACE_MARK("child"));
+        for (int status; wait(&status) > 0; recorded += status == 0)
+            ;
+        printf("%ld\n", recorded);
+    } else if (!strcmp(what, "threads")) {
+        for (long i = 0; i < n; i++) {
+            pthread_t thread;
+            pthread_create(&thread, NULL, mark, &recorded);
+            pthread_join(thread, NULL);
+        }
+        printf("%ld\n", recorded);
+    } else {
+        scribble();
+    }
+}
