@@ -17,7 +17,6 @@ use kutrace_format::file::{
 
 use crate::names::Names;
 use crate::pool;
-use crate::reading;
 use crate::selection::{Recycling, SelectedBlock, Selection};
 use crate::status::has_wrapped;
 

@@ -5,7 +5,7 @@ use kutrace_format::abi::event::{IRQ, IRQ_RETURN, RUNNABLE, SOFTIRQ, SOFTIRQ_RET
 use kutrace_format::capability::Capability;
 use kutrace_format::file::{FLAG_WRAP, FLAG_WRAPPED, HEADER_BYTES, SECTION_BYTES};
 use kutrace_format::reading::CounterFile;
-use kutrace_tests::Trace;
+use kutrace_tests::TraceBuilder;
 use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 
@@ -22,13 +22,13 @@ fn interrupts(timer: [u64; 2], device: u64) -> String {
 }
 
 /// A timer interrupt at a count.
-fn tick(trace: &mut Trace, cpu: u32, at: u64) {
+fn tick(trace: &mut TraceBuilder, cpu: u32, at: u64) {
     trace.cpu(cpu).entry(at, IRQ + 0xec, &[]).entry(at + 10, IRQ_RETURN + 0xec, &[]);
 }
 
 /// Two CPUs, with 40 timer interrupts on the first and 20 on the second between the readings.
-fn ticking() -> Trace {
-    let mut trace = Trace::new(2, 100_000);
+fn ticking() -> TraceBuilder {
+    let mut trace = TraceBuilder::new(2, 100_000);
     for (cpu, ticks) in [(0, 40), (1, 20)] {
         (0..ticks).for_each(|n| tick(&mut trace, cpu, 5_000 + 1_000 * n));
     }
@@ -36,7 +36,7 @@ fn ticking() -> Trace {
 }
 
 /// As [`ticking`], with what the kernel counted on the two CPUs.
-fn counted(timer: [u64; 2]) -> Trace {
+fn counted(timer: [u64; 2]) -> TraceBuilder {
     let mut trace = ticking();
     let before = [u64::from(u32::MAX) - 1, 7];
     let after = [0, 1].map(|cpu| u64::from((before[cpu] + timer[cpu]) as u32));
@@ -96,7 +96,7 @@ fn a_cpu_that_lost_events_is_left_out() {
 
 #[test]
 fn what_was_overwritten_is_left_out() {
-    let mut trace = Trace::new(1, 100_000);
+    let mut trace = TraceBuilder::new(1, 100_000);
     trace.header.flags |= FLAG_WRAP | FLAG_WRAPPED;
     tick(&mut trace, 0, 40_000);
     trace.cpu(0).overwritten();
@@ -121,7 +121,7 @@ fn what_a_source_cannot_see_is_not_compared() {
 
 #[test]
 fn softirqs_go_by_their_number_and_devices_are_never_too_many() {
-    let mut trace = Trace::new(1, 100_000);
+    let mut trace = TraceBuilder::new(1, 100_000);
     trace.cpu(0).entry(4_000, SOFTIRQ + 1, &[]).entry(4_010, SOFTIRQ_RETURN + 1, &[]);
     for at in (5_000..6_000).step_by(100) {
         trace.cpu(0).entry(at, IRQ + 0x22, &[]).entry(at + 10, IRQ_RETURN + 0x22, &[]);
@@ -140,7 +140,7 @@ fn softirqs_go_by_their_number_and_devices_are_never_too_many() {
 #[test]
 fn threads_that_are_born_are_counted_by_their_first_wakeup() {
     for (born, expected) in [(2, Verdict::Pass), (5, Verdict::Fail)] {
-        let mut trace = Trace::new(1, 100_000);
+        let mut trace = TraceBuilder::new(1, 100_000);
         let cpu = trace.cpu(0).running(7, "sh", None);
         for (at, pid) in (5_000..).zip([500, 100, 501, 500, 501]) {
             cpu.entry(at, RUNNABLE, &[pid]);

@@ -4,12 +4,12 @@
 
 use kutrace_format::abi::block;
 use kutrace_format::file::{FLAG_STREAM, HEADER_BYTES, SECTION_BYTES};
-use kutrace_tests::{busy, Trace};
+use kutrace_tests::{busy, TraceBuilder};
 use postprocess::raw::file;
 use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 
-fn trace() -> Trace {
+fn trace() -> TraceBuilder {
     busy(3, 60_000, 7)
 }
 
@@ -84,10 +84,10 @@ fn a_damaged_section_of_a_stream_costs_no_other() {
 
 #[test]
 fn a_stream_of_one_block_and_one_of_none_are_read() {
-    let mut small = Trace::new(1, 1_000);
+    let mut small = TraceBuilder::new(1, 1_000);
     small.cpu(0).call(10, 39, 0);
     assert_eq!(judged(&small.stream()).0, Verdict::Pass);
-    let none = Trace::new(1, 1_000).stream();
+    let none = TraceBuilder::new(1, 1_000).stream();
     let (verdict, text) = judged(&none);
     assert_eq!(verdict, Verdict::Fail);
     assert!(text.contains("nothing was recorded"), "{text}");

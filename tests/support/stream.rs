@@ -5,11 +5,11 @@ use kutrace_format::abi::command::Moment;
 use kutrace_format::file::{self, Header, Section};
 use kutrace_format::reading::{CounterFile, Reading};
 
-use crate::{Closed, Trace, SHIFT, START};
+use crate::{Closed, TraceBuilder, SHIFT, START};
 
-impl Trace {
+impl TraceBuilder {
     /// Adds what one of the kernel's files said between two counters after the start.
-    pub fn read(&mut self, file: CounterFile, (before, after): (u64, u64), text: &str) -> &mut Trace {
+    pub fn read(&mut self, file: CounterFile, (before, after): (u64, u64), text: &str) -> &mut TraceBuilder {
         let [before, after] = [before, after].map(|counter| (START + counter) << SHIFT);
         self.readings.push((file as u16, before, after, text.to_string()));
         self

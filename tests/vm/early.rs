@@ -4,7 +4,7 @@
 use kutrace_format::abi::event::MARK_A;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 #[test]
 fn recording_starts_with_the_module_if_asked_for() {
@@ -28,7 +28,7 @@ fn recording_starts_with_the_module_if_asked_for() {
         "#,
     );
     for name in ["s.raw", "t.raw"] {
-        let trace = Trace::read_whole_alone(&run.file(name));
+        let trace = Recording::read_whole_alone(&run.file(name));
         assert!(trace.of(MARK_A.into()).any(|e| trace.event_name(e) == "mark_a=early"), "{name}");
         assert!(trace.switches().count() > 10, "{name}");
     }

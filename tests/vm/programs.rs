@@ -8,7 +8,7 @@ use postprocess::event::number::{PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, SYS
 use postprocess::event::Event;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// The number of `getppid`.
 const GETPPID: u32 = 110;
@@ -23,7 +23,7 @@ const BUILD: &str = "
     ";
 
 /// The marks of this name.
-fn marks<'a>(trace: &'a Trace, name: &'a str) -> impl Iterator<Item = &'a Event> {
+fn marks<'a>(trace: &'a Recording, name: &'a str) -> impl Iterator<Item = &'a Event> {
     trace.of(PROGRAM_MARK).filter(move |e| trace.event_name(e) == name)
 }
 
@@ -42,7 +42,7 @@ fn what_a_program_records_lies_between_the_kernel_s_entries_around_it() {
             ),
         );
         assert_eq!(run.number("calls"), 200_000);
-        let trace = Trace::read_whole(&run.file("t.raw"));
+        let trace = Recording::read_whole(&run.file("t.raw"));
         let pid = marks(&trace, "before").next().unwrap().pid;
         let order: Vec<u8> = (trace.events.events.iter())
             .filter(|e| e.pid == pid)
@@ -92,7 +92,7 @@ fn nothing_that_was_recorded_is_lost_with_a_killed_program() {
     );
     let mut seen = 0;
     for n in 1..=6 {
-        let trace = Trace::read(&run.file(&format!("{n}.raw")));
+        let trace = Recording::read(&run.file(&format!("{n}.raw")));
         let threads: BTreeSet<_> = trace.of(PROGRAM_VALUE).map(|e| e.pid).collect();
         let mut counts: Vec<u64> = threads
             .iter()
@@ -132,7 +132,7 @@ fn forks_threads_and_a_hostile_program_leave_the_others_whole() {
         ),
     );
     assert_eq!((run.number("forks"), run.number("threads"), run.number("wrapped")), (50, 200, 800_000));
-    let trace = Trace::read(&run.file("t.raw"));
+    let trace = Recording::read(&run.file("t.raw"));
     let quality = &trace.events.meta.quality;
     assert!(quality.iter().any(|fact| fact.contains("words that no library writes")), "{quality:?}");
     assert_eq!(marks(&trace, "scribbler").count(), 1);
@@ -140,7 +140,7 @@ fn forks_threads_and_a_hostile_program_leave_the_others_whole() {
     let threads: BTreeSet<_> = marks(&trace, "thread").map(|e| e.pid).collect();
     assert_eq!((children.len(), threads.len(), marks(&trace, "parent").count()), (50, 200, 1));
     for name in ["snapshot", "wrap"] {
-        let trace = Trace::read(&run.file(&format!("{name}.raw")));
+        let trace = Recording::read(&run.file(&format!("{name}.raw")));
         assert!(marks(&trace, "before").count() > 100_000, "{name}");
         trace.check();
     }

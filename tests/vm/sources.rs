@@ -13,7 +13,7 @@ use postprocess::span::{Span, NONE};
 use postprocess::time::Time;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// The program's marks: calls of sched_get_priority_max.
 const MARK: u32 = SYSCALL + 146;
@@ -37,7 +37,7 @@ struct Story {
 
 impl Story {
     /// Of a trace, as far as a source can tell that lacks this.
-    fn of(trace: &Trace, unseen: Unseen) -> Story {
+    fn of(trace: &Recording, unseen: Unseen) -> Story {
         let pids: Vec<Pid> = trace.pids_of("steady").into_iter().collect();
         let place = |pid: Pid| pids.iter().position(|known| *known == pid);
         let at = |mark| trace.of(MARK).find(|e| e.arg == mark).unwrap_or_else(|| panic!("no mark {mark}")).ts;
@@ -94,11 +94,7 @@ fn add(did: &mut Vec<(u32, i64, i64)>, activity: Activity, s: &Span, value: &dyn
     let event = s.event as u32;
     let in_call = did.last().is_some_and(|last| is_call(last.0));
     match activity {
-        Activity::User => {
-            if did.last().is_none_or(|last| last.0 != 0) {
-                did.push((0, NONE, NONE));
-            }
-        }
+        Activity::User if did.last().is_none_or(|last| last.0 != 0) => did.push((0, NONE, NONE)),
         Activity::Call(Level::Trap) if event == TRAP + 14 && !in_call && !unseen.has(Capability::ProgramFaults) => {
             did.push((event, NONE, NONE));
         }
@@ -149,7 +145,7 @@ fn hooks_and_tracepoints_say_the_same_of_a_program() {
         "#,
     );
     let [hooks, tracepoints] =
-        ["hooks", "tracepoints"].map(|name| Trace::read_whole(&run.file(&format!("{name}.raw"))));
+        ["hooks", "tracepoints"].map(|name| Recording::read_whole(&run.file(&format!("{name}.raw"))));
     assert_eq!(hooks.events.meta.unseen(), Unseen::default());
     let unseen = tracepoints.events.meta.unseen();
     for lacks in [Capability::Scheduler, Capability::Exceptions, Capability::KernelFaults, Capability::EntryCode] {

@@ -9,7 +9,7 @@ use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::source;
 
 use crate::guest;
-use crate::trace::Trace;
+use crate::trace::Recording;
 
 /// Bytes of memory, in megabytes.
 const MEMORY: u64 = 4;
@@ -37,8 +37,8 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
     );
     for name in ["t.raw", "piped.raw"] {
         let path = run.file(name);
-        assert!(fs::metadata(&path).unwrap().len() > 2 * MEMORY << 20, "{name} is too short to mean anything");
-        let trace = Trace::read_whole(&path);
+        assert!(fs::metadata(&path).unwrap().len() > (2 * MEMORY) << 20, "{name} is too short to mean anything");
+        let trace = Recording::read_whole(&path);
         let counted = &trace.events.meta.counted;
         assert!(counted.iter().any(|text| text.starts_with("timer interrupts: ")), "{counted:?}");
     }
@@ -71,7 +71,7 @@ fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
         "#,
     );
     assert_eq!(run.status, 130, "{}\n{}", run.out, run.err);
-    let trace = Trace::read_and_ask(&run.file("t.raw"));
+    let trace = Recording::read_and_ask(&run.file("t.raw"));
     let lost = trace.events.meta.lost;
     assert!(lost > 1000, "{lost}");
     let gaps: Vec<_> = trace.of(postprocess::event::number::LOST).collect();
