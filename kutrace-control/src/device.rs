@@ -161,7 +161,7 @@ impl Recorder for Device {
     }
 
     fn programs(&self) -> Result<Vec<u8>> {
-        crate::programs::sections(&self.file)
+        crate::programs::sections(&self.file).context(PATH)
     }
 
     fn pool(&self, blocks: u32) -> Result<sys::Mapping> {

@@ -5,19 +5,18 @@
 
 use std::os::fd::AsFd;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use kutrace_format::abi::programs::{Granted, Program};
 use kutrace_format::file::{Section, PROGRAM};
 use rustix::io::pread;
 
-use crate::device::PATH;
 use crate::sys;
 
 /// A section for each program that attached, one after the other, in a file as they are.
 pub fn sections(device: &impl AsFd) -> Result<Vec<u8>> {
     let mut sections = Vec::new();
     let mut serial = 0;
-    while let Some(next) = read(device, serial).context(PATH)? {
+    while let Some(next) = read(device, serial)? {
         serial = next.serial;
         sections.extend_from_slice(&section(&next));
     }

@@ -311,6 +311,7 @@ fn every_command_has_a_manual_and_the_program_completions() {
         "why",
         "diff",
         "html",
+        "export",
         "check",
         "completions",
     ];

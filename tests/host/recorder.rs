@@ -237,6 +237,7 @@ fn a_stream_loses_only_what_its_reader_is_too_slow_for() {
         (0..2).for_each(|_| machine.read_stream());
         machine.record(0, Record::Event);
         assert_eq!(machine.state.borrow().cpus[0].lost, lost, "a block was free again");
+        (0..2).for_each(|_| machine.read_stream());
         assert_eq!(machine.finish(), None);
         let state = machine.state.borrow();
         let sealed = state.read.iter().filter(|block| block.lost_after).map(|block| block.lost).max();

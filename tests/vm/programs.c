@@ -4,7 +4,7 @@
 // kill         records in two threads and counts in a file that is its standard output, until it is killed
 // fork N       N children, each with one mark
 // threads N    N threads, one after the other, each with one mark
-// scribble     attaches, then fills its area with what is no entry
+// scribble     attaches, then fills its area with bytes that are not entries
 
 #define _GNU_SOURCE
 #include <fcntl.h>

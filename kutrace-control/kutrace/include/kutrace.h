@@ -140,7 +140,7 @@ static inline void kutrace_span_end_at(const kutrace_span *span)
 	KUTRACE_SPAN_NAME(__LINE__) = kutrace_span_begin(name)
 
 /*
- * A moment, a part of the program up to the end of the block, the begin and the
+ * A moment, a part of the program up to the end of the block, the start and the
  * end of one, a value. The name is a literal.
  */
 #define KUTRACE_SITE(name)                                                    \

@@ -103,9 +103,9 @@ pub struct Scope {
     thread: PhantomData<*const ()>,
 }
 
-/// [`Scope::token`]: its begin is not in a trace.
+/// [`Scope::token`]: its start is not in a trace.
 const OFF: u64 = 0;
-/// [`Scope::token`]: its begin is in this thread's memory. What system calls began has another.
+/// [`Scope::token`]: its start is in this thread's memory. What system calls began has another.
 const RECORDED: u64 = 1;
 
 impl Drop for Scope {

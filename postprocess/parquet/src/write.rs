@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Makes a data set of spans, or adds a trace to one: `TABLE/host=HOST/date=YYYY-MM-DD/TRACE.parquet`.
 //!
-//! Invariants: a file has its name once it is complete, and that of the table of traces is the last; a trace that is
-//! there already is refused. Memory is that of one group of rows for each table.
+//! Invariants: a file has its name once it is complete, and that of the table of traces is the last; a trace that
+//! exists already is refused. Memory is that of one group of rows for each table.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

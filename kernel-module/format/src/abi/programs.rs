@@ -8,8 +8,8 @@
 //! grant in a file:     0 offset u32  4 bytes u32  8 tid u32  12 kind u32  16 sequence u64  24 tsc u64
 //! ```
 //!
-//! A thread writes words into a grant from its begin to its end; a word is never 0. The first and each word that comes
-//! 2^31 counts or more after the last full time stands behind a [`FULL_TIME`] with the whole TSC as payload. A word
+//! A thread writes words into a grant from its start to its end; a word is never 0. The first and each word that comes
+//! 2^31 counts or more after the last full time follows a [`FULL_TIME`] with the whole TSC as payload. A word
 //! with payload is written open, then the payload, then closed. What is granted, to which thread and when, is what the
 //! kernel says; everything else is what the program says.
 
@@ -165,7 +165,7 @@ pub const fn kind(word: u64) -> u32 {
     (word >> 32) as u32 & 7
 }
 
-/// Words of payload behind a word.
+/// Words of payload that follow a word.
 pub const fn payload(word: u64) -> usize {
     (word >> 36) as usize & 15
 }
