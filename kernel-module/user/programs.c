@@ -124,9 +124,11 @@ static struct file *kutrace_page_file;
 static struct page *kutrace_page;
 static u32 kutrace_traces;
 
+/* A trace may have been started before there is a page. */
 static void kutrace_show(u32 trace)
 {
-	WRITE_ONCE(*(u32 *)page_address(kutrace_page), trace);
+	if (kutrace_page)
+		WRITE_ONCE(*(u32 *)page_address(kutrace_page), trace);
 }
 
 static void kutrace_free_process(struct kutrace_process *process)
@@ -526,11 +528,13 @@ static void kutrace_free_page(void)
 {
 	kutrace_show(0);
 	put_page(kutrace_page);
+	kutrace_page = NULL;
 	fput(kutrace_page_file);
 }
 
 int kutrace_programs_add(void)
 {
+	struct page *page;
 	int ret;
 
 	kutrace_quota = kutrace_asked;
@@ -539,11 +543,13 @@ int kutrace_programs_add(void)
 		return PTR_ERR(kutrace_page_file);
 	/* It is read by its address, so it must stay where it is. */
 	mapping_set_unevictable(kutrace_page_file->f_mapping);
-	kutrace_page = shmem_read_mapping_page(kutrace_page_file->f_mapping, 0);
-	if (IS_ERR(kutrace_page)) {
+	page = shmem_read_mapping_page(kutrace_page_file->f_mapping, 0);
+	if (IS_ERR(page)) {
 		fput(kutrace_page_file);
-		return PTR_ERR(kutrace_page);
+		return PTR_ERR(page);
 	}
+	kutrace_page = page;
+	kutrace_show(kutrace_recording ? kutrace_traces : 0);
 	ret = misc_register(&kutrace_programs_device);
 	if (ret)
 		kutrace_free_page();

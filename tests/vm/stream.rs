@@ -26,7 +26,7 @@ fn a_stream_is_longer_than_the_memory_and_has_what_the_kernel_counted() {
         kutrace_control record --stream -b 4M -o $SHARE/t.raw -- bash -c load
         kutrace_control record --stream -b 4M -o - -- bash -c load >$SHARE/piped.raw
         kutrace_control record --stream -b 4M -o $SHARE/killed.raw -- sleep 60 & victim=$!
-        load
+        bash -c load
         # What happened more than a second ago is on the disk, of idle CPUs too.
         kutrace_control mark early
         sleep 1.5
