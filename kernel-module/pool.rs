@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Blocks in memory: one pool that all CPUs share.
 //!
-//! Invariants: a block belongs to one CPU from the exchange that takes it until it is given back; only that
-//! CPU writes into it, and until it is free again nobody. A free block of a stream has no magic number. The pool's memory stays until a reset to another size, or until the module is unloaded, after
-//! every hook is off.
+//! Invariants: a block belongs to one CPU from the exchange that takes it until it is given back; only that CPU writes
+//! into it, and until it is free again nobody. A free block of a stream has no magic number. The pool's memory stays
+//! until a reset to another size, or until the module is unloaded, after every hook is off.
 
 use core::ffi::c_void;
 use core::mem::size_of;

@@ -16,9 +16,9 @@ use kernel::prelude::*;
 /// Hands over full blocks, as many as there is room for.
 pub fn hand_over() -> Blocks {
     let mut blocks = Blocks::default();
-    for index in pool().full() {
-        let Some(slot) = blocks.index.get_mut(blocks.count as usize) else { break };
-        *slot = index;
+    // A place is looked for first: what `full` returns is handed over.
+    for (place, index) in blocks.index.iter_mut().zip(pool().full()) {
+        *place = index;
         blocks.count += 1;
     }
     blocks

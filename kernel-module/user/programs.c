@@ -292,7 +292,7 @@ found:
 	return 0;
 }
 
-static long kutrace_grant(struct kutrace_grant *grant)
+static long kutrace_grant_locked(struct kutrace_grant *grant)
 {
 	struct kutrace_process *process = kutrace_find_process();
 	int ret;
@@ -314,6 +314,17 @@ static long kutrace_grant(struct kutrace_grant *grant)
 	return ret;
 }
 
+static long kutrace_grant(struct kutrace_grant *grant)
+{
+	long ret;
+
+	if (mutex_lock_killable(&kutrace_programs_lock))
+		return -EINTR;
+	ret = kutrace_grant_locked(grant);
+	mutex_unlock(&kutrace_programs_lock);
+	return ret;
+}
+
 static struct kutrace_process *kutrace_new_process(void)
 {
 	struct kutrace_process *process;
@@ -331,55 +342,87 @@ static struct kutrace_process *kutrace_new_process(void)
 	INIT_LIST_HEAD(&process->parts);
 	process->mm = current->mm;
 	mmgrab(process->mm);
-	process->told.serial = kutrace_serial + 1;
+	process->told.serial = ++kutrace_serial;
 	process->told.tgid = task_tgid_nr(current);
 	get_task_comm(process->told.comm, current->group_leader);
 	return process;
 }
 
-static long kutrace_attach(struct kutrace_attach *attach)
+/*
+ * The area of the calling process, a new one if it has none; NULL if it is
+ * mapped. It is mapped with no lock held, as others of the process may keep its
+ * mappings locked for as long as they like. Another thread that comes meanwhile
+ * maps it, too: to the process both are the same memory.
+ */
+static struct file *kutrace_area(struct kutrace_attach *attach)
 {
 	struct kutrace_grant names = {
 		.kind = KUTRACE_KIND_NAMES, .bytes = PAGE_SIZE,
 	};
 	struct kutrace_process *process;
-	unsigned long address;
 	int ret;
+
+	if (!kutrace_recording)
+		return ERR_PTR(-EAGAIN);
+	process = kutrace_find_process();
+	if (process) {
+		attach->serial = process->told.serial;
+		attach->address = process->address;
+		return process->address ? NULL : get_file(process->area);
+	}
+	if (kutrace_serial == KUTRACE_NO_MORE)
+		return ERR_PTR(-ENOSPC);
+	process = kutrace_new_process();
+	if (IS_ERR(process))
+		return ERR_CAST(process);
+	ret = kutrace_give_more(process, &names);
+	if (ret) {
+		kutrace_free_process(process);
+		return ERR_PTR(ret);
+	}
+	list_add_tail(&process->list, &kutrace_processes);
+	attach->serial = process->told.serial;
+	return get_file(process->area);
+}
+
+/*
+ * Notes where an area was mapped, unless it is gone with its trace. Where that
+ * failed the area stays, for the next attempt.
+ */
+static long kutrace_placed(u32 serial, unsigned long address)
+{
+	struct kutrace_process *process = kutrace_find_process();
+
+	if (!process || process->told.serial != serial)
+		return -ESTALE;
+	if (IS_ERR_VALUE(address))
+		return address;
+	process->address = address;
+	return 0;
+}
+
+static long kutrace_attach(struct kutrace_attach *attach)
+{
+	struct file *area;
+	long ret;
 
 	if (attach->version != KUTRACE_PROGRAMS_VERSION)
 		return -EINVAL;
 	if (!kutrace_shim_may_mark() || !current->mm)
 		return -EPERM;
-	if (!kutrace_recording)
-		return -EAGAIN;
-	process = kutrace_find_process();
-	if (process)
-		goto found;
-	if (kutrace_serial == KUTRACE_NO_MORE)
-		return -ENOSPC;
-	process = kutrace_new_process();
-	if (IS_ERR(process))
-		return PTR_ERR(process);
-	ret = kutrace_give_more(process, &names);
-	if (ret)
-		goto fail;
-	address = vm_mmap(process->area, 0, KUTRACE_AREA_BYTES,
-			  PROT_READ | PROT_WRITE, MAP_SHARED, 0);
-	if (IS_ERR_VALUE(address)) {
-		ret = address;
-		goto fail;
-	}
-	process->address = address;
-	kutrace_serial++;
-	list_add_tail(&process->list, &kutrace_processes);
-found:
-	attach->serial = process->told.serial;
-	attach->address = process->address;
 	attach->bytes = KUTRACE_AREA_BYTES;
-	return 0;
-fail:
-	kutrace_bytes -= process->bytes;
-	kutrace_free_process(process);
+	if (mutex_lock_killable(&kutrace_programs_lock))
+		return -EINTR;
+	area = kutrace_area(attach);
+	mutex_unlock(&kutrace_programs_lock);
+	if (IS_ERR_OR_NULL(area))
+		return PTR_ERR_OR_ZERO(area);
+	attach->address = vm_mmap(area, 0, KUTRACE_AREA_BYTES,
+				  PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	fput(area);
+	mutex_lock(&kutrace_programs_lock);
+	ret = kutrace_placed(attach->serial, attach->address);
+	mutex_unlock(&kutrace_programs_lock);
 	return ret;
 }
 
@@ -419,8 +462,6 @@ static long kutrace_programs_ioctl(struct file *file, unsigned int cmd,
 	if ((_IOC_DIR(cmd) & _IOC_WRITE) &&
 	    copy_from_user(&argument, (void __user *)arg, _IOC_SIZE(cmd)))
 		return -EFAULT;
-	if (mutex_lock_killable(&kutrace_programs_lock))
-		return -EINTR;
 	switch (cmd) {
 	case KUTRACE_IOC_ATTACH:
 		ret = kutrace_attach(&argument.attach);
@@ -434,7 +475,6 @@ static long kutrace_programs_ioctl(struct file *file, unsigned int cmd,
 	default:
 		ret = -ENOTTY;
 	}
-	mutex_unlock(&kutrace_programs_lock);
 	if (!ret && copy_to_user((void __user *)arg, &argument, _IOC_SIZE(cmd)))
 		return -EFAULT;
 	return ret;
