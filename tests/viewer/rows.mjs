@@ -144,3 +144,15 @@ test("a range holds the parts of spans inside it, by name, CPU, thread and wait"
   assert.deepEqual([totals.longest, totals.longestWaits], [[2, 0], [1]]);
   assert.deepEqual(times(new Totals(store, groups, { shows: (i) => i === 2 }, 90, 150).names, ["kernel"]), [[read, 40]]);
 });
+
+test("parts of a program lie above the row of its thread, stacked, and are no events there", () => {
+  const store = storeOf([
+    { start: 0, dur: 100, event: EVENT.USER + 7, cpu: 0, pid: 7, name: "a.7" },
+    { start: 10, dur: 80, event: EVENT.PROGRAM_BEGIN, pid: 7, name: "all" },
+    { start: 20, dur: 30, event: EVENT.PROGRAM_BEGIN, pid: 7, name: "inner" },
+    { start: 25, dur: 1, event: EVENT.PROGRAM_MARK, cpu: 0, pid: 7, name: "mark" },
+    { start: 30, dur: 1, event: EVENT.RUNNABLE, cpu: 0, pid: 7, name: "runnable" },
+  ]);
+  const [, threads] = buildGroups(store, indexByKind(store));
+  assert.deepEqual([[...threads.bars.ids], [...threads.level], [...threads.points.ids]], [[1, 2], [0, 1], [4]]);
+});

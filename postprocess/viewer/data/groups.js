@@ -4,7 +4,7 @@
 // A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
 
 import { shownName, threadText, valueOf, wokenBy } from "./format.js";
-import { isExecution, KERNEL_EVENTS, LOCK_HELD, RESOURCE_EVENT } from "./kind.js";
+import { isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
 import { IntervalIndex } from "./intervals.js";
 import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
 import { Kind } from "./tables.js";
@@ -85,11 +85,14 @@ function cpuParts(store, of) {
 function threadParts(store, of) {
   const { pid, pids } = store;
   const waits = of(Kind.WAIT);
-  const bars = of(Kind.LOCK);
+  const isPart = (/** @type {number} */ i) => store.events[store.event[i]] === PART;
+  const parts = store.events.includes(PART);
+  const bars = parts ? of(Kind.LOCK, Kind.POINT).filter((i) => store.kind[i] === Kind.LOCK || isPart(i)) : of(Kind.LOCK);
+  const points = of(Kind.POINT, Kind.RPC);
   const { keys, rowOfValue, exec } = rowsOfColumn(store, pid, store.counts.pid, pids, (n) => n > 0, [waits, bars]);
   return {
     name: "PID", title: "Threads", keys, labels: keys.map((n) => threadText(store, n)), rowOf: (i) => rowOfValue[pid[i]],
-    target: (i) => wokenBy(store, i), exec, waits, points: of(Kind.POINT, Kind.RPC), bars,
+    target: (i) => wokenBy(store, i), exec, waits, points: parts ? points.filter((i) => !isPart(i)) : points, bars,
   };
 }
 

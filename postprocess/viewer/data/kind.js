@@ -9,6 +9,8 @@ export const KERNEL_EVENTS = EVENT.KERNEL;
 /** System calls of 32-bit programs, in traces of ours; those of others are below. */
 export const SYSCALL32 = EVENT.SYSCALL32;
 export const MARK_A = EVENT.MARK_A;
+/** A part of a program, as it says itself; it lies on the row of its thread. */
+export const PART = EVENT.PROGRAM_BEGIN;
 export const LOCK_HELD = EVENT.LOCK_HELD;
 export const RESOURCE_EVENT = EVENT.RESOURCE;
 /** Events by which a message arrives. @type {readonly number[]} */

@@ -2,7 +2,7 @@
 // What a span was, as a sentence: who did what, where and for how long. Numbers follow below it.
 
 import { callText, durationText, returnText, shownName, threadText, valueOf, wokenBy } from "./format.js";
-import { isIdle, LOCK_HELD, waitLetter, WAITS } from "./kind.js";
+import { isIdle, LOCK_HELD, PART, waitLetter, WAITS } from "./kind.js";
 import { Kind } from "./tables.js";
 /**
  * @import {Chains} from "./chain.js"
@@ -68,6 +68,6 @@ export function sentenceOf(store, chains, i, timed) {
     case Kind.WAKEUP: return `${threadText(store, wokenBy(store, i))} was woken by ${causeText(store, i, chains.causeOf(i))} and ran ${time} later.`;
     case Kind.IPI: return `${where} sent an interrupt to CPU ${valueOf(arg[i])}.`;
     case Kind.LOCK: return `${thread} ${store.events[store.event[i]] === LOCK_HELD ? "held" : "tried to get"} the lock ${what.slice(1)} for ${time}.`;
-    default: return "";
+    default: return store.events[store.event[i]] === PART ? `${thread} was in its part ${what} for ${time}.` : "";
   }
 }

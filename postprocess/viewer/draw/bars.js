@@ -3,7 +3,7 @@
 // row of a lock its holder and who waits, on the row of a queue what stands in it, on that of an RPC where it waits.
 
 import { shownName, threadText, valueOf } from "../data/format.js";
-import { LOCK_HELD } from "../data/kind.js";
+import { LOCK_HELD, PART } from "../data/kind.js";
 import { seekStart } from "../data/rows.js";
 import { Kind } from "../data/tables.js";
 import { INNER_PART } from "../view/view.js";
@@ -92,7 +92,7 @@ export class Bars {
     return [x0, Math.max(Math.min(times.x(store.start[i] + store.dur[i]), times.width + 10), x0 + 1.5)];
   }
 
-  /** A line with caps; dotted for what is not held. @param {number} i @param {Item} item @param {number} y @param {number} [width] */
+  /** A line with caps; dotted for a lock that is tried, dashed in a queue. @param {number} i @param {Item} item @param {number} y @param {number} [width] */
   line(i, item, y, width = 2) {
     const { context: c } = this;
     const { store } = this;
@@ -105,7 +105,7 @@ export class Bars {
     }
     c.strokeStyle = this.color(i, item);
     c.lineWidth = width;
-    c.setLineDash(isHeld(store, i) ? [] : store.kind[i] === Kind.QUEUE ? [7, 4] : [1.5, 2.5]);
+    c.setLineDash(isHeld(store, i) || isPart(store, i) ? [] : store.kind[i] === Kind.QUEUE ? [7, 4] : [1.5, 2.5]);
     c.beginPath();
     c.moveTo(x0, y);
     c.lineTo(x1, y);
@@ -180,5 +180,7 @@ export class Bars {
   }
 }
 
+/** Whether a bar is a part of a program. @param {Store} store @param {number} i */
+const isPart = (store, i) => store.events[store.event[i]] === PART;
 /** Whether a bar is a lock that is held. @param {Store} store @param {number} i */
 const isHeld = (store, i) => store.events[store.event[i]] === LOCK_HELD;

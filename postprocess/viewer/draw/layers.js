@@ -40,7 +40,7 @@ export class Layers {
     const all = [
       [true, { id: "names", name: "Names", title: "Names: inside spans; also of each thread where it first runs in sight; of all spans", states: ["inside", "threads", "all"], state: 0 }],
       [marks.ids.length > 0, { id: "marks", name: "Marks", title: "Marks: all, text (a, c), numbers (b, d), none", states: ["all", "a c", "b d", "off"], state: 0 }],
-      [kinds.has(Kind.LOCK), { id: "locks", name: "Locks", title: "Locks held and tried, on the rows of threads", states: ["on", "off"], state: 0 }],
+      [groups[1].bars.ids.length > 0, { id: "locks", name: kinds.has(Kind.LOCK) ? "Locks" : "Parts", title: "Locks held and tried, and parts of programs, on the rows of threads", states: ["on", "off"], state: 0 }],
       [kinds.has(Kind.FREQ), { id: "freq", name: "Freq", title: "Frequency below the rows of CPUs", states: ["on", "off"], state: slow ? 1 : 0 }],
       [kinds.has(Kind.SAMPLE), { id: "samples", name: "Samples", title: "Samples of the program counter above the rows of CPUs", states: ["busy", "idle", "off"], state: 0 }],
       [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],

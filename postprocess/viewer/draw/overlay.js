@@ -5,7 +5,7 @@
 import { callText, durationText, shownName } from "../data/format.js";
 import { isKernel, MARK_A, waitLetter } from "../data/kind.js";
 import { firstInLane, indexByRow, laneOf, seekStart } from "../data/rows.js";
-import { Kind } from "../data/tables.js";
+import { EVENT, Kind } from "../data/tables.js";
 import { AXIS_HEIGHT, INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
 import { Arcs } from "./arcs.js";
 import { Bars } from "./bars.js";
@@ -269,7 +269,9 @@ export class Overlay {
     const foot = top + MARKS_HEIGHT;
     for (let k = from; k < to;) {
       const i = lane.ids[k];
-      const letter = String.fromCharCode(97 + store.events[store.event[i]] - MARK_A);
+      const event = store.events[store.event[i]];
+      // Marks that a program records itself are text, its values numbers.
+      const letter = event === EVENT.PROGRAM_MARK ? "a" : event === EVENT.PROGRAM_VALUE ? "d" : String.fromCharCode(97 + event - MARK_A);
       k++;
       if (!layers.showsMark(letter)) continue;
       k = seekStart(store.start, lane.ids, k, to, store.start[i] + 0.5 / times.scale);

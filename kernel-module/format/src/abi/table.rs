@@ -128,13 +128,13 @@ everywhere {
     /// And ends.
     0x22b EXIT_WORK_RETURN                      "/exit_work"    Number  Kernel   Point;
     /// A program that records into memory of its own is at a moment that has a name: made by the tools.
-    0x230 PROGRAM_MARK                          "pmark"         Number  Tools    Point;
+    0x230 PROGRAM_MARK                          "pmark"         Number  Tools    Mark;
     /// A part of it begins: made by the tools; in spans, the part, from begin to end.
     0x231 PROGRAM_BEGIN                         "pbegin"        Number  Tools    Point;
     /// The innermost part of that name ends: made by the tools, in events.
     0x232 PROGRAM_END                           "pend"          Number  Tools    Point;
     /// It has a value, of 64 bits: the low half is the argument, the high one what is returned; made by the tools.
-    0x233 PROGRAM_VALUE                         "pvalue"        Number  Tools    Point;
+    0x233 PROGRAM_VALUE                         "pvalue"        Number  Tools    Mark;
     /// The point events, all with one argument word: also those that a reader does not know.
     0x200 SPECIAL to 0x27f SPECIAL_LAST         "spl#"          Number  Kernel   Point;
     /// A tick interrupted a program at this address: two words, low half first.
