@@ -72,8 +72,8 @@ struct Class {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     kernel: u64,
-    least: u64,
-    most: u64,
+    min: u64,
+    max: u64,
 }
 
 /// The time between two readings of a file.
@@ -241,8 +241,8 @@ impl Audit {
         };
         let Some(cell) = cell else { return };
         let within = |(from, to): (Time, Time)| (from..=to).contains(&event.ts);
-        cell.least += u64::from(within(class.window.inner));
-        cell.most += u64::from(within(class.window.outer));
+        cell.min += u64::from(within(class.window.inner));
+        cell.max += u64::from(within(class.window.outer));
     }
 
     /// Whether this is the first wakeup of a thread younger than the trace.
@@ -285,11 +285,11 @@ impl Class {
                 continue;
             }
             sum.kernel = sum.kernel.saturating_add(cell.kernel);
-            (sum.least, sum.most) = (sum.least + cell.least, sum.most + cell.most);
+            (sum.min, sum.max) = (sum.min + cell.min, sum.max + cell.max);
             let slack = if place.is_some() { IN_FLIGHT } else { IN_FLIGHT * cpus };
             let judged = self.rule != Rule::Told && !left_out;
-            let missing = judged && cell.kernel > cell.most + slack;
-            let more = judged && self.rule == Rule::Same && cell.kernel + slack < cell.least;
+            let missing = judged && cell.kernel > cell.max + slack;
+            let more = judged && self.rule == Rule::Same && cell.kernel + slack < cell.min;
             if missing || more {
                 let on = place.map_or(String::new(), |cpu| format!(" on cpu {cpu}"));
                 findings.wrong.push(format!(
@@ -302,7 +302,7 @@ impl Class {
                 ));
             }
         }
-        if self.cells.values().all(|cell| cell.kernel == 0 && cell.most == 0) {
+        if self.cells.values().all(|cell| cell.kernel == 0 && cell.max == 0) {
             return;
         }
         let note = match (self.rule, out) {
@@ -317,10 +317,10 @@ impl Class {
 
 impl Cell {
     fn text(&self) -> String {
-        let Cell { kernel, least, most } = self;
-        match least == most {
-            true => format!("the kernel counted {kernel}, the trace has {most}"),
-            false => format!("the kernel counted {kernel}, the trace has {least} to {most}"),
+        let Cell { kernel, min, max } = self;
+        match min == max {
+            true => format!("the kernel counted {kernel}, the trace has {max}"),
+            false => format!("the kernel counted {kernel}, the trace has {min} to {max}"),
         }
     }
 }

@@ -3,8 +3,10 @@
 
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use kutrace_cli::Exit;
 use postprocess::event::names::NameId;
 use postprocess::line::count;
 use postprocess::sink::track::{Draw, Drawing, LeftOut};
@@ -13,8 +15,8 @@ use postprocess::span::runs::Runs;
 use postprocess::span::{Meta, Span, Spans};
 use postprocess::why::request::Request;
 
-use crate::spans::InOrder;
-use crate::Output;
+use crate::spans::{self, InOrder};
+use crate::{outcome, Common, Output};
 
 /// For whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,17 @@ pub enum Viewer {
     Perfetto,
     /// Whoever reads Chrome's JSON.
     Chrome,
+}
+
+/// What the tools do: draws the spans of `file`, or of standard input, and says what the viewer is not told.
+///
+/// # Errors
+/// If the spans cannot be read or kept, or the output not be written.
+pub fn run(viewer: Viewer, file: Option<&PathBuf>, common: &Common) -> Result<Exit> {
+    let (spans, place) = spans::in_order(file)?;
+    let (meta, untold) = draw(spans, viewer, common.open()?)?;
+    untold.iter().for_each(|line| common.tell(line));
+    Ok(outcome(&place, &meta))
 }
 
 /// Draws all spans; returns what is known about the trace, and a line for each thing that the viewer is not told.

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use kutrace_cli::Exit;
-use kutrace_tools::draw::{draw, Viewer};
-use kutrace_tools::{outcome, spans, Common, Named};
+use kutrace_tools::draw::{self, Viewer};
+use kutrace_tools::{Common, Named};
 
 /// Makes Chrome's JSON (the Trace Event Format) from spans
 ///
@@ -35,8 +35,5 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    let (spans, place) = spans::in_order(args.named.or(&args.file))?;
-    let (meta, untold) = draw(spans, Viewer::Chrome, args.common.open()?)?;
-    untold.iter().for_each(|line| args.common.tell(line));
-    Ok(outcome(&place, &meta))
+    draw::run(Viewer::Chrome, args.named.or(&args.file), &args.common)
 }
