@@ -14,6 +14,7 @@ use kutrace_format::capability::Capability;
 use super::build::Builder;
 use super::mode::KEPT;
 use super::stack::{no_value, Frame, Nesting};
+use super::thread::{Life, Side};
 use super::Span;
 use crate::event::names::NameId;
 use crate::event::number::{self, Level};
@@ -121,7 +122,7 @@ impl Builder {
             return;
         }
         self.blind = self.blind.max(from);
-        self.late |= self.threads.list.iter().any(|t| t.cpu.is_none() && t.pid != Pid::IDLE && t.last_end.is_some());
+        self.late |= self.threads.list.iter().any(|t| t.place.cpu().is_none() && t.pid != Pid::IDLE && t.last_end.is_some());
         self.tally.repairs -= std::mem::take(&mut self.repaired_calls);
         self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
     }
@@ -153,7 +154,8 @@ impl Builder {
     /// A program leaves its CPU, and nothing has shown yet what it was inside of at its start.
     pub(super) fn settle_later(&mut self, c: usize) {
         let thread = &self.threads.list[self.cpus[c].thread];
-        let (pid, stays) = (thread.pid, thread.pid != Pid::IDLE && !thread.kernel && !thread.exited);
+        let lives = thread.side == Side::Program && thread.life == Life::Lives;
+        let (pid, stays) = (thread.pid, thread.pid != Pid::IDLE && lives);
         let begin = self.cpus[c].begin.as_ref().filter(|_| stays);
         let doubt = begin.map(|begin| Doubt { since: begin.since, above: begin.above.clone() });
         self.settle(c);

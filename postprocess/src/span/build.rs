@@ -25,13 +25,13 @@ use kutrace_format::capability::{Capability, Unseen};
 
 use super::abi::TracedAbi;
 use super::begin::Doubt;
-use super::cpu::{Close, Cpu};
+use super::cpu::{Close, Cpu, Phase};
 use super::order::order;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
 use super::stack::{no_value, Frame, Nesting};
 use super::stall::Period;
-use super::thread::Threads;
+use super::thread::{Side, Threads};
 use super::wake::PerhapsEnds;
 use super::{Meta, Span, Spans, Tally, NONE};
 use crate::event::names::{NameId, Names};
@@ -202,17 +202,17 @@ impl Builder {
     /// The index of an event's CPU. At the first event of a CPU its time begins, in the user code of the thread named.
     fn cpu(&mut self, e: &Event) -> usize {
         let c = self.known_cpu(e.cpu);
-        if !self.cpus[c].seen {
+        if !self.cpus[c].has_begun() {
             let from = self.intervals.iter().find(|i| i.cpu == e.cpu).map_or(e.ts, |i| i.from.min(e.ts));
             self.begin_cpu(from);
-            self.cpus[c].seen = true;
+            self.cpus[c].phase = Phase::Traced;
             self.cpus[c].since = from;
             self.cpus[c].thread = self.threads.find(Pid::IDLE, &mut self.names);
             let was_offline = self.offline.contains(&e.cpu) && e.ts > from;
             self.place(c, if was_offline { Pid::IDLE } else { e.pid }, from);
             if was_offline {
                 self.place(c, e.pid, e.ts);
-                self.cpus[c].leaving = true;
+                self.cpus[c].phase = Phase::Offline;
                 self.was_offline(c);
             }
         }
@@ -284,7 +284,10 @@ impl Builder {
     /// The bottom frame of a thread.
     pub(super) fn bottom(&self, thread: usize) -> Frame {
         let thread = &self.threads.list[thread];
-        let event = if thread.kernel { number::kernel(thread.pid) } else { number::user(thread.pid) };
+        let event = match thread.side {
+            Side::Kernel => number::kernel(thread.pid),
+            Side::Program => number::user(thread.pid),
+        };
         Frame { shown: true, ..Frame::call(event, 0, thread.user) }
     }
 
@@ -292,7 +295,7 @@ impl Builder {
     pub fn finish(mut self, meta: event::Meta) -> (Spans, Tally) {
         self.intervals.clone_from(&meta.intervals);
         for i in meta.intervals.iter().filter(|i| i.cpu.number() < CPUS_MAX) {
-            if self.cpus.get(i.cpu.index()).is_some_and(|cpu| cpu.seen) {
+            if self.cpus.get(i.cpu.index()).is_some_and(Cpu::has_begun) {
                 continue;
             }
             if self.offline.contains(&i.cpu) {
@@ -305,7 +308,7 @@ impl Builder {
             }
         }
         for c in 0..self.cpus.len() {
-            if self.cpus[c].seen {
+            if self.cpus[c].has_begun() {
                 let known = self.intervals.iter().find(|i| i.cpu.index() == c);
                 let to = known.map_or(self.last, |i| i.to).max(self.cpus[c].since).max(self.cpus[c].last);
                 self.silent_at_the_end(c, to);
@@ -338,8 +341,9 @@ impl Builder {
             number::OPEN_CALL => self.open_call(e),
             number::KERNEL_THREAD => {
                 self.kernel_told = true;
+                let side = if text == "kernel" { Side::Kernel } else { Side::Program };
                 let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
-                self.set_kernel(thread, self.names.text(e.name) == "kernel");
+                self.set_side(thread, side);
             }
             number::CPU if self.names.text(e.name) == number::CPU_OFFLINE => {
                 self.offline.insert(CpuId::new(e.arg));
@@ -376,7 +380,7 @@ impl Builder {
         let unnamed = self.threads.list[thread].comms.is_empty();
         let before = self.threads.list[thread].user;
         self.threads.rename(thread, e.name, &mut self.names);
-        let Some(c) = self.threads.list[thread].cpu else { return };
+        let Some(c) = self.threads.list[thread].place.cpu() else { return };
         let bottom = self.bottom(thread);
         let cpu = &self.cpus[c];
         if cpu.is_lost() || bottom.name == before {

@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the span builder knows of each CPU.
+//!
+//! A CPU's [`Phase`] is that of its time:
+//!
+//! ```text
+//!            its first event               it says that it goes offline
+//!   Unseen -------------------> Traced -------------------------------> Offline
+//!                                 ^                                        |
+//!                                 +----------------------------------------+
+//!                                  it says that it is online, or the trace ends:
+//!                                  while it last was idle it was offline
+//! ```
+//!
+//! A CPU that was offline when the recording began is `Offline` from its first event on, up to that event. In any phase
+//! but the first it has a stack with something at the bottom: user code, idle, or time of which nothing is known.
 
 use std::collections::VecDeque;
 
@@ -20,15 +34,15 @@ const INTERRUPTS: usize = 64;
 pub struct Cpu {
     /// Its number.
     pub id: CpuId,
-    /// Whether its time has begun.
-    pub seen: bool,
+    /// Whether its time has begun, and whether it goes on.
+    pub phase: Phase,
     /// Where the open piece of time starts.
     pub since: Time,
     /// Since when nothing has shown whether its thread is in the program or in the kernel: what it is inside of changed
     /// then, but for interrupts, or a sample told.
     pub entered: Time,
-    /// Whether that was a sample in the program.
-    pub in_program: bool,
+    /// What has shown that.
+    pub shown_by: ShownBy,
     /// When its last event was.
     pub last: Time,
     /// Index of the thread the open piece belongs to, `None` if that is not known; the scheduler's belongs to the
@@ -36,7 +50,7 @@ pub struct Cpu {
     pub owner: Option<usize>,
     /// Index of the thread on it.
     pub thread: usize,
-    /// What that thread is inside of; never empty once `seen`.
+    /// What that thread is inside of; never empty once its time has begun.
     pub stack: Vec<Frame>,
     /// While it is not known what else the thread is inside of.
     pub begin: Option<UnsettledStart>,
@@ -57,8 +71,6 @@ pub struct Cpu {
     pub throttled: Vec<Throttled>,
     /// The hint of the low-power state that it is in: from that `mwait`, or what does the same, to its next event.
     pub low_power: Option<u32>,
-    /// Whether it has said that it goes offline, and not that it is online again.
-    pub leaving: bool,
     /// What is known of its ticks.
     pub ticks: Ticks,
     /// Interrupts sent to it that have not arrived.
@@ -67,6 +79,27 @@ pub struct Cpu {
     pub remote: Option<(Reason, By)>,
     /// Index among its spans of a folded call that ends at `since`.
     pub folded: Option<usize>,
+}
+
+/// Whether a CPU's time has begun, and whether it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// There was no event of it yet.
+    Unseen,
+    /// It runs.
+    Traced,
+    /// It has said that it goes offline, and not that it is online again.
+    Offline,
+}
+
+/// What has shown last whether a CPU's thread is in the program or in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShownBy {
+    /// A change of what it is inside of, or a sample in the kernel.
+    #[default]
+    Change,
+    /// A sample in the program.
+    SampleInProgram,
 }
 
 /// An interrupt sent by another CPU.
@@ -115,10 +148,10 @@ impl Cpu {
     pub fn new(id: CpuId) -> Cpu {
         Cpu {
             id,
-            seen: false,
+            phase: Phase::Unseen,
             since: Time::ZERO,
             entered: Time::MIN,
-            in_program: false,
+            shown_by: ShownBy::Change,
             last: Time::MIN,
             owner: None,
             thread: 0,
@@ -132,7 +165,6 @@ impl Cpu {
             interrupts: VecDeque::new(),
             throttled: Vec::new(),
             low_power: None,
-            leaving: false,
             ticks: Ticks::default(),
             ipis: Vec::new(),
             remote: None,
@@ -157,6 +189,16 @@ impl Cpu {
     pub fn interrupted(&self, from: Time, to: Time) -> Time {
         let within = self.interrupts.iter().rev().take_while(|i| i.1 > from);
         within.map(|&(start, end)| end.min(to) - start.max(from)).sum()
+    }
+
+    /// Whether its time has begun.
+    pub fn has_begun(&self) -> bool {
+        self.phase != Phase::Unseen
+    }
+
+    /// Whether it is offline, as far as it has said.
+    pub fn is_offline(&self) -> bool {
+        self.phase == Phase::Offline
     }
 
     /// Whether nothing is known of it at present.

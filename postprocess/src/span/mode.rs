@@ -10,8 +10,9 @@
 use kutrace_format::capability::Capability;
 
 use super::build::Builder;
-use super::cpu::Close;
+use super::cpu::{Close, Phase, ShownBy};
 use super::stack::Frame;
+use super::thread::{Past, Side};
 use super::what::{Activity, What};
 use super::Span;
 use crate::event::number::{self, Level};
@@ -29,7 +30,7 @@ impl Builder {
     pub(super) fn enter(&mut self, c: usize, level: Level, t: Time) {
         if !matches!(level, Level::Irq | Level::Softirq) {
             self.cpus[c].entered = t;
-            self.cpus[c].in_program = false;
+            self.cpus[c].shown_by = ShownBy::Change;
         }
         if matches!(level, Level::Syscall | Level::Trap) {
             let thread = self.cpus[c].thread;
@@ -38,20 +39,20 @@ impl Builder {
         }
     }
 
-    /// A thread is known to be one of the kernel, or to be none.
-    pub(super) fn set_kernel(&mut self, thread: usize, kernel: bool) {
+    /// It is known whose code a thread runs.
+    pub(super) fn set_side(&mut self, thread: usize, side: Side) {
         let before = self.bottom(thread);
         let known = &mut self.threads.list[thread];
-        if known.kernel == kernel || known.pid == Pid::IDLE {
+        if known.side == side || known.pid == Pid::IDLE {
             return;
         }
-        known.kernel = kernel;
-        let (on, bottom, work) = (known.cpu, self.bottom(thread), self.exit_work());
+        known.side = side;
+        let (on, bottom, work) = (known.place.cpu(), self.bottom(thread), self.exit_work());
         let Some(cpu) = on.map(|c| &mut self.cpus[c]).filter(|cpu| !cpu.is_lost()) else { return };
         cpu.stack[0] = bottom;
         let since = cpu.entered;
         match &mut cpu.begin {
-            Some(begin) if kernel => drop(begin.give(before, bottom)),
+            Some(begin) if side == Side::Kernel => drop(begin.give(before, bottom)),
             Some(begin) => begin.give_program(before, bottom, work),
             None => on.into_iter().for_each(|c| self.tell_anew(c, since, before, bottom)),
         }
@@ -62,15 +63,16 @@ impl Builder {
     pub(super) fn presume_kernel(&mut self, thread: usize) {
         let sleeper = &self.threads.list[thread];
         let missing = !self.sees(Capability::Tasks) || self.tally.gaps > 0 || self.late || self.kernel_told;
-        if sleeper.unsure && !missing && sleeper.stack.iter().all(|f| matches!(f.level(), Level::User | Level::Sched)) {
-            self.set_kernel(thread, true);
+        let unsure = sleeper.past == Past::Unsure;
+        if unsure && !missing && sleeper.stack.iter().all(|f| matches!(f.level(), Level::User | Level::Sched)) {
+            self.set_side(thread, Side::Kernel);
         }
     }
 
     /// A thread is in its program, or on the way out to it: in no call, and none of the kernel.
     pub(super) fn in_no_call(&mut self, c: usize) {
         self.left_before(c);
-        self.set_kernel(self.cpus[c].thread, false);
+        self.set_side(self.cpus[c].thread, Side::Program);
         self.settle(c);
     }
 
@@ -91,13 +93,13 @@ impl Builder {
         let cpu = &mut self.cpus[c];
         cpu.ambiguous = None;
         cpu.entered = t;
-        cpu.in_program = true;
+        cpu.shown_by = ShownBy::SampleInProgram;
     }
 
     /// A tick interrupted the kernel.
     pub(super) fn sampled_in_kernel(&mut self, c: usize, t: Time) {
         let since = std::mem::replace(&mut self.cpus[c].entered, t);
-        let was_in_program = std::mem::take(&mut self.cpus[c].in_program);
+        let shown_by = std::mem::take(&mut self.cpus[c].shown_by);
         if let Some(begin) = &mut self.cpus[c].begin {
             begin.kernel_until = t;
         }
@@ -115,10 +117,10 @@ impl Builder {
         // Entry code, where the other is told, unless it began before anything was known. After a sample in the program
         // there was no call: what came in between was an interrupt, the last one.
         let told = self.exit_work_told && self.cpus[c].begin.is_none();
-        let since = match (told, was_in_program) {
-            (true, _) => self.end_of_last(c, user, ENTRY),
-            (false, true) => self.end_of_last(c, user, Time::MAX),
-            (false, false) => since,
+        let since = match shown_by {
+            _ if told => self.end_of_last(c, user, ENTRY),
+            ShownBy::SampleInProgram => self.end_of_last(c, user, Time::MAX),
+            ShownBy::Change => since,
         };
         self.tell_anew(c, since, user, work);
     }
@@ -174,9 +176,10 @@ impl Builder {
 
     /// A CPU that went offline is online again, or the trace ends: it was offline while it last was idle.
     pub(super) fn was_offline(&mut self, c: usize) {
-        if !std::mem::take(&mut self.cpus[c].leaving) {
+        if !self.cpus[c].is_offline() {
             return;
         }
+        self.cpus[c].phase = Phase::Traced;
         let name = self.names.id("-offline-");
         if let Some(last) = self.last_written(c, |span| span.event == number::USER as i32) {
             (last.event, last.pid, last.arg, last.name) = (number::OFFLINE_SPAN as i32, None, 0, name);
@@ -200,7 +203,7 @@ impl Builder {
             self.perhaps_ends.iter().any(|woke| woke.made(s))
                 || s.pid.and_then(|pid| self.doubts.get(&pid)).is_some_and(|doubt| doubt.covers(s))
                 || cpu
-                    .is_some_and(|c| c.leaving || c.ticks.may_be_stall(s.start) || of_a_thread && s.start >= c.entered)
+                    .is_some_and(|c| c.is_offline() || c.ticks.may_be_stall(s.start) || of_a_thread && s.start >= c.entered)
         };
         self.out[from..].iter().position(in_doubt).map_or(self.out.len(), |at| from + at)
     }

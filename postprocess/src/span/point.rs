@@ -7,7 +7,8 @@ use kutrace_format::abi::event::IDLE_POLL;
 use kutrace_format::capability::Capability;
 
 use super::build::Builder;
-use super::cpu::Close;
+use super::cpu::{Close, Phase};
+use super::thread::Life;
 use super::wait::Reason;
 use super::Span;
 use crate::event::number;
@@ -54,7 +55,7 @@ impl Builder {
             }
             number::EXIT => {
                 let thread = self.cpus[c].thread;
-                self.threads.list[thread].exited = true;
+                self.threads.list[thread].life = Life::Ended;
                 self.end_parts(self.running(c), 0, t);
                 self.ends(thread);
             }
@@ -67,7 +68,7 @@ impl Builder {
             number::IPI | number::MONITOR_STORE => self.send(c, CpuId::new(e.arg), t),
             number::OFFLINE => {
                 self.close(c, t, Close::Pause { ipc });
-                self.cpus[c].leaving = true;
+                self.cpus[c].phase = Phase::Offline;
             }
             number::ONLINE => {
                 self.close(c, t, Close::Pause { ipc });

@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 
 use super::build::Builder;
+use super::thread::RpcIs;
 use super::Span;
 use crate::event::number;
 use crate::event::Event;
@@ -63,7 +64,7 @@ impl Builder {
     /// A thread turns away from its RPC; if it has put it into a queue, it is there from now on.
     pub(super) fn leave_queued(&mut self, c: usize, t: Time) {
         let thread = &mut self.threads.list[self.cpus[c].thread];
-        if std::mem::take(&mut thread.enqueued) && thread.rpc != 0 {
+        if std::mem::take(&mut thread.rpc_is) == RpcIs::Enqueued && thread.rpc != 0 {
             self.rpcs.queued.insert(thread.rpc, t);
         }
     }
@@ -72,7 +73,7 @@ impl Builder {
     pub(super) fn queue(&mut self, c: usize, e: &Event) {
         let thread = &mut self.threads.list[self.cpus[c].thread];
         if e.event == number::ENQUEUE {
-            thread.enqueued = true;
+            thread.rpc_is = RpcIs::Enqueued;
         } else {
             thread.dequeued = Some(*e);
         }

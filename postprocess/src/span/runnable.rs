@@ -9,6 +9,7 @@ use kutrace_format::capability::Capability;
 
 use super::build::Builder;
 use super::cpu::Throttled;
+use super::thread::Side;
 use super::wait::Reason;
 use crate::event::number;
 use crate::event::Event;
@@ -84,7 +85,7 @@ impl Builder {
         let straight_from_idle = if idle_to == cpu.last_switch { end } else { idle_to };
         let beside = start.max(idle_from);
         match woken {
-            Woken::No if !thread.kernel && thread.last_cpu == Some(c) && idle_to > start => {
+            Woken::No if thread.side == Side::Program && thread.last_cpu == Some(c) && idle_to > start => {
                 Some((idle_from.max(start), straight_from_idle.min(end), Reason::Idle))
             }
             _ if cpu.interrupted(beside, end) * 2 > end.saturating_sub(beside) => None,

@@ -105,7 +105,7 @@ impl Builder {
     /// An event comes, the first on its CPU since `before`.
     pub(super) fn silent(&mut self, c: usize, before: Time, e: &Event, t: Time) {
         let cpu = &self.cpus[c];
-        if !self.tells_silence() || cpu.is_lost() || cpu.leaving {
+        if !self.tells_silence() || cpu.is_lost() || cpu.is_offline() {
             return self.cpus[c].ticks.forget();
         }
         let before = before.max(cpu.since);
@@ -147,7 +147,7 @@ impl Builder {
     /// The trace ends: a CPU that should have taken an interrupt by then stood still up to there.
     pub(super) fn silent_at_the_end(&mut self, c: usize, t: Time) {
         let cpu = &self.cpus[c];
-        if self.tells_silence() && !cpu.is_lost() && !cpu.leaving {
+        if self.tells_silence() && !cpu.is_lost() && !cpu.is_offline() {
             self.took_no_interrupt(c, cpu.last.max(cpu.since), t);
         }
     }

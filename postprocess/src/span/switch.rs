@@ -7,7 +7,7 @@ use super::build::Builder;
 use super::cpu::{Close, Cpu};
 use super::runnable::Woken;
 use super::stack::Frame;
-use super::thread::Thread;
+use super::thread::{Life, Past, Place, Side, Thread};
 use super::NONE;
 use crate::event::number::{self, Level};
 use crate::event::Event;
@@ -57,7 +57,7 @@ impl Builder {
     /// it then.
     #[cold]
     pub(super) fn left_for_good(&mut self, c: usize) {
-        if self.cpus[c].leaving && self.running(c) != Pid::IDLE {
+        if self.cpus[c].is_offline() && self.running(c) != Pid::IDLE {
             self.place(c, Pid::IDLE, self.cpus[c].since);
         }
     }
@@ -85,18 +85,18 @@ impl Builder {
     /// A thread is on no CPU, or was not. If events of a CPU are missing since then it may have run there: since when
     /// it has not, in what it sleeps, and whether a wakeup of then has led to a run is not known.
     pub(super) fn may_have_run(&mut self, thread: usize, t: Time) {
-        let is_lost = |cpu: &Cpu| cpu.seen && cpu.is_lost();
+        let is_lost = |cpu: &Cpu| cpu.has_begun() && cpu.is_lost();
         let losses = self.sees(Capability::Losses);
         let blind = if self.tally.gaps > 0 && self.cpus.iter().any(is_lost) { t } else { self.blind };
         let thread = &mut self.threads.list[thread];
-        if thread.pid == Pid::IDLE || thread.running || !losses {
+        if thread.pid == Pid::IDLE || thread.place.runs() || !losses {
             return;
         }
         if thread.last_end.is_some_and(|since| since >= blind) {
             return;
         }
         if thread.last_end.take().is_some() {
-            thread.unsure = true;
+            thread.past = Past::Unsure;
             let call = thread.stack.iter().position(|f| f.level() == Level::Syscall);
             thread.stack.truncate(call.map_or(1, |call| call + 1));
             thread.ambiguous = call;
@@ -131,11 +131,12 @@ impl Builder {
         let thread = &mut self.threads.list[cpu.thread];
         let stack = std::mem::take(&mut cpu.stack);
         cpu.ambiguous = None;
-        if thread.cpu == Some(c) {
-            thread.cpu = None;
-            thread.unsure = unsure || thread.exited;
+        if thread.place.cpu() == Some(c) {
+            thread.place = thread.place.switched_from();
+            let ended = thread.life == Life::Ended;
+            thread.past = if unsure || ended { Past::Unsure } else { Past::Known };
             thread.last_cpu = Some(c);
-            if thread.pid != Pid::IDLE && !thread.exited {
+            if thread.pid != Pid::IDLE && !ended {
                 thread.ambiguous = stack.iter().rposition(|f| f.level() != Level::Sched).filter(|&at| at > 0);
                 thread.stack = stack;
             }
@@ -153,8 +154,8 @@ impl Builder {
         cpu.thread = thread;
         cpu.stack = std::mem::take(&mut new.stack);
         cpu.ambiguous = new.ambiguous.take();
-        new.cpu = Some(c);
-        new.exited = false;
+        new.place = new.place.switched_to(c);
+        new.life = Life::Lives;
         cpu.entered = cpu.last;
         match cpu.stack.first_mut() {
             Some(first) => *first = bottom,
@@ -162,7 +163,7 @@ impl Builder {
         }
         cpu.stack.pop_if(|f| f.level() == Level::Sched);
         cpu.stack.extend(scheduler);
-        if new.unsure && new.pid != Pid::IDLE {
+        if new.past == Past::Unsure && new.pid != Pid::IDLE {
             self.doubt(c, vec![number::SCHED]);
         }
     }
@@ -175,14 +176,15 @@ impl Builder {
         old.into_iter().for_each(|old| self.left(old, t));
         let told = self.sees(Capability::Wakeups);
         let new = &mut self.threads.list[self.cpus[c].thread];
-        let preempted = new.last_end.filter(|_| !new.running && new.wakeup.is_none() && new.pid != Pid::IDLE && told);
+        let preempted = new.last_end.filter(|_| !new.place.runs() && new.wakeup.is_none() && new.pid != Pid::IDLE && told);
         new.waits_for = None;
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
             self.waited_for_cpu(c, start, t, Woken::No);
         }
         self.arrive_arcs(c, t);
-        self.threads.list[self.cpus[c].thread].running = true;
+        let new = &mut self.threads.list[self.cpus[c].thread];
+        new.place = new.place.started();
         self.resume_rpc(c, t);
     }
 
@@ -190,8 +192,8 @@ impl Builder {
     fn left(&mut self, thread: usize, t: Time) {
         let exits = self.sees(Capability::Exits);
         let old = &mut self.threads.list[thread];
-        old.running = false;
-        let ended = old.exited || !exits && old.stack.iter().any(|f| self.abi.is_exit(f.event));
+        old.place = old.place.stopped();
+        let ended = old.life == Life::Ended || !exits && old.stack.iter().any(|f| self.abi.is_exit(f.event));
         old.last_end = Some(t).filter(|_| !ended);
     }
 
@@ -210,10 +212,9 @@ impl Builder {
             self.tally.pending += 1;
         }
         new.stack.clear();
-        new.exited = false;
+        new.life = Life::Lives;
         new.ambiguous = None;
-        new.cpu = Some(c);
-        new.running = true;
+        new.place = Place::Running(c);
         new.last_end.get_or_insert(t);
         let cpu = &mut self.cpus[c];
         cpu.thread = thread;
@@ -256,11 +257,10 @@ impl Builder {
         let cpu = &mut self.cpus[c];
         cpu.ambiguous = None;
         cpu.low_power = None;
-        if let Some(old) = self.threads.list.get_mut(cpu.thread).filter(|old| old.cpu == Some(c)) {
-            old.cpu = None;
-            old.running = false;
+        if let Some(old) = self.threads.list.get_mut(cpu.thread).filter(|old| old.place.cpu() == Some(c)) {
+            old.place = Place::Away;
             old.stack.clear();
-            old.unsure = true;
+            old.past = Past::Unsure;
             old.last_end = None;
         }
     }
@@ -275,9 +275,9 @@ impl Builder {
         let name = name.to_string();
         let frame = Frame::call(call, NONE, self.names.id(&name));
         let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
-        self.set_kernel(thread, false);
+        self.set_side(thread, Side::Program);
         let bottom = self.bottom(thread);
-        let Some(c) = self.threads.list[thread].cpu else {
+        let Some(c) = self.threads.list[thread].place.cpu() else {
             let thread = &mut self.threads.list[thread];
             if thread.stack.is_empty() {
                 thread.stack.push(bottom);

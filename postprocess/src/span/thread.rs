@@ -1,5 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the span builder knows of each thread, whether it runs or not.
+//!
+//! Where a thread is, its [`Place`], follows from switches and from the scheduler, which has a CPU for a while before and
+//! after each:
+//!
+//! ```text
+//!           switch to it              the scheduler returns           switch from it
+//!   Away -----------------> Arriving -----------------------> Running ---------------> Leaving
+//!    ^                         a wakeup, and then anything                                |
+//!    |                         on its CPU, shows it running, too                          |
+//!    +------------------------------------------------------------------------------------+
+//!                          the scheduler that switched from it returns
+//! ```
+//!
+//! A thread that is switched to while it is `Leaving`, on another CPU whose scheduler has not returned, has never stopped
+//! to run. The idle thread is on many CPUs at once: its place is that on the last of them.
+//!
+//! Apart from that a thread has a [`Side`], which only what it does can tell, and a [`Past`]: what it is inside of is known
+//! only since it was seen in user code. A thread that has [ended](Life::Ended) stays on its CPU up to the next switch; the
+//! next with its pid is another.
 
 use foldhash::HashMap;
 
@@ -21,19 +40,14 @@ pub struct Thread {
     pub user: NameId,
     /// What it is inside of while it does not run; empty if not known.
     pub stack: Vec<Frame>,
-    /// Whether it may be inside of more: nothing has shown yet that it ever was in user code. Of a thread of the kernel
-    /// nothing does.
-    pub unsure: bool,
-    /// Whether it is a thread of the kernel: it was said to be, or it sleeps outside of any call and has not shown
-    /// anything that only a program does.
-    pub kernel: bool,
+    /// Whether `stack` is all that it is inside of.
+    pub past: Past,
+    /// Whose code it runs at the bottom.
+    pub side: Side,
     /// The frame of `stack` it blocked in, which it may have left unseen.
     pub ambiguous: Option<usize>,
-    /// Index of the CPU it is on, from the switch to it to the switch from it.
-    pub cpu: Option<usize>,
-    /// Whether it runs: from the end of the scheduler that switched to it, or an interrupt before that shows it running
-    /// after a wakeup, to the end of the scheduler that switched away.
-    pub running: bool,
+    /// Where it is.
+    pub place: Place,
     /// What it said that it is about to wait for.
     pub waits_for: Option<Reason>,
     /// What it last slept for.
@@ -42,8 +56,8 @@ pub struct Thread {
     pub group: u32,
     /// The CPU it last ran on.
     pub last_cpu: Option<usize>,
-    /// Whether it has ended; the next with its pid is another.
-    pub exited: bool,
+    /// Whether it has ended.
+    pub life: Life,
     /// When it last stopped to run or was woken; `None` before its first run.
     pub last_end: Option<Time>,
     /// The wakeup that has not led to a run yet.
@@ -52,10 +66,109 @@ pub struct Thread {
     pub rpc: u32,
     /// Name of the RPC.
     pub rpc_name: NameId,
-    /// Whether it has put that RPC into a queue.
-    pub enqueued: bool,
+    /// What it has done with that RPC.
+    pub rpc_is: RpcIs,
     /// The queue it has taken an RPC out of that it has not turned to yet.
     pub dequeued: Option<Event>,
+}
+
+/// Where a thread is; CPUs by index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// On no CPU: it waits, or could run.
+    #[default]
+    Away,
+    /// Switched to, by a scheduler that has not returned.
+    Arriving(usize),
+    /// Running, or in the scheduler that it has called.
+    Running(usize),
+    /// Switched from, by a scheduler that has not returned.
+    Leaving,
+}
+
+impl Place {
+    /// The CPU it is on, from the switch to it to the switch from it.
+    pub fn cpu(self) -> Option<usize> {
+        match self {
+            Place::Arriving(c) | Place::Running(c) => Some(c),
+            Place::Away | Place::Leaving => None,
+        }
+    }
+
+    /// Whether it runs: a switch from it takes effect with the end of the scheduler.
+    pub fn runs(self) -> bool {
+        matches!(self, Place::Running(_) | Place::Leaving)
+    }
+
+    /// After a switch to it.
+    pub fn switched_to(self, c: usize) -> Place {
+        if self.runs() {
+            Place::Running(c)
+        } else {
+            Place::Arriving(c)
+        }
+    }
+
+    /// After a switch from it.
+    pub fn switched_from(self) -> Place {
+        if self.runs() {
+            Place::Leaving
+        } else {
+            Place::Away
+        }
+    }
+
+    /// It is shown running.
+    pub fn started(self) -> Place {
+        self.cpu().map_or(Place::Leaving, Place::Running)
+    }
+
+    /// The scheduler that switched from it has returned.
+    pub fn stopped(self) -> Place {
+        self.cpu().map_or(Place::Away, Place::Arriving)
+    }
+}
+
+/// Whose code a thread runs at the bottom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// A program's.
+    #[default]
+    Program,
+    /// The kernel's: it was said to be one of its threads, or it sleeps outside of any call and has not shown anything
+    /// that only a program does.
+    Kernel,
+}
+
+/// How far back it is known what a thread is inside of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Past {
+    /// It was seen in user code, and since then.
+    #[default]
+    Known,
+    /// It may be inside of more: nothing has shown yet that it ever was in user code. Of a thread of the kernel nothing
+    /// does.
+    Unsure,
+}
+
+/// Whether a thread has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Life {
+    /// It has not.
+    #[default]
+    Lives,
+    /// It has; the next with its pid is another.
+    Ended,
+}
+
+/// What a thread has done with its RPC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RpcIs {
+    /// It works on it.
+    #[default]
+    InHand,
+    /// It has put it into a queue, and has not turned to another yet.
+    Enqueued,
 }
 
 /// Who woke a thread.
@@ -84,7 +197,8 @@ impl Threads {
             return index;
         }
         let text = if pid == Pid::IDLE { "-idle-".to_string() } else { format!(".{pid}") };
-        self.list.push(Thread { pid, user: names.id(&text), unsure: pid != Pid::IDLE, ..Thread::default() });
+        let past = if pid == Pid::IDLE { Past::Known } else { Past::Unsure };
+        self.list.push(Thread { pid, user: names.id(&text), past, ..Thread::default() });
         self.index.insert(pid, self.list.len() - 1);
         self.list.len() - 1
     }

@@ -10,7 +10,7 @@ use super::cpu::{Close, Ipi};
 use super::idle::exit_latency;
 use super::mode::KEPT;
 use super::runnable::Woken;
-use super::thread::{Thread, Wakeup};
+use super::thread::{Life, Past, Side, Thread, Wakeup};
 use super::wait::{of_sleeper, of_waker, why, Asleep, By, Reason, Waker};
 use super::Span;
 use crate::event::number::{self, Level};
@@ -47,7 +47,7 @@ impl Builder {
     pub(super) fn runnable(&mut self, c: usize, pid: Pid, t: Time) {
         let thread = self.threads.find(pid, &mut self.names);
         self.may_have_run(thread, t);
-        if self.threads.list[thread].last_end.is_some() && !self.threads.list[thread].running {
+        if self.threads.list[thread].last_end.is_some() && !self.threads.list[thread].place.runs() {
             self.presume_kernel(thread);
         }
         let why = self.why_asleep(c, thread);
@@ -55,7 +55,7 @@ impl Builder {
         self.tally.wakeups += 1;
         let woken = &mut self.threads.list[thread];
         woken.slept_for = Some(why);
-        let asleep_since = woken.last_end.filter(|_| !woken.running);
+        let asleep_since = woken.last_end.filter(|_| !woken.place.runs());
         if self.threads.list[thread].wakeup.is_some() && !self.had_run_on(thread, t) {
             self.tally.repeated += 1;
             return;
@@ -74,9 +74,9 @@ impl Builder {
     /// A thread was woken before it had left its CPU, and is woken again: so it had run on, and slept later. Where the
     /// scheduler is seen its end tells that before.
     fn had_run_on(&mut self, thread: usize, t: Time) -> bool {
-        let Thread { pid, wakeup, last_end, last_cpu, cpu, running, .. } = self.threads.list[thread];
-        let end = if running { Some(t) } else { last_end };
-        let (Some(first), Some(end), Some(on)) = (wakeup, end, cpu.or(last_cpu)) else { return false };
+        let Thread { pid, wakeup, last_end, last_cpu, place, .. } = self.threads.list[thread];
+        let end = if place.runs() { Some(t) } else { last_end };
+        let (Some(first), Some(end), Some(on)) = (wakeup, end, place.cpu().or(last_cpu)) else { return false };
         if self.sees(Capability::Scheduler) || end <= first.ts {
             return false;
         }
@@ -144,14 +144,14 @@ impl Builder {
             Level::Irq => By::Device,
             Level::Sched => By::Scheduler,
             _ if cpu.is_lost() || thread.pid == Pid::IDLE => By::Unknown,
-            _ if thread.exited || self.abi.is_exit(top.event) => By::End,
+            _ if thread.life == Life::Ended || self.abi.is_exit(top.event) => By::End,
             Level::Trap => By::Fault,
             Level::Syscall if top.event == number::WAY_OUT => By::Program,
             Level::Syscall => match self.abi.call(top.event).special {
                 Some(Special::Open) if thread.slept_for == Some(Reason::Disk) => By::Lookup,
                 _ => By::Call(top.event),
             },
-            Level::User if !thread.kernel => By::Program,
+            Level::User if thread.side == Side::Program => By::Program,
             Level::User if self.comm(thread).starts_with(INTERRUPT_THREAD) => By::Device,
             Level::User if thread.slept_for == Some(Reason::Disk) => By::DiskWorker,
             Level::User => By::Worker,
@@ -166,7 +166,7 @@ impl Builder {
     /// What a thread that is woken was inside of; nothing if that may be among what is missing.
     fn asleep(&self, sleeper: usize) -> Option<Asleep> {
         let sleeper = &self.threads.list[sleeper];
-        if sleeper.kernel {
+        if sleeper.side == Side::Kernel {
             let name = self.comm(sleeper);
             let workers = ["kworker/", "ksoftirqd/", "migration/", "cpuhp/", INTERRUPT_THREAD];
             let worker = workers.iter().any(|kind| name.starts_with(kind));
@@ -174,7 +174,7 @@ impl Builder {
         }
         let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
         let Some(frame) = blocked else {
-            let missing = self.tally.gaps > 0 || self.late && sleeper.unsure;
+            let missing = self.tally.gaps > 0 || self.late && sleeper.past == Past::Unsure;
             return Some(Asleep::Out).filter(|_| !missing);
         };
         Some(match frame.level() {
@@ -196,7 +196,7 @@ impl Builder {
         if self.sees(Capability::Returns) {
             let (by, told) = (self.by(c), self.threads.list[sleeper].waits_for);
             let why = |asleep| match asleep {
-                Asleep::Call(_) if self.threads.list[sleeper].unsure && self.is_ptrace(by) => Reason::Trace,
+                Asleep::Call(_) if self.threads.list[sleeper].past == Past::Unsure && self.is_ptrace(by) => Reason::Trace,
                 asleep => why(&self.abi, asleep, by),
             };
             return told.or_else(|| self.asleep(sleeper).map(why)).unwrap_or(Reason::Unknown);
@@ -208,7 +208,7 @@ impl Builder {
         };
         let sleeper = &self.threads.list[sleeper];
         let blocked = sleeper.stack.iter().skip(1).rfind(|f| f.level() != Level::Sched);
-        let in_doubt = blocked.is_none() && (self.tally.gaps > 0 || self.late && sleeper.unsure);
+        let in_doubt = blocked.is_none() && (self.tally.gaps > 0 || self.late && sleeper.past == Past::Unsure);
         match self.why(c) {
             Reason::Unknown if in_doubt => Reason::Unknown,
             Reason::Unknown => of_sleeper(&self.abi, blocked.copied(), waker),
@@ -233,7 +233,8 @@ impl Builder {
         let thread = &mut self.threads.list[self.cpus[c].thread];
         let Some(Wakeup { ts, cpu, pid }) = thread.wakeup.take() else { return };
         let (woken, from) = (thread.pid, ts.max(thread.last_end.unwrap_or(ts)));
-        let was_running = std::mem::replace(&mut thread.running, true);
+        let was_running = thread.place.runs();
+        thread.place = thread.place.started();
         let name = self.names.id("-wakeup-");
         self.out.push(Span::wakeup((cpu, pid), (self.cpus[c].id, woken), name, (ts, t.max(ts))));
         self.tally.runs += 1;
@@ -310,6 +311,6 @@ impl Builder {
 
     fn is_new(&self, thread: usize) -> bool {
         let thread = &self.threads.list[thread];
-        thread.last_end.is_none() && thread.wakeup.is_none() && !thread.running
+        thread.last_end.is_none() && thread.wakeup.is_none() && !thread.place.runs()
     }
 }
