@@ -108,7 +108,7 @@ pub fn spans_of_raw(bytes: &[u8], mut held: impl Keep) -> Result<(Spans, Tally),
 pub fn summary_of_raw(bytes: &[u8], worst: usize) -> Result<Summary, NotATrace> {
     let (trace, mut adder) = (source::trace(bytes)?, Adder::new(worst));
     let (last, _) = built(&*trace, |events, builder| {
-        events.iter().for_each(|event| adder.event(builder.class(event), event));
+        events.iter().for_each(|event| adder.event(builder.said(event), event));
         builder.take().iter().for_each(|span| adder.span(span));
     });
     last.spans.iter().for_each(|span| adder.span(span));

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Events: what happened, when, on which CPU, in units of 10 ns; and the text or frames that carry them between stages.
 //!
-//! The numbers are the original's (see [`number`]), whatever the raw format they come from. Events are ordered by time
-//! over all CPUs; what is said about the whole trace is in [`Meta`].
+//! What an event says is a [`what::What`]: of [`work`] that begins or ends, of a [`mod@point`] in time, or a name. Only
+//! text and frames have it as a number, the original's (see [`number`]), whatever the raw format it comes from. Events
+//! are ordered by time over all CPUs; what is said about the whole trace is in [`Meta`].
 
 pub mod number;
+pub mod work;
+pub mod point;
+pub mod what;
 pub mod names;
 pub mod date;
 pub mod digits;
@@ -17,19 +21,20 @@ use crate::time::Time;
 use kutrace_format::capability::Unseen;
 use names::NameId;
 use serde::{Deserialize, Serialize};
+use what::What;
 
 /// CPU numbers are below this, whatever a damaged file says.
 pub const CPUS_MAX: u32 = 8192;
 
-/// One transition, point event or name. Columns are those of the text.
+/// One transition, point event or name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// When, after the minute in [`Meta::base`]; negative for a name known from the start.
     pub ts: Time,
     /// How long: of a call that carries its return, at least 1; of a point event 1; else 0.
     pub dur: Time,
-    /// Number; see [`number`]. Names have it without their length.
-    pub event: u32,
+    /// What it says.
+    pub what: What,
     /// CPU.
     pub cpu: CpuId,
     /// Thread running there.
@@ -44,6 +49,14 @@ pub struct Event {
     pub ipc: u8,
     /// Its name, among the [`names::Names`] that travel with the events.
     pub name: NameId,
+}
+
+impl Event {
+    /// Its number, as files have it.
+    #[inline]
+    pub fn event(&self) -> u32 {
+        self.what.number()
+    }
 }
 
 /// Events, names and what is known about the trace.

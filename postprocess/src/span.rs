@@ -46,10 +46,10 @@ use kutrace_format::capability::Capability;
 use serde::{Deserialize, Serialize};
 
 use crate::event::names::NameId;
-use crate::event::number::{class, Class};
+use crate::event::what::What as Said;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
-use what::Share;
+use what::{Share, What};
 
 pub use build::build;
 pub use check::check;
@@ -67,7 +67,8 @@ pub struct Spans {
 
 /// One line of the picture: a span of time, an arc between two CPUs, or a point event.
 ///
-/// Numbers are those of the original's JSON version 3; see docs/format.md.
+/// What it is says [`What`]; only text, JSON and frames have it as a number, that of the original's JSON version 3
+/// ([`row`], docs/format.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// Start, after [`Meta::tracebase`].
@@ -80,13 +81,12 @@ pub struct Span {
     pub pid: Option<Pid>,
     /// RPC identity, 0 for none.
     pub rpc: i32,
-    /// Event number; negative for arcs and annotations.
-    pub event: i32,
-    /// First argument; of an arc, the CPU where it ends. [`NONE`] if it is not known, and of what began before it was
-    /// recorded.
+    /// What it is.
+    pub what: What,
+    /// First argument. [`NONE`] if it is not known, and of what began before it was recorded.
     pub arg: i64,
-    /// Return value, [`Meta::value_bits`] of it; of an arc, the thread where it ends. [`NONE`] of a call that has not
-    /// returned at the end of the span, or of which it is not known what it returned.
+    /// Return value, [`Meta::value_bits`] of it. [`NONE`] of a call that has not returned at the end of the span, or of
+    /// which it is not known what it returned.
     pub ret: i64,
     /// IPC or LLC code, 0 to 15.
     pub ipc: u8,
@@ -232,8 +232,8 @@ pub struct Repair {
     pub ts: Time,
     /// CPU.
     pub cpu: CpuId,
-    /// Its event number.
-    pub event: u32,
+    /// What was missing.
+    pub what: Said,
     /// What it is a call of or return from, or the thread switched to; among [`Spans::names`].
     pub name: NameId,
 }
@@ -241,12 +241,12 @@ pub struct Repair {
 impl Repair {
     /// Where it was missing, and what.
     pub fn text(&self, names: &[String]) -> String {
-        let Repair { ts, cpu, event, name } = *self;
+        let Repair { ts, cpu, what, name } = *self;
         let name = names.get(name.index()).map_or("", String::as_str);
-        let slash = if matches!(class(event), Class::Return(_)) { "/" } else { "" };
+        let slash = if matches!(what, Said::Return(_)) { "/" } else { "" };
         let sign = if ts < Time::ZERO { "-" } else { "" };
         let (seconds, rest) = (ts.0.unsigned_abs() / 100_000_000, ts.0.unsigned_abs() % 100_000_000);
-        format!("CPU {cpu}, {sign}{seconds}.{rest:08} s: {slash}{name} ({event:x})")
+        format!("CPU {cpu}, {sign}{seconds}.{rest:08} s: {slash}{name} ({:x})", what.number())
     }
 }
 

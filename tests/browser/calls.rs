@@ -15,6 +15,7 @@ use postprocess::event::names::NameId;
 use postprocess::event::write::Writer;
 use postprocess::sink::page;
 use postprocess::source;
+use postprocess::span::what::What;
 use postprocess::span::{build, Span, Spans};
 use postprocess::time::Time;
 use serde_json::{json, Value};
@@ -35,7 +36,7 @@ fn shown(call: &Call, returned: bool) -> String {
     let end = match call.ret.filter(|_| returned) {
         None if name.starts_with("exit") => String::new(),
         None => "...".to_string(),
-        Some(value) => format!("={}", value_text(name, value, call.event >= line::SYSCALL32)),
+        Some(value) => format!("={}", value_text(name, value, call.event() >= line::SYSCALL32)),
     };
     format!("{name}({arg}){end}")
 }
@@ -160,10 +161,15 @@ fn values_are_shown_as_far_as_they_are_known() {
 
 #[test]
 fn a_return_that_was_not_is_nowhere_in_panel_table_file_and_search() {
-    let call = Span { pid: of_thread(7), event: SYSCALL as i32 + 1, arg: 16, ..idle() };
+    let call = Span { pid: of_thread(7), what: What::of(SYSCALL as i32 + 1), arg: 16, ..idle() };
     let spans = [
         Span { start: Time::ZERO, dur: Time(400), ret: postprocess::span::NONE, ..call },
-        Span { start: Time(400), dur: Time(200), event: IRQ as i32 + 0xec, ..Span { pid: of_thread(7), ..idle() } },
+        Span {
+            start: Time(400),
+            dur: Time(200),
+            what: What::of(IRQ as i32 + 0xec),
+            ..Span { pid: of_thread(7), ..idle() }
+        },
         Span { start: Time(600), dur: Time(400), ret: 9, name: NameId::EMPTY, ..call },
         Span { start: Time(1000), dur: Time(500), arg: postprocess::span::NONE, ret: 3, ..call },
     ];

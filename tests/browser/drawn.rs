@@ -3,13 +3,15 @@
 
 use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::number::{
-    DEQUEUE, ENQUEUE, FREQUENCY, IDLE_EXIT, IPI_ARC, IRQ, LOCK_ACQUIRED, LOCK_HELD, LOCK_RELEASED, LOCK_TRY,
-    LOCK_WAITED, LOST, MARK_A, MARK_B, MARK_D, MWAIT, PC_USER, RESOURCE, RPC_RECEIVED, RPC_REQUEST, RPC_RESPONSE,
-    RPC_SENT, RUNNABLE, RX_PACKET, RX_USER, SCHED, SCHED_RETURN, SOFTIRQ, SPECIAL_LAST, SWITCH, SYSCALL, TRAP,
-    TX_PACKET, TX_USER, USER, WAIT_A, WAKEUP_ARC,
+    DEQUEUE, ENQUEUE, FREQUENCY, IDLE_EXIT, IRQ, LOCK_ACQUIRED, LOCK_HELD, LOCK_RELEASED, LOCK_TRY, LOCK_WAITED, LOST,
+    MARK_A, MARK_B, MARK_D, MWAIT, PC_USER, RESOURCE, RPC_RECEIVED, RPC_REQUEST, RPC_RESPONSE, RPC_SENT, RUNNABLE,
+    RX_PACKET, RX_USER, SCHED, SCHED_RETURN, SOFTIRQ, SPECIAL_LAST, SWITCH, SYSCALL, TRAP, TX_PACKET, TX_USER, USER,
+    WAIT_A,
 };
+use postprocess::id::{CpuId, Pid};
 use postprocess::source;
 use postprocess::source::events::read;
+use postprocess::span::what::{Arc, What};
 use postprocess::span::{build, Meta, Span, Spans};
 use postprocess::time::Time;
 use serde_json::json;
@@ -138,7 +140,7 @@ fn the_stages_number_spans_as_the_page_expects() {
         (IDLE_EXIT, 0, 1330),    // leaving low power
         (LOST, 1, 26_000),       // lost
     ] {
-        let mut of_event = spans.iter().filter(|s| s.event == event as i32 && s.cpu == on_cpu(cpu));
+        let mut of_event = spans.iter().filter(|s| s.event() == event as i32 && s.cpu == on_cpu(cpu));
         assert!(of_event.any(|s| s.dur.0 == dur), "no {event:#x} on CPU {cpu} that lasts {dur}: {spans:#?}");
     }
 }
@@ -165,11 +167,12 @@ fn a_wave_leaves_low_power_and_recording_itself_is_drawn_from_near() {
 fn arcs_lead_from_who_wakes_or_interrupts_to_whom_and_the_legend_tells_them_apart() {
     let mut made = Made::default();
     for cpu in 0..2 {
-        made.add(Span { cpu: on_cpu(cpu), event: USER as i32, dur: Time(100_000), ..idle() }, "-idle-");
+        made.add(Span { cpu: on_cpu(cpu), what: What::of(USER as i32), dur: Time(100_000), ..idle() }, "-idle-");
     }
-    let arc = Span { start: Time(20_000), dur: Time(30_000), arg: 1, ..idle() };
-    made.add(Span { event: WAKEUP_ARC, ret: 7, ..arc }, "-wakeup-");
-    made.add(Span { event: IPI_ARC, start: Time(60_000), ..arc }, "-ipi-");
+    let arc = Span { start: Time(20_000), dur: Time(30_000), ..idle() };
+    let (to, woken) = (CpuId::new(1), Pid::new(7));
+    made.add(Span { what: What::Arc(Arc::Wakeup { to, woken }), ..arc }, "-wakeup-");
+    made.add(Span { what: What::Arc(Arc::Ipi { to }), start: Time(60_000), ..arc }, "-ipi-");
     run_on("arcs", &made.done(), &json!({}));
 }
 
@@ -179,7 +182,7 @@ fn alike() -> Spans {
     made.0.meta.flags = 0x80;
     for (cpu, begin) in [(0, 1000), (1, 5000)] {
         let (pid, rpc) = (50 + cpu, 3 + cpu);
-        made.add(Span { cpu: on_cpu(cpu), event: USER as i32, dur: Time(begin), ..idle() }, "-idle-");
+        made.add(Span { cpu: on_cpu(cpu), what: What::of(USER as i32), dur: Time(begin), ..idle() }, "-idle-");
         let on = Span { cpu: on_cpu(cpu), pid: of_thread(pid), rpc, ..idle() };
         let rows = [
             (USER as i32 + pid, 0, 300, format!("worker.{pid}")),
@@ -188,26 +191,38 @@ fn alike() -> Spans {
             (USER as i32 + pid, 1000, 400, format!("worker.{pid}")),
         ];
         for (event, at, dur, name) in rows {
-            made.add(Span { event, start: Time(begin + at), dur: Time(dur), ipc: 5, ..on }, &name);
+            made.add(Span { what: What::of(event), start: Time(begin + at), dur: Time(dur), ipc: 5, ..on }, &name);
         }
         let aside = Span { cpu: None, ..on };
-        made.add(Span { event: WAIT_A as i32 + 3, start: Time(begin + 600), dur: Time(400), ..aside }, "wait_disk");
-        made.add(Span { event: LOCK_HELD as i32, start: Time(begin + 100), dur: Time(150), arg: 9, ..aside }, "=table");
         made.add(
-            Span { event: MARK_A as i32, start: Time(begin + 50), dur: Time(1), ..on },
+            Span { what: What::of(WAIT_A as i32 + 3), start: Time(begin + 600), dur: Time(400), ..aside },
+            "wait_disk",
+        );
+        made.add(
+            Span { what: What::of(LOCK_HELD as i32), start: Time(begin + 100), dur: Time(150), arg: 9, ..aside },
+            "=table",
+        );
+        made.add(
+            Span { what: What::of(MARK_A as i32), start: Time(begin + 50), dur: Time(1), ..on },
             &format!("mark_a=go{cpu}"),
         );
         made.add(
-            Span { cpu: on_cpu(cpu), event: USER as i32, start: Time(begin + 600), dur: Time(400), ..idle() },
+            Span { cpu: on_cpu(cpu), what: What::of(USER as i32), start: Time(begin + 600), dur: Time(400), ..idle() },
             "-idle-",
         );
         made.add(
-            Span { cpu: on_cpu(cpu), event: USER as i32, start: Time(begin + 1400), dur: Time(5000 - begin), ..idle() },
+            Span {
+                cpu: on_cpu(cpu),
+                what: What::of(USER as i32),
+                start: Time(begin + 1400),
+                dur: Time(5000 - begin),
+                ..idle()
+            },
             "-idle-",
         );
     }
-    let arc =
-        Span { pid: of_thread(50), event: WAKEUP_ARC, start: Time(1350), dur: Time(3650), arg: 1, ret: 51, ..idle() };
+    let what = What::Arc(Arc::Wakeup { to: CpuId::new(1), woken: Pid::new(51) });
+    let arc = Span { pid: of_thread(50), what, start: Time(1350), dur: Time(3650), ..idle() };
     made.add(arc, "-wakeup-");
     made.done()
 }
@@ -233,7 +248,10 @@ fn stripes_tell_calls_of_one_colour_apart_in_every_theme() {
     let narrow = [(SYSCALL as i32, 0, 60, "call0".to_string()), (SYSCALL as i32 + 1, 0, 60, "call1".into())];
     let mut start = 0;
     for (event, arg, dur, name) in calls.chain(others).chain(halves).chain(narrow) {
-        made.add(Span { event, arg, start: Time(start), dur: Time(dur), pid: of_thread(9), ..idle() }, &name);
+        made.add(
+            Span { what: What::of(event), arg, start: Time(start), dur: Time(dur), pid: of_thread(9), ..idle() },
+            &name,
+        );
         start += dur;
     }
     run_on("stripes", &made.done(), &json!({}));
@@ -244,8 +262,13 @@ fn rows_of_which_nothing_is_in_sight_hide() {
     let mut made = Made::default();
     for k in 0..120i32 {
         let (pid, start) = (100 + k, i64::from(k) * 10_000);
-        let span =
-            Span { pid: of_thread(pid), event: USER as i32 + pid, start: Time(start), dur: Time(10_000), ..idle() };
+        let span = Span {
+            pid: of_thread(pid),
+            what: What::of(USER as i32 + pid),
+            start: Time(start),
+            dur: Time(10_000),
+            ..idle()
+        };
         made.add(span, &format!("short{}.{pid}", if k % 2 == 0 { "-lived" } else { "" }));
     }
     run_on("hiding", &made.done(), &json!({}));
@@ -256,14 +279,19 @@ fn sleepers() -> Spans {
     let mut made = Made::default();
     for k in 0..5i32 {
         let (pid, start) = (50 + k, i64::from(k) * 10_000);
-        let runs =
-            Span { pid: of_thread(pid), event: USER as i32 + pid, start: Time(start), dur: Time(10_000), ..idle() };
+        let runs = Span {
+            pid: of_thread(pid),
+            what: What::of(USER as i32 + pid),
+            start: Time(start),
+            dur: Time(10_000),
+            ..idle()
+        };
         made.add(runs, &format!("worker.{pid}"));
         for (from, to) in [(0, start), (start + 10_000, 50_000)] {
             let waits = Span {
                 cpu: None,
                 pid: of_thread(pid),
-                event: WAIT_A as i32 + 13,
+                what: What::of(WAIT_A as i32 + 13),
                 start: Time(from),
                 dur: Time(to - from),
                 ..idle()
@@ -296,13 +324,13 @@ fn threads_stand_in_the_order_that_is_chosen() {
 #[test]
 fn a_wait_ends_in_the_letter_of_its_reason_in_morse_code() {
     let mut made = Made::default();
-    made.add(Span { event: USER as i32, dur: Time(1_000_000), ..idle() }, "-idle-");
+    made.add(Span { what: What::of(USER as i32), dur: Time(1_000_000), ..idle() }, "-idle-");
     for (k, letter) in ('a'..='z').enumerate() {
         let pid = 100 + k as i32;
         let span = Span {
             cpu: None,
             pid: of_thread(pid),
-            event: WAIT_A as i32 + k as i32,
+            what: What::of(WAIT_A as i32 + k as i32),
             start: Time(100),
             dur: Time(900_000),
             ..idle()
@@ -358,7 +386,7 @@ fn a_trace_of_nothing_but_resources_has_their_rows() {
             cpu: None,
             pid: of_thread(5),
             rpc: -1,
-            event: LOCK_HELD as i32,
+            what: What::of(LOCK_HELD as i32),
             start: Time(10),
             dur: Time(500),
             arg: 9,

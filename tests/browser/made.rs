@@ -6,13 +6,12 @@ use std::path::Path;
 
 use kutrace_tests::chromium::in_firefox;
 use kutrace_tests::number::{idle, of_thread, on_cpu};
-use postprocess::event::number::{
-    user, IRQ, MARK_A, OFFLINE_SPAN, SOFTIRQ, STALLED, SYSCALL, USER, WAIT_A, WAKEUP_ARC,
-};
-use postprocess::id::Pid;
+use postprocess::event::number::{user, IRQ, MARK_A, OFFLINE_SPAN, SOFTIRQ, STALLED, SYSCALL, USER, WAIT_A};
+use postprocess::id::{CpuId, Pid};
 use postprocess::sink::{self, page};
 use postprocess::source;
 use postprocess::span::limit::{SpanLimit, OF_A_PART};
+use postprocess::span::what::{Arc, What};
 use postprocess::span::{build, Meta, Span, Spans};
 use postprocess::time::Time;
 use serde_json::json;
@@ -48,7 +47,7 @@ fn a_point_of_the_picture_answers_with_the_span_drawn_there() {
 #[test]
 fn low_power_is_dashed_wherever_it_began() {
     let mut made = Made::default();
-    let span = Span { event: USER as i32, arg: 1, dur: Time(1_000_000), ..idle() };
+    let span = Span { what: What::of(USER as i32), arg: 1, dur: Time(1_000_000), ..idle() };
     made.add(span, "-idlelp-");
     let views: Vec<_> = (0..12).map(|k| [k * 10_007, k * 10_007 + 5_000 + k]).collect();
     run_on("dashes", &made.done(), &json!({ "spans": views }));
@@ -80,11 +79,9 @@ fn relay() -> Spans {
         let arc = Span {
             cpu: on_cpu(cpu),
             pid: of_thread(pid),
-            event: WAKEUP_ARC,
+            what: What::Arc(Arc::Wakeup { to: CpuId::new(to_cpu), woken: Pid::new(to_pid) }),
             start: Time(start),
             dur: Time(dur),
-            arg: to_cpu,
-            ret: to_pid,
             ..idle()
         };
         made.add(arc, "-wakeup-");
@@ -114,7 +111,13 @@ fn more_rows_than_fit_scroll() {
     let mut made = Made::default();
     for cpu in 0..1000 {
         made.add(
-            Span { cpu: on_cpu(cpu), event: USER as i32, start: Time(i64::from(cpu)), dur: Time(1000), ..idle() },
+            Span {
+                cpu: on_cpu(cpu),
+                what: What::of(USER as i32),
+                start: Time(i64::from(cpu)),
+                dur: Time(1000),
+                ..idle()
+            },
             "-idle-",
         );
     }
@@ -127,14 +130,24 @@ fn a_hostile_name_shows_as_itself() {
     made.0.meta =
         Meta { title: HOSTILE.into(), host: HOSTILE.into(), quality: vec![HOSTILE.into()], ..Meta::default() };
     made.add(
-        Span { pid: of_thread(7), event: user(Pid::new(7)) as i32, dur: Time(1000), ..idle() },
+        Span { pid: of_thread(7), what: What::of(user(Pid::new(7)) as i32), dur: Time(1000), ..idle() },
         &format!("{HOSTILE}.7"),
     );
     made.add(
-        Span { pid: of_thread(7), event: WAIT_A as i32 + 3, cpu: None, start: Time(1000), dur: Time(900), ..idle() },
+        Span {
+            pid: of_thread(7),
+            what: What::of(WAIT_A as i32 + 3),
+            cpu: None,
+            start: Time(1000),
+            dur: Time(900),
+            ..idle()
+        },
         HOSTILE,
     );
-    made.add(Span { pid: of_thread(7), event: MARK_A as i32, start: Time(10), dur: Time(1), ..idle() }, HOSTILE);
+    made.add(
+        Span { pid: of_thread(7), what: What::of(MARK_A as i32), start: Time(10), dur: Time(1), ..idle() },
+        HOSTILE,
+    );
     run_on("hostile", &made.done(), &json!({ "name": HOSTILE, "thread": format!("{HOSTILE}.7") }));
 }
 
@@ -142,7 +155,7 @@ fn a_hostile_name_shows_as_itself() {
 fn nothing_and_a_single_instant_are_traces_too() {
     run_on("open", &Spans::default(), &json!({ "spans": 0, "empty": true }));
     let mut made = Made::default();
-    made.add(Span { event: SYSCALL as i32, ..idle() }, "read");
+    made.add(Span { what: What::of(SYSCALL as i32), ..idle() }, "read");
     run_on("open", &made.done(), &json!({ "spans": 1 }));
 }
 
@@ -206,7 +219,7 @@ fn the_largest_numbers_are_shown_in_full() {
     let hour = 360_000_000_000;
     let span = Span { cpu: on_cpu(4095), pid: of_thread(4_194_303), ..idle() };
     let call = Span {
-        event: SYSCALL as i32 + 61,
+        what: What::of(SYSCALL as i32 + 61),
         start: Time(5 * hour + 1),
         dur: Time(2 * hour),
         arg: 4_294_967_295,
@@ -214,7 +227,7 @@ fn the_largest_numbers_are_shown_in_full() {
         ..span
     };
     let mut made = Made::default();
-    made.add(Span { event: USER as i32 + 4_194_303, dur: Time(5 * hour + 1), ..span }, "long.4194303");
+    made.add(Span { what: What::of(USER as i32 + 4_194_303), dur: Time(5 * hour + 1), ..span }, "long.4194303");
     made.add(call, "wait4");
     let spans = made.done();
     let mut expected = expectations(&spans);

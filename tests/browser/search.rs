@@ -7,6 +7,7 @@ use postprocess::event::number::{
     RPC_MIDDLE, RPC_RECEIVED, RPC_REQUEST, RPC_SENT, RX_PACKET, SCHED, SCHED_OLD, SCHED_RETURN, SOFTIRQ, SYSCALL, TRAP,
     TX_USER, USER, WAIT_A, WAIT_Z, WAKEUP_ARC, WAY_OUT,
 };
+use postprocess::span::what::What;
 use postprocess::span::{Span, Spans};
 use postprocess::time::Time;
 use serde_json::{json, Value};
@@ -19,7 +20,7 @@ use crate::spans::{workload, Made};
 fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
     let spans = workload(3000);
     let tame = spans.spans.iter().filter(|s| !spans.names[s.name].starts_with('-')).count();
-    let reads = spans.spans.iter().filter(|s| s.event == SYSCALL as i32);
+    let reads = spans.spans.iter().filter(|s| s.event() == SYSCALL as i32);
     let failed = reads.clone().filter(|s| s.ret == 65_534).count();
     let calls = json!([
         ["=|.", tame],
@@ -29,9 +30,9 @@ fn calls_are_found_by_argument_and_result_and_times_are_gone_to() {
         [r"^page_fault\(3\)$", reads.clone().count()],
         [
             "ipc=5/8",
-            spans.spans.iter().filter(|s| s.event >= TRAP as i32 && !spans.names[s.name].starts_with('-')).count()
+            spans.spans.iter().filter(|s| s.event() >= TRAP as i32 && !spans.names[s.name].starts_with('-')).count()
         ],
-        ["^mark_a=hello$", spans.spans.iter().filter(|s| s.event == MARK_A as i32).count()],
+        ["^mark_a=hello$", spans.spans.iter().filter(|s| s.event() == MARK_A as i32).count()],
     ]);
     run_on("calls", &spans, &json!({ "calls": calls, "tracebase": spans.meta.tracebase }));
 }
@@ -89,7 +90,7 @@ fn selectors_say_where_a_pattern_is_looked_for() {
             Span {
                 cpu: on_cpu(2),
                 pid: of_thread(1002),
-                event: SYSCALL as i32 + 1,
+                what: What::of(SYSCALL as i32 + 1),
                 start: Time(6_000_000_100),
                 dur: Time(5),
                 ..idle()
@@ -104,25 +105,27 @@ fn selectors_say_where_a_pattern_is_looked_for() {
         Search::of("  ^read$   cpu:2-", |s, name| s.cpu >= on_cpu(2) && name == "read"),
         Search::of("cpu:1-2 cpu:2-3", |s, name| s.cpu == on_cpu(2) && tame(name)),
         Search::of("pid:1001", |s, name| thread(s, name, 1001..=1001)),
-        Search::of("pid:1001 kind:syscall", |s, _| s.pid == of_thread(1001) && s.event == SYSCALL as i32),
+        Search::of("pid:1001 kind:syscall", |s, _| s.pid == of_thread(1001) && s.event() == SYSCALL as i32),
         Search::of("pid:.1003,1000", |s, name| thread(s, name, 1000..=1000) || thread(s, name, 1003..=1003)),
         Search::of("pid:worker wait", |s, name| s.thread().is_some() && name == "wait_disk"),
-        Search::of("kind:idle", |s, name| name == "-idle-" && s.event == USER as i32),
+        Search::of("kind:idle", |s, name| name == "-idle-" && s.event() == USER as i32),
         Search::of("pid:0- kind:idle,sched", |s, _| {
-            s.event == SCHED_OLD as i32 || (s.event == USER as i32 && s.pid == of_thread(0))
+            s.event() == SCHED_OLD as i32 || (s.event() == USER as i32 && s.pid == of_thread(0))
         }),
-        Search::of("kind:sched -sched-", |s, _| s.event == SCHED_OLD as i32),
+        Search::of("kind:sched -sched-", |s, _| s.event() == SCHED_OLD as i32),
         Search::of("rpc:0 read", |_, name| name == "read"),
         Search::of("cpu:2 read", |s, name| s.cpu == on_cpu(2) && tame(name) && !name.contains("read")).inverted(),
         Search::of("cpu:2", |s, name| s.cpu == on_cpu(2) && tame(name) && s.dur >= Time(30)).min("0.3"),
-        Search::of("page kind:fault cpu:0", |s, _| s.cpu == on_cpu(0) && s.event == TRAP as i32 + 0x0e).min("0.05"),
-        Search::of("cpu:1 =ENOENT", |s, _| s.cpu == on_cpu(1) && s.event == SYSCALL as i32 && s.ret == 65_534),
+        Search::of("page kind:fault cpu:0", |s, _| s.cpu == on_cpu(0) && s.event() == TRAP as i32 + 0x0e).min("0.05"),
+        Search::of("cpu:1 =ENOENT", |s, _| s.cpu == on_cpu(1) && s.event() == SYSCALL as i32 && s.ret == 65_534),
         Search::of(r"read\(3\)=5 pid:1002-", |s, _| {
-            s.pid >= of_thread(1002) && s.event == SYSCALL as i32 && s.ret == 5
+            s.pid >= of_thread(1002) && s.event() == SYSCALL as i32 && s.ret == 5
         }),
-        Search::of("cpu:0 ipc=5/8", |s, name| s.cpu == on_cpu(0) && s.event >= TRAP as i32 && s.ipc == 5 && tame(name)),
+        Search::of("cpu:0 ipc=5/8", |s, name| {
+            s.cpu == on_cpu(0) && s.event() >= TRAP as i32 && s.ipc == 5 && tame(name)
+        }),
         Search::of("cpu:1 =5", |s, name| {
-            s.cpu == on_cpu(1) && tame(name) && !(s.event == SYSCALL as i32 && s.ret == 5)
+            s.cpu == on_cpu(1) && tame(name) && !(s.event() == SYSCALL as i32 && s.ret == 5)
         })
         .inverted(),
         // A colon after a backslash, in brackets or after a capital letter is the pattern's own.
@@ -156,31 +159,33 @@ fn each_kind_has_its_word() {
     let rpc = |s: &Span| if s.rpc > 0 { s.rpc & 0xffff } else { 0 };
     assert!(spans.spans.iter().any(|s| rpc(s) == 7));
     let searches = [
-        Search::of("kind:idle", |s, _| s.thread().is_none() && matches!(s.event as u32, USER | IDLE_EXIT)),
-        Search::of("kind:user", |s, _| s.thread().is_some() && (USER..IDLE_EXIT).contains(&(s.event as u32))),
-        Search::of("kind:kernel", |s, _| (TRAP..=SCHED_RETURN).contains(&(s.event as u32)) || s.event >= KERNEL as i32),
-        Search::of("kind:syscall", |s, _| {
-            (SYSCALL..=SCHED_RETURN).contains(&(s.event as u32))
-                && !matches!(s.event as u32, WAY_OUT | SCHED_OLD | SCHED)
+        Search::of("kind:idle", |s, _| s.thread().is_none() && matches!(s.event() as u32, USER | IDLE_EXIT)),
+        Search::of("kind:user", |s, _| s.thread().is_some() && (USER..IDLE_EXIT).contains(&(s.event() as u32))),
+        Search::of("kind:kernel", |s, _| {
+            (TRAP..=SCHED_RETURN).contains(&(s.event() as u32)) || s.event() >= KERNEL as i32
         }),
-        Search::of("kind:irq", |s, _| (IRQ..SOFTIRQ).contains(&(s.event as u32))),
-        Search::of("kind:sched", |s, _| matches!(s.event as u32, SCHED_OLD | SCHED)),
-        Search::of("kind:wait", |s, _| (WAIT_A..=WAIT_Z).contains(&(s.event as u32))),
-        Search::of("kind:wakeup", |s, _| s.event == WAKEUP_ARC),
-        Search::of("kind:mark", |s, _| (MARK_A..=MARK_D).contains(&(s.event as u32))),
-        Search::of("kind:sample", |s, _| matches!(s.event as u32, PC_USER | PC_KERNEL)),
-        Search::of("kind:freq", |s, _| s.event == FREQUENCY as i32),
-        Search::of("kind:lock", |s, _| matches!(s.event as u32, LOCK_HELD | LOCK_WAITED)),
-        Search::of("kind:queue", |s, _| s.event == ENQUEUE as i32 && s.cpu.is_none()),
-        Search::of("kind:rpc", |s, _| (RPC_REQUEST..=RPC_MIDDLE).contains(&(s.event as u32))),
-        Search::of("kind:message", |s, _| matches!(s.event as u32, RPC_RECEIVED | RPC_SENT)),
-        Search::of("kind:packet", |s, _| (RX_PACKET..=TX_USER).contains(&(s.event as u32))),
-        Search::of("kind:lost", |s, _| s.event == LOST as i32),
+        Search::of("kind:syscall", |s, _| {
+            (SYSCALL..=SCHED_RETURN).contains(&(s.event() as u32))
+                && !matches!(s.event() as u32, WAY_OUT | SCHED_OLD | SCHED)
+        }),
+        Search::of("kind:irq", |s, _| (IRQ..SOFTIRQ).contains(&(s.event() as u32))),
+        Search::of("kind:sched", |s, _| matches!(s.event() as u32, SCHED_OLD | SCHED)),
+        Search::of("kind:wait", |s, _| (WAIT_A..=WAIT_Z).contains(&(s.event() as u32))),
+        Search::of("kind:wakeup", |s, _| s.event() == WAKEUP_ARC),
+        Search::of("kind:mark", |s, _| (MARK_A..=MARK_D).contains(&(s.event() as u32))),
+        Search::of("kind:sample", |s, _| matches!(s.event() as u32, PC_USER | PC_KERNEL)),
+        Search::of("kind:freq", |s, _| s.event() == FREQUENCY as i32),
+        Search::of("kind:lock", |s, _| matches!(s.event() as u32, LOCK_HELD | LOCK_WAITED)),
+        Search::of("kind:queue", |s, _| s.event() == ENQUEUE as i32 && s.cpu.is_none()),
+        Search::of("kind:rpc", |s, _| (RPC_REQUEST..=RPC_MIDDLE).contains(&(s.event() as u32))),
+        Search::of("kind:message", |s, _| matches!(s.event() as u32, RPC_RECEIVED | RPC_SENT)),
+        Search::of("kind:packet", |s, _| (RX_PACKET..=TX_USER).contains(&(s.event() as u32))),
+        Search::of("kind:lost", |s, _| s.event() == LOST as i32),
         Search::of("rpc:7", |s, name| s.rpc > 0 && s.rpc & 0xffff == 7 && tame(name)),
-        Search::of("rpc:1- kind:kernel", |s, _| s.rpc > 0 && (TRAP..=SCHED_RETURN).contains(&(s.event as u32))),
-        Search::of("rpc:0 kind:user", |s, _| s.rpc <= 0 && s.thread().is_some() && s.event >= USER as i32),
+        Search::of("rpc:1- kind:kernel", |s, _| s.rpc > 0 && (TRAP..=SCHED_RETURN).contains(&(s.event() as u32))),
+        Search::of("rpc:0 kind:user", |s, _| s.rpc <= 0 && s.thread().is_some() && s.event() >= USER as i32),
         Search::of("pid:server kind:lock", |s, _| {
-            s.pid == of_thread(50) && matches!(s.event as u32, LOCK_HELD | LOCK_WAITED)
+            s.pid == of_thread(50) && matches!(s.event() as u32, LOCK_HELD | LOCK_WAITED)
         }),
         Search::of("rpc:8-", |s, _| s.rpc & 0xffff > 8 && s.rpc > 0),
     ];
@@ -193,7 +198,7 @@ fn calls_are_told_apart_however_many_there_are_and_large_their_numbers() {
     for k in 0..70_000 {
         let call = Span {
             pid: of_thread(7),
-            event: SYSCALL as i32,
+            what: What::of(SYSCALL as i32),
             start: Time(k * 10),
             dur: Time(5),
             arg: k,
@@ -206,7 +211,7 @@ fn calls_are_told_apart_however_many_there_are_and_large_their_numbers() {
     for (arg, ret) in [(5_000_000_000, -2), (5_000_000_000, 4_294_967_294), (705_032_704, -2), (4, 65_534)] {
         let call = Span {
             pid: of_thread(7),
-            event: SYSCALL as i32,
+            what: What::of(SYSCALL as i32),
             start: Time(800_000 + ret),
             dur: Time(5),
             arg,

@@ -5,10 +5,11 @@
 use kutrace_tests::number::{idle, of_thread, on_cpu};
 use postprocess::event::names::NameId;
 use postprocess::event::number::{
-    user, IRQ, MARK_A, ROW_LABEL, ROW_LABEL_LAST, SCHED_OLD, SCHED_RETURN, SYSCALL, TRAP, USER, WAIT_A, WAKEUP_ARC,
+    user, IRQ, MARK_A, ROW_LABEL, ROW_LABEL_LAST, SCHED_OLD, SCHED_RETURN, SYSCALL, TRAP, USER, WAIT_A,
 };
-use postprocess::id::Pid;
+use postprocess::id::{CpuId, Pid};
 use postprocess::span::order::order;
+use postprocess::span::what::{Arc, What};
 use postprocess::span::{Meta, Span, Spans, NONE};
 use postprocess::time::Time;
 use serde_json::json;
@@ -34,7 +35,7 @@ impl Made {
 
     pub fn row(&mut self, (cpu, pid, event, start, dur, name): Row) {
         let (start, dur) = (Time(start), Time(dur));
-        let span = Span { cpu: on_cpu(cpu), pid: of_thread(pid), event: event as i32, start, dur, ..idle() };
+        let span = Span { cpu: on_cpu(cpu), pid: of_thread(pid), what: What::of(event as i32), start, dur, ..idle() };
         self.add(span, name);
     }
 
@@ -65,29 +66,29 @@ pub fn workload(rounds: i64) -> Spans {
             let wait = Span {
                 cpu: None,
                 pid: of_thread(pid),
-                event: WAIT_A as i32 + 3,
+                what: What::of(WAIT_A as i32 + 3),
                 start: Time(at + 463),
                 dur: Time(509),
                 ..idle()
             };
             made.add(wait, "wait_disk");
             let other = (cpu + 1) % 4;
+            let (to, woken) = (CpuId::new(other as u32), Pid::new(1000 + other as u32));
             let arc = Span {
                 cpu: on_cpu(cpu),
                 pid: of_thread(pid),
-                event: WAKEUP_ARC,
+                what: What::Arc(Arc::Wakeup { to, woken }),
                 start: Time(at + 310),
                 dur: Time(400),
-                arg: other.into(),
                 ..idle()
             };
-            made.add(Span { ret: i64::from(1000 + other), ..arc }, "-wakeup-");
+            made.add(arc, "-wakeup-");
             if round % 50 == 0 {
                 made.add(
                     Span {
                         cpu: on_cpu(cpu),
                         pid: of_thread(pid),
-                        event: MARK_A as i32,
+                        what: What::of(MARK_A as i32),
                         start: Time(at + 5),
                         dur: Time(1),
                         ..idle()
@@ -102,7 +103,7 @@ pub fn workload(rounds: i64) -> Spans {
                     Span {
                         cpu: on_cpu(cpu),
                         pid: of_thread(pid),
-                        event: event as i32,
+                        what: What::of(event as i32),
                         start: Time(at),
                         dur: Time(dur),
                         arg: 3,
@@ -121,7 +122,7 @@ pub fn workload(rounds: i64) -> Spans {
 
 /// What `drive.mjs` compares a page with: searches and hits.
 pub fn expectations(spans: &Spans) -> serde_json::Value {
-    let searched = |s: &&Span| !matches!(s.event as u32, ROW_LABEL | ROW_LABEL_LAST);
+    let searched = |s: &&Span| !matches!(s.event() as u32, ROW_LABEL | ROW_LABEL_LAST);
     let count = |matches: &dyn Fn(&str, i64) -> bool| {
         let found = spans.spans.iter().filter(searched).filter(|s| matches(&spans.names[s.name], s.dur.0));
         found.fold((0u64, 0i64), |(n, total), s| (n + 1, total + s.dur.0))
@@ -140,11 +141,11 @@ pub fn expectations(spans: &Spans) -> serde_json::Value {
     ];
     let known = |value: i64| Some(value).filter(|&value| value != NONE);
     let executed =
-        |s: &&Span| s.cpu.is_some() && s.dur > Time::ZERO && (TRAP..=SCHED_RETURN).contains(&(s.event as u32));
+        |s: &&Span| s.cpu.is_some() && s.dur > Time::ZERO && (TRAP..=SCHED_RETURN).contains(&(s.event() as u32));
     let step = (spans.spans.iter().filter(executed).count() / 25).max(1);
     let hits = spans.spans.iter().filter(executed).step_by(step).map(|s| {
-        json!({ "start": s.start, "dur": s.dur, "cpu": s.cpu, "pid": s.pid, "event": s.event, "arg": known(s.arg),
-            "ret": known(s.ret), "name": spans.names[s.name] })
+        json!({ "start": s.start, "dur": s.dur, "cpu": s.cpu, "pid": s.pid, "event": s.event(), "arg": known(s.values().0),
+            "ret": known(s.values().1), "name": spans.names[s.name] })
     });
     json!({
         "spans": spans.spans.len(),

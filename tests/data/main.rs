@@ -82,9 +82,9 @@ fn perfetto_s_own_schema_reads_what_the_spans_say() {
         let read = |kind: &str| read.get(kind).unwrap_or(&none);
         assert_eq!(*read("waits"), counts(&spans, |s| matches!(s.what(), What::Wait(_))), "{name}");
         let sum = |wanted: &dyn Fn(&Span) -> bool| counts(&spans, wanted).values().sum::<usize>();
-        let arcs = sum(&|s| matches!(s.what(), What::Arc(Arc::Wakeup | Arc::Ipi)));
+        let arcs = sum(&|s| matches!(s.what(), What::Arc(Arc::Wakeup { .. } | Arc::Ipi { .. })));
         assert_eq!((read("flows")["sent"], read("flows")["arrived"]), (arcs, arcs), "{name}");
-        let of = |event: u32| sum(&|s: &Span| s.event == event as i32);
+        let of = |event: u32| sum(&|s: &Span| s.event() == event as i32);
         assert_eq!(read("ftrace")["sched_waking"], of(number::RUNNABLE), "{name}");
         // By our own decoder: the same slices, each with its end.
         let told = Told::perfetto(&bytes);

@@ -12,6 +12,7 @@ use postprocess::id::{CpuId, Pid};
 use postprocess::sink::profile::{profile, Rows};
 use postprocess::source::events::read;
 use postprocess::span::trim::{labelled, trim, Range};
+use postprocess::span::what::What;
 use postprocess::span::{build, coarsen::coarsen, Span, Spans, NONE};
 use postprocess::time::Time;
 use proptest::prelude::*;
@@ -58,7 +59,7 @@ type Doer<'a> = (Option<CpuId>, Option<Pid>, i32, &'a str);
 fn sums(spans: &Spans) -> BTreeMap<Doer<'_>, i64> {
     let mut sums = BTreeMap::new();
     for s in spans.spans.iter().filter(|s| s.is_execution() && s.dur > Time::ZERO) {
-        *sums.entry((s.cpu, s.pid, s.event, spans.names[s.name].as_str())).or_default() += s.dur.0;
+        *sums.entry((s.cpu, s.pid, s.event(), spans.names[s.name].as_str())).or_default() += s.dur.0;
     }
     sums
 }
@@ -78,7 +79,7 @@ fn a_label_stands_for_the_time_from_its_mark_to_the_mark_that_ends_it() {
     assert_eq!(labelled(&whole, "hell"), None);
     let mut part = whole.clone();
     trim(&mut part, labelled(&whole, "hello").unwrap());
-    let marks = part.spans.iter().filter(|s| s.event == i32::from(MARK_A)).count();
+    let marks = part.spans.iter().filter(|s| s.event() == i32::from(MARK_A)).count();
     assert_eq!((marks, cover(&part)), (2, [0, 1].map(|cpu| (on_cpu(cpu), (150, 2_501))).into()));
 }
 
@@ -91,8 +92,8 @@ fn within_a_step_there_is_one_span_for_each_thing_done() {
 
 #[test]
 fn merged_spans_keep_a_value_only_if_all_had_it() {
-    let call = Span { dur: Time(10), event: SYSCALL as i32, arg: 3, ret: 5, ipc: 8, ..idle() };
-    let user = Span { dur: Time(10), event: user(Pid::new(7)) as i32, ..idle() };
+    let call = Span { dur: Time(10), what: What::of(SYSCALL as i32), arg: 3, ret: 5, ipc: 8, ..idle() };
+    let user = Span { dur: Time(10), what: What::of(user(Pid::new(7)) as i32), ..idle() };
     let list = [call, user, Span { ret: 6, ipc: 2, ..call }, user];
     let list = list.into_iter().zip(0..).map(|(s, i)| Span { start: Time(i * 10), ..s }).collect();
     let mut spans = Spans { names: vec!["x".into()], spans: list, ..Spans::default() };
@@ -168,14 +169,14 @@ fn a_profile_of_rows_has_the_time_of_the_trace() {
     let of_cpus = |spans: &Spans| {
         let mut sums: BTreeMap<(Option<CpuId>, i32, String), i64> = BTreeMap::new();
         for s in spans.spans.iter().filter(|s| s.cpu.is_some() && s.is_execution() && s.dur > Time::ZERO) {
-            *sums.entry((s.cpu, s.event, spans.names[s.name].clone())).or_default() += s.dur.0;
+            *sums.entry((s.cpu, s.event(), spans.names[s.name].clone())).or_default() += s.dur.0;
         }
         sums
     };
     assert_eq!(of_cpus(&rows), of_cpus(&whole));
     let of_threads = |spans: &Spans| {
         let time =
-            |s: &&Span| s.thread().is_some() && (s.is_execution() || (WAIT_A..=WAIT_Z).contains(&(s.event as u32)));
+            |s: &&Span| s.thread().is_some() && (s.is_execution() || (WAIT_A..=WAIT_Z).contains(&(s.event() as u32)));
         spans.spans.iter().filter(time).map(|s| s.dur.0).sum::<i64>()
     };
     assert_eq!(of_threads(&rows), of_threads(&whole));

@@ -100,7 +100,7 @@ fn decode(trace: &TraceBuilder) -> Events {
 
 /// The codes of the events that are no statements and no names.
 fn codes(trace: &TraceBuilder) -> Vec<u8> {
-    let said = |e: &&Event| e.event > number::SWITCH && e.ts > Time::ZERO;
+    let said = |e: &&Event| e.event() > number::SWITCH && e.ts > Time::ZERO;
     decode(trace).events.iter().filter(said).map(|e| e.ipc).collect()
 }
 

@@ -18,7 +18,7 @@ use kutrace_tests::cases::{cases, one_in};
 /// Everything from bytes to checked spans; returns the number of events and what is known of the whole.
 fn run(bytes: &[u8]) -> Result<(u64, Meta), NotATrace> {
     let events = source::decode(bytes)?;
-    let count = events.events.iter().filter(|e| e.event >= number::SWITCH).count() as u64;
+    let count = events.events.iter().filter(|e| e.event() >= number::SWITCH).count() as u64;
     let meta = events.meta.clone();
     let (spans, tally) = build(events);
     assert_eq!(check(&spans, &meta.intervals, &tally), [""; 0]);
@@ -67,7 +67,7 @@ fn where_the_clock_stepped_back_times_go_on_and_it_is_said() {
         .unwrap()
         .events
         .iter()
-        .filter(|e| e.event == u32::from(RUNNABLE))
+        .filter(|e| e.event() == u32::from(RUNNABLE))
         .map(|e| e.ts.0)
         .collect();
     let (step, after) = (times[1] - times[0], times[2] - times[1]);

@@ -24,7 +24,7 @@ fn decode(trace: &TraceBuilder) -> (Vec<(Event, String)>, Meta) {
 
 /// `ts dur event arg ret name`, for comparison.
 fn brief((e, name): &(Event, String)) -> String {
-    format!("{} {} {:x} {} {} {name}", e.ts, e.dur, e.event, e.arg, e.ret)
+    format!("{} {} {:x} {} {} {name}", e.ts, e.dur, e.event(), e.arg, e.ret)
 }
 
 /// The brief form of all events after the statement of who runs.
@@ -438,8 +438,8 @@ proptest! {
         prop_assert_eq!(meta.quality, [""; 0]);
         let decoded: Vec<_> = events
             .iter()
-            .filter(|(e, _)| e.event > number::SWITCH)
-            .map(|(e, _)| (e.ts.0, e.cpu.number(), e.event, value(e)))
+            .filter(|(e, _)| e.event() > number::SWITCH)
+            .map(|(e, _)| (e.ts.0, e.cpu.number(), e.event(), value(e)))
             .collect();
         prop_assert_eq!(decoded, recorded);
     }
@@ -447,10 +447,10 @@ proptest! {
 
 /// The argument word of an event made by [`plain`].
 fn value(e: &Event) -> u32 {
-    let returned = matches!(e.event, number::SYSCALL_RETURN..=number::SYSCALL_RETURN_LAST);
+    let returned = matches!(e.event(), number::SYSCALL_RETURN..=number::SYSCALL_RETURN_LAST);
     match e.ret as u32 {
-        vector if e.event == number::IPI => e.arg | vector << 16,
-        cpu if e.event == number::THROTTLE || e.event == number::UNTHROTTLE => e.arg | cpu << 20,
+        vector if e.event() == number::IPI => e.arg | vector << 16,
+        cpu if e.event() == number::THROTTLE || e.event() == number::UNTHROTTLE => e.arg | cpu << 20,
         ret if returned => ret,
         _ => e.arg,
     }

@@ -30,7 +30,7 @@ fn agrees(spans: &Spans, told: &Told) {
         let (activity, cpu) = (span.activity().unwrap(), span.cpu.unwrap().number());
         let at = span.start.0 * 10 + span.dur.0 * 5;
         let innermost = told.innermost(place(span).unwrap(), at);
-        let own = matches!(activity, Activity::User | Activity::Thread | Activity::Idle);
+        let own = matches!(activity, Activity::User(_) | Activity::Thread(_) | Activity::Idle);
         let expected = (!own).then(|| spans.names[span.name].as_str());
         assert_eq!(innermost, expected, "{span:?}");
         slices += usize::from(!own);
@@ -52,7 +52,7 @@ fn counts(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> BTreeMap<String, usi
 }
 
 fn of(event: u32) -> impl Fn(&Span) -> bool {
-    move |span| span.event == event as i32
+    move |span| span.event() == event as i32
 }
 
 #[test]
@@ -64,18 +64,18 @@ fn perfetto_is_told_what_the_spans_say() {
         agrees(&spans, &told);
         assert_eq!(told.beside["waits"], counts(&spans, |s| matches!(s.what(), What::Wait(_))), "{name}");
         assert_eq!(told.wakings, counts(&spans, of(number::RUNNABLE)).values().sum::<usize>());
-        let arcs = |s: &Span| matches!(s.what(), What::Arc(Arc::Wakeup | Arc::Ipi));
+        let arcs = |s: &Span| matches!(s.what(), What::Arc(Arc::Wakeup { .. } | Arc::Ipi { .. }));
         assert_eq!(told.flows, counts(&spans, arcs).values().sum::<usize>());
         assert_eq!(told.idles, counts(&spans, of(number::MWAIT)).values().sum::<usize>());
         assert_eq!(told.frequencies, counts(&spans, of(number::FREQUENCY)).values().sum::<usize>());
         let points = |s: &Span| {
             let told = [number::RUNNABLE, number::MWAIT, number::FREQUENCY, number::ROW_LABEL, number::ROW_LABEL_LAST];
-            let sample = (number::PC_USER..=number::PC_KERNEL).contains(&(s.event as u32));
+            let sample = (number::PC_USER..=number::PC_KERNEL).contains(&(s.event() as u32));
             let lasts = s.dur > Time::UNIT && !sample;
-            matches!(s.what(), What::Point(event) if !told.contains(&(event as u32))) && !lasts
+            matches!(s.what(), What::Point(point) if !told.contains(&(point.number() as u32))) && !lasts
         };
         assert_eq!(told.instants, counts(&spans, points), "{name}");
-        let labels = |s: &Span| (number::ROW_LABEL..=number::ROW_LABEL_LAST).contains(&(s.event as u32));
+        let labels = |s: &Span| (number::ROW_LABEL..=number::ROW_LABEL_LAST).contains(&(s.event() as u32));
         assert_eq!(left_out.notes as usize, counts(&spans, labels).values().sum::<usize>());
     }
 }
@@ -162,7 +162,7 @@ fn what_overlaps_beside_a_thread_is_on_tracks_of_its_own() {
         start: Time(start),
         dur: Time(dur),
         pid: Some(Pid::new(7)),
-        event: number::LOCK_HELD as i32,
+        what: What::of(number::LOCK_HELD as i32),
         ..Span::default()
     };
     let spans = Spans {
@@ -177,17 +177,18 @@ fn what_overlaps_beside_a_thread_is_on_tracks_of_its_own() {
 
 #[test]
 fn spans_that_no_builder_makes_are_drawn_all_the_same() {
-    let one = |event: i32, n: i64| Span {
-        start: Time(n * 7 - 100),
-        dur: Time(n % 50),
-        cpu: (n % 3 > 0).then(|| CpuId::new(n as u32 % 5)),
-        pid: (n % 4 > 0).then(|| Pid::new(u32::MAX >> (n % 31))),
-        event,
-        arg: i64::MAX - n,
-        ret: -n,
-        rpc: n as i32,
-        ipc: n as u8,
-        ..Span::default()
+    let one = |event: i32, n: i64| {
+        let mut span = Span {
+            start: Time(n * 7 - 100),
+            dur: Time(n % 50),
+            cpu: (n % 3 > 0).then(|| CpuId::new(n as u32 % 5)),
+            pid: (n % 4 > 0).then(|| Pid::new(u32::MAX >> (n % 31))),
+            rpc: n as i32,
+            ipc: n as u8,
+            ..Span::default()
+        };
+        span.set_columns(event, i64::MAX - n, -n);
+        span
     };
     let rare = [number::USER, number::IDLE_EXIT, number::LOST, number::STALLED, number::KERNEL + 5, 1 << 31, !0];
     let events = (-9..number::NUMBERS as i32).step_by(7).chain(rare.map(|event| event as i32));

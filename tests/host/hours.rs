@@ -113,7 +113,12 @@ fn coarse_spans_of_hours_cover_the_same_time() {
     let mut spans = spans(&text(&hours().bytes()));
     coarsen(&mut spans, NonZeroU32::MAX);
     let of = |cpu: u32| {
-        spans.spans.iter().filter(move |s| s.cpu == on_cpu(cpu) && s.event >= TRAP as i32).map(|s| s.dur.0 as u64).sum()
+        spans
+            .spans
+            .iter()
+            .filter(move |s| s.cpu == on_cpu(cpu) && s.event() >= TRAP as i32)
+            .map(|s| s.dur.0 as u64)
+            .sum()
     };
     let times: [u64; 2] = [0, 1].map(of);
     assert_eq!(times, [30 * HOUR; 2]);

@@ -36,7 +36,7 @@ fn sound(events: Events) {
 /// `ts dur event arg ret name` of all events but names known from the start, and what is known of the whole.
 fn decode(file: &File) -> (Vec<String>, Meta) {
     let Events { meta, names, events } = run(&file.bytes());
-    let brief = |e: &Event| format!("{} {} {:x} {} {} {}", e.ts, e.dur, e.event, e.arg, e.ret, names.text(e.name));
+    let brief = |e: &Event| format!("{} {} {:x} {} {} {}", e.ts, e.dur, e.event(), e.arg, e.ret, names.text(e.name));
     (events.iter().filter(|e| e.ts >= Time::ZERO).map(brief).collect(), meta)
 }
 
@@ -71,7 +71,7 @@ fn a_name_is_said_at_the_start_and_where_it_stands() {
     file.block(0, 0, 0, "swapper/0").name(20, KERNEL_NAME, 0, "#1 SMP  6.6").name(30, PID_NAME, 9, "rs:main Q:Reg");
     let Events { names, events, .. } = run(&file.bytes());
     let said: Vec<_> =
-        events.iter().filter(|e| e.event <= NAMES_LAST).map(|e| (e.ts.0, e.arg, names.text(e.name))).collect();
+        events.iter().filter(|e| e.event() <= NAMES_LAST).map(|e| (e.ts.0, e.arg, names.text(e.name))).collect();
     assert_eq!(said[..3], [(-1, 0, "-idle-"), (-1, 0, "#1 SMP  6.6"), (-1, 9, "rs:main_Q:Reg")]);
     assert_eq!(said[3..], [(0, 0, "-idle-"), (20, 0, "#1 SMP  6.6"), (30, 9, "rs:main_Q:Reg")]);
 }
@@ -163,7 +163,7 @@ fn counter_bytes_of_ipc_llc_or_both_belong_to_their_words() {
         file.block(0, 0, 7, "a").folded(10, SYSCALL + 39, 5, 20, 0).counted(0x42).entry(50, SYSCALL, 0).counted(0x03);
         file.block(1, 60, 8, "b").sample(70, 0, 0x1234).entry(90, SYSCALL + 1, 0).counted(0x05);
         let events = run(&file.bytes()).events;
-        let counted = |event| events.iter().find(|e| e.event == event).unwrap().ipc;
+        let counted = |event| events.iter().find(|e| e.event() == event).unwrap().ipc;
         assert_eq!([SYSCALL + 39, SYSCALL, SYSCALL + 1, PC_USER, SWITCH].map(counted), [0x42, 3, 5, 0, 0]);
     }
 }
@@ -284,7 +284,7 @@ fn counters_of_32_bits_get_the_bits_they_lost() {
     let Events { meta, events, .. } = run(&bytes);
     assert_eq!(meta.quality, [""; 0]);
     let begins: Vec<_> =
-        events.iter().filter(|e| e.event == number::PID_NAME && e.ts >= Time::ZERO).map(|e| e.ts.0).collect();
+        events.iter().filter(|e| e.event() == number::PID_NAME && e.ts >= Time::ZERO).map(|e| e.ts.0).collect();
     assert_eq!(begins, [0, 0x20_0000, 0x7000_0000]);
 }
 

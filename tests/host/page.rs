@@ -8,6 +8,7 @@ use postprocess::id::Pid;
 use postprocess::sink;
 use postprocess::sink::page::{self, NotLifted};
 use postprocess::source;
+use postprocess::span::what::What;
 use postprocess::span::{build, Meta, Span, Spans};
 use postprocess::time::Time;
 use serde_json::Value;
@@ -32,7 +33,7 @@ fn hostile() -> Spans {
         quality: vec![HOSTILE.into()],
         ..Meta::default()
     };
-    let span = Span { dur: Time(10), pid: of_thread(1), event: user(Pid::new(1)) as i32, ..idle() };
+    let span = Span { dur: Time(10), pid: of_thread(1), what: What::of(user(Pid::new(1)) as i32), ..idle() };
     Spans { meta, names: vec![HOSTILE.into()], spans: vec![span] }
 }
 

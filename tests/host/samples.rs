@@ -6,9 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use kutrace_tests::repeat::Recorded;
-use postprocess::event::number::{
-    RUNNABLE, SPECIAL, SPECIAL_LAST, SYSCALL, SYSCALL_RETURN, TRAP, WAIT_A, WAIT_Z, WAKEUP_ARC,
-};
+use postprocess::event::number::{RUNNABLE, SPECIAL, SPECIAL_LAST, SYSCALL, SYSCALL_RETURN, TRAP, WAIT_A, WAIT_Z};
 use postprocess::event::{Event, Events};
 use postprocess::id::{CpuId, Pid};
 use postprocess::sink::{json, page};
@@ -55,7 +53,7 @@ enum Kind {
 
 impl Kind {
     fn of(s: &Span) -> Kind {
-        match s.event {
+        match s.event() {
             ..0 => Kind::Arc,
             _ if s.is_execution() => Kind::Execution,
             event => match event as u32 {
@@ -85,7 +83,7 @@ fn the_pipeline_forks_three_children_which_take_their_names() {
     let names = &events.names;
     let from_clone = events.events.iter().filter(|e| names.text(e.name) == "/clone" && e.ret == 0).count();
     assert_eq!(from_clone, 4, "bash and its three children begin by returning from clone");
-    assert!(events.events.iter().any(|e| e.event == SYSCALL + 59), "execve");
+    assert!(events.events.iter().any(|e| e.event() == SYSCALL + 59), "execve");
     assert!(events.events.iter().any(|e| names.text(e.name) == "virtio0" && e.cpu == CpuId::new(1)));
 }
 
@@ -98,7 +96,7 @@ fn waits(spans: &Spans, name: &str) -> (usize, BTreeSet<Pid>) {
 #[test]
 fn hello_is_one_write_after_many_waits_for_the_disk() {
     let (events, spans) = sample("hello.raw");
-    let write = events.events.iter().find(|e| e.event == SYSCALL + 1 && e.ret == 13).unwrap();
+    let write = events.events.iter().find(|e| e.event() == SYSCALL + 1 && e.ret == 13).unwrap();
     for program in ["bash", "echo"] {
         assert!(spans.names.contains(&format!("{program}.{}", write.pid)), "the thread was {program}");
     }
@@ -141,7 +139,7 @@ fn fresh_memory_faults_at_its_first_touch_and_again_after_it_was_given_back() {
 fn threads_that_compute_lose_their_cpu_and_wait_for_one_without_a_wakeup() {
     let (_, spans) = sample("slices.raw");
     let woken: BTreeSet<(i64, Option<Pid>)> =
-        spans.spans.iter().filter(|s| s.event == WAKEUP_ARC).map(|s| (s.start.0, Some(s.woken()))).collect();
+        spans.spans.iter().filter(|s| s.woken().is_some()).map(|s| (s.start.0, s.woken())).collect();
     let waits = of_program(&spans, "slices", "wait_cpu");
     let lost: Vec<_> = waits.into_iter().filter(|s| !woken.contains(&(s.start.0, s.pid))).collect();
     let threads: BTreeSet<Option<Pid>> = lost.iter().map(|s| s.pid).collect();
@@ -153,12 +151,12 @@ fn threads_that_compute_lose_their_cpu_and_wait_for_one_without_a_wakeup() {
 fn each_write_of_dd_waits_for_the_disk() {
     let (events, spans) = sample("disk.raw");
     let waits = of_program(&spans, "dd", "wait_disk");
-    let is_write = |e: &&Event| e.event == SYSCALL + 1 && e.arg == 1 && events.names.text(e.name) == "write";
+    let is_write = |e: &&Event| e.event() == SYSCALL + 1 && e.arg == 1 && events.names.text(e.name) == "write";
     let begins: Vec<&Event> = events.events.iter().filter(is_write).collect();
     let mut found = 0;
     for begin in begins {
         let mut after = events.events.iter().filter(|e| e.ts > begin.ts && e.pid == begin.pid);
-        let Some(end) = after.find(|e| e.event == SYSCALL_RETURN + 1 && e.ret == 4096) else { continue };
+        let Some(end) = after.find(|e| e.event() == SYSCALL_RETURN + 1 && e.ret == 4096) else { continue };
         let slept =
             |s: &&&Span| s.pid == Some(begin.pid) && s.dur > Time(250_000) && (begin.ts..end.ts).contains(&s.start);
         assert!(waits.iter().any(|s| slept(&s)), "the write at {}", begin.ts);
@@ -171,10 +169,10 @@ fn each_write_of_dd_waits_for_the_disk() {
 fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
     let (events, spans) = sample("redis.raw");
     let server = spans.names.iter().find_map(|n| n.strip_prefix("redis-server.")?.parse::<u32>().ok()).unwrap();
-    let woken = events.events.iter().filter(|e| e.event == RUNNABLE && e.arg == server);
+    let woken = events.events.iter().filter(|e| e.event() == RUNNABLE && e.arg == server);
     let in_softirq = |e: &&Event| {
         let mut before = events.events.iter();
-        let last = before.rfind(|b| b.cpu == e.cpu && b.ts <= e.ts && b.event >= TRAP);
+        let last = before.rfind(|b| b.cpu == e.cpu && b.ts <= e.ts && b.event() >= TRAP);
         last.is_some_and(|b| events.names.text(b.name) == "BH:rx")
     };
     assert!(woken.filter(in_softirq).count() > 40);
@@ -216,7 +214,7 @@ fn a_sample_repeated_is_a_whole_trace_as_long() {
     assert_eq!(entries, recorded.entries() * 3);
     let (once, thrice) = (source::decode(&once).unwrap(), source::decode(&bytes).unwrap());
     assert!(thrice.meta.is_whole(), "{:?}", thrice.meta);
-    let transitions = |events: &Events| events.events.iter().filter(|e| e.event >= TRAP).count();
+    let transitions = |events: &Events| events.events.iter().filter(|e| e.event() >= TRAP).count();
     let seams = 2 * 3 * once.meta.intervals.len();
     assert!((3 * transitions(&once)..=3 * transitions(&once) + seams).contains(&transitions(&thrice)));
     let (spans, tally) = build(thrice.clone());

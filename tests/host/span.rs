@@ -16,6 +16,7 @@ use kutrace_format::event::{class, Class, RETURN_BIT};
 use kutrace_tests::number::on_cpu;
 use kutrace_tests::TraceBuilder;
 use postprocess::event::names::{NameId, Names};
+use postprocess::event::what::What;
 use postprocess::event::write::Writer;
 use postprocess::event::{Event, Events, Interval, Meta};
 use postprocess::id::{CpuId, Pid};
@@ -89,8 +90,9 @@ fn line(event: &Event, names: &Names) -> String {
 /// Writes one span as a line.
 pub fn show(text: &mut String, s: &Span, name: &str) {
     let (cpu, pid) = (CpuId::column(s.cpu), Pid::column(s.pid));
-    let _ = write!(text, "        {}+{} cpu {cpu} pid {pid} {name}  event {}", s.start, s.dur, s.event);
-    for (what, value) in [("rpc", s.rpc.into()), ("arg", s.arg), ("ret", s.ret), ("ipc", s.ipc.into())] {
+    let _ = write!(text, "        {}+{} cpu {cpu} pid {pid} {name}  event {}", s.start, s.dur, s.event());
+    let (arg, ret) = s.values();
+    for (what, value) in [("rpc", s.rpc.into()), ("arg", arg), ("ret", ret), ("ipc", s.ipc.into())] {
         match value {
             0 => {}
             NONE => drop(write!(text, " {what} none")),
@@ -471,7 +473,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         Event {
             ts: Time(ts),
             dur: Time(if matches!(class(event), Class::Point | Class::Switch) { dur & 1 } else { dur }),
-            event,
+            what: What::of(event),
             cpu: CpuId::new(cpu),
             pid: Pid::new(pid),
             arg,

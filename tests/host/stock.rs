@@ -12,16 +12,17 @@ use kutrace_tests::check::Texts;
 use kutrace_tests::cut::{entries, told_by};
 use kutrace_tests::TraceBuilder;
 use postprocess::event::number::{self, Level};
+use postprocess::event::work::Work;
 use postprocess::id::{CpuId, Pid};
 use postprocess::raw;
 use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::source;
-use postprocess::span::what::{Activity, Arc, What};
+use postprocess::span::what::{Activity, What};
 use postprocess::span::{self, build, Span, Spans, NONE};
 use postprocess::time::Time;
 
 /// A page fault's event.
-const PAGE_FAULT: u32 = number::TRAP + 14;
+const PAGE_FAULT: u8 = 14;
 /// A wait for a quota is as long.
 const QUOTA: Time = Time(100_000);
 /// A wait that is longer than this is told by both.
@@ -42,15 +43,15 @@ fn of_cpu(spans: &Spans, cpu: CpuId) -> Vec<&Span> {
 fn agree(whole: &Span, after: Option<&&Span>, told: &Span) -> bool {
     let of_either = || told.pid == whole.pid || after.is_some_and(|after| told.pid == after.pid);
     match whole.what() {
-        What::Run(Activity::Call(Level::Sched)) => of_either(),
+        What::Run(Activity::Call(work)) if work.level() == Level::Sched => of_either(),
         // Of the kernel's faults and of exceptions there are points only.
-        What::Run(Activity::Call(Level::Trap)) if told.event != whole.event => {
-            told.pid == whole.pid && (whole.event != PAGE_FAULT as i32 || told.activity() != Some(Activity::User))
+        What::Run(Activity::Call(Work::Trap(vector))) if told.what != whole.what => {
+            told.pid == whole.pid && (vector != PAGE_FAULT || !matches!(told.activity(), Some(Activity::User(_))))
         }
         // A tick tells it where that was not an interrupt's.
-        What::Run(Activity::User) if told.event == number::WAY_OUT as i32 => told.pid == whole.pid,
-        _ if whole.event == number::WAY_OUT as i32 => told.pid == whole.pid,
-        _ => (told.event, told.pid, told.arg) == (whole.event, whole.pid, whole.arg),
+        What::Run(Activity::User(_)) if told.work() == Some(Work::ExitWork) => told.pid == whole.pid,
+        _ if whole.work() == Some(Work::ExitWork) => told.pid == whole.pid,
+        _ => (told.what, told.pid, told.arg) == (whole.what, whole.pid, whole.arg),
     }
 }
 
@@ -68,7 +69,7 @@ fn compare(whole: &Spans, told: &Spans) -> (Time, Vec<String>) {
             }
             for that in those[at..].iter().take_while(|that| that.start < end) {
                 let both = end.min(that.start + that.dur) - this.start.max(that.start);
-                match agree(this, these[n + 1..].iter().find(|s| s.event != number::SCHED as i32), that) {
+                match agree(this, these[n + 1..].iter().find(|s| s.event() != number::SCHED as i32), that) {
                     true => same += both,
                     false => differ.push(format!("{both} units: {this:?}\n    {that:?}")),
                 }
@@ -88,8 +89,8 @@ fn waits(spans: &Spans, min: Time) -> BTreeMap<Option<Pid>, Vec<(&str, Time, Tim
 }
 
 /// Where wakeups start, and of whom.
-fn wakeups(spans: &Spans) -> Vec<(Time, Option<CpuId>, Option<Pid>, Pid)> {
-    let arcs = spans.spans.iter().filter(|s| s.what() == What::Arc(Arc::Wakeup));
+fn wakeups(spans: &Spans) -> Vec<(Time, Option<CpuId>, Option<Pid>, Option<Pid>)> {
+    let arcs = spans.spans.iter().filter(|s| s.woken().is_some());
     let mut wakeups: Vec<_> = arcs.map(|s| (s.start, s.cpu, s.pid, s.woken())).collect();
     wakeups.sort_unstable();
     wakeups
@@ -99,8 +100,8 @@ fn wakeups(spans: &Spans) -> Vec<(Time, Option<CpuId>, Option<Pid>, Pid)> {
 fn returned(spans: &Spans) -> HashMap<Option<Pid>, Vec<(i32, i64)>> {
     let mut values: HashMap<_, Vec<_>> = HashMap::new();
     for s in &spans.spans {
-        if s.activity() == Some(Activity::Call(Level::Syscall)) && s.ret != NONE && s.event != number::WAY_OUT as i32 {
-            values.entry(s.pid).or_default().push((s.event, s.ret));
+        if s.work().is_some_and(Work::is_call) && s.ret != NONE {
+            values.entry(s.pid).or_default().push((s.event(), s.ret));
         }
     }
     values
@@ -128,7 +129,7 @@ fn what_a_stock_kernel_tells_agrees_with_the_whole() {
                 "{name}: {:?}",
                 tally.first.map(|r| r.text(&told.names))
             );
-            let scheduled = told.spans.iter().filter(|s| s.event == number::SCHED as i32).count();
+            let scheduled = told.spans.iter().filter(|s| s.event() == number::SCHED as i32).count();
             assert_eq!(scheduled > 0, !unseen.has(Capability::Scheduler), "{name}");
             let (same, differ) = compare(&whole, &told);
             assert!(
@@ -151,7 +152,7 @@ fn what_a_stock_kernel_tells_agrees_with_the_whole() {
 
 /// Long waits have the same reasons, and the same times but for the scheduler's own.
 fn same_waits(name: &str, whole: &Spans, told: &Spans) {
-    let scheduler: Vec<&Span> = whole.spans.iter().filter(|s| s.event == number::SCHED as i32).collect();
+    let scheduler: Vec<&Span> = whole.spans.iter().filter(|s| s.event() == number::SCHED as i32).collect();
     let is_scheduler = |a: Time, b: Time| {
         let (from, to) = (a.min(b), a.max(b));
         from == to || scheduler.iter().any(|s| s.start < to && s.start + s.dur > from)
@@ -178,7 +179,7 @@ fn loads(unseen: Unseen) -> (Vec<(i64, i64)>, u64) {
     let cpu = trace.cpu(0).running(97, "a", None).folded(10, 39, 0, 5, 7).call(50, 59, 1);
     cpu.task(100, 96, "b", Some(59)).entry(100, SWITCH, &[96]).task(200, 95, "c", Some(59)).small_return(300, 0);
     let events = source::decode(&trace.bytes()).unwrap();
-    let switches = events.events.iter().filter(|e| e.event == number::SWITCH);
+    let switches = events.events.iter().filter(|e| e.event() == number::SWITCH);
     let switches = switches.map(|e| (e.dur.0, i64::from(e.arg))).collect();
     (switches, build(events).1.repairs)
 }

@@ -52,9 +52,7 @@ fn a_stream_that_was_cut_off_is_whole_up_to_there() {
         let events = source::decode(cut).unwrap();
         let quality = &events.meta.quality;
         assert!(quality.len() == 1 && quality[0].starts_with("the stream has no end"), "{at}: {quality:?}");
-        let happened = |events: &[postprocess::event::Event]| {
-            events.iter().filter(|e| postprocess::event::number::is_event(e.event)).count()
-        };
+        let happened = |events: &[postprocess::event::Event]| events.iter().filter(|e| e.what.is_event()).count();
         let found = happened(&events.events);
         assert!(found > 0 && found <= happened(&whole.events) + 3, "{at}: {found}");
         if at < stream.len() / 2 {

@@ -10,7 +10,8 @@ use kutrace_tests::number::on_cpu;
 use kutrace_tests::repeat::Recorded;
 use kutrace_tests::{busy, TraceBuilder};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
-use postprocess::event::number::{self, class, is_event, Class, Level, WAIT_A, WAIT_Z};
+use postprocess::event::number::{Level, WAIT_A, WAIT_Z};
+use postprocess::event::what::What;
 use postprocess::event::Events;
 use postprocess::sink::profile::{profile, Rows};
 use postprocess::sink::summary::{share::Share, work::Sum, Adder, Summary};
@@ -93,7 +94,7 @@ fn a_call_in_pieces_is_one_call() {
 /// Calls that begin in `events`, by name.
 fn begun(events: &Events, wanted: fn(Level) -> bool) -> BTreeMap<&str, u64> {
     let mut counts = BTreeMap::new();
-    let calls = events.events.iter().filter(|e| matches!(class(e.event), Class::Call(level) if wanted(level)));
+    let calls = events.events.iter().filter(|e| matches!(e.what, What::Call(work) if wanted(work.level())));
     calls.for_each(|e| *counts.entry(events.names.text(e.name)).or_default() += 1);
     counts
 }
@@ -116,8 +117,8 @@ fn counts_are_those_of_the_events_and_times_those_of_the_spans() {
         ] {
             assert_eq!(counted(sums), begun(&events, wanted));
         }
-        assert_eq!(summary.events, events.events.iter().filter(|e| is_event(e.event)).count() as u64);
-        let waits = spans.spans.iter().filter(|s| (WAIT_A as i32..=WAIT_Z as i32).contains(&s.event));
+        assert_eq!(summary.events, events.events.iter().filter(|e| e.what.is_event()).count() as u64);
+        let waits = spans.spans.iter().filter(|s| (WAIT_A as i32..=WAIT_Z as i32).contains(&s.event()));
         assert_eq!(summary.waits.iter().map(|wait| wait.count).sum::<u64>(), waits.count() as u64);
         assert_eq!(summary.woken.count + summary.running, tally.runs);
         let all = summary.cpus.iter().fold((Time::ZERO, Time::ZERO, Time::ZERO, Time::ZERO), |sum, (_, share)| {
@@ -126,7 +127,7 @@ fn counts_are_those_of_the_events_and_times_those_of_the_spans() {
         assert_eq!(all, (tally.user, tally.system, tally.idle, tally.lost));
         let kernel =
             [&summary.calls, &summary.interrupts, &summary.faults].map(|s| s.iter().map(|s| s.total.0).sum::<i64>());
-        let threads = spans.spans.iter().filter(|s| s.is_own_code() && s.activity() == Some(Activity::Thread));
+        let threads = spans.spans.iter().filter(|s| matches!(s.activity(), Some(Activity::Thread(_))));
         assert_eq!(kernel.iter().sum::<i64>() + threads.map(|s| s.dur.0).sum::<i64>(), tally.system.0);
         assert_eq!(summary.programs.iter().map(|p| p.user.0).sum::<i64>(), tally.user.0);
     }
@@ -150,7 +151,7 @@ fn calls_are_counted_alike_by_all_tools() {
         spans = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap().0;
         profile(&mut spans, Rows::Each);
         let mut profiled: BTreeMap<String, u64> = BTreeMap::new();
-        for span in spans.spans.iter().filter(|s| s.cpu.is_some() && number::level(s.event as u32) == Level::Syscall) {
+        for span in spans.spans.iter().filter(|s| s.cpu.is_some() && s.level() == Some(Level::Syscall)) {
             *profiled.entry(spans.names[span.name].clone()).or_default() += span.arg as u64;
         }
         profiled.retain(|name, count| *count > 0 && name != "exit_work");

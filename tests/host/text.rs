@@ -3,6 +3,7 @@
 
 use kutrace_tests::busy;
 use postprocess::event::names::{NameId, Names};
+use postprocess::event::what::What;
 use postprocess::event::write::Writer;
 use postprocess::event::{number, BlockLine, Event, Events, Interval, Meta};
 use postprocess::id::{CpuId, Pid};
@@ -33,12 +34,12 @@ fn parse(text: &str) -> Events {
 fn columns_are_those_of_the_original() {
     let mut names = Names::default();
     let (write_name, comm) = (names.id("write"), names.id("a_thread_name"));
-    let name = Event { ts: Time(-1), event: number::PID_NAME, arg: 70_000, name: comm, ..Event::default() };
+    let name = Event { ts: Time(-1), what: What::of(number::PID_NAME), arg: 70_000, name: comm, ..Event::default() };
     let (cpu, pid) = (CpuId::new(2), Pid::new(70_000));
     let call = Event {
         ts: Time(5),
         dur: Time(20),
-        event: number::SYSCALL + 1,
+        what: What::of(number::SYSCALL + 1),
         cpu,
         pid,
         arg: 1,
@@ -120,7 +121,8 @@ fn lines_that_are_no_events_are_counted() {
 fn a_text_with_lines_missing_or_cut_is_said_to_be() {
     let mut names = Names::default();
     let name = names.id("timer");
-    let event = |ts| Event { ts: Time(ts), event: number::IRQ + 0xec, pid: Pid::new(7), name, ..Event::default() };
+    let event =
+        |ts| Event { ts: Time(ts), what: What::of(number::IRQ + 0xec), pid: Pid::new(7), name, ..Event::default() };
     let text = String::from_utf8(write(&[event(1), event(2), event(30)], &names, &Meta::default())).unwrap();
     let whole = parse(&text);
     assert_eq!((whole.events.len(), whole.meta.quality.len()), (3, 0));
@@ -187,7 +189,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         |((ts, dur, event, cpu, pid), (rpc, arg, ret, ipc, name))| Event {
             ts: Time(ts),
             dur: Time(dur),
-            event,
+            what: What::of(event),
             cpu: CpuId::new(cpu),
             pid: Pid::new(pid),
             rpc,

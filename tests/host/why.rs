@@ -74,7 +74,7 @@ fn checked(spans: &Spans) -> usize {
     let timeline = Timeline::new(spans);
     let name = |s: &postprocess::span::Span| spans.names[s.name].clone();
     let executed = || spans.spans.iter().filter(|s| s.is_execution());
-    let called = executed().filter(|s| matches!(level(s.event as u32), Level::Syscall | Level::Trap)).map(name);
+    let called = executed().filter(|s| matches!(level(s.event() as u32), Level::Syscall | Level::Trap)).map(name);
     let programs = executed().filter(|s| s.is_own_code()).filter_map(|s| Some(name(s).rsplit_once('.')?.0.to_string()));
     let of_programs = programs
         .collect::<BTreeSet<_>>()

@@ -75,7 +75,7 @@ pub fn raw_file(bytes: &[u8]) {
     assert_eq!(again.events.len(), events.events.len());
     for (again, event) in again.events.iter().zip(&events.events) {
         // Names have no duration, the text gives them one.
-        let dur = if event.event < SWITCH { again.dur } else { event.dur };
+        let dur = if event.event() < SWITCH { again.dur } else { event.dur };
         assert_eq!(Event { name: event.name, ..*again }, Event { dur, ..*event });
     }
     let texts = |all: &Events| all.events.iter().map(|e| all.names.text(e.name).to_string()).collect::<Vec<_>>();

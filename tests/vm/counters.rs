@@ -57,7 +57,7 @@ fn refused(run: &guest::Run) {
     // Names are gathered at each stop.
     let events = |name| {
         let mut events = Recording::read_whole(&run.file(name)).events.events;
-        events.retain(|e| e.event >= SWITCH);
+        events.retain(|e| e.event() >= SWITCH);
         events.into_iter().map(|e| Event { name: NameId::EMPTY, ..e }).collect::<Vec<_>>()
     };
     assert!(events("first.raw") == events("again.raw"));
@@ -99,7 +99,7 @@ fn counters_say_what_was_counted() {
         assert_eq!(trace.events.meta.flags & 0xa0, flag, "{word}");
         let (mut last, mut long, mut wrong) = (BTreeMap::new(), 0, Vec::new());
         // Names and statements of who runs are none of the CPU's entries.
-        for event in trace.events.events.iter().filter(|e| e.event >= SWITCH && (e.event, e.dur.0) != (SWITCH, 1)) {
+        for event in trace.events.events.iter().filter(|e| e.event() >= SWITCH && (e.event(), e.dur.0) != (SWITCH, 1)) {
             let before = last.insert(event.cpu, (event.ts + event.dur).0);
             let gap = before.map_or(0, |before| event.ts.0 - before);
             if gap < 50_000 {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use kutrace_tests::number::of_thread;
-use postprocess::event::number::{IRQ, RUNNABLE, SYSCALL, USER_FIRST, USER_LAST, WAKEUP_ARC};
+use postprocess::event::number::{IRQ, RUNNABLE, SYSCALL, USER_FIRST, USER_LAST};
 use postprocess::id::Pid;
 
 use crate::trace::Recording;
@@ -29,7 +29,7 @@ fn the_demo_covers_every_cpu_and_names_every_thread() {
     for (span, pid) in trace.spans.spans.iter().filter(|s| s.is_execution()).filter_map(|s| Some((s, s.pid?))) {
         let name = trace.span_name(span);
         let suffix = format!(".{pid}");
-        let user = (USER_FIRST..=USER_LAST).contains(&(span.event as u32));
+        let user = (USER_FIRST..=USER_LAST).contains(&(span.event() as u32));
         assert!(!user || name.len() > suffix.len() && name.ends_with(&suffix), "pid {pid} is named {name:?}");
     }
     for program in ["sort", "gcc", "cc1", "redis-server", "redis-benchmark"] {
@@ -65,14 +65,14 @@ fn requests_can_be_followed_from_client_to_server_and_back() {
 /// Counts wakeups by a thread that is sending, after which the woken one receives within 10 ms.
 fn followed(trace: &Recording, pair: impl Fn(Pid, Pid) -> bool) -> usize {
     let spans = &trace.spans.spans;
-    let arcs = spans.iter().filter(|s| s.event == WAKEUP_ARC && s.pid.is_some_and(|by| pair(by, s.woken())));
+    let arcs = spans.iter().filter(|s| s.pid.zip(s.woken()).is_some_and(|(by, woken)| pair(by, woken)));
     let writes = |arc: &&postprocess::span::Span| {
         let before = spans[..spans.partition_point(|s| s.start <= arc.start)].iter().rev();
-        before.take(200).any(|s| s.pid == arc.pid && SEND.contains(&(s.event as u32)))
+        before.take(200).any(|s| s.pid == arc.pid && SEND.contains(&(s.event() as u32)))
     };
     let reads = |arc: &postprocess::span::Span| {
         let mut after = spans[spans.partition_point(|s| s.start < arc.start + arc.dur)..].iter();
-        let next = after.find(|s| s.pid == Some(arc.woken()) && RECEIVE.contains(&(s.event as u32)));
+        let next = after.find(|s| s.pid == arc.woken() && RECEIVE.contains(&(s.event() as u32)));
         next.is_some_and(|read| read.start.0 - (arc.start.0 + arc.dur.0) < 1_000_000)
     };
     arcs.filter(writes).filter(|arc| reads(arc)).count()

@@ -30,14 +30,14 @@ fn made(trace: &Recording, program: &str, number: u32) -> Vec<Made> {
     let mut open: BTreeMap<Pid, usize> = BTreeMap::new();
     let of_program = |e: &&Event| pids.contains(&e.pid);
     for e in trace.events.events.iter().filter(of_program) {
-        if e.event == number {
+        if e.event() == number {
             let folded = (e.dur > Time::ZERO).then_some(e.ret);
             assert!(!open.contains_key(&e.pid), "{program}: a call in a call at {}", e.ts);
             if folded.is_none() {
                 open.insert(e.pid, calls.len());
             }
             calls.push((e.ts.0, e.dur.0, folded));
-        } else if e.event == number | RETURN_BIT {
+        } else if e.event() == number | RETURN_BIT {
             let call = open.remove(&e.pid).unwrap_or_else(|| panic!("{program}: a return of nothing at {}", e.ts));
             calls[call].1 = e.ts.0 - calls[call].0;
             calls[call].2 = Some(e.ret);

@@ -36,7 +36,7 @@ fn as_many_getppid_as_were_called_and_the_switches_the_kernel_counted() {
         .spans
         .spans
         .iter()
-        .filter(|s| s.pid.is_some_and(|pid| program.contains(&pid)) && s.event as u32 == GETPPID);
+        .filter(|s| s.pid.is_some_and(|pid| program.contains(&pid)) && s.event() as u32 == GETPPID);
     let resumed = calls.iter().filter(|call| call.dur == Time::ZERO).count();
     let pieces = spans.count();
     assert!((20_000..=20_000 + 8 * resumed).contains(&pieces), "{pieces} spans, {resumed} calls cut by interrupts");

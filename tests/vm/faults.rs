@@ -21,7 +21,7 @@ fn counts(trace: &Recording, program: &str) -> BTreeMap<u32, usize> {
     let pids = trace.pids_of(program);
     let mut counts = BTreeMap::new();
     for event in trace.events.events.iter().filter(|e| pids.contains(&e.pid)) {
-        *counts.entry(event.event).or_default() += 1;
+        *counts.entry(event.event()).or_default() += 1;
     }
     counts
 }

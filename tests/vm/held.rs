@@ -31,7 +31,7 @@ fn throttled(trace: &Recording) -> BTreeMap<u32, (i64, usize)> {
     let mut since = BTreeMap::new();
     let mut sums: BTreeMap<u32, (i64, usize)> = BTreeMap::new();
     for e in &trace.events.events {
-        match e.event {
+        match e.event() {
             THROTTLE => assert_eq!(since.insert((e.arg, e.ret), e.ts.0), None, "throttled twice at {}", e.ts),
             UNTHROTTLE => {
                 let begin = since.remove(&(e.arg, e.ret)).unwrap_or_else(|| panic!("never throttled at {}", e.ts));
@@ -88,7 +88,7 @@ fn a_quota_is_told_for_its_group_and_those_below() {
     assert!(sums.values().all(|&(other, n)| n <= times && other <= time + time / 100), "{sums:?}");
     // Who is moved into the group is said to be in it at once, in the call that moves it.
     let moved = trace.of(GROUP).find(|e| trace.event_name(e).parse() == Ok(inner)).unwrap();
-    let in_write = |s: &Span| s.event == WRITE && (s.start..=s.start + s.dur).contains(&moved.ts);
+    let in_write = |s: &Span| s.event() == WRITE && (s.start..=s.start + s.dur).contains(&moved.ts);
     assert!(trace.spans.spans.iter().any(in_write), "{moved:?}");
     let counted = run.number("throttled_usec") as i64 * 100;
     assert!((time - counted).abs() <= counted / 20, "the kernel counted {counted}, the trace {time}");

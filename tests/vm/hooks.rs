@@ -111,7 +111,7 @@ fn ends_of_sleep(trace: &Recording) -> (usize, Vec<(CpuId, i64)>) {
     let end = trace.events.events.last().map_or(0, |e| e.ts.0);
     for e in &trace.events.events {
         let polls = asleep.get(&e.cpu).is_some_and(|&polls| polls);
-        match e.event {
+        match e.event() {
             MWAIT if e.arg != HLT && idle.contains_key(&e.cpu) => drop(asleep.insert(e.cpu, e.arg == POLLING)),
             SCHED => {
                 let since = idle.remove(&e.cpu);
@@ -305,7 +305,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
 
 /// The names of an interrupt one after the other.
 fn names<'a>(trace: &'a Recording, wanted: &str) -> Vec<&'a str> {
-    let of_devices = |e: &&Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event);
+    let of_devices = |e: &&Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event());
     let named = trace.events.events.iter().filter(of_devices).map(|e| trace.event_name(e));
     let mut names: Vec<&str> = named.filter(|name| name.contains(wanted)).collect();
     names.dedup();

@@ -139,6 +139,6 @@ fn a_cpu_that_is_away_is_in_every_snapshot_and_one_away_at_the_start_is_named() 
         .events
         .events
         .iter()
-        .find(|e| e.cpu == CpuId::new(3) && e.event >= number::TRAP || e.event == number::ONLINE);
-    assert_eq!(first.map(|e| (e.event, e.cpu.number(), e.arg)), Some((number::ONLINE, 3, 3)), "{first:?}");
+        .find(|e| e.cpu == CpuId::new(3) && e.event() >= number::TRAP || e.event() == number::ONLINE);
+    assert_eq!(first.map(|e| (e.event(), e.cpu.number(), e.arg)), Some((number::ONLINE, 3, 3)), "{first:?}");
 }

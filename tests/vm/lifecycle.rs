@@ -214,13 +214,13 @@ fn a_device_is_named_by_the_module_also_after_its_vector_moved() {
     let interrupts = std::fs::read_to_string(run.file("interrupts")).unwrap();
     let trace = Recording::read_whole(&run.file("t.raw"));
     // Vectors from 0x20 to the system's are given to devices.
-    let device = |e: &&postprocess::event::Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event);
+    let device = |e: &&postprocess::event::Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event());
     let all: Vec<_> = trace.events.events.iter().filter(device).collect();
     assert!(all.len() > 10, "{} interrupts of devices", all.len());
     let mut cpus = BTreeSet::new();
     for e in &all {
         let name = trace.event_name(e);
-        assert!(interrupts.contains(name), "cpu {}, vector {:#x} is called {name}", e.cpu, e.event - IRQ);
+        assert!(interrupts.contains(name), "cpu {}, vector {:#x} is called {name}", e.cpu, e.event() - IRQ);
         cpus.extend((name.contains("virtio")).then_some(e.cpu));
     }
     eprintln!("lifecycle: {} interrupts of devices, those of virtio on CPUs {cpus:?}", all.len());

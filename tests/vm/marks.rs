@@ -30,13 +30,13 @@ fn recorded(trace: &Recording, program: &str) -> Vec<String> {
     let pids = trace.pids_of(program);
     let inserted = trace.events.events.iter().filter(|e| pids.contains(&e.pid));
     let of_programs =
-        inserted.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_MIDDLE | MARK_A..=MARK_D | LOCK_TRY..=DEQUEUE));
+        inserted.filter(|e| matches!(e.event(), RPC_REQUEST..=RPC_MIDDLE | MARK_A..=MARK_D | LOCK_TRY..=DEQUEUE));
     of_programs.map(|e| format!("{} {}", trace.event_name(e), e.arg)).collect()
 }
 
 /// The names of the spans that are none of execution, with what they are.
 fn has_span(trace: &Recording, event: u32, name: &str) -> bool {
-    trace.spans.spans.iter().any(|s| s.event == event as i32 && trace.span_name(s) == name)
+    trace.spans.spans.iter().any(|s| s.event() == event as i32 && trace.span_name(s) == name)
 }
 
 /// The number that the library gives to a name, as the trace tells it.
@@ -71,7 +71,8 @@ fn has_rpc(trace: &Recording, lines: &[String], language: &str, id: u32) {
     assert!(lines.contains(&format!("{get} {}", 49 << 16 | id)), "{lines:#?}");
     assert!(has_span(trace, LOCK_WAITED, &format!("~{language}_lock")));
     assert!(has_span(trace, LOCK_HELD, &format!("={language}_lock")));
-    let queued = trace.spans.spans.iter().find(|s| s.event == ENQUEUE as i32 && s.rpc == id as i32 && s.dur > Time(1));
+    let queued =
+        trace.spans.spans.iter().find(|s| s.event() == ENQUEUE as i32 && s.rpc == id as i32 && s.dur > Time(1));
     assert_eq!(queued.map(|s| trace.span_name(s)), Some(format!("{language}_queue").as_str()));
 }
 
@@ -253,7 +254,7 @@ fn threads_and_the_signal_handlers_that_interrupt_them_record_all_they_mean_to()
         // What the thread works on, where the handler interrupted it too; its marks, and its handler's.
         let (mut id, mut marks, mut signals) = (0, Vec::new(), 0);
         for e in trace.events.events.iter().filter(|e| e.pid == pid) {
-            match e.event {
+            match e.event() {
                 RPC_REQUEST..=RPC_MIDDLE => id = e.arg & 0xffff,
                 MARK_D => marks.push((e.arg, id)),
                 MARK_B => {

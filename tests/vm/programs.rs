@@ -46,7 +46,7 @@ fn what_a_program_records_lies_between_the_kernel_s_entries_around_it() {
         let pid = marks(&trace, "before").next().unwrap().pid;
         let order: Vec<u8> = (trace.events.events.iter())
             .filter(|e| e.pid == pid)
-            .filter_map(|e| match e.event {
+            .filter_map(|e| match e.event() {
                 PROGRAM_MARK if trace.event_name(e) == "before" => Some(b'b'),
                 PROGRAM_MARK if trace.event_name(e) == "after" => Some(b'a'),
                 event if event == SYSCALL + GETPPID => Some(b'c'),
@@ -58,7 +58,7 @@ fn what_a_program_records_lies_between_the_kernel_s_entries_around_it() {
         assert!(order.chunks(3).all(|three| three == b"bca"));
         let part = |name: &str| {
             let mut found =
-                trace.spans.spans.iter().filter(|s| s.event == PROGRAM_BEGIN as i32 && trace.span_name(s) == name);
+                trace.spans.spans.iter().filter(|s| s.event() == PROGRAM_BEGIN as i32 && trace.span_name(s) == name);
             let part = found.next().unwrap();
             assert!(found.next().is_none() && part.thread() == Some(pid));
             (part.start, part.start + part.dur)

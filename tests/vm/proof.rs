@@ -196,7 +196,7 @@ pub fn vectors(run: &Run, trace: &Recording, system: &[(&str, &[u32])]) {
     let window = Window::new(trace, BEFORE, AFTER);
     let of = |cpu: usize, numbers: &[u32]| {
         let numbers = numbers.to_vec();
-        trace.events.events.iter().filter(move |e| e.cpu.index() == cpu && numbers.contains(&e.event))
+        trace.events.events.iter().filter(move |e| e.cpu.index() == cpu && numbers.contains(&e.event()))
     };
     for &(key, numbers) in system {
         for (cpu, counted) in growth(run, "interrupts", key).into_iter().enumerate() {
@@ -236,7 +236,7 @@ pub fn totals(run: &Run, trace: &Recording) {
 fn idle_time(run: &Run, trace: &Recording) {
     let window = Window::new(trace, BEFORE + 4, AFTER + 4).inner;
     // A CPU that stood still was doing what it did before.
-    let did = |span: &Span| if span.event as u32 == STALLED { span.arg as u32 } else { span.event as u32 };
+    let did = |span: &Span| if span.event() as u32 == STALLED { span.arg as u32 } else { span.event() as u32 };
     for cpu in 0..trace.events.meta.intervals.len() {
         let counted = growth(run, "stat", &format!("cpu{cpu} "))[3] as i64 * 1_000_000;
         let on_cpu = trace.spans.spans.iter().filter(|s| s.cpu == on_cpu(cpu) && s.pid == of_thread(0));
@@ -282,8 +282,8 @@ fn calls(trace: &Recording, pids: &BTreeSet<Pid>, base: u32) -> BTreeMap<u32, u6
     let begin = trace.of(MARK).find(|e| e.arg == FIRST_CALL).expect("the mark").ts;
     let mut counts = BTreeMap::new();
     for e in trace.events.events.iter().filter(|e| e.ts >= begin && pids.contains(&e.pid)) {
-        if (base..base + SYSCALL_LAST - SYSCALL).contains(&e.event) {
-            *counts.entry(e.event - base).or_default() += 1;
+        if (base..base + SYSCALL_LAST - SYSCALL).contains(&e.event()) {
+            *counts.entry(e.event() - base).or_default() += 1;
         }
     }
     counts
@@ -391,7 +391,7 @@ fn own_time(run: &Run, trace: &Recording) {
     let pid = trace.of(MARK).find(|e| e.arg == OWN).unwrap().pid;
     let counted = run.number("ns") as i64 / 10;
     let time_in = |events: fn(i32) -> bool| {
-        let spans = trace.spans.spans.iter().filter(|s| s.pid == Some(pid) && s.cpu.is_some() && events(s.event));
+        let spans = trace.spans.spans.iter().filter(|s| s.pid == Some(pid) && s.cpu.is_some() && events(s.event()));
         time_within(&window.inner, spans)
     };
     // To which of two threads the scheduler's time belongs each sees in its own way.
@@ -416,17 +416,17 @@ pub fn every_ipi_was_sent(trace: &Recording, vectors: &[(u32, u64)]) {
     let mut open: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     let mut counts: BTreeMap<u32, [u64; 3]> = BTreeMap::new();
     for event in &trace.events.events {
-        let (cpu, vector) = match event.event {
+        let (cpu, vector) = match event.event() {
             IPI => (event.arg, event.ret as u32),
             number => (event.cpu.number(), vector_of(number)),
         };
         if !vectors.iter().any(|(sent, _)| *sent == vector) {
-            assert_ne!(event.event, IPI, "a vector that nobody sends here: {event:?}");
+            assert_ne!(event.event(), IPI, "a vector that nobody sends here: {event:?}");
             continue;
         }
         let left = open.entry((cpu, vector)).or_default();
         let [sent, arrived, early] = counts.entry(vector).or_default();
-        if event.event == IPI {
+        if event.event() == IPI {
             *sent += 1;
             *left += 1;
         } else {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use kutrace_format::capability::{Capability, Unseen};
-use postprocess::event::number::{Level, SCHED, SYSCALL, SYSCALL32, SYSCALL_LAST, TRAP, TRAP_LAST, WAY_OUT};
+use postprocess::event::number::{SCHED, SYSCALL, SYSCALL32, SYSCALL_LAST, TRAP, TRAP_LAST};
+use postprocess::event::work::Work;
 use postprocess::id::Pid;
 use postprocess::span::what::{Activity, Arc, What};
 use postprocess::span::{Span, NONE};
@@ -71,16 +72,16 @@ impl Story {
                 }
                 // Threads of the kernel take the CPU when they like.
                 What::Wait(reason) if !reason.could_run() => story.waits[thread].push(trace.span_name(s).to_owned()),
-                What::Arc(Arc::Wakeup) => story.wakeups.extend(place(s.woken()).map(|woken| (thread, woken))),
+                What::Arc(Arc::Wakeup { woken, .. }) => story.wakeups.extend(place(woken).map(|woken| (thread, woken))),
                 _ => {}
             }
         }
         let calls = [SYSCALL..SYSCALL_LAST + 1, SYSCALL32..SYSCALL32 + (SYSCALL_LAST - SYSCALL), TRAP..TRAP_LAST + 1];
         // The scheduler has a number among those of the calls.
         let is_counted = |number: u32| number != SCHED && calls.iter().any(|calls| calls.contains(&number));
-        for e in trace.events.events.iter().filter(|e| between.contains(&e.ts) && is_counted(e.event)) {
+        for e in trace.events.events.iter().filter(|e| between.contains(&e.ts) && is_counted(e.event())) {
             if let Some(thread) = place(e.pid) {
-                *story.counts[thread].entry(e.event).or_default() += 1;
+                *story.counts[thread].entry(e.event()).or_default() += 1;
             }
         }
         story
@@ -91,14 +92,14 @@ impl Story {
 /// program's; the scheduler, exceptions other than page faults, faults in a call and the way out are what a source may
 /// not tell.
 fn add(did: &mut Vec<(u32, i64, i64)>, activity: Activity, s: &Span, value: &dyn Fn(i64) -> i64, unseen: Unseen) {
-    let event = s.event as u32;
+    let event = s.event() as u32;
     let in_call = did.last().is_some_and(|last| is_call(last.0));
     match activity {
-        Activity::User if did.last().is_none_or(|last| last.0 != 0) => did.push((0, NONE, NONE)),
-        Activity::Call(Level::Trap) if event == TRAP + 14 && !in_call && !unseen.has(Capability::ProgramFaults) => {
+        Activity::User(_) if did.last().is_none_or(|last| last.0 != 0) => did.push((0, NONE, NONE)),
+        Activity::Call(Work::Trap(14)) if !in_call && !unseen.has(Capability::ProgramFaults) => {
             did.push((event, NONE, NONE));
         }
-        Activity::Call(Level::Syscall) if event != WAY_OUT => match did.last_mut() {
+        Activity::Call(work) if work.is_call() => match did.last_mut() {
             Some(last) if last.0 == event && last.2 == NONE => last.2 = value(s.ret),
             _ => did.push((event, value(s.arg), value(s.ret))),
         },

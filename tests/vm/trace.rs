@@ -115,7 +115,7 @@ impl Recording {
 
     /// The events of a number.
     pub fn of(&self, number: u32) -> impl Iterator<Item = &Event> {
-        self.events.events.iter().filter(move |e| e.event == number)
+        self.events.events.iter().filter(move |e| e.event() == number)
     }
 
     /// Switches from one thread to another; duration 1 marks a statement of who runs.
@@ -126,7 +126,7 @@ impl Recording {
     /// Threads whose user spans are named like this, the pid after the dot left off.
     pub fn pids_of(&self, program: &str) -> BTreeSet<Pid> {
         let users =
-            self.spans.spans.iter().filter(|s| s.is_execution() && s.event as u32 > USER && s.thread().is_some());
+            self.spans.spans.iter().filter(|s| s.is_execution() && s.event() as u32 > USER && s.thread().is_some());
         let named = users.filter(|s| self.span_name(s).rsplit_once('.').is_some_and(|(name, _)| name == program));
         named.filter_map(|s| s.pid).collect()
     }

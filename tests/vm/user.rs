@@ -53,7 +53,7 @@ fn a_program_of_the_original_is_answered_with_and_without_tracing() {
     let program = trace.pids_of("user");
     let inserted = trace.events.events.iter().filter(|e| program.contains(&e.pid));
     let of_programs =
-        inserted.filter(|e| matches!(e.event, RPC_REQUEST..=RPC_SENT | MARK_A..=MARK_D | LOCK_TRY..=DEQUEUE));
+        inserted.filter(|e| matches!(e.event(), RPC_REQUEST..=RPC_SENT | MARK_A..=MARK_D | LOCK_TRY..=DEQUEUE));
     let texts: Vec<String> = of_programs.map(|e| format!("{} {}", trace.event_name(e), e.arg)).collect();
     let lock = "try_a_name_of_fifty-five_bytes,_as_long_as_the_library_can 99";
     let expected = [

@@ -24,7 +24,7 @@ fn waited(trace: &Recording, pid: u32, for_a_cpu: bool) -> Vec<(i64, String)> {
     for span in trace.spans.spans.iter().filter(|s| s.pid == of_thread(pid)) {
         let within = (span.start + span.dur).0.min(end) - span.start.0.max(begin);
         let reason = trace.span_name(span).trim_start_matches("wait_");
-        if (WAIT_A as i32..=WAIT_Z as i32).contains(&span.event)
+        if (WAIT_A as i32..=WAIT_Z as i32).contains(&span.event())
             && within > 0
             && reason != "stall"
             && (for_a_cpu || !matches!(reason, "cpu" | "idle"))

@@ -61,7 +61,7 @@ fn every_pid_has_a_name(trace: &Recording) {
 fn ends_at_the_stop(trace: &Recording) {
     let stopper = trace.of(GETPRIORITY).find(|e| e.arg == MAGIC).expect("the call right before the stop").pid;
     let calls = |number: u32| (SYSCALL..SYSCALL + 512).contains(&number);
-    let last = trace.events.events.iter().rfind(|e| e.pid == stopper && calls(e.event)).unwrap();
+    let last = trace.events.events.iter().rfind(|e| e.pid == stopper && calls(e.event())).unwrap();
     assert_eq!(trace.event_name(last), "ioctl", "{last:?}");
 }
 
@@ -84,7 +84,7 @@ fn a_pid_that_comes_again_has_the_name_of_its_thread() {
     let (mut names, mut seen) = (HashMap::new(), HashSet::new());
     let (mut marks, mut again) = (0, 0);
     for e in &trace.events.events {
-        match e.event {
+        match e.event() {
             PID_NAME => {
                 names.insert(e.arg, trace.event_name(e));
             }

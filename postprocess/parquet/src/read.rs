@@ -184,18 +184,19 @@ fn group(group: &dyn RowGroupReader, base: i64, names: &mut Names) -> Result<Vec
     let (ipc, rpc) = (column::<Int32Type>(group, 10)?.0, column::<Int32Type>(group, 11)?.0);
     let mut spans = Vec::with_capacity(start.len());
     for n in 0..start.len() {
-        spans.push(Span {
+        let mut span = Span {
             start: Time(start[n].saturating_sub(base).div_euclid(UNIT)),
             dur: Time((dur[n] / UNIT).max(0)),
             cpu: cpu.next().flatten().map(|cpu| CpuId::new(cpu as u32)),
             pid: pid.next().flatten().map(|pid| Pid::new(pid as u32)),
-            event: event[n],
-            arg: arg.next().flatten().unwrap_or(NONE),
-            ret: ret.next().flatten().unwrap_or(NONE),
             ipc: ipc[n] as u8 & 15,
             rpc: rpc[n],
             name: names.id(&String::from_utf8_lossy(texts[n].data())),
-        });
+            ..Span::default()
+        };
+        let value = |column: &mut dyn Iterator<Item = Option<i64>>| column.next().flatten().unwrap_or(NONE);
+        span.set_columns(event[n], value(&mut arg), value(&mut ret));
+        spans.push(span);
     }
     Ok(spans)
 }

@@ -319,11 +319,12 @@ impl Rows {
         columns.dur.push(span.dur.0.saturating_mul(UNIT));
         columns.cpu.push(span.cpu.map(|cpu| cpu.number() as i32));
         columns.pid.push(span.pid.map(i64::from));
-        columns.event.push(span.event);
+        let (arg, ret) = span.values();
+        columns.event.push(span.event());
         columns.kind.push(ByteArray::from(kind.as_bytes().to_vec()));
         columns.name.push(name.cloned().unwrap_or_default());
-        columns.arg.push(known(span.arg));
-        columns.ret.push(known(span.ret));
+        columns.arg.push(known(arg));
+        columns.ret.push(known(ret));
         columns.ipc.push(span.ipc.into());
         columns.rpc.push(span.rpc);
     }

@@ -2,6 +2,7 @@
 //! Events or spans on their way from one place to another, some at a time, with the names that are new with them.
 
 use super::names::{NameId, Names};
+use super::what::What;
 use super::{Event, Interval, Meta, CPUS_MAX};
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
@@ -67,7 +68,7 @@ impl Row for Event {
     #[inline]
     fn columns(&self) -> [i64; COLUMNS] {
         let e = self;
-        let [event, rpc, arg, name] = [e.event, e.rpc, e.arg, e.name.0].map(i64::from);
+        let [event, rpc, arg, name] = [e.what.number(), e.rpc, e.arg, e.name.0].map(i64::from);
         [e.ts.0, e.dur.0, event, e.cpu.into(), e.pid.into(), rpc, arg, e.ret.into(), e.ipc.into(), name]
     }
 
@@ -80,7 +81,7 @@ impl Row for Event {
         Some(Event {
             ts: Time(ts),
             dur: Time(dur),
-            event: word(event)?,
+            what: What::of(word(event)?),
             cpu: CpuId::of_column(cpu)??,
             pid: Pid::of_column(pid)??,
             rpc: word(rpc)?,

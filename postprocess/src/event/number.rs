@@ -16,12 +16,6 @@ pub const CPU_OFFLINE: &str = "offline";
 /// Name of a [`CPU`] that may go without ticks.
 pub const CPU_TICKLESS: &str = "tickless";
 
-/// Whether `event` is one that happened, and that counts: every line of the text that is neither a name nor a comment.
-/// A call that carries its return is one. All tools count events by this.
-pub const fn is_event(event: u32) -> bool {
-    !matches!(class(event), Class::Name)
-}
-
 /// The event number of `pid` in user mode. No thread but idle gets idle's number.
 pub const fn user(pid: Pid) -> u32 {
     match (pid.number(), pid.number() & 0xffff) {

@@ -11,6 +11,7 @@ use kutrace_format::capability::Unseen;
 
 use super::batch::Batch;
 use super::names::{NameId, Names};
+use super::what::What;
 use super::{digits, number, Event, Interval, Meta, CPUS_MAX};
 use crate::id::{CpuId, Pid};
 use crate::line::{Lines, Unread};
@@ -152,8 +153,8 @@ impl Read {
             return false;
         };
         let Ok(event) = u32::try_from(event) else { return false };
-        let read = match number::class(event) {
-            number::Class::Name => self.name(Time(ts), event, &mut fields),
+        let read = match What::of(event) {
+            What::Name(_) => self.name(Time(ts), event, &mut fields),
             _ => self.transition(Time(ts), Time(dur), event, &mut fields),
         };
         self.events.extend(read);
@@ -163,7 +164,7 @@ impl Read {
     fn name(&mut self, ts: Time, event: u32, fields: &mut Fields) -> Option<Event> {
         let arg = fields.word()?;
         let name = self.names.id(&String::from_utf8_lossy(fields.rest.trim_ascii()));
-        Some(Event { ts, dur: Time::UNIT, event: event & !NAME_LENGTH, arg, name, ..Event::default() })
+        Some(Event { ts, dur: Time::UNIT, what: What::of(event & !NAME_LENGTH), arg, name, ..Event::default() })
     }
 
     fn transition(&mut self, ts: Time, dur: Time, event: u32, fields: &mut Fields) -> Option<Event> {
@@ -175,7 +176,7 @@ impl Read {
         let ret = fields.word()? as i32;
         let ipc = u8::try_from(fields.number()?).ok()?;
         let name = self.named(event, fields.text()?);
-        Some(Event { ts, dur, event, cpu, pid, rpc, arg, ret, ipc, name })
+        Some(Event { ts, dur, what: What::of(event), cpu, pid, rpc, arg, ret, ipc, name })
     }
 
     fn named(&mut self, event: u32, text: &[u8]) -> NameId {

@@ -88,15 +88,15 @@ impl<W: Write> Writer<W> {
     /// As [`Writer::head`].
     #[inline]
     pub fn event(&mut self, e: &Event, names: &Names) -> io::Result<()> {
-        let name = names.text(e.name);
+        let (event, name) = (e.what.number(), names.text(e.name));
         self.count += 1;
-        if e.event < number::SWITCH {
+        if event < number::SWITCH {
             self.name(e, name);
             return self.flush_full();
         }
         let mut line = Line::empty();
         line.signed(e.ts.0);
-        for field in [e.dur.0, i64::from(e.event), i64::from(e.cpu)] {
+        for field in [e.dur.0, i64::from(event), i64::from(e.cpu)] {
             line.put(b" ");
             line.signed(field);
         }
@@ -113,9 +113,9 @@ impl<W: Write> Writer<W> {
         line.put(b" ");
         self.line.extend_from_slice(line.text());
         self.line.extend_from_slice(name.as_bytes());
-        match [8, 4, 0].map(|shift| b"0123456789abcdef"[(e.event >> shift & 15) as usize]) {
-            [a, b, c] if e.event < number::NUMBERS => self.line.extend_from_slice(&[b' ', b'(', a, b, c, b')', b'\n']),
-            _ => writeln!(self.line, " ({:x})", e.event)?,
+        match [8, 4, 0].map(|shift| b"0123456789abcdef"[(event >> shift & 15) as usize]) {
+            [a, b, c] if event < number::NUMBERS => self.line.extend_from_slice(&[b' ', b'(', a, b, c, b')', b'\n']),
+            _ => writeln!(self.line, " ({:x})", event)?,
         }
         self.flush_full()
     }
@@ -143,7 +143,7 @@ impl<W: Write> Writer<W> {
     fn name(&mut self, e: &Event, name: &str) {
         let words = (name.len().div_ceil(8) + 1).min(8) as i64;
         let mut line = Line::empty();
-        for field in [e.ts.0, 1, i64::from(e.event) | words << 4, i64::from(e.arg)] {
+        for field in [e.ts.0, 1, i64::from(e.what.number()) | words << 4, i64::from(e.arg)] {
             line.signed(field);
             line.put(b" ");
         }

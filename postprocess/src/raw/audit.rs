@@ -19,7 +19,10 @@ use kutrace_format::reading::{CounterFile, Reading};
 
 use super::clock::Clock;
 use super::kernel_file::{line_number, Table};
-use crate::event::number::{IRQ, LOST, RUNNABLE, SOFTIRQ, SWITCH, TRAP};
+use crate::event::number::{IRQ, RUNNABLE, SOFTIRQ, SWITCH, TRAP};
+use crate::event::point::Point;
+use crate::event::what::What;
+use crate::event::work::Work;
 use crate::event::{Event, Interval};
 use crate::id::CpuId;
 use crate::time::Time;
@@ -214,24 +217,24 @@ impl Audit {
     /// Counts an event.
     #[inline]
     pub fn event(&mut self, event: &Event) {
-        let place = self.by_event.get(event.event as usize).copied().unwrap_or(0);
-        if place != 0 || event.event == LOST || !self.lost.is_empty() {
+        let place = self.by_event.get(event.what.number() as usize).copied().unwrap_or(0);
+        if place != 0 || event.what == What::Lost || !self.lost.is_empty() {
             self.look(event, place.into());
         }
     }
 
     fn look(&mut self, event: &Event, place: usize) {
-        if event.event == LOST {
+        if event.what == What::Lost {
             self.lost.entry(event.cpu).or_insert(event.ts);
         } else if let Some(since) = self.lost.remove(&event.cpu) {
             self.hole(event.cpu, since, event.ts);
         }
-        let place = match event.event {
-            SOFTIRQ if event.arg as usize >= SOFTIRQS.len() => return,
-            SOFTIRQ if place != 0 => place + event.arg as usize,
+        let place = match event.what {
+            What::Call(Work::Softirq) if event.arg as usize >= SOFTIRQS.len() => return,
+            What::Call(Work::Softirq) if place != 0 => place + event.arg as usize,
             // A statement of who runs is not a switch.
-            SWITCH if event.dur != Time::ZERO => return,
-            RUNNABLE if place != 0 && !self.is_born(event.arg) => return,
+            What::Switch if event.dur != Time::ZERO => return,
+            What::Point(Point::Runnable) if place != 0 && !self.is_born(event.arg) => return,
             _ => place,
         };
         let Some(class) = place.checked_sub(1).and_then(|place| self.classes.get_mut(place)) else { return };

@@ -26,6 +26,8 @@ use super::program::{Programs, Said};
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
 use crate::event::names::{clean, in_function, NameId, Names};
+use crate::event::point::Point;
+use crate::event::what::What;
 use crate::event::{number, Event};
 use crate::id::{CpuId, Pid};
 use crate::merge::Merge;
@@ -110,7 +112,7 @@ impl<'a> Decoder<'a> {
                 let name = tasks.get(task).comm;
                 ready.push_back(Event {
                     ts: Time(-1),
-                    event: number::PID_NAME,
+                    what: What::Name(number::PID_NAME),
                     arg: pid.number(),
                     name,
                     ..Event::default()
@@ -118,8 +120,8 @@ impl<'a> Decoder<'a> {
             }
             if tasks.set_process(task, process) {
                 let name = names.id(&process.to_string());
-                let (ts, event, arg) = (Time(-1), number::PROCESS, pid.number());
-                ready.push_back(Event { ts, event, arg, name, ..Event::default() });
+                let (ts, what, arg) = (Time(-1), What::Name(number::PROCESS), pid.number());
+                ready.push_back(Event { ts, what, arg, name, ..Event::default() });
             }
         }
         let cpus = streams
@@ -149,7 +151,7 @@ impl<'a> Decoder<'a> {
     pub fn next(&mut self, names: &mut Names) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.counts.events += u64::from(number::is_event(event.event));
+                self.counts.events += u64::from(event.what.is_event());
                 return Some(event);
             }
             self.ipc = 0;
@@ -193,11 +195,11 @@ impl<'a> Decoder<'a> {
             self.counts.unplaced += u64::from(begun);
             return;
         };
-        let (event, arg, ret) = match entry.kind {
-            MARK => (number::PROGRAM_MARK, entry.name, 0),
-            BEGIN => (number::PROGRAM_BEGIN, entry.name, 0),
-            END => (number::PROGRAM_END, entry.name, 0),
-            _ => (number::PROGRAM_VALUE, entry.value as u32, (entry.value >> 32) as i32),
+        let (point, arg, ret) = match entry.kind {
+            MARK => (Point::ProgramMark, entry.name, 0),
+            BEGIN => (Point::ProgramBegin, entry.name, 0),
+            END => (Point::ProgramEnd, entry.name, 0),
+            _ => (Point::ProgramValue, entry.value as u32, (entry.value >> 32) as i32),
         };
         let text = |programs: &Programs| {
             programs.name(program, entry.name).map_or_else(|| format!("unnamed#{}", entry.name), clean)
@@ -216,7 +218,8 @@ impl<'a> Decoder<'a> {
             }
         };
         let ts = self.clock.units(at);
-        self.push(cpu, Event { ts, dur: Time::UNIT, event, arg, ret, name, ..Event::default() });
+        let what = What::Point(point);
+        self.push(cpu, Event { ts, dur: Time::UNIT, what, arg, ret, name, ..Event::default() });
     }
 
     fn entry(&mut self, cpu: usize, at: u64, number: u16, words: &[u8], names: &mut Names) {
@@ -230,11 +233,24 @@ impl<'a> Decoder<'a> {
             Entry::Exit(code) => {
                 self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));
                 let name = self.event_names.event(event, names);
-                self.push(cpu, Event { ts, dur: Time::UNIT, event, arg: code, name, ..Event::default() });
+                self.push(
+                    cpu,
+                    Event { ts, dur: Time::UNIT, what: What::Point(Point::Exit), arg: code, name, ..Event::default() },
+                );
             }
             Entry::Runnable(pid) => {
                 let name = self.woken(Pid::new(pid), names);
-                self.push(cpu, Event { ts, dur: Time::UNIT, event, arg: pid, name, ..Event::default() });
+                self.push(
+                    cpu,
+                    Event {
+                        ts,
+                        dur: Time::UNIT,
+                        what: What::Point(Point::Runnable),
+                        arg: pid,
+                        name,
+                        ..Event::default()
+                    },
+                );
             }
             Entry::Ipi(ipi) => self.point(cpu, ts, event, ipi.0, (ipi.cpu(), ipi.vector().into()), names),
             Entry::Quota { throttle, .. } => {
@@ -245,13 +261,14 @@ impl<'a> Decoder<'a> {
                 // How a thread that says this last gives its CPU back is not recorded.
                 self.cpus[cpu].adrift |= event == number::OFFLINE && self.cpus[cpu].pid != Pid::IDLE;
             }
-            Entry::Sample { pc, .. } => {
+            Entry::Sample { pc, user } => {
                 let (text, arg) = match self.event_names.function(number, pc) {
                     Some(function) => in_function(function),
                     None => (format!("PC={pc:012x}"), (pc >> 6) as u16),
                 };
                 let (arg, name) = (arg.into(), names.id(&text));
-                self.push(cpu, Event { ts, event, arg, name, ..Event::default() });
+                let what = What::Point(if user { Point::PcUser } else { Point::PcKernel });
+                self.push(cpu, Event { ts, what, arg, name, ..Event::default() });
             }
             Entry::Call { nr, call } => self.call(cpu, at, nr, call, names),
             Entry::Return { nr, value } => self.returned(cpu, ts, nr.or_else(|| self.open_call(cpu)), value, names),
@@ -265,7 +282,7 @@ impl<'a> Decoder<'a> {
                     Work::Irq(_) => self.event_names.interrupt(event, self.cpus[cpu].id, names),
                     _ => self.event_names.event(event, names),
                 };
-                self.push(cpu, Event { ts, event, name, ..Event::default() });
+                self.push(cpu, Event { ts, what: What::of(event), name, ..Event::default() });
             }
         }
     }
@@ -273,12 +290,15 @@ impl<'a> Decoder<'a> {
     /// A point event that is called after its word; argument and value as the text has them.
     fn point(&mut self, cpu: usize, ts: Time, event: u32, word: u32, (arg, ret): (u32, u32), names: &mut Names) {
         let name = self.event_names.point(event, word, names);
-        self.push(cpu, Event { ts, dur: Time::UNIT, event, arg, ret: ret as i32, name, ..Event::default() });
+        self.push(
+            cpu,
+            Event { ts, dur: Time::UNIT, what: What::of(event), arg, ret: ret as i32, name, ..Event::default() },
+        );
     }
 
     fn softirq(&mut self, cpu: usize, ts: Time, event: u32, nr: u8, names: &mut Names) {
         let name = self.event_names.softirq(event, nr.into(), names);
-        self.push(cpu, Event { ts, event, arg: nr.into(), name, ..Event::default() });
+        self.push(cpu, Event { ts, what: What::of(event), arg: nr.into(), name, ..Event::default() });
     }
 
     fn woken(&mut self, pid: Pid, names: &mut Names) -> NameId {
@@ -301,7 +321,7 @@ impl<'a> Decoder<'a> {
             ((end - ts).max(Time::UNIT), i32::from(ret))
         });
         let name = self.event_names.event(event, names);
-        self.push(cpu, Event { ts, dur, event, arg: call.arg.into(), ret, name, ..Event::default() });
+        self.push(cpu, Event { ts, dur, what: What::of(event), arg: call.arg.into(), ret, name, ..Event::default() });
     }
 
     fn returned(&mut self, cpu: usize, ts: Time, call: Option<u16>, ret: i32, names: &mut Names) {
@@ -309,7 +329,7 @@ impl<'a> Decoder<'a> {
         self.counts.unknown_returns += u64::from(call.is_none());
         let event = call.map_or(number::UNKNOWN_RETURN, |nr| number::SYSCALL_RETURN + u32::from(nr));
         let name = self.event_names.event(event, names);
-        self.push(cpu, Event { ts, event, ret, name, ..Event::default() });
+        self.push(cpu, Event { ts, what: What::of(event), ret, name, ..Event::default() });
     }
 
     fn switch(&mut self, cpu: usize, ts: Time, pid: Pid, dur: Time, names: &mut Names) {
@@ -318,7 +338,7 @@ impl<'a> Decoder<'a> {
         (self.cpus[cpu].task, self.cpus[cpu].pid, self.cpus[cpu].adrift) = (task, pid, false);
         self.tasks.set_call(task, call, self.seen(cpu));
         let name = self.tasks.get(task).user;
-        self.push(cpu, Event { ts, dur, event: number::SWITCH, arg: pid.number(), name, ..Event::default() });
+        self.push(cpu, Event { ts, dur, what: What::Switch, arg: pid.number(), name, ..Event::default() });
     }
 
     fn task(&mut self, cpu: usize, ts: Time, (pid, tgid, state, comm): ThreadWords, names: &mut Names) {
@@ -356,7 +376,7 @@ impl<'a> Decoder<'a> {
             self.ready.push_back(Event {
                 ts,
                 dur: Time::UNIT,
-                event: number::KERNEL_THREAD,
+                what: What::Name(number::KERNEL_THREAD),
                 arg,
                 name,
                 ..Event::default()
@@ -373,7 +393,7 @@ impl<'a> Decoder<'a> {
             self.ready.push_back(Event {
                 ts,
                 dur: Time::UNIT,
-                event: kind,
+                what: What::of(kind),
                 arg,
                 name: names.id(&text),
                 ..Event::default()
@@ -385,7 +405,14 @@ impl<'a> Decoder<'a> {
     fn group(&mut self, task: usize, ts: Time, state: TaskState, names: &mut Names) {
         if self.tasks.set_group(task, state.group()) {
             let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&state.group().to_string()));
-            self.ready.push_back(Event { ts, dur: Time::UNIT, event: number::GROUP, arg, name, ..Event::default() });
+            self.ready.push_back(Event {
+                ts,
+                dur: Time::UNIT,
+                what: What::Name(number::GROUP),
+                arg,
+                name,
+                ..Event::default()
+            });
         }
     }
 
@@ -393,14 +420,28 @@ impl<'a> Decoder<'a> {
     fn process(&mut self, task: usize, ts: Time, process: Pid, names: &mut Names) {
         if self.tasks.set_process(task, process) {
             let (arg, name) = (self.tasks.get(task).pid.number(), names.id(&process.to_string()));
-            self.ready.push_back(Event { ts, dur: Time::UNIT, event: number::PROCESS, arg, name, ..Event::default() });
+            self.ready.push_back(Event {
+                ts,
+                dur: Time::UNIT,
+                what: What::Name(number::PROCESS),
+                arg,
+                name,
+                ..Event::default()
+            });
         }
     }
 
     fn rename(&mut self, task: usize, ts: Time, comm: &[u8], names: &mut Names) {
         if self.tasks.rename(task, &clean(until_nul(comm)), names) {
             let (arg, name) = (self.tasks.get(task).pid.number(), self.tasks.get(task).comm);
-            self.ready.push_back(Event { ts, dur: Time::UNIT, event: number::PID_NAME, arg, name, ..Event::default() });
+            self.ready.push_back(Event {
+                ts,
+                dur: Time::UNIT,
+                what: What::Name(number::PID_NAME),
+                arg,
+                name,
+                ..Event::default()
+            });
         }
     }
 
@@ -426,7 +467,14 @@ impl<'a> Decoder<'a> {
         let called = self.event_names.event(number::SYSCALL + u32::from(nr), names);
         let name = names.id(&format!("{nr}/{}", names.text(called)));
         let arg = self.tasks.get(task).pid.number();
-        self.ready.push_back(Event { ts, dur: Time::UNIT, event: number::OPEN_CALL, arg, name, ..Event::default() });
+        self.ready.push_back(Event {
+            ts,
+            dur: Time::UNIT,
+            what: What::Name(number::OPEN_CALL),
+            arg,
+            name,
+            ..Event::default()
+        });
     }
 
     fn open_call(&self, cpu: usize) -> Option<u16> {
@@ -462,7 +510,7 @@ impl<'a> Decoder<'a> {
 
     fn lose(&mut self, cpu: usize, at: u64, count: u64, names: &mut Names) {
         let (ts, arg) = (self.clock.units(at), u32::try_from(count).unwrap_or(u32::MAX));
-        self.push(cpu, Event { ts, event: number::LOST, arg, name: names.id("-lost-"), ..Event::default() });
+        self.push(cpu, Event { ts, what: What::Lost, arg, name: names.id("-lost-"), ..Event::default() });
         self.cpus[cpu].gaps = self.cpus[cpu].gaps.wrapping_add(1);
         self.cpus[cpu].adrift = true;
         self.cpus[cpu].scheduling = true;

@@ -10,6 +10,7 @@ use kutrace_format::event::of_line;
 use kutrace_format::file::{self, Name, NameKind};
 
 use crate::event::names::{clean, clean_sentence, NameId, Names};
+use crate::event::what::What;
 use crate::event::{number, Event, CPUS_MAX};
 use crate::id::CpuId;
 use crate::tables;
@@ -66,8 +67,8 @@ impl EventNames {
                 name_vector(&mut on_cpu, record.number, CpuId::new(cpu - 1), &text, names);
                 continue;
             }
-            let event = u32::from(record.kind);
-            events.push(Event { ts: Time(-1), event, arg: record.number, name: names.id(&text), ..Event::default() });
+            let what = What::of(record.kind.into());
+            events.push(Event { ts: Time(-1), what, arg: record.number, name: names.id(&text), ..Event::default() });
             let (base, room) = match kind {
                 NameKind::Trap => (number::TRAP, number::IRQ - number::TRAP),
                 NameKind::Irq => (number::IRQ, VECTORS),
@@ -211,7 +212,7 @@ fn about_cpu(record: &Name, names: &mut Names) -> Vec<Event> {
     let told = told.into_iter().filter(|(bit, _)| record.second & bit != 0 && record.number < CPUS_MAX);
     told.map(|(_, text)| Event {
         ts: Time(-1),
-        event: number::CPU,
+        what: What::Name(number::CPU),
         arg: record.number,
         name: names.id(text),
         ..Event::default()

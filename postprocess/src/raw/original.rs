@@ -23,6 +23,7 @@ use super::damage::{Damage, NotATrace};
 use super::decode::Counts;
 use super::name::EventNames;
 use crate::event::names::{clean, clean_sentence, Names};
+use crate::event::what::What;
 use crate::event::{date, number, BlockLine, Event, Interval, Meta};
 use crate::id::CpuId;
 use crate::raw::trace::{within, Decode, Head, Trace};
@@ -159,7 +160,7 @@ fn named((kind, number, text): Record, names: &mut Names) -> Event {
         number::KERNEL_NAME | number::MODEL_NAME | number::HOST_NAME => (number, clean_sentence(text)),
         _ => (number, clean(text)),
     };
-    Event { dur: Time::UNIT, event: kind, arg, name: names.id(&text), ..Event::default() }
+    Event { dur: Time::UNIT, what: What::of(kind), arg, name: names.id(&text), ..Event::default() }
 }
 
 impl<'a> Original<'a> {

@@ -13,8 +13,8 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::event::digits::Line;
-use crate::event::number::CALLOUT;
 use crate::id::{CpuId, Pid};
+use crate::span::what::{Arc, What};
 use crate::span::{Meta, Span, Spans, NONE};
 use crate::time::Time;
 
@@ -62,7 +62,7 @@ impl<'a, W: Write> Writer<'a, W> {
     /// As [`Writer::new`].
     #[inline]
     pub fn span(&mut self, span: &Span) -> io::Result<()> {
-        if span.event == CALLOUT {
+        if span.what == What::Arc(Arc::Callout) {
             self.callouts.push(*span);
             return Ok(());
         }
@@ -107,8 +107,8 @@ impl<'a, W: Write> Writer<'a, W> {
         put_seconds(&mut line, s.start, 3);
         line.put(b", ");
         put_seconds(&mut line, s.dur, 1);
-        for field in
-            [CpuId::column(s.cpu), Pid::column(s.pid), s.rpc.into(), s.event.into(), s.arg, s.ret, s.ipc.into()]
+        let (arg, ret) = s.values();
+        for field in [CpuId::column(s.cpu), Pid::column(s.pid), s.rpc.into(), s.event().into(), arg, ret, s.ipc.into()]
         {
             match field {
                 NONE => line.put(b", null"),

@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::event::names::{NameId, Names};
-use crate::event::number;
+use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
 use crate::sink::summary::work::{Kernel, Part};
 use crate::span::limit::Keep;
 use crate::span::order::order;
+use crate::span::what::What;
 use crate::span::{Span, Spans};
 use crate::time::Time;
 use row::{Bar, Row};
@@ -97,7 +98,7 @@ impl Adder {
 
     fn span(&mut self, span: &Span) {
         self.label(span);
-        let Some(bar) = Bar::of(span.event) else { return };
+        let Some(bar) = Bar::of(span.what) else { return };
         let activity = span.activity().filter(|_| span.cpu.is_some());
         let goes_on = activity.is_some_and(|activity| self.kernel.add(activity, span) == Part::GoesOn);
         let keys =
@@ -109,9 +110,9 @@ impl Adder {
 
     fn label(&mut self, span: &Span) {
         let thread = span.pid.map(Key::Thread);
-        match span.event as u32 {
-            number::ROW_LABEL => self.labels.extend(thread.map(|key| (key, span.name))),
-            number::RPC_REQUEST..=number::RPC_MIDDLE => {
+        match span.what {
+            What::Point(Point::RowLabel) => self.labels.extend(thread.map(|key| (key, span.name))),
+            What::Point(point) if point.is_rpc() => {
                 self.labels.entry(Key::Rpc(span.rpc)).or_insert(span.name);
             }
             _ if span.is_own_code() => {
@@ -196,6 +197,6 @@ fn draw(key: Key, row: &Row, rows: i64, label: NameId, out: &mut Vec<Span>) {
     };
     row.draw(rows, base, out);
     if matches!(key, Key::Thread(_)) {
-        out.push(Span { dur: Time::UNIT, event: number::ROW_LABEL as i32, name: label, ..base });
+        out.push(Span { dur: Time::UNIT, what: What::Point(Point::RowLabel), name: label, ..base });
     }
 }

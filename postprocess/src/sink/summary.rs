@@ -21,7 +21,8 @@ use foldhash::HashMap;
 use kutrace_format::capability::Capability;
 
 use crate::event::names::NameId;
-use crate::event::number::{is_event, Class, Level};
+use crate::event::number::Level;
+use crate::event::what::What as Said;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
 use crate::span::{Meta, Span};
@@ -115,11 +116,11 @@ impl Adder {
         }
     }
 
-    /// Takes an event of this class.
-    pub fn event(&mut self, class: Class, event: &Event) {
-        self.events += u64::from(is_event(event.event));
-        if let Class::Call(level) = class {
-            self.kernel.begin(level, event.name);
+    /// Takes an event that says this, by the numbers of its machine.
+    pub fn event(&mut self, said: Said, event: &Event) {
+        self.events += u64::from(said.is_event());
+        if let Said::Call(work) = said {
+            self.kernel.begin(work.level(), event.name);
         }
     }
 

@@ -14,7 +14,8 @@ use std::io;
 use foldhash::{HashMap, HashSet};
 
 use crate::event::names::NameId;
-use crate::event::number::{self, Level};
+use crate::event::number::Level;
+use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
 use crate::span::ipc::sixteenths;
 use crate::span::wait::Reason;
@@ -235,20 +236,20 @@ impl Tracks {
                 self.resolve(pid, state, each)?;
                 self.lasts(Beside::Waits, span, each)
             }
-            What::Lock => self.lasts(Beside::Locks, span, each),
-            What::Arc(Arc::Wakeup) => {
+            What::Lock(_) => self.lasts(Beside::Locks, span, each),
+            What::Arc(Arc::Wakeup { woken, .. }) => {
                 let from = track(span.cpu, span.pid);
-                each(Item::Flow { from, at, to: Track::Thread(span.woken()), until: end, name })
+                each(Item::Flow { from, at, to: Track::Thread(woken), until: end, name })
             }
-            What::Arc(Arc::Ipi) => {
+            What::Arc(Arc::Ipi { to }) => {
                 let from = track(span.cpu, None);
-                each(Item::Flow { from, at, to: Track::Cpu(span.to_cpu()), until: end, name })
+                each(Item::Flow { from, at, to: Track::Cpu(to), until: end, name })
             }
             What::Arc(Arc::Callout) => {
                 self.left_out.notes += 1;
                 Ok(())
             }
-            What::Point(event) => self.point(event as u32, span, each),
+            What::Point(point) => self.point(point, span, each),
         }
     }
 
@@ -375,7 +376,7 @@ impl Tracks {
             let arg = if rank == CALL { span.arg } else { NONE };
             each(Item::Begin { track, at, name, arg })?;
         }
-        let returns = activity == Activity::Call(Level::Syscall) && span.event as u32 != number::WAY_OUT;
+        let returns = matches!(activity, Activity::Call(work) if work.is_call());
         self.told |= returns && span.ret == NONE;
         // Of a fault that is a point no other span follows.
         let point = rank == FAULT && span.dur == Time::ZERO;
@@ -415,32 +416,32 @@ impl Tracks {
         each(Item::End { track, at: end, ret: NONE })
     }
 
-    fn point<E>(&mut self, event: u32, span: &Span, each: &mut impl FnMut(Item) -> Result<(), E>) -> Result<(), E> {
+    fn point<E>(&mut self, point: Point, span: &Span, each: &mut impl FnMut(Item) -> Result<(), E>) -> Result<(), E> {
         let (at, name, arg) = (span.start, span.name, span.arg);
         let track = track(span.cpu, span.pid);
-        match (event, span.cpu) {
-            (number::ROW_LABEL..=number::ROW_LABEL_LAST, _) => {
+        match (point, span.cpu) {
+            (Point::RowLabel | Point::RowLabelLast, _) => {
                 self.left_out.notes += 1;
                 Ok(())
             }
-            (number::FREQUENCY, Some(cpu)) => each(Item::Count { cpu, counter: Counter::Frequency, at, value: arg }),
-            (number::MWAIT, Some(cpu)) => {
+            (Point::Frequency, Some(cpu)) => each(Item::Count { cpu, counter: Counter::Frequency, at, value: arg }),
+            (Point::Mwait, Some(cpu)) => {
                 if let Some(known) = self.cpus.get_mut(&cpu) {
                     known.asleep = true;
                 }
                 each(Item::Count { cpu, counter: Counter::Idle, at, value: arg })
             }
-            (number::RUNNABLE, Some(cpu)) => {
+            (Point::Runnable, Some(cpu)) => {
                 let woken = Pid::new(arg as u32);
                 each(Item::Waking { cpu, at, by: span.pid.unwrap_or(Pid::IDLE), woken })
             }
             // A sample was taken at its end.
-            (number::PC_USER..=number::PC_KERNEL, _) => {
+            (Point::PcUser | Point::PcKernel, _) => {
                 each(Item::Instant { track, at: at.saturating_add(span.dur), name, arg })
             }
             _ if span.dur > Time::UNIT => self.lasts(Beside::Messages, span, each),
             _ => {
-                if let (number::EXIT, Some(pid)) = (event, span.thread()) {
+                if let (Point::Exit, Some(pid)) = (point, span.thread()) {
                     self.ended.insert(pid);
                 }
                 each(Item::Instant { track, at, name, arg })
@@ -459,13 +460,16 @@ const SCHED: u8 = 3;
 /// What can be inside of what: only a higher rank inside of a lower one. Nothing where a thread does its own, or nothing.
 fn rank(activity: Activity) -> Option<u8> {
     Some(match activity {
-        Activity::User | Activity::Thread | Activity::Idle => return None,
-        Activity::Call(Level::User) => return None,
-        Activity::Call(Level::Syscall) | Activity::Lost | Activity::Offline | Activity::IdleExit => CALL,
-        Activity::Call(Level::Trap) | Activity::Kernel => FAULT,
-        Activity::Call(Level::Sched) => SCHED,
-        Activity::Call(Level::Softirq) => 4,
-        Activity::Call(Level::Irq) => 5,
+        Activity::User(_) | Activity::Thread(_) | Activity::Idle => return None,
+        Activity::Lost | Activity::Offline | Activity::IdleExit => CALL,
+        Activity::Call(work) => match work.level() {
+            Level::User => return None,
+            Level::Syscall => CALL,
+            Level::Trap => FAULT,
+            Level::Sched => SCHED,
+            Level::Softirq => 4,
+            Level::Irq => 5,
+        },
         Activity::Stalled => 6,
     })
 }

@@ -6,7 +6,8 @@ use std::fmt;
 use kutrace_format::capability::{Capability, Unseen};
 
 use crate::event::names::Names;
-use crate::event::number::{class, is_event, Class, Level};
+use crate::event::number::Level;
+use crate::event::what::What;
 use crate::event::{Event, Meta};
 use crate::line::count;
 use crate::raw::damage::NotATrace;
@@ -142,18 +143,20 @@ struct Contents {
 
 impl Contents {
     fn count(&mut self, event: &Event) {
-        let class = class(event.event);
-        if !is_event(event.event) {
+        if !event.what.is_event() {
             self.names += 1;
             return;
         }
         self.events += 1;
-        match class {
-            Class::Call(Level::Syscall) => self.calls += 1,
-            Class::Call(Level::Trap) => self.traps += 1,
-            Class::Call(Level::Irq | Level::Softirq) => self.irqs += 1,
-            Class::Switch => self.switches += 1,
-            Class::Point => self.points += 1,
+        match event.what {
+            What::Call(work) => match work.level() {
+                Level::Syscall => self.calls += 1,
+                Level::Trap => self.traps += 1,
+                Level::Irq | Level::Softirq => self.irqs += 1,
+                Level::Sched | Level::User => {}
+            },
+            What::Switch => self.switches += 1,
+            What::Point(_) => self.points += 1,
             _ => {}
         }
     }

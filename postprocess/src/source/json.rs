@@ -151,7 +151,9 @@ impl Reader {
         let (cpu, pid) = (CpuId::of_column(cpu)?, Pid::of_column(pid)?);
         let (rpc, event) = (number(rpc)?, number(event)?);
         let ipc = u8::try_from(ipc).ok()?;
-        self.spans.push(Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc, name: *recent });
+        let mut span = Span { start, dur, cpu, pid, rpc, ipc, name: *recent, ..Span::default() };
+        span.set_columns(event, arg, ret);
+        self.spans.push(span);
         self.count += u64::from(self.ended.is_none());
         Some(())
     }
@@ -196,18 +198,18 @@ impl Reader {
             None => Some(NONE),
             Some(value) => (value.abs() < VALUE).then_some(value as i64),
         };
-        Some(Span {
+        let mut span = Span {
             start: time(l.0)?,
             dur: time(l.1)?,
             cpu: CpuId::of_column(l.2)?,
             pid: Pid::of_column(l.3)?,
             rpc: number(l.4)?,
-            event: number(l.5)?,
-            arg: value(l.6)?,
-            ret: value(l.7)?,
             ipc: u8::try_from(l.8).ok()?,
-            name: self.names.id(&l.9),
-        })
+            ..Span::default()
+        };
+        span.set_columns(number(l.5)?, value(l.6)?, value(l.7)?);
+        span.name = self.names.id(&l.9);
+        Some(span)
     }
 
     /// Takes a key with its value, or the start of a list; returns what stands after it.

@@ -8,6 +8,8 @@ use kutrace_format::file::NameKind;
 
 use super::call::{Call, Special};
 use crate::event::number;
+use crate::event::what::What;
+use crate::event::work::Work;
 use crate::tables;
 
 /// The system calls of 64-bit and 32-bit programs of x86-64, by event number from [`number::SYSCALL`] on.
@@ -43,13 +45,13 @@ pub struct TracedAbi {
     /// That its traps are those of arm64 and RISC-V.
     generic: bool,
     /// Interrupts of timers.
-    timers: Vec<u32>,
+    timers: Vec<Work>,
     /// Interrupts of disks.
-    disks: Vec<u32>,
+    disks: Vec<Work>,
     /// Interrupts by which one CPU makes another do something.
-    remote: Vec<u32>,
-    /// The event number of softirqs.
-    softirq: u32,
+    remote: Vec<Work>,
+    /// The interrupt that softirqs have the number of.
+    softirq: Work,
 }
 
 impl Default for TracedAbi {
@@ -58,10 +60,10 @@ impl Default for TracedAbi {
             calls: vec![None; X86.len()],
             foreign: false,
             generic: false,
-            timers: vec![number::IRQ + 0xec],
+            timers: vec![Work::Irq(0xec)],
             disks: Vec::new(),
-            remote: [0xf6, 0xfb, 0xfc, 0xfd].map(|vector| number::IRQ + vector).into(),
-            softirq: number::SOFTIRQ,
+            remote: [0xf6, 0xfb, 0xfc, 0xfd].map(Work::Irq).into(),
+            softirq: Work::Softirq,
         }
     }
 }
@@ -72,7 +74,7 @@ impl TracedAbi {
         if let Some(call) = call_number(kind, n) {
             self.calls[(call - number::SYSCALL) as usize] = Some(Call::named(text));
         }
-        let irq = number::IRQ + (n & 0xff);
+        let irq = Work::Irq(n as u8);
         let starts = |with: &[&str]| with.iter().any(|w| text.starts_with(w));
         match (kind, text) {
             (number::SYSCALL_NAME, "futex" | "_umtx_op") => {
@@ -93,50 +95,52 @@ impl TracedAbi {
         }
     }
 
-    /// The number of an event where softirqs have the one they have on x86-64.
-    pub fn number(&self, event: u32) -> u32 {
-        match event & !number::RETURN_BIT == self.softirq {
-            true => number::SOFTIRQ | event & number::RETURN_BIT,
-            false => event,
+    /// What an event says where softirqs have the number they have on x86-64.
+    #[inline]
+    pub fn what(&self, what: What) -> What {
+        match what {
+            What::Call(work) if work == self.softirq => What::Call(Work::Softirq),
+            What::Return(work) if work == self.softirq => What::Return(Work::Softirq),
+            what => what,
         }
     }
 
     /// Whether this interrupt is a timer's.
-    pub fn is_timer(&self, irq: u32) -> bool {
+    pub fn is_timer(&self, irq: Work) -> bool {
         self.timers.contains(&irq)
     }
 
     /// Whether this interrupt is a disk's.
-    pub fn is_disk(&self, irq: u32) -> bool {
+    pub fn is_disk(&self, irq: Work) -> bool {
         self.disks.contains(&irq)
     }
 
     /// Whether what is done in this interrupt was asked for by the CPU that sent it.
-    pub fn is_remote(&self, irq: u32) -> bool {
+    pub fn is_remote(&self, irq: Work) -> bool {
         self.remote.contains(&irq)
     }
 
     /// Whether this trap is a page fault.
-    pub fn is_page_fault(&self, trap: u32) -> bool {
-        match self.generic {
-            true => (number::TRAP + 4..number::TRAP + 16).contains(&trap),
-            false => trap == number::TRAP + 14,
+    pub fn is_page_fault(&self, trap: Work) -> bool {
+        match trap {
+            Work::Trap(vector) if self.generic => (4..16).contains(&vector),
+            trap => trap == Work::Trap(14),
         }
     }
 
     /// Whether this call never returns: exit, exit_group.
-    pub fn is_exit(&self, call: u32) -> bool {
+    pub fn is_exit(&self, call: Work) -> bool {
         self.call(call).special == Some(Special::End)
     }
 
     /// Whether this call returns the id of a new thread: clone, fork, vfork, clone3.
-    pub fn is_birth(&self, call: u32) -> bool {
+    pub fn is_birth(&self, call: Work) -> bool {
         self.call(call).special == Some(Special::Fork)
     }
 
-    /// What is known of a system call, by its event number.
-    pub fn call(&self, call: u32) -> Call {
-        let at = call.wrapping_sub(number::SYSCALL) as usize;
+    /// What is known of a system call.
+    pub fn call(&self, call: Work) -> Call {
+        let at = call.number().wrapping_sub(number::SYSCALL) as usize;
         let told = self.calls.get(at).copied().flatten();
         let default = || if self.foreign { None } else { X86.get(at).copied().flatten() };
         told.or_else(default).unwrap_or_default()
@@ -148,19 +152,22 @@ mod tests {
     use super::super::call::CallKind;
     use super::*;
 
-    fn works(abi: &TracedAbi, calls: &[u32]) -> Vec<CallKind> {
+    fn works(abi: &TracedAbi, calls: &[Work]) -> Vec<CallKind> {
         calls.iter().map(|&call| abi.call(call).work).collect()
     }
 
-    const READ: u32 = number::SYSCALL;
-    const FUTEX: u32 = number::SYSCALL + 202;
-    const FUTEX32: u32 = number::SYSCALL32 + 240;
+    const READ: Work = Work::Syscall(0);
+    const FUTEX: Work = Work::Syscall(202);
+    const FUTEX32: Work = Work::Syscall32(240);
 
     #[test]
     fn a_trace_without_names_is_of_x86_64() {
         let abi = TracedAbi::default();
         assert_eq!(works(&abi, &[READ, FUTEX, FUTEX32]), [CallKind::Bytes, CallKind::Lock, CallKind::Lock]);
-        assert_eq!(works(&abi, &[0, number::SYSCALL + 510, number::SYSCALL32_LAST, u32::MAX]), [CallKind::Other; 4]);
+        assert_eq!(
+            works(&abi, &[Work::Irq(0), Work::UnknownCall, Work::Syscall32(510), Work::Sched]),
+            [CallKind::Other; 4]
+        );
     }
 
     #[test]
@@ -171,8 +178,8 @@ mod tests {
             abi.learn(number::SYSCALL_NAME, n, name);
         }
         assert_eq!(works(&abi, &[READ, FUTEX, FUTEX32]), [CallKind::Other; 3]);
-        let told = [63, 98, 115].map(|n| number::SYSCALL + n);
+        let told = [63, 98, 115].map(Work::Syscall);
         assert_eq!(works(&abi, &told), [CallKind::Bytes, CallKind::Lock, CallKind::Sleep]);
-        assert!(abi.is_exit(number::SYSCALL + 93) && abi.is_page_fault(number::TRAP + 4));
+        assert!(abi.is_exit(Work::Syscall(93)) && abi.is_page_fault(Work::Trap(4)));
     }
 }

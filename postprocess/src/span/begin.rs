@@ -13,11 +13,13 @@ use kutrace_format::capability::Capability;
 
 use super::build::Builder;
 use super::mode::KEPT;
-use super::stack::{no_value, Frame, Nesting};
+use super::stack::{Frame, Nesting};
 use super::thread::{Life, Side};
+use super::what::{Activity, What, STALLED};
 use super::Span;
 use crate::event::names::NameId;
-use crate::event::number::{self, Level};
+use crate::event::number::Level;
+use crate::event::work::Work;
 use crate::id::Pid;
 use crate::time::Time;
 
@@ -29,8 +31,8 @@ const HELD_MAX: usize = 256;
 pub struct UnsettledStart {
     /// Frames that were known then; some may be gone by now.
     pub known: usize,
-    /// Event numbers of all that has run directly above those.
-    above: Vec<u32>,
+    /// All that has run directly above those.
+    above: Vec<Work>,
     /// The CPU's execution spans since then.
     spans: Vec<Span>,
     /// Whether it began in the middle of anything, an interrupt for example; else where its thread was switched to.
@@ -45,7 +47,7 @@ pub struct UnsettledStart {
 #[derive(Clone, Debug)]
 pub struct Doubt {
     since: Time,
-    above: Vec<u32>,
+    above: Vec<Work>,
 }
 
 impl Doubt {
@@ -61,13 +63,13 @@ impl UnsettledStart {
         self.anywhere
             && depth <= self.known
             && self
-                .allows(Frame::call(number::SOFTIRQ, 0, NameId::EMPTY), Nesting { returns: true, ..Nesting::default() })
+                .allows(Frame::call(Work::Softirq, 0, NameId::EMPTY), Nesting { returns: true, ..Nesting::default() })
     }
 
     /// Something runs above `depth` frames.
-    pub fn runs(&mut self, event: u32, depth: usize) {
-        if depth <= self.known && !self.above.contains(&event) {
-            self.above.push(event);
+    pub fn runs(&mut self, work: Work, depth: usize) {
+        if depth <= self.known && !self.above.contains(&work) {
+            self.above.push(work);
         }
     }
 
@@ -101,14 +103,14 @@ impl UnsettledStart {
 
 /// Gives a span to one activity if it is another's; returns whether it was.
 fn give(span: &mut Span, from: Frame, to: Frame) -> bool {
-    if span.event == number::STALLED as i32 && span.arg == i64::from(from.event) {
-        span.arg = to.event.into();
+    if span.what == STALLED && span.arg == i64::from(from.activity.number()) {
+        span.arg = to.activity.number().into();
     }
-    if span.event != from.event as i32 {
+    if span.what != What::Run(from.activity) {
         return false;
     }
-    (span.event, span.arg, span.name) = (to.event as i32, to.arg, to.name);
-    span.ret = no_value(to.event);
+    (span.what, span.arg, span.name) = (What::Run(to.activity), to.arg, to.name);
+    span.ret = to.activity.no_value();
     true
 }
 
@@ -122,14 +124,15 @@ impl Builder {
             return;
         }
         self.blind = self.blind.max(from);
-        self.late |= self.threads.list.iter().any(|t| t.place.cpu().is_none() && t.pid != Pid::IDLE && t.last_end.is_some());
+        self.late |=
+            self.threads.list.iter().any(|t| t.place.cpu().is_none() && t.pid != Pid::IDLE && t.last_end.is_some());
         self.tally.repairs -= std::mem::take(&mut self.repaired_calls);
         self.tally.first = self.tally.first.filter(|_| self.tally.repairs > 0);
     }
 
     /// From now on it is not known what a CPU's thread is inside of, but for the frames below the scheduler. Of one that
     /// was switched to, the scheduler has run above all that.
-    pub(super) fn doubt(&mut self, c: usize, mut above: Vec<u32>) {
+    pub(super) fn doubt(&mut self, c: usize, mut above: Vec<Work>) {
         let cpu = &mut self.cpus[c];
         let anywhere = above.is_empty();
         let known = cpu.stack.len() - usize::from(cpu.top().level() == Level::Sched);
@@ -169,32 +172,33 @@ impl Builder {
             self.left_before(c);
         }
         let (cpu, nesting) = (&self.cpus[c], self.nesting);
+        let Some(work) = call.work() else { return false };
         let Some(begin) = cpu.begin.as_ref().filter(|b| b.allows(call, nesting)) else { return false };
         let known = begin.known.min(cpu.stack.len());
         let (below, above) = cpu.stack.split_at(known);
-        let fits = |f: &Frame| nesting.allows(*f, call.event);
+        let fits = |f: &Frame| nesting.allows(*f, work);
         if !below.last().is_some_and(fits) || above.iter().any(fits) {
             return false;
         }
         while self.cpus[c].stack.len() > known {
             self.end_top(c, t, ipc);
         }
-        let work = self.exit_work();
+        let exit_work = self.exit_work();
         let pid = self.running(c);
         let cpu = &mut self.cpus[c];
         let below = cpu.top();
         let Some(begin) = &mut cpu.begin else { return false };
         if let Some(doubt) = self.doubts.get(&pid) {
             // It may have been taken for a thread of the kernel since it sleeps in nothing known.
-            let program = Frame { event: number::user(pid), ..below };
+            let program = Frame { activity: Activity::user(pid), ..below };
             let kept = self.out.iter_mut().rev().take(KEPT);
             for span in kept.filter(|s| s.pid == Some(pid) && s.is_execution() && doubt.covers(s)) {
-                let _ = [below, program, work].into_iter().any(|from| give(span, from, call));
+                let _ = [below, program, exit_work].into_iter().any(|from| give(span, from, call));
             }
         }
         // Samples in the kernel were of this.
-        let shown = begin.give(below, call) | begin.give(work, call);
-        begin.runs(call.event, known);
+        let shown = begin.give(below, call) | begin.give(exit_work, call);
+        begin.runs(work, known);
         cpu.stack.push(Frame { shown, ..call });
         true
     }

@@ -29,13 +29,17 @@ use super::cpu::{Close, Cpu, Phase};
 use super::order::order;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
-use super::stack::{no_value, Frame, Nesting};
+use super::stack::{Frame, Nesting};
 use super::stall::Period;
 use super::thread::{Side, Threads};
 use super::wake::PerhapsEnds;
+use super::what::{Activity, What};
 use super::{Meta, Span, Spans, Tally, NONE};
 use crate::event::names::{NameId, Names};
-use crate::event::number::{self, Class, Level};
+use crate::event::number::{self, Level};
+use crate::event::point::Point;
+use crate::event::what::What as Said;
+use crate::event::work::Work;
 use crate::event::{self, Event, Events, Interval, CPUS_MAX};
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
@@ -143,51 +147,51 @@ impl Builder {
         self.tally.count(spans);
     }
 
-    /// What an event is, by the numbers of its machine.
-    pub fn class(&self, e: &Event) -> Class {
-        number::class(self.abi.number(e.event))
+    /// What an event says, by the numbers of its machine.
+    pub fn said(&self, e: &Event) -> Said {
+        self.abi.what(e.what)
     }
 
     /// Takes one event.
     pub fn push(&mut self, e: &Event) {
-        let e = &match self.abi.number(e.event) {
-            number::EXIT_WORK => Event { event: number::WAY_OUT, dur: Time::ZERO, ..*e },
-            number::EXIT_WORK_RETURN => {
-                Event { event: number::WAY_OUT | number::RETURN_BIT, dur: Time::ZERO, arg: 0, ..*e }
+        let e = &match self.said(e) {
+            Said::Point(Point::ExitWork) => Event { what: Said::Call(Work::ExitWork), dur: Time::ZERO, ..*e },
+            Said::Point(Point::ExitWorkReturn) => {
+                Event { what: Said::Return(Work::ExitWork), dur: Time::ZERO, arg: 0, ..*e }
             }
-            event => Event { event, ..*e },
+            what => Event { what, ..*e },
         };
-        match number::class(e.event) {
-            Class::Name => self.name(e),
-            Class::Other => self.tally.unknown += 1,
+        match e.what {
+            Said::Name(kind) => self.name(kind, e),
+            Said::Other(_) => self.tally.unknown += 1,
             _ if e.cpu.number() >= CPUS_MAX => self.tally.unknown += 1,
-            class => self.transition(class, e),
+            _ => self.transition(e),
         }
     }
 
-    fn transition(&mut self, class: Class, e: &Event) {
+    fn transition(&mut self, e: &Event) {
         let c = self.cpu(e);
         let before = self.cpus[c].last;
         let t = self.arrive(c, e.ts);
         self.last = self.last.max(t.saturating_add(e.dur));
-        if class == Class::Lost {
+        if e.what == Said::Lost {
             return self.lose(c, e, t);
         }
         self.silent(c, before, e, t);
-        if class != Class::Switch && e.pid != self.running(c) {
+        if e.what != Said::Switch && e.pid != self.running(c) {
             self.resync(c, e.pid, t);
         }
         self.leave_low_power(c, t);
-        self.decide(c, class, e.event);
-        if let Class::Call(_) = class {
+        self.decide(c, e.what);
+        if let Said::Call(_) = e.what {
             *self.counts.entry(e.name).or_default() += 1;
         }
-        match class {
-            Class::Switch => self.switch(c, e, t),
-            Class::Point => self.point(c, e, t),
-            Class::Call(level) => self.call(c, e, t, level),
-            Class::Return(level) => self.ret(c, e, t, level),
-            Class::Lost | Class::Name | Class::Other => {}
+        match e.what {
+            Said::Switch => self.switch(c, e, t),
+            Said::Point(point) => self.point(c, e, point, t),
+            Said::Call(work) => self.call(c, e, t, work),
+            Said::Return(work) => self.ret(c, e, t, work),
+            Said::Lost | Said::Name(_) | Said::Other(_) => {}
         }
     }
 
@@ -251,19 +255,20 @@ impl Builder {
             Close::End { ret, ipc } => (ret, ipc, true),
         };
         let dur = t - start;
-        let ret = if ret == NONE { no_value(top.event) } else { ret };
-        let needed = ends && top.event < number::NUMBERS && (!top.shown || no_value(top.event) == NONE && ret != NONE);
+        let no_value = top.activity.no_value();
+        let ret = if ret == NONE { no_value } else { ret };
+        let needed = ends && top.work().is_some() && (!top.shown || no_value == NONE && ret != NONE);
         if dur > Time::ZERO || needed {
             top.shown = true;
-            let idle = low && top.event == number::USER;
+            let idle = low && top.activity == Activity::Idle;
             let interrupt = matches!(top.level(), Level::Irq | Level::Softirq);
             let (arg, name) = if idle { (1, low_name) } else { (top.arg, top.name) };
-            let (event, ipc) = (top.event as i32, ipc & 15);
+            let (what, ipc) = (What::Run(top.activity), ipc & 15);
             cpu.folded = None;
             if interrupt && pid == Some(Pid::IDLE) {
                 cpu.interrupt(start, t);
             }
-            self.write(c, Span { start, dur, cpu: Some(id), pid, rpc, event, arg, ret, ipc, name });
+            self.write(c, Span { start, dur, cpu: Some(id), pid, rpc, what, arg, ret, ipc, name });
         }
         let cpu = &mut self.cpus[c];
         cpu.since = t;
@@ -284,11 +289,11 @@ impl Builder {
     /// The bottom frame of a thread.
     pub(super) fn bottom(&self, thread: usize) -> Frame {
         let thread = &self.threads.list[thread];
-        let event = match thread.side {
-            Side::Kernel => number::kernel(thread.pid),
-            Side::Program => number::user(thread.pid),
+        let activity = match thread.side {
+            Side::Kernel => Activity::thread(thread.pid),
+            Side::Program => Activity::user(thread.pid),
         };
-        Frame { shown: true, ..Frame::call(event, 0, thread.user) }
+        Frame { shown: true, ..Frame::new(activity, 0, thread.user) }
     }
 
     /// Ends all CPUs' time and returns the spans.
@@ -300,11 +305,10 @@ impl Builder {
             }
             if self.offline.contains(&i.cpu) {
                 let name = self.names.id("-offline-");
-                let (start, dur, cpu, event) = (i.from, i.to - i.from, Some(i.cpu), number::OFFLINE_SPAN as i32);
-                self.out.push(Span { start, dur, cpu, event, name, ..Span::default() });
+                self.out.push(Span::run(i.cpu, Activity::Offline, name, (i.from, i.to)));
             } else {
-                let (event, name) = (number::LOST, self.names.id("-lost-"));
-                self.push(&Event { ts: i.from, cpu: i.cpu, event, name, ..Event::default() });
+                let name = self.names.id("-lost-");
+                self.push(&Event { ts: i.from, cpu: i.cpu, what: Said::Lost, name, ..Event::default() });
             }
         }
         for c in 0..self.cpus.len() {
@@ -333,10 +337,10 @@ impl Builder {
     }
 
     /// Takes a name line.
-    fn name(&mut self, e: &Event) {
+    fn name(&mut self, kind: u32, e: &Event) {
         let text = self.names.text(e.name);
-        self.abi.learn(e.event, e.arg, text);
-        match e.event {
+        self.abi.learn(kind, e.arg, text);
+        match kind {
             number::PID_NAME => self.rename(e),
             number::OPEN_CALL => self.open_call(e),
             number::KERNEL_THREAD => {
@@ -404,9 +408,9 @@ impl Builder {
             .collect();
         self.taken += labels.len();
         for (pid, label) in labels {
-            let (event, name) = (number::ROW_LABEL as i32, self.names.id(&label));
+            let (what, name) = (What::Point(Point::RowLabel), self.names.id(&label));
             let (cpu, pid) = (Some(CpuId::default()), Some(pid));
-            self.out.push(Span { start, dur: Time::UNIT, cpu, pid, event, name, ..Span::default() });
+            self.out.push(Span { start, dur: Time::UNIT, cpu, pid, what, name, ..Span::default() });
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::what::{Arc, What};
 use super::{Span, Spans, Tally};
-use crate::event::number::RUNNABLE;
+use crate::event::point::Point;
 use crate::event::Interval;
 use crate::id::CpuId;
 use crate::time::Time;
@@ -54,12 +54,12 @@ impl Check {
     /// Takes a span.
     pub fn span(&mut self, span: &Span) {
         match span.what() {
-            What::Point(event) if event == RUNNABLE as i32 => self.wakeups += 1,
-            What::Arc(Arc::Wakeup) => self.runs += 1,
+            What::Point(Point::Runnable) => self.wakeups += 1,
+            What::Arc(Arc::Wakeup { .. }) => self.runs += 1,
             _ => {}
         }
         if span.dur < Time::ZERO {
-            self.violated(|| format!("{} at {} lasts {}", span.event, span.start, span.dur));
+            self.violated(|| format!("{} at {} lasts {}", span.event(), span.start, span.dur));
         } else if let Some(cpu) = span.cpu.filter(|_| span.is_execution()) {
             self.cover(cpu, span);
         }

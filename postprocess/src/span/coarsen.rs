@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use super::ipc::Mean;
-use super::stack::no_value;
+use super::what::{Activity, What};
 use super::{order, Span, Spans};
 use crate::event::names::NameId;
-use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
+use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 
@@ -58,7 +58,7 @@ impl Coarse {
         let step = Time(self.step.get().into());
         if let Some(cpu) = span.cpu.filter(|_| span.is_execution()) {
             self.cpus.entry(cpu).or_default().add(span, step);
-        } else if span.dur >= step || stays(span.event) {
+        } else if span.dur >= step || span.point().is_some_and(|point| point == Point::RowLabel || point.is_mark()) {
             self.others.push(*span);
         }
     }
@@ -73,10 +73,6 @@ impl Coarse {
         out.sort_by_key(order::key);
         out
     }
-}
-
-fn stays(event: i32) -> bool {
-    event == ROW_LABEL as i32 || (MARK_A as i32..=MARK_D as i32).contains(&event)
 }
 
 /// The spans of a CPU.
@@ -153,15 +149,15 @@ impl Sum {
     fn add(&mut self, part: &Span) {
         self.ipc.add(part.ipc, part.dur);
         self.span.dur = self.span.dur.saturating_add(part.dur);
-        let many = no_value(part.event as u32);
+        let many = part.activity().map_or(0, Activity::no_value);
         self.span.arg = if self.span.arg == part.arg { part.arg } else { many };
         self.span.ret = if self.span.ret == part.ret { part.ret } else { many };
     }
 }
 
 /// What must agree for two spans to be the same activity.
-fn activity(span: &Span) -> (i32, NameId, Option<Pid>, i32) {
-    (span.event, span.name, span.pid, span.rpc)
+fn activity(span: &Span) -> (What, NameId, Option<Pid>, i32) {
+    (span.what, span.name, span.pid, span.rpc)
 }
 
 fn joins(last: &Span, span: &Span) -> bool {

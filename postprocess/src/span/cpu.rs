@@ -21,8 +21,8 @@ use super::begin::UnsettledStart;
 use super::stack::Frame;
 use super::stall::Ticks;
 use super::wait::{By, Reason};
+use super::what::Activity;
 use crate::event::names::NameId;
-use crate::event::number;
 use crate::id::CpuId;
 use crate::time::Time;
 
@@ -174,7 +174,7 @@ impl Cpu {
 
     /// What it is doing.
     pub fn top(&self) -> Frame {
-        self.stack.last().copied().unwrap_or(Frame::call(number::LOST, 0, NameId::EMPTY))
+        self.stack.last().copied().unwrap_or(Frame::new(Activity::Lost, 0, NameId::EMPTY))
     }
 
     /// Remembers that while it was idle something interrupted it.
@@ -203,6 +203,6 @@ impl Cpu {
 
     /// Whether nothing is known of it at present.
     pub fn is_lost(&self) -> bool {
-        self.top().event == number::LOST
+        self.top().activity == Activity::Lost
     }
 }

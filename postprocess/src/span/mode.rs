@@ -13,9 +13,10 @@ use super::build::Builder;
 use super::cpu::{Close, Phase, ShownBy};
 use super::stack::Frame;
 use super::thread::{Past, Side};
-use super::what::{Activity, What};
+use super::what::{Activity, What, STALLED};
 use super::Span;
-use crate::event::number::{self, Level};
+use crate::event::number::Level;
+use crate::event::work::Work;
 use crate::id::Pid;
 use crate::time::Time;
 
@@ -88,7 +89,7 @@ impl Builder {
         let (user, gone): (Frame, Vec<Frame>) = (stack[0], stack.drain(1..=left).collect());
         for call in gone {
             self.tell_anew(c, since, call, user);
-            self.repair(c, call.event | number::RETURN_BIT, call.name);
+            self.repair(c, call.returned(), call.name);
         }
         let cpu = &mut self.cpus[c];
         cpu.ambiguous = None;
@@ -105,7 +106,7 @@ impl Builder {
         }
         let cpu = &self.cpus[c];
         let &[user, ref above @ ..] = &cpu.stack[..] else { return };
-        let of_program = What::of(user.event as i32) == What::Run(Activity::User);
+        let of_program = matches!(user.activity, Activity::User(_));
         let told = above.iter().any(|f| f.level() != Level::Irq);
         if !self.sees(Capability::Returns) || !of_program || told {
             return;
@@ -127,7 +128,7 @@ impl Builder {
 
     /// What the kernel is at for a thread that is in no call.
     pub(super) fn exit_work(&mut self) -> Frame {
-        Frame::call(number::WAY_OUT, 0, self.names.id("exit_work"))
+        Frame::call(Work::ExitWork, 0, self.names.id("exit_work"))
     }
 
     /// Gives what a CPU's thread was said to be at since then to what it was at.
@@ -136,10 +137,10 @@ impl Builder {
         let held = self.cpus[c].begin.as_mut().map_or(&mut [][..], |begin| begin.spans_mut());
         let written = self.out.iter_mut().rev().take(KEPT).filter(|s| s.cpu == Some(id) && s.is_execution());
         for span in held.iter_mut().rev().chain(written).take_while(|s| s.start >= since) {
-            if span.event == from.event as i32 {
-                (span.event, span.arg, span.name) = (to.event as i32, to.arg, to.name);
-            } else if span.event == number::STALLED as i32 && span.arg == i64::from(from.event) {
-                span.arg = to.event.into();
+            if span.what == What::Run(from.activity) {
+                (span.what, span.arg, span.name) = (What::Run(to.activity), to.arg, to.name);
+            } else if span.what == STALLED && span.arg == i64::from(from.activity.number()) {
+                span.arg = to.activity.number().into();
             }
         }
     }
@@ -148,27 +149,29 @@ impl Builder {
     fn end_of_last(&mut self, c: usize, user: Frame, max: Time) -> Time {
         let (id, top) = (self.cpus[c].id, self.cpus[c].top());
         let spans = self.spans(c);
-        let stalled = |s: &Span| s.event == number::STALLED as i32;
-        let of = |s: &Span| if stalled(s) { s.arg } else { s.event.into() };
+        let stalled = |s: &Span| s.what == STALLED;
+        let of = |s: &Span| if stalled(s) { s.arg } else { s.event().into() };
         // The interrupt that the sample is of may have pieces already, if the CPU stood still in it.
         let is_before = |s: &Span| {
-            s.cpu == Some(id) && s.is_execution() && (top.level() != Level::Irq || of(s) != i64::from(top.event))
+            s.cpu == Some(id)
+                && s.is_execution()
+                && (top.level() != Level::Irq || of(s) != i64::from(top.activity.number()))
         };
         let first = spans.len().saturating_sub(KEPT);
         let Some(at) = spans[first..].iter().rposition(is_before).map(|at| first + at) else { return Time::MAX };
         let last = &mut spans[at];
-        if of(last) != i64::from(user.event) {
+        if of(last) != i64::from(user.activity.number()) {
             return Time::MAX;
         }
         if last.dur <= max {
             return last.start;
         }
         // What the CPU did after it stood still, it did.
-        let (event, arg, name) = match stalled(last) {
-            true => (user.event as i32, 0, user.name),
-            false => (last.event, last.arg, last.name),
+        let (what, arg, name) = match stalled(last) {
+            true => (What::Run(user.activity), 0, user.name),
+            false => (last.what, last.arg, last.name),
         };
-        let end = Span { start: last.start + last.dur - max, dur: max, event, arg, name, ..*last };
+        let end = Span { start: last.start + last.dur - max, dur: max, what, arg, name, ..*last };
         last.dur -= max;
         spans.insert(at + 1, end);
         end.start
@@ -181,8 +184,8 @@ impl Builder {
         }
         self.cpus[c].phase = Phase::Traced;
         let name = self.names.id("-offline-");
-        if let Some(last) = self.last_written(c, |span| span.event == number::USER as i32) {
-            (last.event, last.pid, last.arg, last.name) = (number::OFFLINE_SPAN as i32, None, 0, name);
+        if let Some(last) = self.last_written(c, |span| span.what == What::Run(Activity::Idle)) {
+            (last.what, last.pid, last.arg, last.name) = (What::Run(Activity::Offline), None, 0, name);
         }
     }
 
@@ -202,8 +205,9 @@ impl Builder {
             let of_a_thread = s.pid.is_some_and(|pid| pid != Pid::IDLE);
             self.perhaps_ends.iter().any(|woke| woke.made(s))
                 || s.pid.and_then(|pid| self.doubts.get(&pid)).is_some_and(|doubt| doubt.covers(s))
-                || cpu
-                    .is_some_and(|c| c.is_offline() || c.ticks.may_be_stall(s.start) || of_a_thread && s.start >= c.entered)
+                || cpu.is_some_and(|c| {
+                    c.is_offline() || c.ticks.may_be_stall(s.start) || of_a_thread && s.start >= c.entered
+                })
         };
         self.out[from..].iter().position(in_doubt).map_or(self.out.len(), |at| from + at)
     }

@@ -6,43 +6,48 @@ use kutrace_format::capability::Capability;
 use super::build::Builder;
 use super::cpu::{Close, Cpu};
 use super::stack::{Frame, DEPTH_MAX};
+use super::what::{Activity, What};
 use super::{Repair, Span, NONE};
 use crate::event::names::NameId;
-use crate::event::number::{self, Class, Level};
+use crate::event::number::Level;
+use crate::event::point::Point;
+use crate::event::what::What as Said;
+use crate::event::work::Work;
 use crate::event::Event;
 use crate::time::Time;
 
 impl Builder {
     /// A call, or with a duration a call and its return.
-    pub(super) fn call(&mut self, c: usize, e: &Event, t: Time, level: Level) {
+    pub(super) fn call(&mut self, c: usize, e: &Event, t: Time, work: Work) {
+        let level = work.level();
         self.imply_sched_return(c, level);
         let ipc = e.ipc & 15;
-        self.unwind(c, t, e.event, ipc);
+        self.unwind(c, t, work, ipc);
         self.close(c, t, Close::Pause { ipc });
         self.arrive_arcs(c, t);
         let depth = self.cpus[c].stack.len();
         if let Some(begin) = &mut self.cpus[c].begin {
-            begin.runs(e.event, depth);
+            begin.runs(work, depth);
         }
         self.enter(c, level, t);
-        self.exit_work_told |= e.event == number::WAY_OUT;
+        self.exit_work_told |= work == Work::ExitWork;
         if e.dur == Time::ZERO {
-            self.cpus[c].stack.push(Frame::call(e.event, e.arg.into(), e.name));
+            self.cpus[c].stack.push(Frame::call(work, e.arg.into(), e.name));
             return;
         }
         let ((pid, rpc), cpu) = (self.owner(c), Some(self.cpus[c].id));
-        let (event, arg, ret) = (e.event as i32, e.arg.into(), e.ret.into());
+        let (what, arg, ret) = (What::Run(Activity::Call(work)), e.arg.into(), e.ret.into());
         let (start, dur, ipc, name) = (t, e.dur, e.ipc >> 4, e.name);
-        let call = self.write(c, Span { start, dur, cpu, pid, rpc, event, arg, ret, ipc, name });
+        let call = self.write(c, Span { start, dur, cpu, pid, rpc, what, arg, ret, ipc, name });
         self.cpus[c].since = t.saturating_add(e.dur);
         self.cpus[c].entered = self.cpus[c].since;
         self.cpus[c].folded = Some(call);
-        self.born(c, e);
+        self.born(c, e, work);
     }
 
     /// A return.
-    pub(super) fn ret(&mut self, c: usize, e: &Event, t: Time, level: Level) {
-        let call = e.event & !number::RETURN_BIT;
+    pub(super) fn ret(&mut self, c: usize, e: &Event, t: Time, call: Work) {
+        let level = call.level();
         let ipc = e.ipc & 15;
         match self.ended_by(c, t, call) {
             Some(at) => {
@@ -61,23 +66,23 @@ impl Builder {
             _ => {}
         }
         self.arrive_arcs(c, t);
-        self.born(c, e);
+        self.born(c, e, call);
     }
 
     /// Which of the frames of a CPU a return to `call` ends: the innermost of those. Where faults of the kernel are
     /// points, one that has a length is the program's, and nothing above it is left.
-    fn ended_by(&self, c: usize, t: Time, call: u32) -> Option<usize> {
+    fn ended_by(&self, c: usize, t: Time, call: Work) -> Option<usize> {
         let cpu = &self.cpus[c];
         let mut frames = cpu.stack.iter();
         let innermost = frames.clone().rposition(|f| f.ends_with(call));
-        match self.nesting.points && number::level(call) == Level::Trap && cpu.since < t {
+        match self.nesting.points && call.level() == Level::Trap && cpu.since < t {
             true => frames.position(|f| f.ends_with(call)),
             false => innermost,
         }
     }
 
     /// Ends now whatever cannot be running when `inner` starts: its return is missing.
-    pub(super) fn unwind(&mut self, c: usize, t: Time, inner: u32, ipc: u8) {
+    pub(super) fn unwind(&mut self, c: usize, t: Time, inner: Work, ipc: u8) {
         while self.cpus[c].stack.len() > 1 {
             let fits = self.nesting.allows(self.cpus[c].top(), inner);
             if fits && self.cpus[c].stack.len() < DEPTH_MAX {
@@ -90,7 +95,7 @@ impl Builder {
     /// Ends what is on top of the stack, of which no return was seen.
     pub(super) fn end_top(&mut self, c: usize, t: Time, ipc: u8) {
         let gone = self.cpus[c].top();
-        self.repair(c, gone.event | number::RETURN_BIT, gone.name);
+        self.repair(c, gone.returned(), gone.name);
         let scheduler = gone.level() == Level::Sched;
         self.close(c, t, Close::End { ret: NONE, ipc });
         self.cpus[c].stack.pop();
@@ -100,19 +105,20 @@ impl Builder {
     }
 
     /// Counts what was missing, now that the CPU's last event has shown it.
-    pub(super) fn repair(&mut self, c: usize, event: u32, name: NameId) {
+    pub(super) fn repair(&mut self, c: usize, what: Said, name: NameId) {
         let Cpu { id: cpu, last: ts, .. } = self.cpus[c];
         self.tally.repairs += 1;
-        self.repaired_calls += u64::from(matches!(number::level(event), Level::Syscall | Level::Trap));
-        self.tally.first.get_or_insert(Repair { ts, cpu, event, name });
+        self.repaired_calls +=
+            u64::from(what.work().is_some_and(|work| matches!(work.level(), Level::Syscall | Level::Trap)));
+        self.tally.first.get_or_insert(Repair { ts, cpu, what, name });
     }
 
     /// Turns the open piece into a call of which only the return was seen.
     #[cold]
-    fn imply_call(&mut self, c: usize, t: Time, call: u32, e: &Event) {
+    fn imply_call(&mut self, c: usize, t: Time, call: Work, e: &Event) {
         let name = self.names.text(e.name).trim_start_matches('/').to_string();
         // Nobody knows its argument, which tells that it began unseen; of a softirq it is its number.
-        let arg = if call == number::SOFTIRQ { e.arg.into() } else { NONE };
+        let arg = if call == Work::Softirq { e.arg.into() } else { NONE };
         let frame = Frame::call(call, arg, self.names.id(&name));
         if self.began_before(c, t, frame, e.ipc & 15) {
             return;
@@ -124,7 +130,7 @@ impl Builder {
             self.cpus[c].stack.push(frame);
             return;
         }
-        self.repair(c, call, frame.name);
+        self.repair(c, Said::Call(call), frame.name);
         let since = self.cpus[c].since;
         while self.cpus[c].stack.len() > 1 && !self.nesting.allows(self.cpus[c].top(), call) {
             let gone = self.cpus[c].stack.pop();
@@ -137,12 +143,12 @@ impl Builder {
 
     /// Who switches is inside the scheduler.
     pub(super) fn imply_sched_call(&mut self, c: usize, t: Time, ipc: u8) {
-        let frame = Frame::call(number::SCHED, NONE, self.names.id("-sched-"));
+        let frame = Frame::call(Work::Sched, NONE, self.names.id("-sched-"));
         if self.sees(Capability::Returns) && self.began_before(c, t, frame, ipc) {
             return;
         }
-        self.repair(c, frame.event, frame.name);
-        self.unwind(c, t, frame.event, ipc);
+        self.repair(c, Said::Call(Work::Sched), frame.name);
+        self.unwind(c, t, Work::Sched, ipc);
         self.close(c, t, Close::Pause { ipc });
         self.cpus[c].stack.push(Frame { shown: true, ..frame });
     }
@@ -170,12 +176,10 @@ impl Builder {
 
     /// Decides about a thread of which it is not known what it is inside of, or that came back to what it blocked in,
     /// if this event tells.
-    pub(super) fn decide(&mut self, c: usize, class: Class, event: u32) {
-        let user_only = match class {
-            Class::Call(Level::Syscall) => true,
-            Class::Point => {
-                matches!(event, number::MWAIT | number::MONITOR_EXIT | number::MARK_A..=number::MARK_D)
-            }
+    pub(super) fn decide(&mut self, c: usize, said: Said) {
+        let user_only = match said {
+            Said::Call(work) => work.level() == Level::Syscall,
+            Said::Point(point) => matches!(point, Point::Mwait | Point::MonitorExit) || point.is_mark(),
             _ => false,
         };
         if user_only {
@@ -183,19 +187,17 @@ impl Builder {
         }
         let cpu = &mut self.cpus[c];
         let Some(at) = cpu.ambiguous.filter(|at| at + 1 >= cpu.stack.len()) else { return };
-        let kernel_only = match class {
-            Class::Return(_) | Class::Switch | Class::Call(Level::Sched) => true,
-            Class::Point => matches!(
-                event,
-                number::RUNNABLE | number::IPI | number::FREQUENCY | number::FREQUENCY_SET | number::PC_USER
-                    ..=number::PC_KERNEL
-            ),
+        let kernel_only = match said {
+            Said::Return(_) | Said::Switch => true,
+            Said::Call(work) => work.level() == Level::Sched,
+            Said::Point(Point::Runnable | Point::Ipi | Point::Frequency | Point::FrequencySet) => true,
+            Said::Point(point) => point.is_sample(),
             _ => false,
         };
         if user_only && at + 1 == cpu.stack.len() {
             let left = cpu.top();
             cpu.stack.truncate(1);
-            self.repair(c, left.event | number::RETURN_BIT, left.name);
+            self.repair(c, left.returned(), left.name);
         }
         if user_only || kernel_only {
             self.cpus[c].ambiguous = None;

@@ -10,8 +10,9 @@ use super::build::Builder;
 use super::cpu::{Close, Phase};
 use super::thread::Life;
 use super::wait::Reason;
+use super::what::{Lock, What};
 use super::Span;
-use crate::event::number;
+use crate::event::point::Point;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
@@ -23,71 +24,70 @@ const SHORT_LOCK: Time = Time(25);
 #[derive(Debug, Default)]
 pub struct Overlays {
     /// By CPU and kind of sample: when the last was taken, and its value.
-    samples: HashMap<(usize, u32), Event>,
+    samples: HashMap<(usize, Point), Event>,
     /// By lock and thread: the last step taken.
-    locks: HashMap<(u32, Pid), Event>,
+    locks: HashMap<(u32, Pid), (Point, Time)>,
     /// By thread: the parts of its program that it is in, the outermost first.
     parts: HashMap<Pid, Vec<Event>>,
 }
 
 impl Builder {
     /// A point event.
-    pub(super) fn point(&mut self, c: usize, e: &Event, t: Time) {
+    pub(super) fn point(&mut self, c: usize, e: &Event, point: Point, t: Time) {
         let ipc = e.ipc & 15;
-        match e.event {
-            number::FREQUENCY | number::FREQUENCY_SET | number::PC_USER..=number::PC_KERNEL => {
-                return self.sample(c, e, t)
+        match point {
+            Point::Frequency | Point::FrequencySet | Point::PcUser | Point::PcKernel => {
+                return self.sample(c, e, point, t)
             }
-            number::MWAIT if self.running(c) == Pid::IDLE => self.unwind_idle(c, t, ipc),
+            Point::Mwait if self.running(c) == Pid::IDLE => self.unwind_idle(c, t, ipc),
             _ => {}
         }
-        if !matches!(e.event, number::PROGRAM_BEGIN | number::PROGRAM_END) {
-            self.line(c, e);
+        if !matches!(point, Point::ProgramBegin | Point::ProgramEnd) {
+            self.line(c, e, point);
         }
-        match e.event {
-            number::PROGRAM_BEGIN => {
-                self.overlays.parts.entry(self.running(c)).or_default().push(Event { ts: t, ..*e })
-            }
-            number::PROGRAM_END => self.end_part(self.running(c), e.arg, t),
-            number::MWAIT if self.running(c) == Pid::IDLE => {
+        match point {
+            Point::ProgramBegin => self.overlays.parts.entry(self.running(c)).or_default().push(Event { ts: t, ..*e }),
+            Point::ProgramEnd => self.end_part(self.running(c), e.arg, t),
+            Point::Mwait if self.running(c) == Pid::IDLE => {
                 self.close(c, t, Close::Pause { ipc });
                 self.cpus[c].low_power = Some(e.arg).filter(|&hint| hint != IDLE_POLL);
             }
-            number::EXIT => {
+            Point::Exit => {
                 let thread = self.cpus[c].thread;
                 self.threads.list[thread].life = Life::Ended;
                 self.end_parts(self.running(c), 0, t);
                 self.ends(thread);
             }
-            number::MARK_A..=number::MARK_D | number::MONITOR_EXIT => self.close(c, t, Close::Pause { ipc }),
-            number::RPC_REQUEST..=number::RPC_MIDDLE => {
+            Point::MonitorExit => self.close(c, t, Close::Pause { ipc }),
+            _ if point.is_mark() => self.close(c, t, Close::Pause { ipc }),
+            Point::RpcRequest | Point::RpcResponse | Point::RpcMiddle => {
                 self.close(c, t, Close::Pause { ipc });
-                self.turn_to(c, e, t);
+                self.turn_to(c, e, point, t);
             }
-            number::RUNNABLE => self.runnable(c, Pid::new(e.arg), t),
-            number::IPI | number::MONITOR_STORE => self.send(c, CpuId::new(e.arg), t),
-            number::OFFLINE => {
+            Point::Runnable => self.runnable(c, Pid::new(e.arg), t),
+            Point::Ipi | Point::MonitorStore => self.send(c, CpuId::new(e.arg), t),
+            Point::Offline => {
                 self.close(c, t, Close::Pause { ipc });
                 self.cpus[c].phase = Phase::Offline;
             }
-            number::ONLINE => {
+            Point::Online => {
                 self.close(c, t, Close::Pause { ipc });
                 self.was_offline(c);
             }
-            number::THROTTLE | number::UNTHROTTLE => self.throttle(e, t),
-            number::WAIT => {
+            Point::Throttle | Point::Unthrottle => self.throttle(e, t),
+            Point::Wait => {
                 let thread = self.cpus[c].thread;
                 self.threads.list[thread].waits_for = Reason::told(e.arg);
             }
-            number::LOCK_TRY..=number::LOCK_RELEASED => self.lock(c, e, t),
-            number::ENQUEUE | number::DEQUEUE => self.queue(c, e),
-            number::RX_PACKET..=number::TX_USER => self.packet(c, e, t),
+            Point::LockTry | Point::LockAcquired | Point::LockReleased => self.lock(c, e, point, t),
+            Point::Enqueue | Point::Dequeue => self.queue(c, e, point),
+            Point::RxPacket | Point::TxPacket | Point::RxUser | Point::TxUser => self.packet(c, e, point, t),
             _ => {}
         }
     }
 
     /// Writes an event as a line of its own.
-    pub(super) fn line(&mut self, c: usize, e: &Event) {
+    pub(super) fn line(&mut self, c: usize, e: &Event, point: Point) {
         let cpu = &self.cpus[c];
         let thread = &self.threads.list[cpu.thread];
         self.out.push(Span {
@@ -96,7 +96,7 @@ impl Builder {
             cpu: Some(cpu.id),
             pid: Some(thread.pid),
             rpc: thread.rpc as i32,
-            event: e.event as i32,
+            what: What::Point(point),
             arg: e.arg.into(),
             ret: e.ret.into(),
             ipc: e.ipc,
@@ -107,26 +107,26 @@ impl Builder {
     /// A frequency or program counter sample. A sample stands for the time since the one before it, a new frequency
     /// for the time up to the next. No sample of a program counter is taken while a CPU sleeps: what idle and other
     /// threads were at is said by their own.
-    fn sample(&mut self, c: usize, e: &Event, t: Time) {
-        match e.event {
-            number::PC_USER => self.sampled_in_program(c, t),
-            number::PC_KERNEL => self.sampled_in_kernel(c, t),
+    fn sample(&mut self, c: usize, e: &Event, point: Point, t: Time) {
+        match point {
+            Point::PcUser => self.sampled_in_program(c, t),
+            Point::PcKernel => self.sampled_in_kernel(c, t),
             _ => {}
         }
-        let kind = if e.event > number::PC_USER { number::PC_USER } else { e.event };
+        let kind = if point == Point::PcKernel { Point::PcUser } else { point };
         let before = self.overlays.samples.insert((c, kind), Event { ts: t, ..*e });
         let Some(before) = before else { return };
-        let shown = if kind == number::FREQUENCY_SET { before } else { *e };
-        let counter = kind == number::PC_USER && self.sees(Capability::Interrupts);
+        let (shown, point) = if kind == Point::FrequencySet { (before, kind) } else { (*e, point) };
+        let counter = kind == Point::PcUser && self.sees(Capability::Interrupts);
         let start = if counter { before.ts.max(self.cpus[c].idle_edge) } else { before.ts };
-        self.overlay(c, &shown, start, t);
+        self.overlay(c, &shown, point, (start, t));
     }
 
     /// Draws the last known frequency of a CPU to the end.
     pub(super) fn end_overlays(&mut self, c: usize, to: Time) {
-        for kind in [number::FREQUENCY, number::FREQUENCY_SET] {
+        for kind in [Point::Frequency, Point::FrequencySet] {
             if let Some(last) = self.overlays.samples.remove(&(c, kind)) {
-                self.overlay(c, &last, last.ts, to);
+                self.overlay(c, &last, kind, (last.ts, to));
             }
         }
     }
@@ -146,8 +146,8 @@ impl Builder {
         let ended = parts.map(|parts| parts.split_off(outermost.min(parts.len()))).unwrap_or_default();
         for begin in ended.into_iter().rev() {
             let (start, dur) = (begin.ts, (t - begin.ts).max(Time::UNIT));
-            let (event, arg, name) = (begin.event as i32, begin.arg.into(), begin.name);
-            self.out.push(Span { start, dur, pid: Some(pid), rpc: -1, event, arg, name, ..Span::default() });
+            let (what, arg, name) = (What::Point(Point::ProgramBegin), begin.arg.into(), begin.name);
+            self.out.push(Span { start, dur, pid: Some(pid), rpc: -1, what, arg, name, ..Span::default() });
         }
     }
 
@@ -160,30 +160,31 @@ impl Builder {
         }
     }
 
-    fn overlay(&mut self, c: usize, e: &Event, start: Time, end: Time) {
-        let (event, name) = match e.event {
-            number::FREQUENCY | number::FREQUENCY_SET => (number::FREQUENCY, self.names.id("-freq-")),
+    fn overlay(&mut self, c: usize, e: &Event, point: Point, (start, end): (Time, Time)) {
+        let (point, name) = match point {
+            Point::Frequency | Point::FrequencySet => (Point::Frequency, self.names.id("-freq-")),
             pc => (pc, e.name),
         };
+        let what = What::Point(point);
         let (cpu, arg) = (Some(self.cpus[c].id), e.arg.into());
-        let pid = Some(if event == number::FREQUENCY { Pid::IDLE } else { e.pid });
-        self.out.push(Span { start, dur: end - start, cpu, pid, event: event as i32, arg, name, ..Span::default() });
+        let pid = Some(if point == Point::Frequency { Pid::IDLE } else { e.pid });
+        self.out.push(Span { start, dur: end - start, cpu, pid, what, arg, name, ..Span::default() });
     }
 
     /// A lock is tried, acquired after a try, or given up.
-    fn lock(&mut self, c: usize, e: &Event, t: Time) {
+    fn lock(&mut self, c: usize, e: &Event, step: Point, t: Time) {
         let pid = self.running(c);
-        let before = self.overlays.locks.insert((e.arg, pid), Event { ts: t, ..*e });
-        let Some(before) = before.filter(|b| t - b.ts >= SHORT_LOCK) else { return };
-        let (event, sign) = match (before.event, e.event) {
-            (number::LOCK_TRY, number::LOCK_ACQUIRED) => (number::LOCK_WAITED, '~'),
-            (number::LOCK_ACQUIRED, number::LOCK_RELEASED) => (number::LOCK_HELD, '='),
+        let before = self.overlays.locks.insert((e.arg, pid), (step, t));
+        let Some((before, start)) = before.filter(|&(_, start)| t - start >= SHORT_LOCK) else { return };
+        let (lock, sign) = match (before, step) {
+            (Point::LockTry, Point::LockAcquired) => (Lock::Waited, '~'),
+            (Point::LockAcquired, Point::LockReleased) => (Lock::Held, '='),
             _ => return,
         };
         let text = self.names.text(e.name);
         let name = format!("{sign}{}", text.get(4..).unwrap_or(text));
         let name = self.names.id(&name);
-        let (start, dur, event, arg) = (before.ts, t - before.ts, event as i32, e.arg.into());
-        self.out.push(Span { start, dur, pid: Some(pid), rpc: -1, event, arg, name, ..Span::default() });
+        let (dur, what, arg) = (t - start, What::Lock(lock), e.arg.into());
+        self.out.push(Span { start, dur, pid: Some(pid), rpc: -1, what, arg, name, ..Span::default() });
     }
 }

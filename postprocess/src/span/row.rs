@@ -15,15 +15,16 @@ impl Row for Span {
     fn columns(&self) -> [i64; COLUMNS] {
         let s = self;
         let (cpu, pid) = (CpuId::column(s.cpu), Pid::column(s.pid));
+        let (arg, ret) = s.values();
         [
             s.start.0,
             s.dur.0,
             cpu,
             pid,
             s.rpc.into(),
-            s.event.into(),
-            packed(s.arg),
-            packed(s.ret),
+            s.event().into(),
+            packed(arg),
+            packed(ret),
             s.ipc.into(),
             s.name.0.into(),
         ]
@@ -32,18 +33,18 @@ impl Row for Span {
     #[inline]
     fn of([start, dur, cpu, pid, rpc, event, arg, ret, ipc, name]: [i64; COLUMNS]) -> Option<Span> {
         let number = |column: i64| i32::try_from(column).ok();
-        Some(Span {
+        let mut span = Span {
             start: Time(start),
             dur: Time(dur),
             cpu: CpuId::of_column(cpu)?,
             pid: Pid::of_column(pid)?,
             rpc: number(rpc)?,
-            event: number(event)?,
-            arg: unpacked(arg),
-            ret: unpacked(ret),
             ipc: u8::try_from(ipc).ok()?,
             name: NameId(u32::try_from(name).ok()?),
-        })
+            ..Span::default()
+        };
+        span.set_columns(number(event)?, unpacked(arg), unpacked(ret));
+        Some(span)
     }
 
     fn name(&mut self) -> &mut NameId {

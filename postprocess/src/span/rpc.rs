@@ -13,8 +13,9 @@ use std::collections::HashMap;
 
 use super::build::Builder;
 use super::thread::RpcIs;
+use super::what::What;
 use super::Span;
-use crate::event::number;
+use crate::event::point::Point;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
@@ -43,7 +44,7 @@ pub struct Rpcs {
 
 impl Builder {
     /// A thread turns to another RPC.
-    pub(super) fn turn_to(&mut self, c: usize, e: &Event, t: Time) {
+    pub(super) fn turn_to(&mut self, c: usize, e: &Event, point: Point, t: Time) {
         self.leave_queued(c, t);
         let index = self.cpus[c].thread;
         let thread = &mut self.threads.list[index];
@@ -53,9 +54,9 @@ impl Builder {
         if let Some(queue) = thread.dequeued.take().filter(|_| rpc != 0) {
             self.queue_span(rpc, &queue, t);
         }
-        if rpc != 0 && e.event != number::RPC_MIDDLE {
+        if rpc != 0 && point != Point::RpcMiddle {
             match self.rpcs.incoming.remove(&index) {
-                Some(arrival) => self.message(number::RPC_RECEIVED, e, arrival),
+                Some(arrival) => self.message(Point::RpcReceived, e, arrival),
                 None => drop(self.rpcs.outgoing.insert(index, *e)),
             }
         }
@@ -70,9 +71,9 @@ impl Builder {
     }
 
     /// A thread puts its RPC into a queue or takes one out.
-    pub(super) fn queue(&mut self, c: usize, e: &Event) {
+    pub(super) fn queue(&mut self, c: usize, e: &Event, point: Point) {
         let thread = &mut self.threads.list[self.cpus[c].thread];
-        if e.event == number::ENQUEUE {
+        if point == Point::Enqueue {
             thread.rpc_is = RpcIs::Enqueued;
         } else {
             thread.dequeued = Some(*e);
@@ -84,44 +85,45 @@ impl Builder {
         let text = self.names.text(queue.name);
         let name = text.strip_prefix("deq_").unwrap_or(text).to_string();
         let name = self.names.id(&name);
-        let (event, dur, arg) = (number::ENQUEUE as i32, t - start, queue.arg.into());
-        self.out.push(Span { start, dur, rpc: rpc as i32, event, arg, name, ..Span::default() });
+        let (what, dur, arg) = (What::Point(Point::Enqueue), t - start, queue.arg.into());
+        self.out.push(Span { start, dur, rpc: rpc as i32, what, arg, name, ..Span::default() });
     }
 
     /// A packet is seen by the kernel or by a program.
-    pub(super) fn packet(&mut self, c: usize, e: &Event, t: Time) {
+    pub(super) fn packet(&mut self, c: usize, e: &Event, point: Point, t: Time) {
         let thread = self.cpus[c].thread;
         let rpcs = &mut self.rpcs;
-        match e.event {
-            number::RX_PACKET => drop(rpcs.arrived.insert(e.arg, t)),
-            number::RX_USER => rpcs.incoming.extend(rpcs.arrived.remove(&e.arg).map(|at| (thread, at))),
-            number::TX_USER => drop(rpcs.leaving.insert(e.arg, thread)),
+        match point {
+            Point::RxPacket => drop(rpcs.arrived.insert(e.arg, t)),
+            Point::RxUser => rpcs.incoming.extend(rpcs.arrived.remove(&e.arg).map(|at| (thread, at))),
+            Point::TxUser => drop(rpcs.leaving.insert(e.arg, thread)),
             _ => {
                 let sender = rpcs.leaving.remove(&e.arg);
                 if let Some(rpc) = sender.and_then(|thread| rpcs.outgoing.remove(&thread)) {
-                    self.message(number::RPC_SENT, &rpc, t);
+                    self.message(Point::RpcSent, &rpc, t);
                 }
             }
         }
     }
 
     /// A message on the wire: up to its arrival, or from its departure.
-    fn message(&mut self, event: u32, rpc: &Event, at: Time) {
+    fn message(&mut self, point: Point, rpc: &Event, at: Time) {
         let code = (rpc.arg >> 16 & 0xff).max(SMALLEST);
         let bytes = (f64::from(code) / 10.0).exp2() as i64;
         let dur = Time(bytes * 800 / i64::from(LINK_RATE));
-        let start = if event == number::RPC_RECEIVED { at - dur } else { at };
-        let (id, name, event) = ((rpc.arg & 0xffff) as i32, rpc.name, event as i32);
+        let start = if point == Point::RpcReceived { at - dur } else { at };
+        let (id, name, what) = ((rpc.arg & 0xffff) as i32, rpc.name, What::Point(point));
         let (cpu, pid) = (Some(CpuId::default()), Some(Pid::IDLE));
-        self.out.push(Span { start, dur, cpu, pid, rpc: id, event, arg: bytes, name, ..Span::default() });
+        self.out.push(Span { start, dur, cpu, pid, rpc: id, what, arg: bytes, name, ..Span::default() });
     }
 
     /// A thread that works on an RPC runs again.
     pub(super) fn resume_rpc(&mut self, c: usize, t: Time) {
         let thread = &self.threads.list[self.cpus[c].thread];
         if thread.rpc != 0 {
-            let (event, arg, name) = (number::RPC_MIDDLE, thread.rpc, thread.rpc_name);
-            self.line(c, &Event { ts: t, dur: Time::UNIT, event, arg, name, ..Event::default() });
+            let (arg, name) = (thread.rpc, thread.rpc_name);
+            let line = Event { ts: t, dur: Time::UNIT, arg, name, ..Event::default() };
+            self.line(c, &line, Point::RpcMiddle);
         }
     }
 }

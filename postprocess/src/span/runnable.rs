@@ -11,7 +11,8 @@ use super::build::Builder;
 use super::cpu::Throttled;
 use super::thread::Side;
 use super::wait::Reason;
-use crate::event::number;
+use crate::event::point::Point;
+use crate::event::what::What;
 use crate::event::Event;
 use crate::time::Time;
 
@@ -36,7 +37,7 @@ impl Builder {
     pub(super) fn throttle(&mut self, e: &Event, t: Time) {
         let (cpu, group) = (e.ret as usize, e.arg & 0xffff);
         let Some(cpu) = self.cpus.get_mut(cpu) else { return };
-        if e.event == number::THROTTLE {
+        if e.what == What::Point(Point::Throttle) {
             if cpu.throttled.len() == REMEMBERED {
                 cpu.throttled.remove(0);
             }

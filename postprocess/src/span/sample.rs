@@ -6,12 +6,14 @@ pub mod user;
 
 use std::collections::HashMap;
 
+use super::what::What;
 use super::Spans;
 use crate::event::names::in_function;
 use crate::event::names::NameId;
+use crate::event::point::Point;
 use crate::id::Pid;
 
-/// What became of the samples of one event number.
+/// What became of the samples of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Samples that have got a name.
@@ -26,13 +28,13 @@ fn address(name: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Calls each sample with this event number, of a thread at an address, what `find` says; nothing if it does not know.
+/// Calls each sample of this kind, of a thread at an address, what `find` says; nothing if it does not know.
 /// What is named by a function already keeps its name.
-pub fn name(spans: &mut Spans, event: u32, mut find: impl FnMut(Pid, u64) -> Option<String>) -> Count {
+pub fn name(spans: &mut Spans, kind: Point, mut find: impl FnMut(Pid, u64) -> Option<String>) -> Count {
     let Spans { names, spans, .. } = spans;
     let mut count = Count::default();
     let mut found: HashMap<(Pid, u64), Option<(NameId, i64)>> = HashMap::new();
-    for span in spans.iter_mut().filter(|s| s.event == event as i32) {
+    for span in spans.iter_mut().filter(|s| s.what == What::Point(kind)) {
         let pc = names.get(span.name.index()).and_then(|name| address(name));
         let (Some(pid), Some(pc)) = (span.pid, pc) else { continue };
         let known = found.entry((pid, pc)).or_insert_with(|| {

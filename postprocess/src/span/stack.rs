@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What a thread is inside of: user code, then what interrupted or was called by what.
 
-use super::NONE;
+use super::what::Activity;
 use crate::event::names::NameId;
-use crate::event::number::{self, Level};
+use crate::event::number::{Level, RETURN_BIT};
+use crate::event::what::What;
+use crate::event::work::Work;
 
 /// Activities deeper than this close those above them; no machine nests so deep.
 pub const DEPTH_MAX: usize = 16;
 /// Interrupts that may arrive inside another: NMI and machine check.
-const UNMASKABLE: [u32; 2] = [number::IRQ + 2, number::IRQ + 18];
+const UNMASKABLE: [Work; 2] = [Work::Irq(2), Work::Irq(18)];
 
 /// One activity on a stack. The one at the bottom is user code, idle, or time of which nothing is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Event number of its call.
-    pub event: u32,
+    /// What it is.
+    pub activity: Activity,
     /// First argument; [`super::NONE`] if it is not known.
     pub arg: i64,
     /// Its name.
@@ -24,31 +26,39 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// The frame of an activity.
+    pub fn new(activity: Activity, arg: i64, name: NameId) -> Frame {
+        Frame { activity, arg, name, shown: false }
+    }
+
     /// The frame of a call.
-    pub fn call(event: u32, arg: i64, name: NameId) -> Frame {
-        Frame { event, arg, name, shown: false }
+    pub fn call(work: Work, arg: i64, name: NameId) -> Frame {
+        Frame::new(Activity::Call(work), arg, name)
+    }
+
+    /// What the kernel does in it.
+    pub fn work(&self) -> Option<Work> {
+        match self.activity {
+            Activity::Call(work) => Some(work),
+            _ => None,
+        }
+    }
+
+    /// What an event of its end would have said.
+    pub fn returned(&self) -> What {
+        self.work().map_or(What::Other(self.activity.number() | RETURN_BIT), What::Return)
     }
 
     /// How deep it nests.
     pub fn level(&self) -> Level {
-        number::level(self.event)
+        self.activity.level()
     }
 
     /// Whether this is what the return to `call` ends.
-    pub fn ends_with(&self, call: u32) -> bool {
-        let unknown = call == number::UNKNOWN_CALL && self.level() == Level::Syscall;
-        let sched = number::level(call) == Level::Sched && self.level() == Level::Sched;
-        self.event == call || unknown || sched
-    }
-}
-
-/// What a span of this activity has where a value is not known, or has not been returned: only system calls have
-/// values.
-pub fn no_value(event: u32) -> i64 {
-    if number::level(event) == Level::Syscall && event != number::WAY_OUT {
-        NONE
-    } else {
-        0
+    pub fn ends_with(&self, call: Work) -> bool {
+        let unknown = call == Work::UnknownCall && self.level() == Level::Syscall;
+        let sched = call.level() == Level::Sched && self.level() == Level::Sched;
+        self.activity == Activity::Call(call) || unknown || sched
     }
 }
 
@@ -68,15 +78,15 @@ pub struct Nesting {
 
 impl Nesting {
     /// Whether `inner` can start while `outer` is running. If not, the end of `outer` is missing.
-    pub fn allows(self, outer: Frame, inner: u32) -> bool {
-        if outer.event == number::LOST {
+    pub fn allows(self, outer: Frame, inner: Work) -> bool {
+        if outer.activity == Activity::Lost {
             return false;
         }
-        match (outer.level(), number::level(inner)) {
+        match (outer.level(), inner.level()) {
             (_, Level::User) => false,
             (Level::User, _) => true,
             (_, Level::Syscall) => false,
-            (_, Level::Trap) if self.returns => outer.event != inner || self.points,
+            (_, Level::Trap) if self.returns => outer.activity != Activity::Call(inner) || self.points,
             (outer, Level::Trap) => outer == Level::Syscall,
             (outer, Level::Softirq) => !matches!(outer, Level::Softirq | Level::Irq),
             (outer, Level::Irq) => outer != Level::Irq || UNMASKABLE.contains(&inner),

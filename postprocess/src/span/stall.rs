@@ -23,7 +23,8 @@ use kutrace_format::capability::Capability;
 use super::build::Builder;
 use super::cpu::Close;
 use super::wait::Reason;
-use crate::event::number;
+use super::what::STALLED;
+use crate::event::what::What;
 use crate::event::Event;
 use crate::id::Pid;
 use crate::line::count;
@@ -118,7 +119,7 @@ impl Builder {
                 self.cpus[c].ticks.silence = Some((from, t));
             }
         }
-        if matches!(e.event, number::PC_USER | number::PC_KERNEL) {
+        if matches!(e.what, What::Point(point) if point.is_sample()) {
             self.tick(c, t);
         } else if self.cpus[c].ticks.silence.is_some_and(|(_, to)| t - to > LATE) {
             self.cpus[c].ticks.silence = None;
@@ -183,7 +184,7 @@ impl Builder {
     fn stalled(&mut self, c: usize, from: Time, to: Time) {
         let name = self.names.id("-stalled-");
         if let Some(span) = self.last_written(c, |span| span.start == from && span.dur == to - from) {
-            (span.arg, span.event, span.ret, span.name) = (span.event.into(), number::STALLED as i32, 0, name);
+            (span.arg, span.what, span.ret, span.name) = (span.event().into(), STALLED, 0, name);
             self.cpus[c].ticks.remember(from, to);
         }
     }

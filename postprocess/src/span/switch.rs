@@ -8,8 +8,11 @@ use super::cpu::{Close, Cpu};
 use super::runnable::Woken;
 use super::stack::Frame;
 use super::thread::{Life, Past, Place, Side, Thread};
+use super::what::Activity;
 use super::NONE;
 use crate::event::number::{self, Level};
+use crate::event::what::What;
+use crate::event::work::Work;
 use crate::event::Event;
 use crate::id::Pid;
 use crate::time::Time;
@@ -68,7 +71,7 @@ impl Builder {
     fn leave_for_another(&mut self, c: usize, t: Time, ipc: u8) -> Option<Frame> {
         let inside = self.cpus[c].stack.iter().any(|f| f.level() == Level::Sched);
         if !inside && !self.sees(Capability::Scheduler) {
-            self.unwind(c, t, number::SCHED, ipc);
+            self.unwind(c, t, Work::Sched, ipc);
             self.close(c, t, Close::Pause { ipc });
             return None;
         }
@@ -164,7 +167,7 @@ impl Builder {
         cpu.stack.pop_if(|f| f.level() == Level::Sched);
         cpu.stack.extend(scheduler);
         if new.past == Past::Unsure && new.pid != Pid::IDLE {
-            self.doubt(c, vec![number::SCHED]);
+            self.doubt(c, vec![Work::Sched]);
         }
     }
 
@@ -176,7 +179,8 @@ impl Builder {
         old.into_iter().for_each(|old| self.left(old, t));
         let told = self.sees(Capability::Wakeups);
         let new = &mut self.threads.list[self.cpus[c].thread];
-        let preempted = new.last_end.filter(|_| !new.place.runs() && new.wakeup.is_none() && new.pid != Pid::IDLE && told);
+        let preempted =
+            new.last_end.filter(|_| !new.place.runs() && new.wakeup.is_none() && new.pid != Pid::IDLE && told);
         new.waits_for = None;
         new.last_end.get_or_insert(new.wakeup.map_or(t, |w| w.ts));
         if let Some(start) = preempted {
@@ -193,7 +197,8 @@ impl Builder {
         let exits = self.sees(Capability::Exits);
         let old = &mut self.threads.list[thread];
         old.place = old.place.stopped();
-        let ended = old.life == Life::Ended || !exits && old.stack.iter().any(|f| self.abi.is_exit(f.event));
+        let ended = old.life == Life::Ended
+            || !exits && old.stack.iter().any(|f| f.work().is_some_and(|call| self.abi.is_exit(call)));
         old.last_end = Some(t).filter(|_| !ended);
     }
 
@@ -233,7 +238,7 @@ impl Builder {
         self.place(c, pid, t);
         if missed {
             let name = self.cpus[c].top().name;
-            self.repair(c, number::SWITCH, name);
+            self.repair(c, What::Switch, name);
             self.settle(c);
         }
     }
@@ -246,7 +251,7 @@ impl Builder {
         self.cpus[c].ticks.forget();
         self.cpus[c].idle = (Time::MAX, Time::MIN);
         self.cpus[c].thread = self.threads.find(Pid::IDLE, &mut self.names);
-        self.cpus[c].stack = vec![Frame::call(number::LOST, e.arg.into(), e.name)];
+        self.cpus[c].stack = vec![Frame::new(Activity::Lost, e.arg.into(), e.name)];
     }
 
     /// Ends all that a CPU was doing. Since when its thread has not run is not known then.
@@ -269,9 +274,9 @@ impl Builder {
     pub(super) fn open_call(&mut self, e: &Event) {
         let text = self.names.text(e.name);
         let Some((nr, name)) = text.split_once('/') else { return };
-        let is_call = |call: &u32| matches!(*call, number::SYSCALL..number::UNKNOWN_CALL | number::SYSCALL32..=number::SYSCALL32_LAST);
-        let call = nr.parse().ok().and_then(|nr| number::SYSCALL.checked_add(nr)).filter(is_call);
-        let Some(call) = call else { return };
+        let call = nr.parse().ok().and_then(|nr| number::SYSCALL.checked_add(nr)).and_then(Work::of);
+        let is_known = |call: &Work| call.level() == Level::Syscall && *call != Work::UnknownCall;
+        let Some(call) = call.filter(is_known) else { return };
         let name = name.to_string();
         let frame = Frame::call(call, NONE, self.names.id(&name));
         let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
@@ -283,7 +288,7 @@ impl Builder {
                 thread.stack.push(bottom);
             }
             // It is a new one with an old pid if it is in another call than the one that ends it.
-            if thread.stack.iter().any(|f| self.abi.is_exit(f.event) && f.event != frame.event) {
+            if thread.stack.iter().filter_map(Frame::work).any(|ending| self.abi.is_exit(ending) && ending != call) {
                 thread.last_end = None;
             }
             if insert_call(&mut thread.stack, frame) {
@@ -308,11 +313,11 @@ impl Builder {
 /// Puts a system call above the user code, in place of another: then the thread is a new one with an old pid. False if
 /// it is already there. The thread may have left it since.
 fn insert_call(stack: &mut Vec<Frame>, call: Frame) -> bool {
-    if stack.first().is_none_or(|f| f.event == number::LOST) {
+    if stack.first().is_none_or(|f| f.activity == Activity::Lost) {
         return false;
     }
     match stack.iter_mut().find(|f| f.level() == Level::Syscall) {
-        Some(there) if there.event == call.event => return false,
+        Some(there) if there.activity == call.activity => return false,
         Some(there) => *there = call,
         None => stack.insert(1, call),
     }

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use super::order::order;
-use super::stack::no_value;
+use super::what::What;
 use super::{Span, Spans};
-use crate::event::number::{MARK_A, MARK_D, ROW_LABEL};
+use crate::event::point::Point;
 use crate::id::Pid;
 use crate::time::Time;
 
@@ -34,7 +34,7 @@ pub fn labelled(spans: &Spans, text: &str) -> Option<Range> {
 
 /// The text of a mark a, b or c, as in `mark_a=text`.
 pub fn label<'a>(spans: &'a Spans, span: &Span) -> Option<&'a str> {
-    let is_text = (MARK_A as i32..MARK_D as i32).contains(&span.event);
+    let is_text = span.point().is_some_and(Point::is_text_mark);
     spans.names.get(span.name.index()).filter(|_| is_text)?.split_once('=').map(|(_, text)| text)
 }
 
@@ -45,7 +45,7 @@ pub fn trim(spans: &mut Spans, range: Range) {
         spans.meta.counts.clear();
     }
     let (mut labels, mut kept): (Vec<Span>, Vec<Span>) =
-        std::mem::take(&mut spans.spans).into_iter().partition(|s| s.event == ROW_LABEL as i32);
+        std::mem::take(&mut spans.spans).into_iter().partition(|s| s.what == What::Point(Point::RowLabel));
     kept.retain_mut(|s| cut(s, range));
     let threads: HashSet<Option<Pid>> = kept.iter().map(|s| s.pid).collect();
     labels.retain(|l| threads.contains(&l.pid));
@@ -58,9 +58,9 @@ pub fn trim(spans: &mut Spans, range: Range) {
 fn cut(span: &mut Span, range: Range) -> bool {
     let end = span.start.saturating_add(span.dur);
     let within = span.start < range.to && (end > range.from || span.start == range.from);
-    if end > range.to && span.is_execution() {
+    if let Some(activity) = span.activity().filter(|_| end > range.to) {
         // It returns later.
-        span.ret = no_value(span.event as u32);
+        span.ret = activity.no_value();
     }
     span.start = span.start.max(range.from);
     span.dur = end.min(range.to).saturating_sub(span.start);

@@ -8,26 +8,36 @@ use super::abi::TracedAbi;
 use super::call::{Call, CallKind, Special};
 use super::stack::Frame;
 use crate::event::number::{self, Level};
+use crate::event::work::Work;
 
 /// Makes [`Reason`], its names and the list of its values.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident $letter:literal $name:literal;)*) => {
-        /// What a thread waited for; the value is the letter of the original where it has one.
+        /// What a thread waited for; each has a letter, that of the original where it has one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
         pub enum Reason {
-            $($(#[$doc])* $reason = $letter,)*
+            $($(#[$doc])* $reason,)*
+            /// Not known either: a letter that only files of others have.
+            Other(u8),
         }
 
         impl Reason {
             /// All reasons, by letter.
             pub const ALL: &[Reason] = &[$(Reason::$reason,)*];
 
-            /// The reason of this letter; not known for any other.
+            /// The reason of this letter.
             pub const fn of(letter: u8) -> Reason {
                 match letter {
                     $($letter => Reason::$reason,)*
-                    _ => Reason::Unknown,
+                    letter => Reason::Other(letter),
+                }
+            }
+
+            /// Its letter.
+            pub const fn letter(self) -> u8 {
+                match self {
+                    $(Reason::$reason => $letter,)*
+                    Reason::Other(letter) => letter,
                 }
             }
 
@@ -35,6 +45,7 @@ macro_rules! reasons {
             pub fn name(self) -> &'static str {
                 match self {
                     $(Reason::$reason => $name,)*
+                    Reason::Other(_) => Reason::Unknown.name(),
                 }
             }
         }
@@ -86,7 +97,7 @@ impl Reason {
 
     /// The event number of the wait.
     pub fn event(self) -> i32 {
-        number::WAIT_A as i32 + i32::from(self as u8 - b'a')
+        number::WAIT_A as i32 + i32::from(self.letter() - b'a')
     }
 
     /// The reason of this name; not known for any other.
@@ -128,7 +139,7 @@ pub enum By {
     /// A thread in a page fault.
     Fault,
     /// A thread in a system call.
-    Call(u32),
+    Call(Work),
     /// One that opens a file, and has waited for the disk.
     Lookup,
     /// A program on its way out of the kernel.
@@ -155,7 +166,7 @@ pub enum Asleep {
     /// A page fault.
     Fault,
     /// A system call.
-    Call(u32),
+    Call(Work),
     /// Something else.
     Unknown,
 }
@@ -235,7 +246,7 @@ fn in_memory(by: By) -> Reason {
     }
 }
 
-fn in_call(abi: &TracedAbi, call: u32, by: By) -> Reason {
+fn in_call(abi: &TracedAbi, call: Work, by: By) -> Reason {
     let Call { work, special } = abi.call(call);
     match work {
         CallKind::Sleep => return Reason::Time,
@@ -338,7 +349,8 @@ pub enum Waker {
 
 /// Why the thread was waiting that is woken in this context of one of the original's traces, if the context tells.
 pub fn of_waker(abi: &TracedAbi, waker: Frame) -> Reason {
-    match (waker.level(), waker.event) {
+    let Some(work) = waker.work() else { return Reason::Unknown };
+    match (work.level(), work) {
         (Level::Softirq, _) => match waker.arg {
             0 | 6 => Reason::Task,
             1 | 8 | 9 => Reason::Time,
@@ -360,9 +372,9 @@ pub fn of_sleeper(abi: &TracedAbi, sleeper: Option<Frame>, waker: Waker) -> Reas
     let Some(sleeper) = sleeper else {
         return if waker == Waker::Device { Reason::Unknown } else { Reason::Task };
     };
-    let work = match sleeper.level() {
-        Level::Trap if abi.is_page_fault(sleeper.event) => CallKind::Memory,
-        Level::Syscall => abi.call(sleeper.event).work,
+    let work = match sleeper.work() {
+        Some(trap) if abi.is_page_fault(trap) => CallKind::Memory,
+        Some(call) if call.level() == Level::Syscall => abi.call(call).work,
         _ => return Reason::Unknown,
     };
     match (work, waker) {

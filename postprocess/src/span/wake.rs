@@ -12,8 +12,12 @@ use super::mode::KEPT;
 use super::runnable::Woken;
 use super::thread::{Life, Past, Side, Thread, Wakeup};
 use super::wait::{of_sleeper, of_waker, why, Asleep, By, Reason, Waker};
+use super::what::{Activity, What};
 use super::Span;
-use crate::event::number::{self, Level};
+use crate::event::number::Level;
+use crate::event::point::Point;
+use crate::event::what::What as Said;
+use crate::event::work::Work;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
@@ -38,7 +42,7 @@ pub struct PerhapsEnds {
 impl PerhapsEnds {
     /// Whether this span is the wait that it ended.
     pub fn made(&self, span: &Span) -> bool {
-        span.pid == Some(self.woken) && span.event == Reason::Unknown.event() && span.start + span.dur == self.ts
+        span.pid == Some(self.woken) && span.what == What::Wait(Reason::Unknown) && span.start + span.dur == self.ts
     }
 }
 
@@ -107,7 +111,7 @@ impl Builder {
                 let counted = self.counts.entry(wait.name).or_default();
                 *counted = counted.saturating_sub(1);
                 *self.counts.entry(name).or_default() += 1;
-                (wait.event, wait.name) = (why.event(), name);
+                (wait.what, wait.name) = (What::Wait(why), name);
             }
         }
     }
@@ -117,7 +121,9 @@ impl Builder {
         let cpu = &self.cpus[c];
         let waker = cpu.top();
         match of_waker(&self.abi, waker) {
-            Reason::Unknown if self.abi.is_remote(waker.event) => cpu.remote.map_or(Reason::Unknown, |r| r.0),
+            Reason::Unknown if waker.work().is_some_and(|work| self.abi.is_remote(work)) => {
+                cpu.remote.map_or(Reason::Unknown, |r| r.0)
+            }
             known => known,
         }
     }
@@ -130,7 +136,8 @@ impl Builder {
         if cpu.begin.as_ref().is_some_and(|begin| begin.may_be_interrupted(cpu.stack.len())) {
             return By::Unknown;
         }
-        match top.level() {
+        let Some(work) = top.work() else { return self.by_own_code(c) };
+        match work.level() {
             Level::Softirq => match top.arg {
                 1 | 8 => By::Timer,
                 2 | 3 => By::Net,
@@ -138,23 +145,34 @@ impl Builder {
                 9 => By::Rcu,
                 _ => By::Softirq,
             },
-            Level::Irq if self.abi.is_timer(top.event) => By::Timer,
-            Level::Irq if self.abi.is_disk(top.event) => By::Disk,
-            Level::Irq if self.abi.is_remote(top.event) => cpu.remote.map_or(By::Unknown, |r| r.1),
+            Level::Irq if self.abi.is_timer(work) => By::Timer,
+            Level::Irq if self.abi.is_disk(work) => By::Disk,
+            Level::Irq if self.abi.is_remote(work) => cpu.remote.map_or(By::Unknown, |r| r.1),
             Level::Irq => By::Device,
             Level::Sched => By::Scheduler,
-            _ if cpu.is_lost() || thread.pid == Pid::IDLE => By::Unknown,
-            _ if thread.life == Life::Ended || self.abi.is_exit(top.event) => By::End,
+            _ if thread.pid == Pid::IDLE => By::Unknown,
+            _ if thread.life == Life::Ended || self.abi.is_exit(work) => By::End,
             Level::Trap => By::Fault,
-            Level::Syscall if top.event == number::WAY_OUT => By::Program,
-            Level::Syscall => match self.abi.call(top.event).special {
+            Level::Syscall if work == Work::ExitWork => By::Program,
+            Level::Syscall => match self.abi.call(work).special {
                 Some(Special::Open) if thread.slept_for == Some(Reason::Disk) => By::Lookup,
-                _ => By::Call(top.event),
+                _ => By::Call(work),
             },
-            Level::User if thread.side == Side::Program => By::Program,
-            Level::User if self.comm(thread).starts_with(INTERRUPT_THREAD) => By::Device,
-            Level::User if thread.slept_for == Some(Reason::Disk) => By::DiskWorker,
-            Level::User => By::Worker,
+            Level::User => By::Unknown,
+        }
+    }
+
+    /// What it is that wakes a thread outside of any work.
+    fn by_own_code(&self, c: usize) -> By {
+        let cpu = &self.cpus[c];
+        let thread = &self.threads.list[cpu.thread];
+        match thread.side {
+            _ if cpu.is_lost() || thread.pid == Pid::IDLE => By::Unknown,
+            _ if thread.life == Life::Ended => By::End,
+            Side::Program => By::Program,
+            Side::Kernel if self.comm(thread).starts_with(INTERRUPT_THREAD) => By::Device,
+            Side::Kernel if thread.slept_for == Some(Reason::Disk) => By::DiskWorker,
+            Side::Kernel => By::Worker,
         }
     }
 
@@ -177,10 +195,10 @@ impl Builder {
             let missing = self.tally.gaps > 0 || self.late && sleeper.past == Past::Unsure;
             return Some(Asleep::Out).filter(|_| !missing);
         };
-        Some(match frame.level() {
-            Level::Syscall if frame.event == number::WAY_OUT => Asleep::Out,
-            Level::Syscall => Asleep::Call(frame.event),
-            Level::Trap if self.abi.is_page_fault(frame.event) => Asleep::Fault,
+        Some(match frame.work() {
+            Some(Work::ExitWork) => Asleep::Out,
+            Some(trap) if self.abi.is_page_fault(trap) => Asleep::Fault,
+            Some(call) if call.level() == Level::Syscall => Asleep::Call(call),
             _ => Asleep::Unknown,
         })
     }
@@ -196,7 +214,9 @@ impl Builder {
         if self.sees(Capability::Returns) {
             let (by, told) = (self.by(c), self.threads.list[sleeper].waits_for);
             let why = |asleep| match asleep {
-                Asleep::Call(_) if self.threads.list[sleeper].past == Past::Unsure && self.is_ptrace(by) => Reason::Trace,
+                Asleep::Call(_) if self.threads.list[sleeper].past == Past::Unsure && self.is_ptrace(by) => {
+                    Reason::Trace
+                }
                 asleep => why(&self.abi, asleep, by),
             };
             return told.or_else(|| self.asleep(sleeper).map(why)).unwrap_or(Reason::Unknown);
@@ -287,24 +307,24 @@ impl Builder {
         let cpu = &mut self.cpus[c];
         cpu.low_power = None;
         cpu.since = t;
-        let (event, cpu, pid) = (number::IDLE_EXIT as i32, Some(cpu.id), Some(Pid::IDLE));
-        let exit = Span { start, dur: latency, cpu, pid, event, arg: hint.into(), name, ..Span::default() };
+        let (what, cpu, pid) = (What::Run(Activity::IdleExit), Some(cpu.id), Some(Pid::IDLE));
+        let exit = Span { start, dur: latency, cpu, pid, what, arg: hint.into(), name, ..Span::default() };
         self.write(c, exit);
     }
 
     /// Where new threads have no wakeup, as in the original's traces, a return from clone or fork stands for it.
-    pub(super) fn born(&mut self, c: usize, e: &Event) {
+    pub(super) fn born(&mut self, c: usize, e: &Event, call: Work) {
         let child = e.ret as u32;
-        let ended = e.dur > Time::ZERO || e.event & number::RETURN_BIT != 0;
-        let is_birth = ended && self.abi.is_birth(e.event & !number::RETURN_BIT) && child != 0 && child < 0xff80;
+        let ended = e.dur > Time::ZERO || matches!(e.what, Said::Return(_));
+        let is_birth = ended && self.abi.is_birth(call) && child != 0 && child < 0xff80;
         if !self.sees(Capability::Births)
             && is_birth
             && self.threads.known(Pid::new(child)).is_none_or(|i| self.is_new(i))
         {
             let t = self.cpus[c].since;
             let name = self.names.id(&format!("runnable.{child}"));
-            let event = number::RUNNABLE;
-            self.line(c, &Event { ts: t, dur: Time::UNIT, event, arg: child, ret: 0, ipc: 0, name, ..*e });
+            let line = Event { ts: t, dur: Time::UNIT, arg: child, ret: 0, ipc: 0, name, ..*e };
+            self.line(c, &line, Point::Runnable);
             self.runnable(c, Pid::new(child), t);
         }
     }

@@ -8,7 +8,6 @@ use super::exchange::{clients, served, By};
 use super::request::{calls, marks, rpcs, runs, Ask, Request};
 use super::timeline::{Thread, Timeline};
 use crate::event::number::Level;
-use crate::span::what::Activity;
 use crate::span::Spans;
 use crate::time::Time;
 
@@ -61,7 +60,7 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
     let time = |found: &Vec<Request>| found.iter().map(Request::dur).sum::<Time>();
     let much = (timeline.extent.1 - timeline.extent.0) / MUCH;
     let mut called = calls(spans, |s| {
-        let is_call = s.activity() == Some(Activity::Call(Level::Syscall));
+        let is_call = s.level() == Some(Level::Syscall);
         is_call
             && !IDLING.contains(&timeline.text(s))
             && !s.pid.is_some_and(|pid| timeline.program(pid).starts_with(OURS))

@@ -207,7 +207,8 @@ fn awaited(name: &str) -> &str {
         Reason::Stop => "stopped until a signal of",
         Reason::Trace => "stopped by its tracer",
         Reason::Frozen => "frozen until thawed by",
-        Reason::Task | Reason::Time | Reason::Rcu | Reason::Sched | Reason::Unknown => "waiting for",
+        Reason::Task | Reason::Time | Reason::Rcu | Reason::Sched => "waiting for",
+        Reason::Unknown | Reason::Other(_) => "waiting for",
         // Who waits for a CPU is another kind of cause.
         Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall => "waiting for",
     }
@@ -231,7 +232,7 @@ fn wait(name: &str, ended: &str) -> String {
         Reason::Trace => ("stopped by its tracer", ""),
         Reason::Rcu => ("waiting for an RCU grace period", ""),
         Reason::Sched => ("waiting for the scheduler's balancing", ""),
-        Reason::Unknown | Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall => {
+        Reason::Unknown | Reason::Other(_) | Reason::Cpu | Reason::Idle | Reason::Quota | Reason::Stall => {
             ("waiting, for what is not known", "")
         }
     };

@@ -8,7 +8,7 @@ use super::timeline::{end, Timeline};
 use crate::event::number::Level;
 use crate::id::Pid;
 use crate::span::wait::Reason;
-use crate::span::what::{Activity, Arc, What};
+use crate::span::what::What;
 use crate::span::{Span, Spans, NONE};
 use crate::time::Time;
 
@@ -93,8 +93,7 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
     let calls = Calls::new(spans);
     let mut sides = Sides::new(by);
     for s in &spans.spans {
-        if s.what() == What::Arc(Arc::Wakeup) {
-            let pid = s.woken();
+        if let Some(pid) = s.woken() {
             if let Some(arrival) = arrival(timeline, pid, s) {
                 let serving = threads.entry(pid).or_default();
                 serving.flush(pid, &mut found);
@@ -144,7 +143,7 @@ fn arrival(timeline: &Timeline, pid: Pid, arc: &Span) -> Option<Time> {
     let after = thread.waits.partition_point(|&n| end(timeline.span(n)) < arc.start);
     let wait = timeline.span(*thread.waits.get(after)?);
     let is_message = matches!(wait.what(), What::Wait(Reason::Net | Reason::Pipe));
-    let is_softirq = |b: &&Span| b.activity() == Some(Activity::Call(Level::Softirq));
+    let is_softirq = |b: &&Span| b.level() == Some(Level::Softirq);
     let bringer = timeline.before(arc.cpu?, arc.start + Time::UNIT).next().filter(is_softirq);
     (is_message && end(wait) == arc.start).then(|| bringer.map_or(arc.start, |b| b.start))
 }
@@ -251,5 +250,5 @@ impl Sides {
 
 /// The thread that makes a call, if it is one.
 fn caller(s: &Span) -> Option<Pid> {
-    s.thread().filter(|_| s.activity() == Some(Activity::Call(Level::Syscall)))
+    s.thread().filter(|_| s.level() == Some(Level::Syscall))
 }

@@ -159,12 +159,12 @@ impl<'a> Path<'a, '_> {
         let blamed = of.blamed();
         let does = |kind, name| (Cause { chain: of.chain, ..Cause::own(kind, name) }, blamed);
         match span.activity() {
-            Some(Activity::User) => does(Kind::User, NAMELESS),
+            Some(Activity::User(_)) => does(Kind::User, NAMELESS),
             Some(Activity::Lost) => (Cause::own(Kind::Lost, NAMELESS), None),
             Some(Activity::Stalled) => (Cause::own(Kind::Stalled, NAMELESS), None),
             Some(Activity::Offline) => (Cause::own(Kind::Offline, NAMELESS), None),
-            Some(Activity::Call(Level::Irq | Level::Softirq)) => self.interrupted(span),
-            Some(Activity::Call(Level::Syscall | Level::Trap | Level::Sched)) => does(Kind::Kernel, span.name),
+            Some(activity) if activity.interrupts() => self.interrupted(span),
+            Some(Activity::Call(_)) => does(Kind::Kernel, span.name),
             _ => does(Kind::Kernel, NAMELESS),
         }
     }
@@ -240,17 +240,14 @@ impl<'a> Path<'a, '_> {
         let own = |kind| Cause { chain: of.chain, ..Cause::own(kind, NAMELESS) };
         let (cause, culprit) = match span.activity() {
             Some(Activity::Idle | Activity::IdleExit) => (own(Kind::Idle), None),
-            Some(
-                Activity::User
-                | Activity::Thread
-                | Activity::Kernel
-                | Activity::Call(Level::Syscall | Level::Trap | Level::Sched),
-            ) => match span.thread() {
-                None => (own(Kind::Idle), None),
-                // It has been switched to, or is on its way to another CPU.
-                Some(pid) if pid == of.pid => (own(Kind::Queue), None),
-                Some(pid) => (Cause { by: self.timeline.program_id(pid), ..own(Kind::Queue) }, Some(pid)),
-            },
+            Some(activity) if matches!(activity.share(), Share::User | Share::Kernel) && !activity.interrupts() => {
+                match span.thread() {
+                    None => (own(Kind::Idle), None),
+                    // It has been switched to, or is on its way to another CPU.
+                    Some(pid) if pid == of.pid => (own(Kind::Queue), None),
+                    Some(pid) => (Cause { by: self.timeline.program_id(pid), ..own(Kind::Queue) }, Some(pid)),
+                }
+            }
             _ => self.executing(span, of),
         };
         self.until(to, cause, span.cpu, culprit);
@@ -288,9 +285,9 @@ impl<'a> Path<'a, '_> {
         let (Some(cpu), by) = (arc.cpu, arc.thread()) else { return Waker::Device(NAMELESS) };
         let mut before = timeline.before(cpu, arc.start + Time::UNIT).skip_while(|s| s.start > arc.start);
         let Some(first) = before.next() else { return Waker::Device(NAMELESS) };
-        match first.activity() {
-            Some(Activity::Call(Level::Irq)) => return Waker::Device(first.name),
-            Some(Activity::Call(Level::Softirq)) => {}
+        match first.level() {
+            Some(Level::Irq) => return Waker::Device(first.name),
+            Some(Level::Softirq) => {}
             _ => return by.filter(|_| first.pid == by).map_or(Waker::Device(NAMELESS), Waker::Thread),
         }
         let (mut burst, mut name) = (first, first.name);
@@ -298,31 +295,30 @@ impl<'a> Path<'a, '_> {
         let mut before = before.peekable();
         while let Some(s) = before.next() {
             let since = burst.start - end(s);
-            let is_softirq = |s: &Span| s.activity() == Some(Activity::Call(Level::Softirq));
+            let is_softirq = |s: &Span| s.level() == Some(Level::Softirq);
             if s.dur <= BETWEEN && !is_softirq(s) && before.peek().is_some_and(|b| is_softirq(b)) {
                 continue;
             }
             let follows = since <= BETWEEN;
             burst = s;
-            match s.activity() {
-                Some(Activity::Stalled) => {}
+            match (s.level(), s.activity()) {
+                (_, Some(Activity::Stalled)) => {}
                 // A timer that sends a packet is why that arrives.
-                Some(Activity::Call(Level::Softirq)) if follows && is_net(first) && s.arg == TIMER => name = s.name,
-                Some(Activity::Call(Level::Softirq)) => {}
+                (Some(Level::Softirq), _) if follows && is_net(first) && s.arg == TIMER => name = s.name,
+                (Some(Level::Softirq), _) => {}
                 // It came while the softirq ran.
-                Some(Activity::Call(Level::Irq))
-                    if before.peek().is_some_and(|b| b.event == first.event && b.arg == first.arg) => {}
-                Some(Activity::Call(Level::Irq)) if follows => {
+                (Some(Level::Irq), _) if before.peek().is_some_and(|b| b.what == first.what && b.arg == first.arg) => {}
+                (Some(Level::Irq), _) if follows => {
                     let device = timeline.text(s);
                     let general = device.contains("timer") || device.contains("ipi") || device.contains("call_func");
                     let is_told = name != first.name;
                     return Waker::Device(if general || is_told { name } else { s.name });
                 }
                 // A softirq that follows a call of the thread is that call's doing: a message to this machine.
-                Some(Activity::Call(Level::Syscall)) if s.pid == by && is_net(first) && name == first.name => {
+                (Some(Level::Syscall), _) if s.pid == by && is_net(first) && name == first.name => {
                     return by.map_or(Waker::Device(name), Waker::Thread);
                 }
-                Some(Activity::Thread) if s.pid == by => {
+                (_, Some(Activity::Thread(_))) if s.pid == by => {
                     let servant = by.filter(|by| timeline.program(*by).starts_with("ksoftirqd"));
                     let by_timer = |by| self.raised_by_timer(by, arc.start).filter(|_| is_net(first));
                     return servant
@@ -339,7 +335,7 @@ impl<'a> Path<'a, '_> {
         let thread = self.timeline.thread(servant)?;
         let woken = self.timeline.woken_before(thread, at)?;
         let burst = self.timeline.before(woken.cpu?, woken.start + Time::UNIT).skip_while(|s| s.start > woken.start);
-        let is_softirq = |s: &&Span| s.activity() == Some(Activity::Call(Level::Softirq));
+        let is_softirq = |s: &&Span| s.level() == Some(Level::Softirq);
         let burst: Vec<&Span> = burst
             .skip_while(|s| !is_softirq(s) && s.dur <= BETWEEN * 4)
             .take_while(|s| is_softirq(s) || s.dur <= BETWEEN)

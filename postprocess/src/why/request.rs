@@ -10,7 +10,8 @@ use super::best::best;
 use super::exchange::{clients, of_program, served};
 use super::timeline::{end, Timeline};
 use crate::event::names::NameId;
-use crate::event::number::{Level, EXIT, MARK_A, RPC_REQUEST, RPC_RESPONSE};
+use crate::event::number::Level;
+use crate::event::point::Point;
 use crate::id::Pid;
 use crate::span::what::Activity;
 use crate::span::{Span, Spans, NONE};
@@ -121,16 +122,16 @@ pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
     for s in &spans.spans {
         let Some(pid) = s.pid else { continue };
         let id = s.arg & 0xffff;
-        match s.event as u32 {
-            RPC_REQUEST if id != 0 && is_of(s) => {
+        match s.point() {
+            Some(Point::RpcRequest) if id != 0 && is_of(s) => {
                 open.insert((pid, id), s.start);
                 turned.insert(pid, s.start);
             }
-            RPC_REQUEST if id != 0 => {}
-            RPC_REQUEST => {
+            Some(Point::RpcRequest) if id != 0 => {}
+            Some(Point::RpcRequest) => {
                 left.extend(turned.remove(&pid).map(|start| Request { pid, start, end: end(s) }));
             }
-            RPC_RESPONSE => {
+            Some(Point::RpcResponse) => {
                 found.extend(open.remove(&(pid, id)).map(|start| Request { pid, start, end: end(s) }));
             }
             _ => {}
@@ -147,7 +148,7 @@ pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
 pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
     let mut open: HashMap<(Pid, &str), Time> = HashMap::default();
     let mut found: BTreeMap<String, Vec<Request>> = BTreeMap::new();
-    for s in spans.spans.iter().filter(|s| (MARK_A as i32..MARK_A as i32 + 3).contains(&s.event)) {
+    for s in spans.spans.iter().filter(|s| s.point().is_some_and(Point::is_text_mark)) {
         let Some(pid) = s.pid else { continue };
         let label = text(spans, s).split_once('=').map_or("", |(_, label)| label);
         match label.strip_prefix('/') {
@@ -169,13 +170,13 @@ pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Requ
     let mut found = Vec::new();
     for s in &spans.spans {
         let Some(pid) = s.thread() else { continue };
-        if s.event == EXIT as i32 {
+        if s.point() == Some(Point::Exit) {
             let ended = open.remove(&pid).map(|(_, name, request)| (name, Request { end: s.start, ..request }));
             found.extend(ended.filter(|(_, request)| request.end > request.start));
             continue;
         }
         let at = match s.activity() {
-            Some(Activity::Call(level)) => level,
+            Some(Activity::Call(work)) => work.level(),
             Some(_) => Level::User,
             None => continue,
         };

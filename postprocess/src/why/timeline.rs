@@ -4,7 +4,7 @@
 use foldhash::HashMap;
 
 use crate::event::names::{NameId, Names};
-use crate::event::number::EXIT;
+use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
 use crate::span::what::{Arc, What};
 use crate::span::{Span, Spans};
@@ -67,10 +67,10 @@ impl<'a> Timeline<'a> {
         let ends: Vec<bool> = spans.names.iter().map(ends).collect();
         for (n, s) in (0..).zip(&spans.spans) {
             match s.what() {
-                What::Arc(Arc::Wakeup) => threads.entry(s.woken()).or_default().wakeups.push(n),
-                What::Arc(Arc::Ipi) => list(&mut sent, s.to_cpu()).push(n),
+                What::Arc(Arc::Wakeup { woken, .. }) => threads.entry(woken).or_default().wakeups.push(n),
+                What::Arc(Arc::Ipi { to }) => list(&mut sent, to).push(n),
                 What::Wait(_) => s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().waits.push(n)),
-                What::Point(event) if event == EXIT as i32 => {
+                What::Point(Point::Exit) => {
                     s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().exit = Some(s.start));
                 }
                 What::Run(_) => {

@@ -68,9 +68,9 @@ fn lines(spans: &Spans) -> Vec<Line> {
         cpu: CpuId::column(s.cpu),
         pid: Pid::column(s.pid),
         rpc: s.rpc,
-        event: s.event,
-        arg: s.arg,
-        ret: s.ret,
+        event: s.event(),
+        arg: s.values().0,
+        ret: s.values().1,
         ipc: s.ipc,
         name: name(s.name),
     };
@@ -99,14 +99,14 @@ struct Facts {
 impl Facts {
     fn new(Events { events, names: texts, .. }: &Events, theirs: &[Line]) -> Facts {
         let of = |number: u32, key: fn(&Event) -> u32| -> HashSet<(i64, u32)> {
-            events.iter().filter(|e| e.event == number).map(|e| (e.ts.0, key(e))).collect()
+            events.iter().filter(|e| e.event() == number).map(|e| (e.ts.0, key(e))).collect()
         };
         let mut first = HashMap::new();
-        for e in events.iter().filter(|e| e.event >= number::SWITCH) {
+        for e in events.iter().filter(|e| e.event() >= number::SWITCH) {
             first.entry(e.cpu.number()).or_insert(e.ts.0);
         }
         let mut names: HashMap<u32, Vec<(i64, String)>> = HashMap::new();
-        for e in events.iter().filter(|e| e.event == number::PID_NAME) {
+        for e in events.iter().filter(|e| e.event() == number::PID_NAME) {
             let text = texts.text(e.name).trim_start_matches("./");
             names.entry(e.arg).or_default().push((e.ts.0, format!("{text}.{}", e.arg)));
         }
@@ -115,9 +115,9 @@ impl Facts {
             done.entry(l.cpu).or_default().push((l.start, l.name.clone()));
         }
         Facts {
-            old_scheduler: events.iter().any(|e| e.event == SCHED_OLD),
+            old_scheduler: events.iter().any(|e| e.event() == SCHED_OLD),
             named: of(number::PID_NAME, |e| e.arg),
-            woken: events.iter().filter(|e| e.event == RUNNABLE).map(|e| ((e.ts.0, e.arg), e.cpu.number())).collect(),
+            woken: events.iter().filter(|e| e.event() == RUNNABLE).map(|e| ((e.ts.0, e.arg), e.cpu.number())).collect(),
             switched: of(number::SWITCH, |e| e.cpu.number()),
             woken_in_scheduler: woken_in_scheduler(events),
             names,
@@ -160,7 +160,7 @@ fn woken_in_scheduler(events: &[Event]) -> HashSet<(i64, u32)> {
     let mut called: HashMap<CpuId, (u32, i64)> = HashMap::new();
     let mut woken = HashSet::new();
     for e in events {
-        match e.event {
+        match e.event() {
             SCHED_OLD => drop(called.insert(e.cpu, (e.pid.number(), i64::MAX))),
             RUNNABLE if called.values().any(|&(pid, until)| pid == e.arg && e.ts.0 < until.saturating_add(SHORT)) => {
                 woken.insert((e.ts.0, e.arg));

@@ -9,6 +9,8 @@ use std::collections::{HashMap, VecDeque};
 use super::stream::{Item, Stream, Timed};
 use super::{named, Record};
 use crate::event::names::{NameId, Names};
+use crate::event::point::Point;
+use crate::event::what::What;
 use crate::event::{number, Event};
 use crate::id::{CpuId, Pid};
 use crate::merge::Merge;
@@ -73,7 +75,7 @@ impl<'a> Decoder<'a> {
     pub fn next(&mut self, names: &mut Names) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.counts.events += u64::from(number::is_event(event.event));
+                self.counts.events += u64::from(event.what.is_event());
                 return Some(event);
             }
             let (cpu, timed) = self.merge.next()?;
@@ -91,14 +93,14 @@ impl<'a> Decoder<'a> {
         let here = Event { ts, cpu: id, pid, rpc, ..Event::default() };
         match item {
             Item::Event { event, dur, arg, ret, ipc } => {
-                self.event(cpu, Event { dur, event, arg, ret, ipc, ..here }, names);
+                self.event(cpu, event, Event { dur, arg, ret, ipc, ..here }, names);
             }
             Item::Name(record) => self.name(ts, pid, record, names),
             Item::Sample(pc, mhz) => {
                 self.frequency(mhz, here, names);
-                let event = if pc >> 63 == 0 { number::PC_USER } else { number::PC_KERNEL };
+                let what = What::Point(if pc >> 63 == 0 { Point::PcUser } else { Point::PcKernel });
                 let (arg, name) = ((pc >> 6) as u32 & 0xffff, names.id(&format!("PC={pc:012x}")));
-                self.ready.push_back(Event { event, arg, name, ..here });
+                self.ready.push_back(Event { what, arg, name, ..here });
             }
             Item::Begin(comm, mhz) => {
                 if !comm.is_empty() {
@@ -108,7 +110,7 @@ impl<'a> Decoder<'a> {
                     let name = self.user(pid, names);
                     self.ready.push_back(Event {
                         dur: Time::UNIT,
-                        event: number::SWITCH,
+                        what: What::Switch,
                         arg: pid.number(),
                         name,
                         ..here
@@ -117,7 +119,7 @@ impl<'a> Decoder<'a> {
                 }
             }
             Item::Lost => {
-                self.ready.push_back(Event { event: number::LOST, name: names.id("-lost-"), ..here });
+                self.ready.push_back(Event { what: What::Lost, name: names.id("-lost-"), ..here });
                 self.cpus[cpu].adrift = true;
                 self.counts.gaps += 1;
             }
@@ -127,8 +129,8 @@ impl<'a> Decoder<'a> {
     /// A frequency in MHz, if it is known.
     fn frequency(&mut self, mhz: u32, here: Event, names: &mut Names) {
         if mhz > 0 {
-            let (event, name) = (number::FREQUENCY, names.id("-freq-"));
-            self.ready.push_back(Event { dur: Time::UNIT, event, arg: mhz, name, ..here });
+            let (what, name) = (What::Point(Point::Frequency), names.id("-freq-"));
+            self.ready.push_back(Event { dur: Time::UNIT, what, arg: mhz, name, ..here });
         }
     }
 
@@ -149,8 +151,9 @@ impl<'a> Decoder<'a> {
         self.tasks.rename(task, &text, names)
     }
 
-    fn event(&mut self, cpu: usize, mut e: Event, names: &mut Names) {
-        e.name = match e.event {
+    fn event(&mut self, cpu: usize, event: u32, mut e: Event, names: &mut Names) {
+        e.what = What::of(event);
+        e.name = match event {
             number::SWITCH => {
                 self.introduce(e.ts, e.pid, names);
                 self.user(e.pid, names)
@@ -163,19 +166,19 @@ impl<'a> Decoder<'a> {
                 if e.dur == Time::ZERO {
                     self.cpus[cpu].softirq = e.arg;
                 }
-                self.event_names.softirq(e.event, e.arg, names)
+                self.event_names.softirq(event, e.arg, names)
             }
             number::SOFTIRQ_RETURN => {
                 e.arg = self.cpus[cpu].softirq;
-                self.event_names.softirq(e.event, e.arg, names)
+                self.event_names.softirq(event, e.arg, names)
             }
-            number::RPC_REQUEST..=number::RPC_SENT => self.after(number::METHOD_NAME, &e, names),
-            number::LOCK_TRY..=number::LOCK_RELEASED => self.after(number::LOCK_NAME, &e, names),
-            number::ENQUEUE | number::DEQUEUE => self.after(number::QUEUE_NAME, &e, names),
-            ..=number::SPECIAL_LAST => self.event_names.point(e.event, e.arg, names),
-            event => self.event_names.event(event, names),
+            number::RPC_REQUEST..=number::RPC_SENT => self.after(number::METHOD_NAME, event, &e, names),
+            number::LOCK_TRY..=number::LOCK_RELEASED => self.after(number::LOCK_NAME, event, &e, names),
+            number::ENQUEUE | number::DEQUEUE => self.after(number::QUEUE_NAME, event, &e, names),
+            ..=number::SPECIAL_LAST => self.event_names.point(event, e.arg, names),
+            _ => self.event_names.event(event, names),
         };
-        if matches!(e.event, number::RPC_REQUEST..=number::RPC_MIDDLE) {
+        if matches!(event, number::RPC_REQUEST..=number::RPC_MIDDLE) {
             let id = e.arg & 0xffff;
             if id != 0 {
                 e.rpc = id;
@@ -192,7 +195,7 @@ impl<'a> Decoder<'a> {
             self.ready.push_back(Event {
                 ts,
                 dur: Time::UNIT,
-                event: number::PID_NAME,
+                what: What::Name(number::PID_NAME),
                 arg: pid.number(),
                 name,
                 ..Event::default()
@@ -201,11 +204,11 @@ impl<'a> Decoder<'a> {
     }
 
     /// The name of an event that speaks of something with a name of its own, if that is known.
-    fn after(&mut self, kind: u32, e: &Event, names: &mut Names) -> NameId {
-        let plain = self.event_names.point(e.event, e.arg, names);
+    fn after(&mut self, kind: u32, event: u32, e: &Event, names: &mut Names) -> NameId {
+        let plain = self.event_names.point(event, e.arg, names);
         let Some(&given) = self.given.get(&(kind, e.arg & 0xffff)).filter(|_| e.arg != 0) else { return plain };
         let given = names.text(given);
-        let text = match e.event {
+        let text = match event {
             number::LOCK_TRY => format!("try_{given}"),
             number::LOCK_ACQUIRED => format!("acq_{given}"),
             number::LOCK_RELEASED => format!("rel_{given}"),

@@ -124,7 +124,7 @@ impl<'a> About<'a> {
 
 /// Whether a span begins with an entry of the recorder: execution does, and what happens at a point in time on a CPU.
 fn begins_with_entry(span: &Span) -> bool {
-    let point = (number::SWITCH as i32..=number::SPECIAL_LAST as i32).contains(&span.event);
+    let point = (number::SWITCH as i32..=number::SPECIAL_LAST as i32).contains(&span.event());
     span.cpu.is_some() && (span.is_execution() || point)
 }
 

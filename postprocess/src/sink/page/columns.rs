@@ -11,6 +11,7 @@ pub use super::pack::Form;
 use super::pack::{self, Effort};
 use crate::event::names::NameId;
 use crate::id::{CpuId, Pid};
+use crate::span::what::What;
 use crate::span::{packed, unpacked, Span};
 use crate::time::Time;
 
@@ -112,7 +113,7 @@ pub struct Damage {
 pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
     let cpus = Dictionary::new(spans, |s| CpuId::column(s.cpu));
     let pids = Dictionary::new(spans, |s| Pid::column(s.pid));
-    let events = Dictionary::new(spans, |s| s.event.into());
+    let events = Dictionary::new(spans, |s| s.event().into());
     let values = |field: Field, spans: &[Span]| -> Vec<i64> {
         let mut prior = 0;
         let since_prior = |s: &Span| s.start.0.wrapping_sub(std::mem::replace(&mut prior, s.start.0));
@@ -122,9 +123,9 @@ pub fn encode(spans: &[Span]) -> (Layout, Vec<u8>) {
             Field::Cpu => spans.iter().map(|s| cpus.index(CpuId::column(s.cpu))).collect(),
             Field::Pid => spans.iter().map(|s| pids.index(Pid::column(s.pid))).collect(),
             Field::Rpc => spans.iter().map(|s| s.rpc.into()).collect(),
-            Field::Event => spans.iter().map(|s| events.index(s.event.into())).collect(),
-            Field::Arg => spans.iter().map(|s| packed(s.arg)).collect(),
-            Field::Ret => spans.iter().map(|s| packed(s.ret)).collect(),
+            Field::Event => spans.iter().map(|s| events.index(s.event().into())).collect(),
+            Field::Arg => spans.iter().map(|s| packed(s.values().0)).collect(),
+            Field::Ret => spans.iter().map(|s| packed(s.values().1)).collect(),
             Field::Ipc => spans.iter().map(|s| s.ipc.into()).collect(),
             Field::Name => spans.iter().map(|s| s.name.0.into()).collect(),
         }
@@ -164,6 +165,10 @@ pub fn decode(layout: &Layout, data: &[u8], form: Form) -> Result<Vec<Span>, Dam
             spans.resize(first + group.rows, Span::default());
             fill(&mut spans[first..], part.field, &values, layout, form).ok_or(damage)?;
         }
+        // What a span is its columns tell together.
+        for span in spans.iter_mut().skip(first) {
+            span.set_columns(span.event(), span.arg, span.ret);
+        }
     }
     Ok(spans)
 }
@@ -183,7 +188,7 @@ fn fill(spans: &mut [Span], field: Field, values: &[i64], layout: &Layout, form:
             Field::Cpu => s.cpu = CpuId::of_column(of(&layout.cpus, v)?)?,
             Field::Pid => s.pid = Pid::of_column(of(&layout.pids, v)?)?,
             Field::Rpc => s.rpc = i32::try_from(v).ok()?,
-            Field::Event => s.event = i32::try_from(of(&layout.events, v)?).ok()?,
+            Field::Event => s.what = What::of(i32::try_from(of(&layout.events, v)?).ok()?),
             Field::Arg => s.arg = value(v),
             Field::Ret => s.ret = value(v),
             Field::Ipc => s.ipc = u8::try_from(v).ok()?,
@@ -240,17 +245,19 @@ mod tests {
         let small = prop_oneof![4 => 0..300i64, 1 => any::<i64>(), 1 => 0xFFFF_FFF0..0x1_0000_0010i64];
         let ids = (-1..4096i32, -1..4_194_305i32, any::<i32>(), prop_oneof![-7..0x1000i32, any::<i32>()]);
         (any::<i64>(), small.clone(), ids, small.clone(), small, any::<u8>(), any::<u32>()).prop_map(
-            |(start, dur, (cpu, pid, rpc, event), arg, ret, ipc, name)| Span {
-                start: Time(start),
-                dur: Time(dur),
-                cpu: CpuId::of_column(cpu.into()).unwrap(),
-                pid: Pid::of_column(pid.into()).unwrap(),
-                rpc,
-                event,
-                arg,
-                ret,
-                ipc,
-                name: NameId(name),
+            |(start, dur, (cpu, pid, rpc, event), arg, ret, ipc, name)| {
+                let mut span = Span {
+                    start: Time(start),
+                    dur: Time(dur),
+                    cpu: CpuId::of_column(cpu.into()).unwrap(),
+                    pid: Pid::of_column(pid.into()).unwrap(),
+                    rpc,
+                    ipc,
+                    name: NameId(name),
+                    ..Span::default()
+                };
+                span.set_columns(event, arg, ret);
+                span
             },
         )
     }

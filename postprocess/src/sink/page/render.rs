@@ -158,7 +158,7 @@ mod tests {
             include_str!("../../../viewer/data/kind.js").split_once("const WAITS = Object.freeze([").unwrap();
         let waits = waits.split("]);").next().unwrap().split("[\"").skip(1);
         let named: Vec<String> = waits.map(|wait| wait.split('"').step_by(2).take(2).collect()).collect();
-        let reasons = Reason::ALL.iter().map(|&reason| format!("{}{}", char::from(reason as u8), reason.name()));
+        let reasons = Reason::ALL.iter().map(|&reason| format!("{}{}", char::from(reason.letter()), reason.name()));
         assert_eq!(named, reasons.collect::<Vec<_>>());
     }
 
@@ -167,7 +167,7 @@ mod tests {
         let manual = include_str!("../../../../docs/viewer.md");
         let page = include_str!("../../../../docs/man/kutrace.7");
         for &reason in Reason::ALL {
-            let (letter, name) = (char::from(reason as u8), reason.name());
+            let (letter, name) = (char::from(reason.letter()), reason.name());
             assert!(manual.contains(&format!("\n| `{letter}` | `{name}` | ")), "docs/viewer.md: {name}");
             assert!(page.contains(&format!("\n{letter}  {name}\t")), "docs/man/kutrace.7: {name}");
         }

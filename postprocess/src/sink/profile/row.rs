@@ -5,11 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::event::names::{NameId, Names};
-use crate::event::number;
-use crate::id::Pid;
 use crate::span::ipc::Mean;
-use crate::span::stack::no_value;
-use crate::span::what::{Activity, Share, What};
+use crate::span::what::{Activity, Lock, Share, What};
 use crate::span::Span;
 use crate::time::Time;
 
@@ -29,7 +26,7 @@ pub enum Bar {
 pub struct Row {
     /// First and last moment.
     pub extent: Option<(Time, Time)>,
-    /// By bar, event number and name.
+    /// By bar, number of what it is and name.
     sums: BTreeMap<(Bar, i32, NameId), Sum>,
 }
 
@@ -43,12 +40,12 @@ struct Sum {
 }
 
 impl Bar {
-    /// The bar that an event belongs to, if it takes time.
-    pub fn of(event: i32) -> Option<Bar> {
-        match (What::of(event), event as u32) {
-            (What::Run(_) | What::Wait(_), _) => Some(Bar::Time),
-            (_, number::PC_USER..=number::PC_KERNEL) => Some(Bar::Samples),
-            (_, number::LOCK_HELD) => Some(Bar::Locks),
+    /// The bar that a span belongs to, if that takes time.
+    pub fn of(what: What) -> Option<Bar> {
+        match what {
+            What::Run(_) | What::Wait(_) => Some(Bar::Time),
+            What::Point(point) if point.is_sample() => Some(Bar::Samples),
+            What::Lock(Lock::Held) => Some(Bar::Locks),
             _ => None,
         }
     }
@@ -63,7 +60,7 @@ impl Row {
         let mut ipc = Mean::default();
         ipc.add(span.ipc, span.dur);
         let sum = Sum { dur: span.dur, count, arg: span.arg, ipc };
-        self.sums.entry((bar, span.event, span.name)).or_default().merge(&sum);
+        self.sums.entry((bar, span.event(), span.name)).or_default().merge(&sum);
     }
 
     /// The same row, whose names have these numbers now.
@@ -79,13 +76,13 @@ impl Row {
     /// Adds another row of the same group. What differs by thread there is user code, and is one thing here.
     pub fn merge(&mut self, other: &Row, names: &mut Names) {
         for (&(bar, event, name), sum) in &other.sums {
-            let mut one_of_all = |event: u32| {
+            let mut one_of_all = |activity: Activity| {
                 let stem = super::stem(names.text(name)).to_string();
-                (bar, event as i32, names.id(&stem))
+                (bar, activity.number() as i32, names.id(&stem))
             };
             let key = match What::of(event) {
-                What::Run(Activity::User) => one_of_all(number::USER_FIRST),
-                What::Run(Activity::Thread) => one_of_all(number::kernel(Pid::new(1))),
+                What::Run(Activity::User(_)) => one_of_all(Activity::User(1)),
+                What::Run(Activity::Thread(_)) => one_of_all(Activity::Thread(1)),
                 _ => (bar, event, name),
             };
             self.sums.entry(key).or_default().merge(sum);
@@ -101,9 +98,10 @@ impl Row {
             start = if bar == current { start } else { Time::ZERO };
             current = bar;
             let (dur, ipc) = (sum.dur / rows, sum.ipc.code());
-            let arg = if event == number::USER as i32 { sum.arg } else { sum.count };
-            let ret = no_value(event as u32);
-            out.push(Span { start, dur, event, arg, ret, ipc, name, ..base });
+            let what = What::of(event);
+            let arg = if what == What::Run(Activity::Idle) { sum.arg } else { sum.count };
+            let ret = if let What::Run(activity) = what { activity.no_value() } else { 0 };
+            out.push(Span { start, dur, what, arg, ret, ipc, name, ..base });
             start = start.saturating_add(dur);
         }
     }

@@ -95,7 +95,7 @@ impl Waiting {
         let what = span.what();
         let pid = match what {
             What::Wait(reason) if reason.could_run() => span.pid,
-            What::Arc(Arc::Wakeup) => Some(span.woken()),
+            What::Arc(Arc::Wakeup { woken, .. }) => Some(woken),
             _ => None,
         };
         let Some(pid) = pid else { return };

@@ -16,7 +16,6 @@ use super::{end, Threads};
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::id::{CpuId, Pid};
-use crate::span::stack::no_value;
 use crate::span::what::Activity;
 use crate::span::{Span, NONE};
 use crate::time::Time;
@@ -112,7 +111,7 @@ impl Kernel {
     pub fn add(&mut self, activity: Activity, span: &Span) -> Part {
         let level = match activity {
             Activity::Stalled => return Part::Begins,
-            Activity::Call(level) => level,
+            Activity::Call(work) => work.level(),
             _ => Level::User,
         };
         // What is on top shows that whatever can only be above it has ended.
@@ -143,7 +142,7 @@ impl Kernel {
             close(&mut self.sums, level, &other);
         }
         // Of what has no argument another thread, or nobody, saw the start.
-        let is_call = level == Level::Syscall && no_value(span.event as u32) == NONE;
+        let is_call = activity.no_value() == NONE;
         // What a CPU does first, or after a gap, began before.
         let unseen = level == Level::Softirq && !self.seen.contains(&span.cpu);
         let part = if place.is_some() || unseen || span.arg == NONE { Part::GoesOn } else { Part::Begins };
@@ -232,9 +231,9 @@ impl Programs {
         let Some(thread) = span.thread() else { return };
         let thread = self.threads.entry(thread).or_default();
         match activity {
-            Activity::User => thread.user += span.dur,
-            Activity::Thread | Activity::Kernel => thread.kernel += span.dur,
-            Activity::Call(Level::Syscall | Level::Trap | Level::Sched) => thread.kernel += span.dur,
+            Activity::User(_) => thread.user += span.dur,
+            Activity::Thread(_) => thread.kernel += span.dur,
+            Activity::Call(_) if !activity.interrupts() => thread.kernel += span.dur,
             _ => {}
         }
     }

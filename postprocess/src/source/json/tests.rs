@@ -5,13 +5,21 @@ use super::*;
 use crate::event::number::{CALLOUT, SYSCALL};
 use crate::id::{CpuId, Pid};
 use crate::sink::json::{write, LINE};
+use crate::span::what::What;
 use crate::time::Time;
 
 #[test]
 fn what_is_written_reads_back_the_same() {
     let (cpu, pid) = (Some(CpuId::new(3)), Some(Pid::new(4_194_303)));
-    let span =
-        Span { start: Time(-1), dur: Time(123), cpu, pid, event: SYSCALL as i32 + 4, arg: 65_535, ..Span::default() };
+    let span = Span {
+        start: Time(-1),
+        dur: Time(123),
+        cpu,
+        pid,
+        what: What::of(SYSCALL as i32 + 4),
+        arg: 65_535,
+        ..Span::default()
+    };
     let long = Span {
         start: Time(1_000 * Time::SECOND.0 + 7),
         dur: Time(90_000_000_000),
@@ -50,7 +58,7 @@ fn callouts_and_views_of_the_original_are_read_and_written_again() {
     let meta = &spans.meta;
     assert_eq!((meta.flags, meta.mbit_sec, meta.title.as_str()), (131, 100, "t, {x}"));
     assert_eq!(meta.quality, Vec::<String>::new());
-    assert_eq!(spans.spans.iter().map(|s| s.event).collect::<Vec<_>>(), [526, 73823, CALLOUT]);
+    assert_eq!(spans.spans.iter().map(|s| s.event()).collect::<Vec<_>>(), [526, 73823, CALLOUT]);
     assert_eq!((spans.spans[2].arg, spans.spans[2].ret), (60, -2));
     assert_eq!(meta.saved_views.iter().map(|v| v.0.as_str()).collect::<Vec<_>>(), ["&#x21d0;", "&#x2780;"]);
     assert_eq!(meta.saved_views[1].1["xleft_ts"], 50.08196468481376);

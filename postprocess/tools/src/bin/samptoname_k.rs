@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, Named};
-use postprocess::event::number::PC_KERNEL;
+use postprocess::event::point::Point;
 use postprocess::line;
 use postprocess::span::sample::{self, kernel::Symbols};
 
@@ -42,7 +42,7 @@ fn run(args: Args) -> Result<Exit> {
     let text = std::fs::read(&args.kallsyms).with_context(|| place.clone())?;
     let symbols = Symbols::parse(&String::from_utf8_lossy(&text)).context(place)?;
     let (mut spans, place) = spans::read(args.named.or(&args.file))?;
-    let count = sample::name(&mut spans, PC_KERNEL, |_, pc| symbols.find(pc).map(str::to_string));
+    let count = sample::name(&mut spans, Point::PcKernel, |_, pc| symbols.find(pc).map(str::to_string));
     spans::write(&spans, &args.form)?;
     let named = line::count(count.named, "sample", "samples");
     args.form.common.tell(format_args!("{named} named, {} not known", count.unknown));

@@ -18,15 +18,13 @@ use postprocess::event::number;
 use postprocess::id::Pid;
 use postprocess::sink::page;
 use postprocess::span::order::order;
+use postprocess::span::what::{Activity, Arc, What};
 use postprocess::span::{Span, Spans};
 use postprocess::time::Time;
 use postprocess::{source, span};
 
 /// Thread numbers of one round; those of a recorded guest lie below.
 const PIDS: i32 = 100_000;
-/// Events from here on are user execution, of the thread in the low bits; idle is that of thread 0.
-const USER: i32 = number::USER as i32;
-const WAKEUP: i32 = -3;
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -59,12 +57,17 @@ fn main() -> Result<()> {
 
 /// The recorded spans again and again, until there are `most` of them.
 fn repeat(recorded: &Spans, max: usize) -> Result<Spans> {
-    let begin =
-        recorded.spans.iter().filter(|s| s.event >= number::TRAP as i32).map(|s| s.start).min().context("no spans")?;
+    let begin = recorded
+        .spans
+        .iter()
+        .filter(|s| s.event() >= number::TRAP as i32)
+        .map(|s| s.start)
+        .min()
+        .context("no spans")?;
     let end = recorded
         .spans
         .iter()
-        .filter(|s| s.event >= number::TRAP as i32)
+        .filter(|s| s.event() >= number::TRAP as i32)
         .map(|s| s.start + s.dur)
         .max()
         .context("no spans")?;
@@ -93,9 +96,13 @@ fn repeat(recorded: &Spans, max: usize) -> Result<Spans> {
 fn moved(s: Span, round: i32, later: Time) -> Span {
     let later_by = (round * PIDS) as u32;
     let other = |pid: Pid| if pid == Pid::IDLE { pid } else { Pid::new(pid.number() + later_by) };
-    let event = if s.event > USER && s.thread().is_some() { s.event + round * PIDS } else { s.event };
-    let ret = if s.event == WAKEUP { other(s.woken()).into() } else { s.ret };
-    Span { start: s.start + later, pid: s.pid.map(other), event, ret, ..s }
+    let what = match s.what {
+        What::Run(Activity::User(low)) => What::Run(Activity::User(low + later_by)),
+        What::Run(Activity::Thread(low)) => What::Run(Activity::Thread(low + later_by)),
+        What::Arc(Arc::Wakeup { to, woken }) => What::Arc(Arc::Wakeup { to, woken: other(woken) }),
+        what => what,
+    };
+    Span { start: s.start + later, pid: s.pid.map(other), what, ..s }
 }
 
 /// `name.pid` with the number that the thread has in another round; other names say the round.

@@ -12,7 +12,7 @@ use anyhow::{bail, Context, Result};
 use clap::Parser;
 use kutrace_cli::{say, Exit};
 use kutrace_tools::{outcome, spans, Named};
-use postprocess::event::number::PC_USER;
+use postprocess::event::point::Point;
 use postprocess::line;
 use postprocess::span::sample::{self, user::Maps};
 
@@ -54,7 +54,7 @@ fn run(args: Args) -> Result<Exit> {
     }
     let (mut spans, place) = spans::read(args.named.or(&args.file))?;
     let mut programs = Programs::new(args.root.clone());
-    let count = sample::name(&mut spans, PC_USER, |thread, pc| {
+    let count = sample::name(&mut spans, Point::PcUser, |thread, pc| {
         let (path, offset) = maps.find(thread, pc)?;
         Some(programs.function(path, offset))
     });

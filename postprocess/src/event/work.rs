@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the kernel does: for a thread that calls it, or between, whatever the thread is at.
+
+use super::number::{self, class, Class, Level, RETURN_BIT};
+
+/// What the kernel does. Event lines have a number for its beginning, and with [`RETURN_BIT`] for its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Work {
+    /// A system call of a 64-bit program, by its number.
+    Syscall(u16),
+    /// One of a 32-bit program; in the original's traces of a 64-bit one, from 512 on.
+    Syscall32(u16),
+    /// One of which the number is not known.
+    UnknownCall,
+    /// What it does for a thread outside of any call, before it continues with the program.
+    ExitWork,
+    /// A trap, by its vector.
+    Trap(u8),
+    /// An interrupt, by its vector.
+    Irq(u8),
+    /// A softirq; the argument says which.
+    Softirq,
+    /// The scheduler.
+    Sched,
+    /// The scheduler, by its number of kernels before 6.
+    SchedOld,
+    /// What only spans in files of others are: the number of a return.
+    Other(u16),
+}
+
+impl Work {
+    /// The work that begins with this number; of a span any number of work. `None` if no work has it.
+    pub(crate) const fn of(number: u32) -> Option<Work> {
+        Some(match number {
+            number::SOFTIRQ => Work::Softirq,
+            number::SCHED => Work::Sched,
+            number::SCHED_OLD => Work::SchedOld,
+            number::UNKNOWN_CALL => Work::UnknownCall,
+            number::WAY_OUT => Work::ExitWork,
+            number::TRAP..=number::TRAP_LAST => Work::Trap((number - number::TRAP) as u8),
+            number::IRQ..=number::IRQ_LAST => Work::Irq((number - number::IRQ) as u8),
+            number::SYSCALL..=number::SYSCALL_LAST => Work::Syscall((number - number::SYSCALL) as u16),
+            number::SYSCALL32..=number::SYSCALL32_LAST => Work::Syscall32((number - number::SYSCALL32) as u16),
+            number::TRAP_RETURN..=number::SCHED_RETURN => Work::Other(number as u16),
+            _ => return None,
+        })
+    }
+
+    /// The number that it begins with.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        match self {
+            Work::Syscall(nr) => number::SYSCALL + nr as u32,
+            Work::Syscall32(nr) => number::SYSCALL32 + nr as u32,
+            Work::UnknownCall => number::UNKNOWN_CALL,
+            Work::ExitWork => number::WAY_OUT,
+            Work::Trap(vector) => number::TRAP + vector as u32,
+            Work::Irq(vector) => number::IRQ + vector as u32,
+            Work::Softirq => number::SOFTIRQ,
+            Work::Sched => number::SCHED,
+            Work::SchedOld => number::SCHED_OLD,
+            Work::Other(number) => number as u32,
+        }
+    }
+
+    /// The number of its return.
+    #[inline]
+    pub const fn return_number(self) -> u32 {
+        self.number() | RETURN_BIT
+    }
+
+    /// How deep it nests.
+    #[inline]
+    pub const fn level(self) -> Level {
+        match self {
+            Work::Syscall(_) | Work::Syscall32(_) | Work::UnknownCall | Work::ExitWork => Level::Syscall,
+            Work::Trap(_) => Level::Trap,
+            Work::Irq(_) => Level::Irq,
+            Work::Softirq => Level::Softirq,
+            Work::Sched | Work::SchedOld => Level::Sched,
+            Work::Other(number) => match class(number as u32) {
+                Class::Call(level) | Class::Return(level) => level,
+                _ => Level::User,
+            },
+        }
+    }
+
+    /// Whether it is a system call that a program has made: what has a value.
+    #[inline]
+    pub const fn is_call(self) -> bool {
+        matches!(self.level(), Level::Syscall) && !matches!(self, Work::ExitWork)
+    }
+}
