@@ -36,7 +36,7 @@ fn shown(call: &Call, returned: bool) -> String {
     let end = match call.ret.filter(|_| returned) {
         None if name.starts_with("exit") => String::new(),
         None => "...".to_string(),
-        Some(value) => format!("={}", value_text(name, value, call.event() >= line::SYSCALL32)),
+        Some(value) => format!("={}", value_text(name, value, call.event >= line::SYSCALL32)),
     };
     format!("{name}({arg}){end}")
 }

@@ -89,9 +89,9 @@ fn waits(spans: &Spans, min: Time) -> BTreeMap<Option<Pid>, Vec<(&str, Time, Tim
 }
 
 /// Where wakeups start, and of whom.
-fn wakeups(spans: &Spans) -> Vec<(Time, Option<CpuId>, Option<Pid>, Option<Pid>)> {
-    let arcs = spans.spans.iter().filter(|s| s.woken().is_some());
-    let mut wakeups: Vec<_> = arcs.map(|s| (s.start, s.cpu, s.pid, s.woken())).collect();
+fn wakeups(spans: &Spans) -> Vec<(Time, Option<CpuId>, Option<Pid>, Pid)> {
+    let wakeup = |s: &Span| Some((s.start, s.cpu, s.pid, s.woken()?));
+    let mut wakeups: Vec<_> = spans.spans.iter().filter_map(wakeup).collect();
     wakeups.sort_unstable();
     wakeups
 }
