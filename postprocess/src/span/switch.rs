@@ -275,7 +275,7 @@ impl Builder {
         let text = self.names.text(e.name);
         let Some((nr, name)) = text.split_once('/') else { return };
         let call = nr.parse().ok().and_then(|nr| number::SYSCALL.checked_add(nr)).and_then(Work::of);
-        let is_known = |call: &Work| call.level() == Level::Syscall && *call != Work::UnknownCall;
+        let is_known = |call: &Work| matches!(call, Work::Syscall(_) | Work::Syscall32(_) | Work::ExitWork);
         let Some(call) = call.filter(is_known) else { return };
         let name = name.to_string();
         let frame = Frame::call(call, NONE, self.names.id(&name));
