@@ -25,6 +25,6 @@ for name; do
     sleep 1
     kutrace_control go
     "$name" >/dev/null
-    kutrace_control stop --force "/mnt/share/$name.raw"
+    kutrace_control stop --force "/mnt/share/$name.trace"
     rm -f /mnt/share/disk.tmp
 done

@@ -192,7 +192,7 @@ fn what_cannot_be_compared_is_not_taken_for_a_difference() {
     let folder = folder();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
     let sample = |name: &str| samples.join(name).to_str().unwrap().to_string();
-    let (disk, hello, redis) = (sample("disk.raw"), sample("hello.raw"), sample("redis.raw"));
+    let (disk, hello, redis) = (sample("disk.trace"), sample("hello.trace"), sample("redis.trace"));
     fs::write(folder.path().join("empty"), "").unwrap();
     fs::write(folder.path().join("text"), "no trace\n").unwrap();
     let whole = fs::read(&redis).unwrap();
@@ -207,8 +207,8 @@ fn what_cannot_be_compared_is_not_taken_for_a_difference() {
         (&[&redis, "text"], "kutrace_control: text: byte 0: not a KUtrace trace\n"),
         (&[&redis, "nothing"], "kutrace_control: nothing: No such file"),
         (&["-", "-"], "kutrace_control: standard input is one trace, not two\n"),
-        (&[&sample("faults.raw"), &redis], "faults.raw: too few requests to compare: 1, and it takes 20; "),
-        (&[&redis, &disk], "disk.raw: no requests: the trace has none of: requests of redis-benchmark"),
+        (&[&sample("faults.trace"), &redis], "faults.trace: too few requests to compare: 1, and it takes 20; "),
+        (&[&redis, &disk], "disk.trace: no requests: the trace has none of: requests of redis-benchmark"),
         (&[&redis, "cut"], "kutrace_control: cut: "),
         (&[&redis], "<AFTER>"),
         (&[&redis, &redis, "--fail-above", "much"], "not a percentage"),
@@ -240,10 +240,10 @@ fn a_build_is_let_pass_unless_it_is_slower() {
         ended(command.args(words).current_dir(&samples).env("PATH", &path).output().unwrap())
     };
     for (words, status, said) in [
-        (&["hello.raw", "hello.raw", "--call", "openat"][..], 0, "gate: pass\n"),
-        (&["disk.raw", "hello.raw", "--call", "openat"], 1, "gate: slower"),
-        (&["hello.raw", "disk.raw", "--call", "openat"], 0, "gate: pass\n"),
-        (&["hello.raw", "gate.sh"], 2, "gate: not known"),
+        (&["hello.trace", "hello.trace", "--call", "openat"][..], 0, "gate: pass\n"),
+        (&["disk.trace", "hello.trace", "--call", "openat"], 1, "gate: slower"),
+        (&["hello.trace", "disk.trace", "--call", "openat"], 0, "gate: pass\n"),
+        (&["hello.trace", "gate.sh"], 2, "gate: not known"),
     ] {
         let (is, out, err) = gate(words);
         assert!(is == status && out.contains(said), "{words:?}: {is} {out} {err}");

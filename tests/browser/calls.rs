@@ -94,7 +94,8 @@ fn the_page_says_of_every_call_what_the_events_do() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let demo = std::env::var_os("KUTRACE_DEMO").map_or(here.join("../target/demo"), PathBuf::from).join("t.raw");
     let samples = fs::read_dir(here.join("../samples")).unwrap().map(|entry| entry.unwrap().path());
-    let is_raw = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "raw") && path.exists();
+    let is_raw =
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "trace" || ending == "raw") && path.exists();
     for path in samples.chain([demo]).filter(is_raw) {
         assert_page_says_what_happened(&fs::read(&path).unwrap(), &path.display().to_string());
     }

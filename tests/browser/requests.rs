@@ -17,7 +17,7 @@ use crate::spans::workload;
 
 #[test]
 fn requests_are_compared_as_in_the_terminal_and_shown_with_their_paths() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/redis.raw");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/redis.trace");
     let (spans, _) = build(source::decode(&fs::read(sample).unwrap()).unwrap());
     let why = explain(&Timeline::new(&spans), &Question::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();

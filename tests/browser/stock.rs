@@ -14,7 +14,7 @@ use crate::drive::run_on;
 
 #[test]
 fn what_a_stock_kernel_cannot_tell_is_said_and_nowhere_made_up() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/faults.raw");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/faults.trace");
     let bytes = fs::read(sample).unwrap();
     let raw = raw::parse(&bytes).unwrap();
     let told = told_by(&raw, &entries(&raw), Unseen::TRACEPOINTS).bytes();

@@ -39,7 +39,7 @@ fn a_view_becomes_a_figure_alike_as_png_and_as_svg() {
 /// Six views of a sample, compared with the pictures in `views/`; with UPDATE_GOLDEN set, those are made anew.
 #[test]
 fn six_views_of_a_sample_look_as_they_did() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.trace");
     let (spans, _) = build(source::decode(&fs::read(sample).unwrap()).unwrap());
     let views = json!({
         "whole": { "address": "#t=0..1000&open=CPU" },
@@ -68,7 +68,7 @@ fn a_page_that_is_opened_first_has_threads_open_and_says_how_to_read_it() {
 
 #[test]
 fn whole_calls_are_listed_as_often_as_the_recorder_counted_them() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/redis.raw");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/redis.trace");
     let (spans, _) = build(source::decode(&fs::read(sample).unwrap()).unwrap());
     run_on("whole_calls", &spans, &json!({}));
 }

@@ -100,7 +100,7 @@ fn perfetto_s_own_schema_reads_what_the_spans_say() {
 fn tables(name: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let mut ordering = Ordering::default();
-    let raw = fs::read(tree::root().join("samples").join(name).with_extension("raw")).expect(name);
+    let raw = fs::read(tree::root().join("samples").join(name).with_extension("trace")).expect(name);
     let (last, _) = spans_of_raw(&raw, &mut ordering).expect(name);
     write(ordering.finish(last).expect(name), folder.path()).expect("tables");
     folder

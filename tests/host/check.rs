@@ -22,7 +22,7 @@ fn check(texts: &Texts) -> Result<(), String> {
 fn the_samples_say_what_happened() {
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".raw") {
+        if name.ends_with(".trace") {
             check(&Texts::of(&sample(&name))).unwrap_or_else(|said| panic!("{name}: {said}"));
         }
     }
@@ -48,7 +48,7 @@ fn is_seen(question: &str, texts: &Texts) {
 
 #[test]
 fn every_kind_of_fault_is_seen() {
-    let [right, program] = ["hello.raw", "faults.raw"].map(|name| Texts::of(&beginning(&sample(name), ENOUGH)));
+    let [right, program] = ["hello.trace", "faults.trace"].map(|name| Texts::of(&beginning(&sample(name), ENOUGH)));
     [&right, &program].into_iter().for_each(|texts| check(texts).unwrap());
     let spans = |spans: String| {
         assert_ne!(spans, right.spans);

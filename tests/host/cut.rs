@@ -26,7 +26,7 @@ fn traces() -> Vec<PathBuf> {
     let samples = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
     let folder = env::var_os("KUTRACE_TRACES").map_or_else(samples, PathBuf::from);
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "raw"));
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "trace" || ending == "raw"));
     files.sort();
     files
 }

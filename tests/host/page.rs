@@ -116,7 +116,7 @@ fn a_page_of_the_original_is_lifted_too() {
 /// is missing.
 #[test]
 fn our_json_has_what_the_viewer_of_the_original_reads() {
-    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/pipeline.raw");
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/pipeline.trace");
     let real = build(source::decode(&std::fs::read(sample).unwrap()).unwrap()).0;
     let meta = Meta { title: "it's a title".into(), ..real.meta.clone() };
     let mut text = Vec::new();

@@ -21,7 +21,7 @@ fn agree(bytes: &[u8]) -> Result<(), String> {
 fn the_samples_are_read_alike() {
     for sample in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples")).unwrap() {
         let path = sample.unwrap().path();
-        if path.extension().is_some_and(|e| e == "raw") {
+        if path.extension().is_some_and(|e| e == "trace") {
             let lines = reader::lines(&fs::read(&path).unwrap());
             reader::compare(&path, &lines).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         }
@@ -83,7 +83,7 @@ fn counters_are_read_alike() {
 
 #[test]
 fn a_difference_is_seen() {
-    let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/hello.raw")).unwrap();
+    let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/hello.trace")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (bytes, trace) = (beginning(&sample, 3_000), folder.path().join("t.raw"));
     fs::write(&trace, &bytes).unwrap();

@@ -68,14 +68,14 @@ impl Kind {
 #[test]
 fn the_samples_add_up_as_recorded() {
     for name in ["hello", "convoy", "pipeline", "faults", "slices", "disk", "redis"] {
-        let (_, spans) = sample(&format!("{name}.raw"));
+        let (_, spans) = sample(&format!("{name}.trace"));
         assert_golden(&format!("samples/{name}.txt"), &summary(&spans));
     }
 }
 
 #[test]
 fn the_pipeline_forks_three_children_which_take_their_names() {
-    let (events, spans) = sample("pipeline.raw");
+    let (events, spans) = sample("pipeline.trace");
     for program in ["seq", "sort", "tail"] {
         let user = |name: &String| name.strip_prefix(program).is_some_and(|rest| rest.starts_with('.'));
         assert!(spans.names.iter().any(user), "{program} never runs under its name");
@@ -95,7 +95,7 @@ fn waits(spans: &Spans, name: &str) -> (usize, BTreeSet<Pid>) {
 
 #[test]
 fn hello_is_one_write_after_many_waits_for_the_disk() {
-    let (events, spans) = sample("hello.raw");
+    let (events, spans) = sample("hello.trace");
     let write = events.events.iter().find(|e| e.event() == SYSCALL + 1 && e.ret == 13).unwrap();
     for program in ["bash", "echo"] {
         assert!(spans.names.contains(&format!("{program}.{}", write.pid)), "the thread was {program}");
@@ -106,7 +106,7 @@ fn hello_is_one_write_after_many_waits_for_the_disk() {
 
 #[test]
 fn the_threads_of_the_convoy_wait_for_their_lock() {
-    let (_, spans) = sample("convoy.raw");
+    let (_, spans) = sample("convoy.trace");
     let (count, threads) = waits(&spans, "wait_lock");
     assert_eq!(count, 187);
     assert!(threads.iter().all(|pid| spans.names.contains(&format!("convoy.{pid}"))), "{threads:?}");
@@ -122,7 +122,7 @@ fn of_program<'a>(spans: &'a Spans, program: &str, name: &str) -> Vec<&'a Span> 
 
 #[test]
 fn fresh_memory_faults_at_its_first_touch_and_again_after_it_was_given_back() {
-    let (_, spans) = sample("faults.raw");
+    let (_, spans) = sample("faults.trace");
     let named = |name| of_program(&spans, "faults", name);
     let given_back = named("madvise")[0];
     let mapped = named("mmap").into_iter().rfind(|s| s.start < given_back.start).unwrap();
@@ -137,7 +137,7 @@ fn fresh_memory_faults_at_its_first_touch_and_again_after_it_was_given_back() {
 
 #[test]
 fn threads_that_compute_lose_their_cpu_and_wait_for_one_without_a_wakeup() {
-    let (_, spans) = sample("slices.raw");
+    let (_, spans) = sample("slices.trace");
     let woken: BTreeSet<(i64, Option<Pid>)> =
         spans.spans.iter().filter(|s| s.woken().is_some()).map(|s| (s.start.0, s.woken())).collect();
     let waits = of_program(&spans, "slices", "wait_cpu");
@@ -149,7 +149,7 @@ fn threads_that_compute_lose_their_cpu_and_wait_for_one_without_a_wakeup() {
 
 #[test]
 fn each_write_of_dd_waits_for_the_disk() {
-    let (events, spans) = sample("disk.raw");
+    let (events, spans) = sample("disk.trace");
     let waits = of_program(&spans, "dd", "wait_disk");
     let is_write = |e: &&Event| e.event() == SYSCALL + 1 && e.arg == 1 && events.names.text(e.name) == "write";
     let begins: Vec<&Event> = events.events.iter().filter(is_write).collect();
@@ -167,7 +167,7 @@ fn each_write_of_dd_waits_for_the_disk() {
 
 #[test]
 fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
-    let (events, spans) = sample("redis.raw");
+    let (events, spans) = sample("redis.trace");
     let server = spans.names.iter().find_map(|n| n.strip_prefix("redis-server.")?.parse::<u32>().ok()).unwrap();
     let woken = events.events.iter().filter(|e| e.event() == RUNNABLE && e.arg == server);
     let in_softirq = |e: &&Event| {
@@ -181,7 +181,7 @@ fn a_request_wakes_the_server_inside_the_softirq_of_its_sending() {
 
 #[test]
 fn the_threads_of_a_process_are_known_in_spans_json_and_page() {
-    let (_, spans) = sample("redis.raw");
+    let (_, spans) = sample("redis.trace");
     let server = spans.names.iter().find_map(|n| n.strip_prefix("redis-server.")?.parse::<u32>().ok()).unwrap();
     // Its threads for work in the background, and that of its allocator.
     assert_eq!(spans.meta.processes, (server + 3..server + 7).map(|pid| (pid, server)).collect());
@@ -207,7 +207,7 @@ fn a_pid_that_is_used_again_leaves_its_process() {
 
 #[test]
 fn a_sample_repeated_is_a_whole_trace_as_long() {
-    let once = bytes("pipeline.raw");
+    let once = bytes("pipeline.trace");
     let recorded = Recorded::new(&once).unwrap();
     let mut bytes = Vec::new();
     let entries = recorded.repeat(recorded.entries() * 3 - 1, &mut bytes).unwrap();

@@ -110,7 +110,7 @@ fn returned(spans: &Spans) -> HashMap<Option<Pid>, Vec<(i32, i64)>> {
 #[test]
 fn what_a_stock_kernel_tells_agrees_with_the_whole() {
     for name in ["convoy", "disk", "faults", "hello", "pipeline", "redis", "slices"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.trace"));
         let bytes = fs::read(path).unwrap();
         let raw = raw::parse(&bytes).unwrap();
         let (whole, of_whole) =

@@ -29,7 +29,7 @@ fn summary(trace: &TraceBuilder) -> Summary {
 }
 
 fn sample() -> Vec<u8> {
-    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.raw")).unwrap()
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/pipeline.trace")).unwrap()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn the_tables_of_a_recorded_trace() {
 fn its_json_is_as_its_schema_says_and_counts_what_is_cut() {
     let schema: serde_json::Value = serde_json::from_str(include_str!("../../docs/summary.schema.json")).unwrap();
     for name in ["convoy", "disk", "faults", "hello", "pipeline", "redis", "slices"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.trace"));
         let summary = summary_of_raw(&fs::read(path).unwrap(), 5).unwrap();
         let value: serde_json::Value = serde_json::from_str(&summary.json(3).unwrap()).unwrap();
         assert_eq!(wrong(&schema, &value), [""; 0], "{name}");
@@ -138,7 +138,7 @@ fn counts_are_those_of_the_events_and_times_those_of_the_spans() {
 fn calls_are_counted_alike_by_all_tools() {
     let samples = ["convoy", "disk", "faults", "hello", "pipeline", "redis", "slices"];
     for name in samples {
-        let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"))).unwrap();
+        let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.trace"))).unwrap();
         let summary = summary_of_raw(&bytes, 0).unwrap();
         let (mut spans, tally) = spans_of_raw(&bytes, SpanLimit::new(1000)).unwrap();
         let tables = [&summary.calls, &summary.interrupts, &summary.faults];

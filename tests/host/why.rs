@@ -49,7 +49,7 @@ pub fn spans(bytes: &[u8]) -> Spans {
 }
 
 pub fn sample(name: &str) -> Spans {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.raw"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../samples/{name}.trace"));
     spans(&fs::read(path).unwrap())
 }
 
@@ -97,7 +97,7 @@ fn checked(spans: &Spans) -> usize {
 fn the_causes_of_every_request_add_up_to_its_time() {
     let shown: usize = files("golden/rules", "txt").iter().map(|path| checked(&rule(path))).sum();
     assert!(shown > 200, "{shown}");
-    let recorded = files("../samples", "raw").into_iter().map(|path| fs::read(path).unwrap());
+    let recorded = files("../samples", "trace").into_iter().map(|path| fs::read(path).unwrap());
     let theirs = ["hw2019.trace", "pipes.trace"].into_iter().filter_map(reference);
     let raw = recorded.chain(theirs).chain([busy(4, 30_000, 7).bytes()]);
     let requests: usize = raw.map(|bytes| checked(&spans(&bytes))).sum();
@@ -119,7 +119,7 @@ fn the_check_finds_a_request_that_is_not_divided_as_it_is_alone() {
 
 #[test]
 fn each_sample_is_explained_by_the_best_that_it_offers() {
-    for path in files("../samples", "raw") {
+    for path in files("../samples", "trace") {
         let stem = path.file_stem().unwrap().to_str().unwrap();
         let why = explain(&Timeline::new(&sample(stem)), &question(Ask::Best)).unwrap();
         assert_eq!(why.remainder, Time::ZERO);
@@ -377,7 +377,7 @@ fn what_is_not_there_is_said() {
 fn the_json_is_as_its_schema_says() {
     let schema: Value = serde_json::from_str(include_str!("../../docs/why.schema.json")).unwrap();
     let mut kinds = BTreeSet::new();
-    for path in files("../samples", "raw") {
+    for path in files("../samples", "trace") {
         let spans = spans(&fs::read(path).unwrap());
         for slow in [0.01, 1.0] {
             let why = explain(&Timeline::new(&spans), &Question { slow, ..question(Ask::Best) }).unwrap();

@@ -61,8 +61,8 @@ inside kutrace_control check >"$root.check" && exit 1
 grep -q '^module  *wrong  *not loaded' "$root.check"
 
 # The pipeline from a recorded trace to a page, and back.
-cp "$(dirname "$0")/../../samples/disk.raw" "$root/tmp"
-inside sh -ec 'cd /tmp; rawtoevent disk.raw | eventtospan | spantohtml >t.html; htmltospan t.html | spantoprof >p.json; kutrace_control why disk.raw --call write --top 3'
+cp "$(dirname "$0")/../../samples/disk.trace" "$root/tmp"
+inside sh -ec 'cd /tmp; rawtoevent disk.trace | eventtospan | spantohtml >t.html; htmltospan t.html | spantoprof >p.json; kutrace_control why disk.trace --call write --top 3'
 
 # Programs with marks, each way: shared, static, as for the original's library, and from Python.
 cp "$(dirname "$0")/../vm/original.cc" "$root/tmp"

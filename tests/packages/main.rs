@@ -212,12 +212,12 @@ mod long {
         let tarball = MADE.iter().find(|path| path.extension().is_some_and(|end| end == "xz")).expect("the tarball");
         let root = tempfile::tempdir().unwrap();
         output(Command::new("tar").args(["--strip-components=1", "-xf"]).arg(tarball).arg("-C").arg(root.path()));
-        fs::copy(tree::root().join("samples/disk.raw"), root.path().join("disk.raw")).unwrap();
+        fs::copy(tree::root().join("samples/disk.trace"), root.path().join("disk.trace")).unwrap();
         let inside = |words: &[&str]| output(Command::new("chroot").arg(root.path()).args(words)).0;
-        fs::write(root.path().join("disk.events"), inside(&["/bin/rawtoevent", "/disk.raw"])).unwrap();
+        fs::write(root.path().join("disk.events"), inside(&["/bin/rawtoevent", "/disk.trace"])).unwrap();
         fs::write(root.path().join("disk.json"), inside(&["/bin/eventtospan", "/disk.events"])).unwrap();
         assert!(inside(&["/bin/spantohtml", "/disk.json"]).contains("</html>"));
-        assert!(inside(&["/bin/kutrace_control", "summary", "/disk.raw"]).contains("events"));
+        assert!(inside(&["/bin/kutrace_control", "summary", "/disk.trace"]).contains("events"));
     }
 
     /// Built from nothing, in another folder: a day's difference in the date of each file does not show either.

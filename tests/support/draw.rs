@@ -24,7 +24,7 @@ pub const SAMPLES: [&str; 4] = ["pipeline", "convoy", "disk", "redis"];
 /// # Panics
 /// If there is no such sample.
 pub fn sample(name: &str) -> Spans {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name).with_extension("raw");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples").join(name).with_extension("trace");
     spans_of_raw(&std::fs::read(path).expect(name), SpanLimit::new(usize::MAX)).expect(name).0
 }
 

@@ -125,6 +125,11 @@ impl Unseen {
         }
     }
 
+    /// Whether the text of events that comes of such a file is in order of time; readers sort the original's.
+    pub const fn orders_text(format: u32) -> bool {
+        matches!(format, 5..)
+    }
+
     /// These, and others.
     pub const fn and(self, others: Unseen) -> Unseen {
         Unseen(self.0 | others.0)

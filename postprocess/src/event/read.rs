@@ -24,7 +24,7 @@ const BATCH: usize = 1 << 12;
 
 /// Reads event lines.
 ///
-/// Text of format 5 or later, said before its first event, is ordered, and is handed on as it is read, unless its first
+/// Text of a format that [orders it](Unseen::orders_text), said before its first event, is ordered, and is handed on as it is read, unless its first
 /// events show that somebody has changed that. Any other text is read to its end and ordered first.
 #[derive(Debug)]
 pub struct Text<R> {
@@ -79,7 +79,7 @@ impl<R: BufRead> Text<R> {
         while text.read.events.is_empty() && text.next_line()? {
             text.read.unread.hope("event text")?;
         }
-        text.ordered = text.read.meta.format >= 5;
+        text.ordered = Unseen::orders_text(text.read.meta.format);
         while text.ordered && text.read.events.len() < BATCH && text.next_line()? {}
         text.ordered &= text.read.events.is_sorted_by_key(|e| e.ts);
         if !text.ordered {

@@ -38,7 +38,7 @@ fn temporary(name: &str, trace: &TraceBuilder) -> PathBuf {
 
 #[test]
 fn babeltrace2_reads_the_sample_as_we_do() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/pipeline.raw");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/pipeline.trace");
     assert!(round(&sample, "ctf_sample").is_none_or(|entries| entries > 5_000));
 }
 

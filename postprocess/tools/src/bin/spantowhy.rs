@@ -33,7 +33,7 @@ struct Args {
 }
 
 const EXAMPLES: [&str; 2] =
-    ["rawtoevent t.raw | eventtospan | spantowhy --client wget", "spantowhy --call fsync --slow 5 t.json"];
+    ["rawtoevent t.trace | eventtospan | spantowhy --client wget", "spantowhy --call fsync --slow 5 t.json"];
 
 fn main() -> ExitCode {
     kutrace_tools::run("spantowhy", EXAMPLES, run)

@@ -78,7 +78,7 @@ fn a_range_that_makes_no_sense_is_refused_in_one_line() {
 
 #[test]
 fn requests_are_explained_from_text_and_from_frames_alike() {
-    let sample = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/redis.raw")).unwrap();
+    let sample = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/redis.trace")).unwrap();
     let text = run(EVENTTOSPAN, &[], &run(RAWTOEVENT, &[], &sample).stdout).stdout;
     let frames = run(EVENTTOSPAN, &["--binary"], &run(RAWTOEVENT, &["--binary"], &sample).stdout).stdout;
     for args in [&["--check"][..], &["--serve", "redis-server"], &["--json", "--top", "3"], &["--normal", "30..70"]] {
@@ -134,7 +134,7 @@ fn what_perfetto_and_chrome_are_not_told_is_said() {
 
 #[test]
 fn requests_are_drawn_below_their_threads() {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/disk.raw");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/disk.trace");
     let events = run(RAWTOEVENT, &[], &std::fs::read(sample).unwrap());
     let spans = run(EVENTTOSPAN, &["--binary"], &events.stdout);
     let drawn = run(SPANTOCHROME, &[], &spans.stdout);

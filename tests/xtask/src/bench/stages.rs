@@ -93,7 +93,7 @@ pub fn measure(from: Option<&Path>, dir: &Path) -> Result<Stages> {
 fn recorded() -> Result<PathBuf> {
     let target = place::target();
     let known =
-        [target.join("bench/redis.raw"), target.join("demo/t.raw"), place::checkout().join("samples/pipeline.raw")];
+        [target.join("bench/redis.raw"), target.join("demo/t.raw"), place::checkout().join("samples/pipeline.trace")];
     known.into_iter().find(|path| path.exists()).context("bench: no raw trace at hand\nhint: cargo xtask demo")
 }
 
