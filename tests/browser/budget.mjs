@@ -95,6 +95,44 @@ const redraws = (page, sort) => ask(page, async (sort) => {
   return times;
 }, sort);
 
+/** Times from turns of the wheel to the second frame after each, in and out of a tenth of the trace. */
+async function turns(page) {
+  const box = await page.locator("#overlay").boundingBox();
+  await page.mouse.move(box.x + box.width * 0.4, box.y + box.height * 0.3);
+  await ask(page, () => {
+    const { begin, end } = __ku.view();
+    __ku.show(begin + (end - begin) * 0.4, begin + (end - begin) * 0.5);
+    window.__turns = [];
+    const listen = (e) => requestAnimationFrame(() => requestAnimationFrame(() => window.__turns.push(performance.now() - e.timeStamp)));
+    document.getElementById("overlay").addEventListener("wheel", listen, { capture: true, passive: true });
+  });
+  for (let i = 0; i < 100; i++) {
+    await page.mouse.wheel(0, i % 20 < 10 ? -120 : 120);
+    await page.waitForFunction((turned) => window.__turns.length > turned, i);
+  }
+  return ask(page, () => window.__turns);
+}
+
+/** Times until the table and the histogram of all spans are in the panel: of single spans, of groups, of whole calls. */
+const tables = (page) => ask(page, () => {
+  const { app } = __ku;
+  const ways = { table: ["all", "", ""], groups: ["all", "name", "thread"], calls: ["calls", "", ""] };
+  const times = Object.fromEntries(Object.keys(ways).map((way) => [way, []]));
+  app.listing = app.list.whole = true;
+  for (let i = 0; i < 5; i++) {
+    for (const [way, [what, ...by]] of Object.entries(ways)) {
+      Object.assign(app.list, { what, by });
+      const began = performance.now();
+      app.showDetails();
+      document.getElementById("details").getBoundingClientRect();
+      times[way].push(performance.now() - began);
+    }
+  }
+  app.listing = false;
+  app.showDetails();
+  return times;
+});
+
 export const budget = {
   /** What a page without spans takes. */
   async bare(page) {
@@ -130,6 +168,8 @@ export const budget = {
       return times;
     });
     for (const [sort, times] of Object.entries(searches)) answer[`${sort}Ms`] = median(times);
+    for (const [way, times] of Object.entries(await tables(page))) answer[`${way}Ms`] = median(times);
+    answer.turnMs = p95(await turns(page));
     for (let i = 0; i < 4; i++) {
       await page.reload();
       await page.waitForFunction(() => window.__painted > 0, null, { timeout: 60000 });

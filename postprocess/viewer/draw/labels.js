@@ -56,7 +56,7 @@ export class Labels {
     rows.style.top = `${MARKS_HEIGHT}px`;
     rows.style.height = `${view.rowsSeen}px`;
     for (const item of items) {
-      if (!view.isNamed(item)) continue;
+      if (!item.named) continue;
       const label = item.row < 0 ? this.header(item.group) : this.row(item);
       label.dataset.row = `${item.group.name} ${item.row}`;
       label.style.top = `${view.top(item) - MARKS_HEIGHT}px`;

@@ -49,7 +49,7 @@ function drawFrame(app, c) {
       write(item.group.title, "bold 12px", palette.css.measure, 10, y);
       continue;
     }
-    if (!view.isNamed(item)) continue;
+    if (!item.named) continue;
     const text = shownName(item.group.labels[item.row]);
     c.font = `12px ${FONT}`;
     write(text, "12px", palette.css.text, Math.max(labels - 8 - c.measureText(text).width, 4), y);

@@ -28,12 +28,12 @@ const ROW_MAX = 90;
 /** Height of a pinned row, and the part of the room that all of them take at most. */
 const PIN_HEIGHT = 44;
 const PINS_PART = 0.5;
-/** Rows of CPUs that do not fit are lower, down to this; lower than `HEAT_MAX` they are a map of what is busy. */
-const HEAT_MIN = 2;
+/** Rows of CPUs that do not fit are lower, down to this; lower than `HEAT_MAX` they are a map of what is busy, and differ by a pixel. */
+const HEAT_MIN = 1;
 export const HEAT_MAX = 10;
 /** Height that CPUs leave to other groups if there is more. */
 const CPU_ENOUGH = 56;
-/** Height that a name of a row needs; of lower rows not each has one. */
+/** Height that a name of a row needs; of lower rows not each is `named`. */
 export const NAME_HEIGHT = 14;
 /** Limits of the factor by which rows are made higher. */
 const ROW_ZOOM_MIN = 0.5;
@@ -49,8 +49,8 @@ const BODY_MIN = 20;
 /**
  * A row as it stands in the picture; `row` is -1 for the header of its group. `above` and `below` are kept free of
  * execution; `even` rows have another ground. What lies on it is drawn `shift` units earlier than it was. A `pinned` one
- * stands above those that scroll.
- * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean, shift: number, pinned: boolean}} Item
+ * stands above those that scroll. A `named` one has its name beside it.
+ * @typedef {{group: Group, row: number, y: number, h: number, above: number, below: number, even: boolean, shift: number, pinned: boolean, named: boolean}} Item
  */
 
 /** The row or header at a height `y` below the marks, and which part of it lies above that. @typedef {{group: Group, row: number, part: number, y: number}} Held */
@@ -221,7 +221,7 @@ export class View extends TimeScale {
    */
   wantedRows(group) {
     const { lit, from, to, exec } = group;
-    if (group.collapsed) return [];
+    if (group.collapsed || group.hidden) return [];
     // Locks and the network have rows on which nothing can run.
     const running = this.onlyRunning && exec.ids.length > 0;
     const kept = running && this.kept >= 0 ? group.rowOf(this.kept) : -1;
@@ -229,7 +229,7 @@ export class View extends TimeScale {
     const held = under?.group === group ? under.row : -1;
     const runs = (/** @type {number} */ r) => !running || r === kept || runsIn(this.store, exec, r, this.t0, this.t1);
     if (this.onlyPrograms && group.name === "PID") this.kernelThreads ??= kernelThreads(this.store, group);
-    const isProgram = (/** @type {number} */ r) => !this.onlyPrograms || group.name !== "PID" || this.kernelThreads?.[r] !== 1;
+    const isProgram = (/** @type {number} */ r) => !this.onlyPrograms || (group.name === "PID" ? this.kernelThreads?.[r] !== 1 : group.name !== "PROC" || group.keys[r] !== 0);
     const wanted = group.onlyLit ? (/** @type {number} */ r) => lit[r] === 1
       : this.keepsRows || this.relative || !group.hides ? () => true
       : (/** @type {number} */ r) => lit[r] === 1 || r === held
@@ -246,7 +246,7 @@ export class View extends TimeScale {
     const before = [...this.orders.values()].join();
     this.orders.clear();
     for (const group of groups) {
-      if (group.name !== "PID" || group.collapsed || this.orderedBy === ORDERS[0]) continue;
+      if (group.name !== "PID" || group.collapsed || group.hidden || this.orderedBy === ORDERS[0]) continue;
       this.orders.set(group, orderOf(this.store, group, this.orderedBy, (row) => {
         const shift = this.shiftOf(group, row);
         return { t0: this.t0 + shift, t1: this.t1 + shift };
@@ -273,7 +273,8 @@ export class View extends TimeScale {
   layOut(groups) {
     const held = this.hold(this.pointerY);
     const first = this.scroll > 0 ? this.seen().find((item) => item.row >= 0 && !item.pinned) : undefined;
-    const shown = groups.filter((g) => g.keys.length > 0);
+    const shown = groups.filter((g) => g.keys.length > 0 && !g.hidden);
+    this.rowsOf.clear();
     for (const group of shown) this.rowsOf.set(group, this.wantedRows(group));
     const rowsOf = (/** @type {Group} */ g) => this.rowsOf.get(g) ?? [];
     const cpus = shown.reduce((sum, g) => sum + (g.name === "CPU" ? rowsOf(g).length : 0), 0);
@@ -289,14 +290,21 @@ export class View extends TimeScale {
     const restHeight = Math.max(Math.min((room - cpus * cpuHeight) / Math.max(rest, 1), max), ROW_MIN);
     let y = 0;
     for (const group of shown) {
-      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0, pinned: false });
+      this.items.push({ group, row: -1, y, h: HEADER_HEIGHT, above: 0, below: 0, even: false, shift: 0, pinned: false, named: true });
       y += HEADER_HEIGHT;
       if (group.collapsed) continue;
       const isCpus = group.name === "CPU";
-      const h = Math.max(Math.floor((isCpus ? cpuHeight : restHeight) * this.rowZoom), isCpus ? HEAT_MIN : ROW_MIN / 2);
+      const exact = Math.max((isCpus ? cpuHeight : restHeight) * this.rowZoom, isCpus ? HEAT_MIN : ROW_MIN / 2);
+      const step = exact < HEAT_MAX ? exact : Math.floor(exact);
+      const top = y;
+      let nextName = y;
       for (const [k, row] of rowsOf(group).entries()) {
-        this.items.push(this.itemOf(group, row, y, h, k % 2 === 0, false));
-        y += h;
+        const below = top + Math.round((k + 1) * step);
+        const item = this.itemOf(group, row, y, below - y, k % 2 === 0, false);
+        item.named = y >= nextName;
+        if (item.named) nextName = y + NAME_HEIGHT;
+        this.items.push(item);
+        y = below;
       }
       if (!this.itemsOf.has(group)) this.itemsOf.set(group, []);
     }
@@ -309,9 +317,10 @@ export class View extends TimeScale {
 
   /** A row at its place, which is kept by group and row. @param {Group} group @param {number} row @param {number} y @param {number} h @param {boolean} even @param {boolean} pinned */
   itemOf(group, row, y, h, even, pinned) {
-    const [above, below] = [group.roomAbove(row), group.roomBelow];
+    const below = group.roomBelow;
+    const above = group.roomAbove(row, h - below - BODY_MIN);
     const fits = h - above - below >= BODY_MIN;
-    const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even, shift: this.shiftOf(group, row), pinned };
+    const item = { group, row, y, h, above: fits ? above : 0, below: fits ? below : 0, even, shift: this.shiftOf(group, row), pinned, named: true };
     const items = this.itemsOf.get(group) ?? [];
     items[row] = item;
     this.itemsOf.set(group, items);
@@ -394,11 +403,6 @@ export class View extends TimeScale {
   /** The line that execution is drawn around. @param {Item} item */
   middle(item) {
     return this.bodyTop(item) + this.bodyHeight(item) / 2;
-  }
-
-  /** Whether a row has its name beside it: of rows that are too low every few do. @param {Item} item */
-  isNamed({ h, row }) {
-    return h >= NAME_HEIGHT || row < 0 || row % Math.ceil(NAME_HEIGHT / h) === 0;
   }
 
   /** The place of a row, if it has one that no pinned row covers. @param {Group} group @param {number} row */
