@@ -295,7 +295,7 @@ export class App {
 
   /** The group on whose row a span is shown: that of what was selected last, if it is open and has it. @param {number} i */
   homeOf(i) {
-    const having = this.groups.filter((g) => g.rowOf(i) >= 0);
+    const having = this.groups.filter((g) => !g.hidden && g.rowOf(i) >= 0);
     const open = having.filter((g) => !g.collapsed);
     return open.find((g) => g === this.home) ?? open[0] ?? having[0];
   }

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { buildGroups } from "../../postprocess/viewer/data/groups.js";
+import { buildGroups, foldedThreads } from "../../postprocess/viewer/data/groups.js";
 import { Durations, minOfStep, Pivot, stepOf } from "../../postprocess/viewer/data/pivot.js";
 import { IntervalIndex } from "../../postprocess/viewer/data/intervals.js";
 import { firstInLane, indexByKind, indexByRow, laneOf, runsIn, seekStart } from "../../postprocess/viewer/data/rows.js";
+import { roomOfBars } from "../../postprocess/viewer/draw/bars.js";
 import { EVENT, Kind } from "../../postprocess/viewer/data/tables.js";
 import { mostTime, Totals } from "../../postprocess/viewer/data/totals.js";
 import { Summary, SummaryTree } from "../../postprocess/viewer/data/tree.js";
@@ -155,4 +156,30 @@ test("parts of a program lie above the row of its thread, stacked, and are no ev
   ]);
   const [, threads] = buildGroups(store, indexByKind(store));
   assert.deepEqual([[...threads.bars.ids], [...threads.level], [...threads.points.ids]], [[1, 2], [0, 1], [4]]);
+  // With room for their names where the row is high enough; locks have none to show.
+  assert.deepEqual([40, 28, 27, 0].map((room) => roomOfBars(threads, 0, room)), [28, 28, 12, 12]);
+  const locks = storeOf([{ start: 10, dur: 80, event: EVENT.LOCK_HELD, pid: 7, name: "=lock" }]);
+  const [, other] = buildGroups(locks, indexByKind(locks));
+  assert.equal(roomOfBars(other, 0, 100), 7);
+});
+
+test("folded, each process has a row for its threads, and kernel threads have one together", () => {
+  const store = storeOf([
+    { start: 0, dur: 100, event: EVENT.USER + 7, cpu: 0, pid: 7, name: "a.7" },
+    { start: 10, dur: 50, event: EVENT.USER + 8, cpu: 1, pid: 8, name: "a.8" },
+    { start: 20, dur: 9, event: EVENT.KERNEL + 3, cpu: 2, pid: 3, name: "kworker.3" },
+    { start: 30, dur: 9, event: EVENT.KERNEL + 4, cpu: 2, pid: 4, name: "kworker.4" },
+    { start: 40, dur: 9, event: EVENT.USER + 9, cpu: 2, pid: 9, name: "b.9" },
+    { start: 49, dur: 30, event: EVENT.WAIT_A, pid: 9 },
+    { start: 60, dur: 30, event: EVENT.WAIT_A, pid: 8 },
+    { start: 79, dur: 5, event: EVENT.WAKEUP_ARC, cpu: 0, pid: 7, ret: 9 },
+    { start: 80, dur: 5, event: EVENT.WAKEUP_ARC, cpu: 0, pid: 7, ret: 8 },
+  ], { processes: { 8: 7 } });
+  const [, threads] = buildGroups(store, indexByKind(store));
+  const folded = foldedThreads(store, threads);
+  assert.deepEqual(folded.labels, ["a.7 (2)", "b.9", "kernel threads (2)"]);
+  assert.deepEqual([[...folded.exec.first], [...folded.exec.ids]], [[0, 2, 3, 5], [0, 1, 4, 2, 3]]);
+  // Waits of several threads would hide each other.
+  assert.deepEqual([...folded.waits.ids], [5]);
+  assert.deepEqual([7, 8].map((i) => [folded.rowOf(i), folded.targetRow(i)]), [[0, 1], [0, 0]]);
 });

@@ -46,15 +46,21 @@ export function wholeCalls(store) {
         break;
     }
   }
-  const of = (/** @type {(call: number) => number} */ value) => Float64Array.from({ length: count }, (_, call) => value(call));
   const firsts = first.slice(0, count);
   const lasts = last.slice(0, count);
-  const taken = (/** @type {any} */ column, /** @type {Uint32Array} */ ids) => new column.constructor(ids.length).map((/** @type {number} */ _, /** @type {number} */ call) => column[ids[call]]);
+  const taken = (/** @type {any} */ column, /** @type {Uint32Array} */ ids) => {
+    const out = new column.constructor(ids.length);
+    for (let call = 0; call < ids.length; call++) out[call] = column[ids[call]];
+    return out;
+  };
+  const starts = taken(start, firsts);
+  const durs = new Float64Array(count);
+  for (let call = 0; call < count; call++) durs[call] = start[lasts[call]] + dur[lasts[call]] - starts[call];
   const kinds = taken(kind, firsts);
   return {
     first: firsts, last: lasts, own: own.slice(0, count),
     store: {
-      ...store, n: count, start: of((call) => start[firsts[call]]), dur: of((call) => start[lasts[call]] + dur[lasts[call]] - start[firsts[call]]),
+      ...store, n: count, start: starts, dur: durs,
       cpu: taken(store.cpu, firsts), pid: taken(pid, firsts), rpc: taken(store.rpc, firsts), event: taken(event, firsts), arg: taken(arg, firsts),
       ret: taken(ret, lasts), ipc: new Uint8Array(count), name: taken(store.name, firsts), kind: kinds,
       kinds: new Set(kinds),

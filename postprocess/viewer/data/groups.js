@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The groups of rows that a trace has: CPUs, threads, RPCs, locks and queues, and the network.
+// The groups of rows that a trace has: CPUs, threads or processes, RPCs, locks and queues, and the network.
 //
 // A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
 
-import { shownName, threadText, valueOf, wokenBy } from "./format.js";
+import { processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
 import { isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
 import { IntervalIndex } from "./intervals.js";
 import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
@@ -18,19 +18,20 @@ import { SummaryTree } from "./tree.js";
 /**
  * A group of rows of one sort. `exec` holds execution, `waits` what threads wait for, `points` events, `bars` locks
  * and queues, each on a level of its own where they overlap, `freq` and `samples` what was sampled, `messages` what
- * went over the network. `from` and `to` bound what a row holds. `roomAbove` and `roomBelow` say how many pixels a row
- * keeps free of execution. `onlyLit` shows only highlighted rows, those with 1 in `lit`.
+ * went over the network. `from` and `to` bound what a row holds. `roomAbove`, of the pixels there are, and `roomBelow` say how many a row
+ * keeps free of execution. Rows with 1 in `named` have bars that are called by their names. `onlyLit` shows only highlighted rows, those with 1 in `lit`. A `hidden`
+ * one is not shown at all: another stands in its place.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOfKey: Map<number, number>,
  *   rowOf: (i: number) => number, targetRow: (arc: number) => number, exec: Exec, tree: SummaryTree, waits: Lane,
- *   points: Lane, bars: Lane, barIntervals: IntervalIndex, level: Uint8Array, levels: Uint8Array, freq: Lane, samples: Lane,
- *   messages: Lane, from: Float64Array, to: Float64Array, roomAbove: (row: number) => number, roomBelow: number, hides: boolean,
- *   collapsed: boolean, onlyLit: boolean, lit: Uint8Array, litCount: number}} Group
+ *   points: Lane, bars: Lane, barIntervals: IntervalIndex, level: Uint8Array, levels: Uint8Array, named: Uint8Array, freq: Lane, samples: Lane,
+ *   messages: Lane, from: Float64Array, to: Float64Array, roomAbove: (row: number, room: number) => number, roomBelow: number, hides: boolean,
+ *   collapsed: boolean, hidden: boolean, onlyLit: boolean, lit: Uint8Array, litCount: number}} Group
  */
 
 /**
  * What a group is made of; lists are of spans, those not named are empty. Bars that are `isBase` are not stacked.
  * @typedef {{name: string, title: string, keys: number[], labels: string[], rowOf: (i: number) => number,
- *   target?: (i: number) => number, exec?: Index, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
+ *   rowOfKey?: Map<number, number>, target?: (i: number) => number, exec?: Index, overlaps?: boolean, waits?: Uint32Array, points?: Uint32Array,
  *   bars?: Uint32Array, freq?: Uint32Array, samples?: Uint32Array, messages?: Uint32Array, isBase?: (i: number) => boolean,
  *   open?: boolean}} Parts
  */
@@ -53,6 +54,47 @@ export function buildGroups(store, kinds) {
   const parts = [cpuParts(store, of), threadParts(store, of), rpcParts(store, of), resourceParts(store, of),
     networkParts(store, of)];
   return parts.flatMap((part) => (part ? [buildGroup(store, part)] : []));
+}
+
+/** The key of the row of all kernel threads. */
+const KERNEL_THREADS = 0;
+
+/** The group that has the rows of threads now. @param {Group[]} groups */
+export const threadsOf = (groups) => groups[groups[1].hidden ? 2 : 1];
+
+/** Whether the rows of a group are those of threads, or of their processes. @param {Group} group */
+export const isOfThreads = ({ name }) => name === "PID" || name === "PROC";
+
+/**
+ * The group that can stand in the place of that of threads: a row for each process and one for all kernel threads, with what
+ * their threads did, which may overlap, and with what they waited for, if there is one.
+ * @param {Store} store
+ * @param {Group} threads
+ * @returns {Group}
+ */
+export function foldedThreads(store, threads) {
+  const { pid, pids, counts } = store;
+  const inKernel = kernelThreads(store, threads);
+  const keyOf = threads.keys.map((number, row) => (inKernel[row] === 1 ? KERNEL_THREADS : processOf(store, number)));
+  const keys = [...new Set(keyOf)].sort((a, b) => (a || Infinity) - (b || Infinity));
+  const places = new Map(keys.map((key, row) => [key, row]));
+  const sizes = new Uint32Array(keys.length);
+  const rowOfKey = new Map(places);
+  threads.keys.forEach((number, k) => {
+    const row = places.get(keyOf[k]) ?? -1;
+    rowOfKey.set(number, row);
+    sizes[row]++;
+  });
+  const rowOfValue = Int32Array.from(pids, (number) => (number > 0 ? rowOfKey.get(number) ?? -1 : -1));
+  const rowOf = (/** @type {number} */ i) => rowOfValue[pid[i]];
+  const inOrder = (/** @type {Index} */ { ids }) => ids.slice().sort();
+  const name = (/** @type {number} */ key) => (key === KERNEL_THREADS ? "kernel threads" : threadText(store, key));
+  return buildGroup(store, {
+    name: "PROC", title: "Processes", keys, labels: keys.map((key, row) => (sizes[row] > 1 ? `${name(key)} (${sizes[row]})` : name(key))),
+    rowOf, rowOfKey, target: (i) => wokenBy(store, i), overlaps: true, open: true,
+    exec: indexByColumn(keys.length, rowOfValue, pid, counts.pid, store.kind, Kind.SCHED),
+    waits: inOrder(threads.waits).filter((i) => sizes[rowOf(i)] === 1), points: inOrder(threads.points), bars: inOrder(threads.bars),
+  });
 }
 
 /**
@@ -199,7 +241,7 @@ function rowsOfColumn({ kind }, column, count, values, hasRow, lists) {
 function buildGroup(store, parts) {
   const { name, title, keys, labels, rowOf, target } = parts;
   const rows = keys.length;
-  const rowOfKey = new Map(keys.map((key, row) => [key, row]));
+  const rowOfKey = parts.rowOfKey ?? new Map(keys.map((key, row) => [key, row]));
   const lane = (/** @type {Uint32Array | undefined} */ ids = new Uint32Array(0)) =>
     laneOf(store, indexByRow(rows, Int32Array.from(ids, rowOf), ids));
   const index = parts.exec ?? indexByRow(rows, new Int32Array(0));
@@ -212,7 +254,7 @@ function buildGroup(store, parts) {
     targetRow: (/** @type {number} */ arc) => (target ? rowOfKey.get(target(arc)) ?? -1 : -1),
     exec, waits: lane(parts.waits), points: lane(parts.points), bars,
     barIntervals: new IntervalIndex(store, bars), ...stack(store, bars, parts.isBase), freq: lane(parts.freq), samples: lane(parts.samples),
-    messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open,
+    messages: lane(parts.messages), roomAbove: () => 0, roomBelow: 0, hides: name !== "CPU", collapsed: !parts.open, hidden: false,
     onlyLit: false, lit: new Uint8Array(rows), litCount: 0, from: new Float64Array(rows), to: new Float64Array(rows),
     // Made when the group is drawn first: threads are closed while a page opens.
     get tree() {
@@ -242,21 +284,23 @@ function bound(store, group) {
 }
 
 /**
- * Gives each bar of a row the lowest level that is free, and each row the number of its levels.
+ * Gives each bar of a row the lowest level that is free, each row the number of its levels, and whether parts are among them.
  * @param {Store} store
  * @param {Lane} lane
  * @param {(i: number) => boolean} [isBase]
  */
 function stack(store, lane, isBase) {
-  const { start, dur } = store;
+  const { start, dur, event, events } = store;
   const level = new Uint8Array(lane.ids.length);
   const levels = new Uint8Array(lane.first.length - 1);
+  const named = new Uint8Array(levels.length);
   const ends = new Float64Array(LEVELS_MAX);
   for (let r = 0; r < levels.length; r++) {
     ends.fill(-Infinity);
     for (let k = lane.first[r]; k < lane.first[r + 1]; k++) {
       const i = lane.ids[k];
       if (isBase?.(i)) continue;
+      if (events[event[i]] === PART) named[r] = 1;
       let at = 0;
       while (at < LEVELS_MAX - 1 && ends[at] > start[i]) at++;
       ends[at] = Math.max(ends[at], start[i] + dur[i]);
@@ -264,7 +308,7 @@ function stack(store, lane, isBase) {
       levels[r] = Math.max(levels[r], at + 1);
     }
   }
-  return { level, levels };
+  return { level, levels, named };
 }
 
 /** The spans of one kind. @param {Index} kinds @param {number} kind */

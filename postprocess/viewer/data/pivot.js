@@ -18,7 +18,7 @@ const STEP_BITS = 5;
 const DOUBLING = 1 << STEP_BITS;
 /** Steps up to a day. */
 const STEPS = 40 * DOUBLING;
-/** Groups that are told apart; the others are one. */
+/** Groups that are told apart, in 16 bits; the others are one. */
 const GROUPS_MAX = 16384;
 /** Pairs of groups up to which a table says the place of each. */
 const PAIRS_MAX = 1 << 22;
@@ -101,12 +101,16 @@ export class Durations {
   sum = 0;
   shortest = Infinity;
   longest = 0;
-  steps = new Uint32Array(STEPS);
   /** Of whole calls, the time their threads were in them on a CPU. */
   own = 0;
   /** Time of execution in which instructions were counted, and that times sixteenths of them per cycle. */
   counted = 0;
   work = 0;
+
+  /** @param {Uint32Array} [steps] */
+  constructor(steps = new Uint32Array(STEPS)) {
+    this.steps = steps;
+  }
 
   /** Instructions per cycle, all time taken together; -1 if none was counted. */
   get pace() {
@@ -145,7 +149,8 @@ export class Durations {
     this.own += other.own;
     this.counted += other.counted;
     this.work += other.work;
-    for (let step = 0; step < STEPS; step++) this.steps[step] += other.steps[step];
+    if (other.count === 0) return;
+    for (let step = stepOf(other.shortest); step <= stepOf(other.longest); step++) this.steps[step] += other.steps[step];
   }
 }
 
@@ -172,39 +177,58 @@ export class Pivot {
   }
 
   /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Float64Array} [own] */
-  add(store, ids, { column: first, of: firstOf }, { column: second, of: secondOf }, own) {
-    const { width, pairs, groups } = this;
+  add(store, ids, one, two, own) {
     const { dur, ipc, kind } = store;
-    const counts = countsInstructions(store);
+    const places = this.placesOf(ids, one, two);
+    const steps = new Uint32Array(this.pairs.length * STEPS);
+    // Count, sum, shortest and longest of each group lie beside each other, in one line of the processor's cache.
+    const numbers = new Float64Array(this.pairs.length * 4);
+    for (let at = 0; at < this.pairs.length; at++) numbers[4 * at + 2] = Infinity;
+    for (let k = 0; k < ids.length; k++) {
+      const d = dur[ids[k]];
+      const at = 4 * places[k];
+      numbers[at]++;
+      numbers[at + 1] += d;
+      if (d < numbers[at + 2]) numbers[at + 2] = d;
+      if (d > numbers[at + 3]) numbers[at + 3] = d;
+      steps[places[k] * STEPS + stepOf(d)]++;
+    }
+    this.groups = this.pairs.map((_, at) => {
+      const [count, sum, shortest, longest] = numbers.subarray(4 * at, 4 * at + 4);
+      return Object.assign(new Durations(steps.subarray(at * STEPS, (at + 1) * STEPS)), { count, sum, shortest, longest });
+    });
+    if (own) for (let k = 0; k < ids.length; k++) this.groups[places[k]].own += own[ids[k]];
+    if (!countsInstructions(store)) return;
+    for (let k = 0; k < ids.length; k++) {
+      const i = ids[k];
+      if (!isExecution(kind[i])) continue;
+      const group = this.groups[places[k]];
+      group.counted += dur[i];
+      group.work += dur[i] * SIXTEENTHS[ipc[i] & 15];
+    }
+  }
+
+  /** The group of each span, which is made with its first. @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two */
+  placesOf(ids, { column: first, of: firstOf }, { column: second, of: secondOf }) {
+    const { width, pairs } = this;
     const size = width * (Math.max(...firstOf) + 1);
-    const places = size <= PAIRS_MAX ? new Int32Array(size).fill(-1) : null;
+    const table = size <= PAIRS_MAX ? new Int32Array(size).fill(-1) : null;
     /** @type {Map<number, number>} */
-    const place = new Map();
+    const map = new Map();
+    const places = new Uint16Array(ids.length);
     for (let k = 0; k < ids.length; k++) {
       const i = ids[k];
       const pair = firstOf[first[i]] * width + secondOf[second[i]];
-      let at = places ? places[pair] : place.get(pair) ?? -1;
+      let at = table ? table[pair] : map.get(pair) ?? -1;
       if (at < 0) {
-        at = Math.min(groups.length, GROUPS_MAX);
-        if (places) places[pair] = at;
-        else place.set(pair, at);
-        if (at === groups.length) {
-          groups.push(new Durations());
-          pairs.push(at === GROUPS_MAX ? -1 : pair);
-        }
+        at = Math.min(pairs.length, GROUPS_MAX);
+        if (table) table[pair] = at;
+        else map.set(pair, at);
+        if (at === pairs.length) pairs.push(at === GROUPS_MAX ? -1 : pair);
       }
-      const group = groups[at];
-      const d = dur[i];
-      group.count++;
-      group.sum += d;
-      if (d < group.shortest) group.shortest = d;
-      if (d > group.longest) group.longest = d;
-      group.steps[stepOf(d)]++;
-      if (own) group.own += own[i];
-      if (!counts || !isExecution(kind[i])) continue;
-      group.counted += d;
-      group.work += d * SIXTEENTHS[ipc[i] & 15];
+      places[k] = at;
     }
+    return places;
   }
 
   /** The number of a group in one of the groupings. @param {number} at @param {number} which 0 or 1 */

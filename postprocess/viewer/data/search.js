@@ -238,10 +238,10 @@ export class Search {
 
   /** The groups whose rows have matches, if all of these are closed: nothing of what was found can be seen then. @param {Group[]} groups */
   closedHomes(groups) {
-    const closed = groups.filter((group) => group.collapsed);
+    const closed = groups.filter((group) => group.collapsed && !group.hidden);
     const key = closed.map((group) => group.name).join();
     if (this.homes.ids !== this.ids || this.homes.key !== key) {
-      const open = groups.filter((group) => !group.collapsed);
+      const open = groups.filter((group) => !group.collapsed && !group.hidden);
       const hidden = this.active && !this.ids.some((i) => open.some((group) => group.rowOf(i) >= 0));
       const having = hidden ? closed.filter((group) => this.ids.some((i) => group.rowOf(i) >= 0)) : [];
       this.homes = { ids: this.ids, key, having };

@@ -3,6 +3,7 @@
 // row of a lock its holder and who waits, on the row of a queue what stands in it, on that of an RPC where it waits.
 
 import { shownName, threadText, valueOf } from "../data/format.js";
+import { isOfThreads } from "../data/groups.js";
 import { LOCK_HELD, PART } from "../data/kind.js";
 import { seekStart } from "../data/rows.js";
 import { Kind } from "../data/tables.js";
@@ -19,14 +20,28 @@ import { FONT, inkOn } from "./palette.js";
  * @import {Look} from "./look.js"
  */
 
-/** Pixels from one level of lines to the next. */
-export const BAR_STEP = 5;
+/** Pixels from one level of lines to the next, and where there is room for the names of parts; what is kept free around all. */
+const BAR_STEP = 5;
+const PART_STEP = 13;
+const BARS_EDGE = 2;
 /** The same on the row of a lock or queue, if there is room. */
 const WAITER_STEP = 16;
 /** Bars narrower than this, in CSS pixels, are drawn as ticks, one for as many pixels. */
 const BAR_MIN = 2;
 /** Wider bars of a row drawn at most; of more, the longest. */
 const BARS_MAX = 200;
+
+/**
+ * The pixels that the bars of a thread's row take: as many as the names of parts need, if there is so much room.
+ * @param {Group} group
+ * @param {number} row
+ * @param {number} room
+ */
+export function roomOfBars({ levels, named }, row, room) {
+  const high = levels[row] * PART_STEP + BARS_EDGE;
+  if (levels[row] === 0) return 0;
+  return named[row] === 1 && high <= room ? high : levels[row] * BAR_STEP + BARS_EDGE;
+}
 
 export class Bars {
   /**
@@ -53,11 +68,11 @@ export class Bars {
     const { group, row } = item;
     const from = group.bars.first[row];
     const to = group.bars.first[row + 1];
-    if (from === to || (group.name === "PID" && layers.stateOf("locks") === "off")) return;
+    if (from === to || (isOfThreads(group) && layers.stateOf("locks") === "off")) return;
     this.times = view.on(item);
     for (const k of this.seen(group, from, to)) {
       const i = group.bars.ids[k];
-      if (group.name === "PID") this.line(i, item, view.top(item) + 4 + group.level[k] * BAR_STEP);
+      if (isOfThreads(group)) this.ofThread(i, item, group.level[k]);
       else if (group.name === "RPC") this.queued(i, item);
       else if (isHeld(this.store, i)) this.holder(i, item);
       else this.waiter(i, item, group.level[k]);
@@ -90,6 +105,24 @@ export class Bars {
     const { store, times } = this;
     const x0 = Math.max(times.x(store.start[i]), -10);
     return [x0, Math.max(Math.min(times.x(store.start[i] + store.dur[i]), times.width + 10), x0 + 1.5)];
+  }
+
+  /** What a thread holds, tries or is in: a part has its name in it, if there is room. @param {number} i @param {Item} item @param {number} level */
+  ofThread(i, item, level) {
+    const { context: c } = this;
+    const { store, view } = this;
+    const high = item.above >= item.group.levels[item.row] * PART_STEP;
+    const y = view.top(item) + (high ? 1 + level * PART_STEP : 4 + level * BAR_STEP);
+    if (!high || !isPart(store, i)) {
+      this.line(i, item, high ? y + PART_STEP / 2 : y);
+      return;
+    }
+    const [x0, x1] = this.extent(i);
+    const h = PART_STEP - 1;
+    c.fillStyle = this.color(i, item);
+    c.fillRect(x0, y, x1 - x0, h);
+    this.text(shownName(store.names[store.name[i]]), Math.max(x0, 0) + 4, x1, y + h / 2 + 0.5, inkOn(this.color(i, item)));
+    this.spots.push({ i, x0, x1, y0: y, y1: y + h });
   }
 
   /** A line with caps; dotted for a lock that is tried, dashed in a queue. @param {number} i @param {Item} item @param {number} y @param {number} [width] */
@@ -171,11 +204,11 @@ export class Bars {
     c.fillText(shown, x, y);
   }
 
-  /** By thread, on the row of a lock; by RPC in a queue; by lock on the row of a thread. @param {number} i @param {Item} item */
+  /** By thread, on the row of a lock; by RPC in a queue; by lock on the row of a thread, parts by name. @param {number} i @param {Item} item */
   color(i, item) {
     const { store, look: { palette }, focus } = this;
     if (!focus.shows(i)) return palette.css.grey;
-    const by = store.kind[i] === Kind.QUEUE ? store.rpc[i] : item.group.name === "PID" ? valueOf(store.arg[i]) ?? 0 : store.pid[i];
+    const by = isPart(store, i) ? store.name[i] : store.kind[i] === Kind.QUEUE ? store.rpc[i] : isOfThreads(item.group) ? valueOf(store.arg[i]) ?? 0 : store.pid[i];
     return palette.css.users[Math.abs(by) % palette.css.users.length];
   }
 }

@@ -3,9 +3,10 @@
 
 import { valueOf } from "../data/format.js";
 import { isAbsent, isIdle, isKernel } from "../data/kind.js";
-import { ORDERS } from "../data/order.js";
+import { foldedThreads, isOfThreads } from "../data/groups.js";
+import { FOLDED, ORDERS } from "../data/order.js";
 import { FLAG, Kind } from "../data/tables.js";
-import { BAR_STEP } from "./bars.js";
+import { roomOfBars } from "./bars.js";
 import { FREQ_HEIGHT, SAMPLES_HEIGHT } from "./strips.js";
 import { actionButton, byId, textElement } from "../dom.js";
 /**
@@ -46,7 +47,7 @@ export class Layers {
       [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],
       [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight; those in sight but the kernel's threads", states: ["in sight", "all", "that run", "programs"], state: 0 }],
     ];
-    const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name, by process", states: [...ORDERS], state: 0, menu: true };
+    const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name, by process; a row for each process", states: [...ORDERS], state: 0, menu: true };
     all.push([groups[1].keys.length > 1, order]);
     this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
     /** The states in which the page opens. */
@@ -89,12 +90,15 @@ export class Layers {
     view.onlyRunning = this.stateOf("rows") === "that run";
     view.onlyPrograms = this.stateOf("rows") === "programs";
     view.orderedBy = this.stateOf("order");
-    const [cpus, threads] = groups;
+    const folded = view.orderedBy === FOLDED;
+    if (folded && groups[2]?.name !== "PROC") groups.splice(2, 0, foldedThreads(this.store, groups[1]));
+    for (const group of groups) group.hidden = folded ? group.name === "PID" : group.name === "PROC";
+    const cpus = groups[0];
     const sampled = this.stateOf("samples") === "off" ? 0 : SAMPLES_HEIGHT;
     cpus.roomAbove = () => sampled;
     cpus.roomBelow = this.stateOf("freq") === "off" ? 0 : FREQ_HEIGHT;
-    threads.roomAbove = this.stateOf("locks") === "off" ? () => 0
-      : (row) => (threads.levels[row] === 0 ? 0 : threads.levels[row] * BAR_STEP + 2);
+    const withBars = this.stateOf("locks") !== "off";
+    for (const group of groups.filter(isOfThreads)) group.roomAbove = (row, room) => (withBars ? roomOfBars(group, row, room) : 0);
   }
 
   /** Whether a mark is drawn. @param {string} letter */

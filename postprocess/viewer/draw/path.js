@@ -2,8 +2,9 @@
 // The critical path of a request over the rows: whose time it was at each moment. It runs below the spans, whose names
 // stay legible: on the row of the request's thread, on that of the thread it waits for, and on those of their CPUs.
 
-import { FONT } from "./palette.js";
+import { threadsOf } from "../data/groups.js";
 import { OUTER_PART } from "../view/view.js";
+import { FONT } from "./palette.js";
 /**
  * @import {Group} from "../data/groups.js"
  * @import {PathPart} from "../data/requests.js"
@@ -47,7 +48,8 @@ export class Paths {
 
   /** @param {RequestPath} path */
   draw({ pid, parts }) {
-    const { view, groups: [cpus, threads] } = this;
+    const { view, groups, groups: [cpus] } = this;
+    const threads = threadsOf(groups);
     this.drawn = { lines: 0, words: [] };
     const own = this.itemOf(threads, pid);
     this.along(parts, ({ cpu }) => this.itemOf(cpus, cpu), false);

@@ -35,11 +35,12 @@ export function addressOf(app) {
 export function showAddress(app, hash) {
   const { view, groups } = app;
   const parts = new URLSearchParams(hash.slice(1));
+  // What is drawn says which groups there are.
+  app.layers.take(parts.get("draw") ?? "");
   const open = parts.get("open")?.split(",");
   if (open) for (const group of groups) group.collapsed = !open.includes(group.name);
   view.pins = rowsOfText(groups, parts.get("pin") ?? "");
   showLit(app.highlight, parts.get("lit") ?? "", parts.get("only") ?? "");
-  app.layers.take(parts.get("draw") ?? "");
   app.listing = app.list.take(parts);
   app.asked.take(parts);
   const relative = parts.get("from") === "rows";

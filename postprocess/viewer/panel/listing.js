@@ -129,7 +129,12 @@ export class Listing {
     if (this.room.length < max) this.room = new Uint32Array(max);
     const { room } = this;
     let count = 0;
-    for (let k = 0; k < max; k++) {
+    if (!found && t0 === -Infinity && t1 === Infinity) {
+      for (let i = 0; i < n; i++) {
+        room[count] = i;
+        count += takes[kind[i]];
+      }
+    } else for (let k = 0; k < max; k++) {
       const i = found ? found[k] : k;
       if (start[i] >= t1) break;
       room[count] = i;

@@ -4,6 +4,7 @@
 
 import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed } from "../data/format.js";
 import { compare, EXCESS_TIME_MIN, partsOf } from "../data/excess.js";
+import { threadsOf } from "../data/groups.js";
 import { Durations } from "../data/pivot.js";
 import { readRequests } from "../data/requests.js";
 import { causeColor } from "../draw/path.js";
@@ -142,15 +143,16 @@ export function goToRequest(app, number) {
   asked.request = number;
   app.select(-1);
   byId("details").scrollTop = 0;
-  for (const group of groups.slice(0, 2)) if (group.collapsed) app.toggleGroup(group);
+  const threads = threadsOf(groups);
+  for (const group of [groups[0], threads]) if (group.collapsed) app.toggleGroup(group);
   const [start, dur] = [requests.start[number], requests.dur[number]];
   showTime(app, start, start + dur);
-  const row = groups[1].rowOfKey.get(requests.pid[number]);
+  const row = threads.rowOfKey.get(requests.pid[number]);
   // From the top, as far as that shows the request's own row.
   view.order(groups);
   view.scrollTo(0);
   view.layOut(groups);
-  const item = row === undefined ? undefined : view.itemsOf.get(groups[1])?.[row];
+  const item = row === undefined ? undefined : view.itemsOf.get(threads)?.[row];
   if (item) view.reveal(item);
 }
 

@@ -51,18 +51,18 @@ export function showTotals(app, panel, from, to) {
     actionButton(callText(store, i), "Go to this span", () => app.goTo(i)), threadText(store, store.pids[store.pid[i]]),
     alignedText(totals.inside(i)), totals.inside(i) < store.dur[i] ? `of ${alignedText(store.dur[i])}` : "",
   ]);
-  const longest = (/** @type {string} */ head, /** @type {number[]} */ ids) => {
-    const table = tableOf([head, "thread", "inside", ""], spans(ids));
-    table.classList.add("spans");
+  const classed = (/** @type {string} */ name, /** @type {HTMLElement} */ table) => {
+    table.classList.add(name);
     return table;
   };
+  const longest = (/** @type {string} */ head, /** @type {number[]} */ ids) => classed("spans", tableOf([head, "thread", "inside", ""], spans(ids)));
   panel.replaceChildren(
     closeButton(() => app.measure(null)),
     textElement("h2", `${durationText(to - from)}${app.search.active ? ", matches only" : ""}`),
     actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
     actionButton("Keep as note (M)", "Keep this length as a note on the picture", () => annotate(app)),
     actionButton("CSV", "Save the spans of this range as a table", () => offer(fileName(app, "csv"), csvOf(app, from, to))),
-    tableOf(["CPU", ...parts.map(([name]) => name)], cpus), tableOf(["Name", "spans", "time", ...counted], byName(totals.names)),
+    classed("cpus", tableOf(["CPU", ...parts.map(([name]) => name)], cpus)), tableOf(["Name", "spans", "time", ...counted], byName(totals.names)),
     tableOf(["Thread", "user", "kernel", "stalled", "waits"], threads), tableOf(["Wait", "spans", "time", ...counted], byName(totals.waits)),
     longest("Longest", totals.longest), longest("Longest wait", totals.longestWaits),
   );
