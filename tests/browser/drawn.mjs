@@ -457,7 +457,7 @@ export const drawn = {
     const standing = (...pids) => page.waitForFunction((wanted) =>
       __ku.rows().filter((r) => r.group === "PID" && r.row >= 0).map((r) => r.label).join() === wanted, pids.map((pid) => `worker.${pid}`).join());
     await standing(50, 51, 52, 53, 54);
-    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name", "process"].map((by) => `Order: ${by}`));
+    assert.deepEqual(await menu.locator("option").allTextContents(), ["number", "CPU time", "first run", "name", "process", "folded"].map((by) => `Order: ${by}`));
     await menu.selectOption("Order: CPU time");
     await standing(52, 53, 50, 51, 54);
     // The names stand beside their rows, and a click finds what is drawn there.
@@ -481,6 +481,28 @@ export const drawn = {
     assert.equal(await menu.inputValue(), "Order: name");
     await menu.selectOption("Order: process");
     await standing(52, 53, 51, 54, 50);
+    // Folded, processes stand in the place of threads, and what is done with the page is about their rows.
+    await menu.selectOption("Order: folded");
+    await page.keyboard.press("0");
+    await settle(page);
+    const labels = async (group) => (await rowsOf(page, group)).map((r) => r.label);
+    const folded = ["worker.52", "worker.53 (2)", "worker.54 (2)"];
+    assert.deepEqual([await labels("PID"), await labels("PROC")], [[], folded]);
+    await ask(page, () => {
+      const { app } = __ku;
+      const i = app.store.kind.findIndex((kind, k) => kind === Kind.USER && app.store.pids[app.store.pid[k]] === 52);
+      app.goTo(i);
+    });
+    assert.equal(await ask(page, () => __ku.app.homeOf(__ku.app.selected).name), "CPU");
+    await ask(page, () => __ku.toggle("CPU"));
+    assert.equal(await ask(page, () => __ku.app.homeOf(__ku.app.selected).name), "PROC");
+    await page.waitForFunction(() => location.hash.includes("PROC") && location.hash.includes("draw=order.5"));
+    await page.reload();
+    await page.waitForFunction(() => window.__ku?.ready === true);
+    assert.deepEqual([await labels("PID"), await labels("PROC")], [[], folded]);
+    await menu.selectOption("Order: number");
+    await settle(page);
+    assert.deepEqual([(await labels("PID")).length, await labels("PROC")], [5, []]);
     return {};
   },
 

@@ -189,6 +189,23 @@ fn rpcs_and_marks_are_found_by_thread_and_name() {
     assert_eq!(times(Ask::Mark("q".into())), [(7, 150, 250)]);
 }
 
+#[test]
+fn what_a_program_records_of_itself_is_found_by_name_as_marks_are() {
+    let lines = "-1 1 34 7 a\n0 1 512 0  7 0  7 0 0 a.7 (200)\n\
+        100 1 561 0  7 0  1 0 0 all (231)\n110 1 561 0  7 0  2 0 0 part (231)\n\
+        120 1 560 0  7 0  0 0 0 step (230)\n150 1 562 0  7 0  2 0 0 part (232)\n\
+        160 1 561 0  7 0  2 0 0 part (231)\n190 1 560 0  7 0  0 0 0 /step (230)\n\
+        200 1 562 0  7 0  2 0 0 part (232)\n250 1 562 0  7 0  1 0 0 all (232)\n500 0 2087 0  7 0  0 0 0 getpid (827)\n";
+    let spans = build(read(&mut lines.as_bytes()).unwrap()).0;
+    let times = |label: &str| {
+        let found = found(&spans, Ask::Mark(label.into()));
+        found.iter().map(|r| (r.pid.number(), r.start.0, r.end.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(times("all"), [(7, 100, 250)]);
+    assert_eq!(times("part"), [(7, 110, 150), (7, 160, 200)]);
+    assert_eq!(times("step"), [(7, 120, 190)]);
+}
+
 fn trace_of(slow: impl FnMut(&mut TraceBuilder, u64) -> u64) -> Vec<u8> {
     made(REQUESTS, SLOW, slow)
 }

@@ -43,7 +43,7 @@ pub enum Ask {
     Best,
     /// An RPC: from its request to its response, in one thread; of this method, if there is one.
     Rpc(Option<String>),
-    /// From the mark `LABEL` of a thread to its next mark `/LABEL`.
+    /// From the mark `LABEL` of a thread to its next mark `/LABEL`; if there are none, each part of a program called `LABEL`.
     Mark(String),
     /// Each instance of a system call or fault.
     Call(String),
@@ -87,7 +87,11 @@ pub fn find(spans: &Spans, timeline: &Timeline, ask: &Ask) -> Result<(String, Ve
             return Ok((ask.what(timeline), found));
         }
         Ask::Rpc(method) => rpcs(spans, method.as_deref()),
-        Ask::Mark(label) => marks(spans).remove(label).unwrap_or_default(),
+        Ask::Mark(label) => match (marks(spans).remove(label), parts(spans, label)) {
+            (Some(found), _) => found,
+            (None, found) if found.is_empty() => found,
+            (None, found) => return Ok((format!("each part {label}, from its start to its end"), found)),
+        },
         Ask::Call(name) => calls(spans, |s| text(spans, s) == name).into_iter().map(|(_, request)| request).collect(),
         Ask::Run(program) => runs(timeline, |name| name == program),
         Ask::Client(program) => of_program(|by| clients(spans, by), timeline, program),
@@ -148,9 +152,13 @@ pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
 pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
     let mut open: HashMap<(Pid, &str), Time> = HashMap::default();
     let mut found: BTreeMap<String, Vec<Request>> = BTreeMap::new();
-    for s in spans.spans.iter().filter(|s| s.point().is_some_and(Point::is_text_mark)) {
-        let Some(pid) = s.pid else { continue };
-        let label = text(spans, s).split_once('=').map_or("", |(_, label)| label);
+    for s in &spans.spans {
+        let (Some(pid), Some(point)) = (s.pid, s.point()) else { continue };
+        let label = match point {
+            Point::ProgramMark => text(spans, s),
+            _ if point.is_text_mark() => text(spans, s).split_once('=').map_or("", |(_, label)| label),
+            _ => continue,
+        };
         match label.strip_prefix('/') {
             Some(label) => {
                 let pair = open.remove(&(pid, label)).map(|start| Request { pid, start, end: s.start });
@@ -161,6 +169,12 @@ pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
     }
     found.retain(|_, pairs| !pairs.is_empty());
     found
+}
+
+/// The parts of programs that are called so.
+fn parts(spans: &Spans, label: &str) -> Vec<Request> {
+    let named = spans.spans.iter().filter(|s| s.point() == Some(Point::ProgramBegin) && text(spans, s) == label);
+    named.filter_map(|s| Some(Request { pid: s.pid?, start: s.start, end: s.start + s.dur })).collect()
 }
 
 /// Each instance of calls and faults, with its name: its pieces, up to the one that returns, or to what the thread does

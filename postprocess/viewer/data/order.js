@@ -10,7 +10,7 @@ import { Summary } from "./tree.js";
  */
 
 /** The order in which each process has one row in place of its threads, and kernel threads have one together. */
-export const FOLDED = "process, folded";
+export const FOLDED = "folded";
 
 /** What rows can be ordered by: the number of each thread, its time on CPUs in sight, when it ran first, its name, its process. */
 export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process", FOLDED]);

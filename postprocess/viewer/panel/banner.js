@@ -32,10 +32,10 @@ function sumOfKind({ kind, dur, event, events, cpus, cpu }, wanted, number) {
   return sum;
 }
 
-/** What the kernel counted meanwhile, and what the trace has of it, to be opened. @param {readonly string[]} counted */
-function countedElement(counted) {
+/** Lines to be opened. @param {string} summary @param {readonly string[]} lines */
+function foldedElement(summary, lines) {
   const element = document.createElement("details");
-  element.append(textElement("summary", "What the kernel counted meanwhile"), ...counted.map((text) => textElement("div", shownName(text))));
+  element.append(textElement("summary", summary), ...lines.map((text) => textElement("div", shownName(text))));
   return element;
 }
 
@@ -49,7 +49,6 @@ export function showBanner(app, banner) {
   if (meta.lost > 0) missing.unshift(`${meta.lost.toLocaleString("en")} events were lost while recording`);
   const sentences = missing.length > 0 ? [`This trace is not complete: ${missing.join("; ")}.`] : [];
   if ((meta.flags & FLAG.WRAPPED) !== 0) sentences.push("This is the end of a longer recording: what came before was overwritten.");
-  if (meta.unseen?.length) sentences.push(`This trace cannot show ${meta.unseen.map(shownName).join("; ")}.`);
   const parts = sentences.map((text) => textElement("span", text));
   for (const [what, kind, event] of DELAYS) {
     const { count, time, longest } = sumOfKind(app.store, kind, event);
@@ -58,7 +57,8 @@ export function showBanner(app, banner) {
     part.append(actionButton(`The longest: ${durationText(app.store.dur[longest])}`, "Go there", () => app.goTo(longest)));
     parts.push(part);
   }
-  if (meta.counted?.length) parts.push(countedElement(meta.counted));
+  if (meta.unseen?.length) parts.push(foldedElement(`What this trace cannot show (${meta.unseen.length})`, meta.unseen));
+  if (meta.counted?.length) parts.push(foldedElement("What the kernel counted meanwhile", meta.counted));
   banner.hidden = parts.length === 0;
   banner.replaceChildren(...parts);
 }

@@ -20,10 +20,10 @@ export function showChain(app, panel, chain) {
   const lines = chain.map(({ arc, cause, wait }) => {
     const before = textElement("td", signedText(store.start[arc] - store.start[selected]));
     const what = document.createElement("td");
-    const waited = wait < 0 ? "" : `, after ${durationText(store.dur[wait])} of ${shownName(store.names[store.name[wait]])},`;
+    const waited = wait < 0 ? "" : `, after ${durationText(store.dur[wait])} of ${shownName(store.names[store.name[wait]])}`;
     what.append(
       actionButton(threadText(store, wokenBy(store, arc)), "Go to this wakeup", () => app.bringIntoSight(arc)),
-      `${waited} was woken by ${causeText(store, arc, cause)}; it ran ${durationText(store.dur[arc])} later`,
+      ` was woken by ${causeText(store, arc, cause)}${waited}; it ran ${durationText(store.dur[arc])} later`,
     );
     const line = document.createElement("tr");
     line.append(before, what);
