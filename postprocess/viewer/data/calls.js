@@ -12,12 +12,12 @@ import { Kind } from "./tables.js";
  * times slower.
  * @type {Record<number, (to: any, from: any, ids: Uint32Array) => void>}
  */
-const COPIES = Object.freeze({
+const COPIES = {
   1: (to, from, ids) => { for (let k = 0; k < ids.length; k++) to[k] = from[ids[k]]; },
   2: (to, from, ids) => { for (let k = 0; k < ids.length; k++) to[k] = from[ids[k]]; },
   4: (to, from, ids) => { for (let k = 0; k < ids.length; k++) to[k] = from[ids[k]]; },
   8: (to, from, ids) => { for (let k = 0; k < ids.length; k++) to[k] = from[ids[k]]; },
-});
+};
 /** @type {Record<number, any>} */
 const BITS = Object.freeze({ 1: Uint8Array, 2: Uint16Array, 4: Uint32Array, 8: Float64Array });
 

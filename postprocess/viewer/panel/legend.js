@@ -2,7 +2,7 @@
 // The legend: a small drawing and a word for everything that this trace has; it says more where it is pointed at, and
 // searches what it is about where it is clicked.
 
-import { kindOfEvent, LOCK_HELD, MORSE, waitLetter, WAITS } from "../data/kind.js";
+import { kindOfEvent, LOCK_HELD, MORSE, PART, waitLetter, WAITS } from "../data/kind.js";
 import { NOTHING } from "../data/search.js";
 import { FLAG, Kind, CANNOT_SHOW } from "../data/tables.js";
 import { MORSE_DOT, morseStrokes } from "../draw/compose.js";
@@ -56,6 +56,7 @@ export function showLegend(app, element) {
     [kinds.has(Kind.IPI), [{ d: "M2 12Q20 12 22 3", color: css.ipi, line: 1.5 }, { d: "M22 1l3 5h-5z", color: css.ipi }], "IPI", "ipi", "one CPU interrupts another"],
     [kinds.has(Kind.MARK), [{ d: "M6 1V13", color: css.mark, line: 1.5 }, { d: "M6 1h10l-3 3l3 3h-10z", color: css.mark }], "mark", "mark", "a mark set by a program"],
     [kinds.has(Kind.POINT), [{ d: "M13 3l5 8h-10z", color: css.dim }], "event", "event", "an event without duration"],
+    [events.has(PART), [{ d: box(1, 2, 24, 10), color: css.users[2] }], "part of a program", "event", "a part that a program records, under its name"],
     [kinds.has(Kind.LOCK), [{ d: "M2 7H24M2 4V10M24 4V10", color: css.users[1], line: 2 }], "lock held", "lock", "a thread holds a lock of its program"],
     [events.has(LOCK_HELD + 1), [{ d: flat(7), color: css.users[1], line: 2, dashes: "1.5 2.5" }], "lock tried", "lock", "a thread tries to get a lock of its program"],
     [kinds.has(Kind.QUEUE), [{ d: flat(7), color: css.users[2], line: 2, dashes: "7 4" }], "in a queue", "queue", "an RPC waits in a queue of a program"],
