@@ -8,7 +8,7 @@ import { Kind } from "./tables.js";
 /** Whole calls as spans: the first piece of each and its last; how long its thread was in it on a CPU, the call's own time. @typedef {{store: Store, first: Uint32Array, last: Uint32Array, own: Float64Array}} Calls */
 
 /**
- * Copies the values at some places, whose bits are so many bytes wide. One loop that met all sorts of arrays would be many
+ * Copies the values at some places, by their width in bytes. One loop that met all sorts of arrays would be many
  * times slower.
  * @type {Record<number, (to: any, from: any, ids: Uint32Array) => void>}
  */
