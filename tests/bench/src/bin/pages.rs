@@ -21,6 +21,7 @@ use postprocess::span::order::order;
 use postprocess::span::what::{Activity, Arc, What};
 use postprocess::span::{Span, Spans};
 use postprocess::time::Time;
+use postprocess::why::carry::carried;
 use postprocess::{source, span};
 
 /// Thread numbers of one round; those of a recorded guest lie below.
@@ -41,7 +42,8 @@ fn main() -> Result<()> {
         let count = spans.spans.len();
         let page = Path::new(dir).join(format!("{size}.html"));
         let mut file = BufWriter::new(File::create(&page).with_context(|| page.display().to_string())?);
-        page::render(&spans, &mut file).and_then(|()| file.flush().map_err(page::Error::Write))?;
+        page::render_with(&spans, carried(&spans).as_ref(), &mut file)
+            .and_then(|()| file.flush().map_err(page::Error::Write))?;
         drop((spans, file));
         let file_bytes = fs::metadata(&page)?.len();
         writeln!(out, "{size} spans {count}\n{size} bytes {:.2}", file_bytes as f64 / count as f64)?;

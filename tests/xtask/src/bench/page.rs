@@ -15,7 +15,7 @@ use crate::progress::{output, tied};
 const SIZES: [u64; 3] = [1_000_000, 2_000_000, 10_000_000];
 
 /// What is measured: its name in the answers, in the table, and the budget at each size.
-const ROWS: [(&str, &str, [&str; 3]); 16] = [
+const ROWS: [(&str, &str, [&str; 3]); 18] = [
     ("bytes", "file, bytes per span", ["6", "", "6"]),
     ("openMs", "open to first full picture, ms", ["600", "", "2000"]),
     ("panMs", "redraw while panning, p95, ms", ["16", "", "16"]),
@@ -31,6 +31,8 @@ const ROWS: [(&str, &str, [&str; 3]); 16] = [
     ("tableMs", "table and histogram of all spans, ms", ["", "", "150"]),
     ("groupsMs", "the same by name and thread, ms", ["", "", "150"]),
     ("callsMs", "the same of whole calls, ms", ["", "", "150"]),
+    ("requests", "requests", ["", "", ""]),
+    ("brushMs", "a part of the requests against all others, ms (budget: of 100,000)", ["", "", "100"]),
     ("bytesPerSpan", "memory, bytes per span", ["60", "", "60"]),
 ];
 
@@ -49,7 +51,9 @@ pub fn measure(from: Option<&Path>, dir: &Path) -> Result<Pages> {
     let text = output(cargo.current_dir(place::checkout()))?;
     let value = |what: &str, size: u64| number(&text, &format!("{size} {what}"));
     let values = ROWS.iter().map(|(what, ..)| {
-        let [one, two, ten] = SIZES.map(|size| value(what, size));
+        // Not every trace has requests.
+        let has = |size: u64| !["requests", "brushMs"].contains(what) || text.contains(&format!("{size} {what} "));
+        let [one, two, ten] = SIZES.map(|size| if has(size) { value(what, size) } else { Ok(0.0) });
         Ok([one?, two?, ten?])
     });
     Ok(Pages { from, values: values.collect::<Result<_>>()? })
@@ -65,7 +69,10 @@ impl fmt::Display for Pages {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let name = self.from.strip_prefix(place::checkout()).unwrap_or(&self.from);
         writeln!(f, "Page of {}, repeated\n", name.display())?;
-        writeln!(f, "| page | budget | 1 M spans | budget | 2 M spans | budget | 10 M spans |\n|---|---|---|---|---|---|---|")?;
+        writeln!(
+            f,
+            "| page | budget | 1 M spans | budget | 2 M spans | budget | 10 M spans |\n|---|---|---|---|---|---|---|"
+        )?;
         for ((_, what, budget), values) in ROWS.iter().zip(&self.values) {
             let digits = usize::from(values[0] < 100.0);
             let cells = budget.iter().zip(values).map(|(budget, value)| format!(" {budget} | {value:.digits$} |"));
