@@ -46,6 +46,8 @@ export class Overview {
     /** Parts of all CPUs' time by column. */
     this.user = new Float64Array(0);
     this.kernel = new Float64Array(0);
+    /** The bars as they were drawn last, and of what. */
+    this.kept = { canvas: document.createElement("canvas"), user: this.user, width: 0, ratio: 0, palette: look.palette };
   }
 
   get begin() {
@@ -122,20 +124,34 @@ export class Overview {
   draw() {
     const { context: c, width, ratio } = this;
     const { look: { palette } } = this;
+    c.setTransform(1, 0, 0, 1, 0, 0);
+    c.drawImage(this.barsNow(), 0, 0);
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    c.fillStyle = palette.css.row;
-    c.fillRect(0, 0, width, BARS_HEIGHT);
-    this.bars(this.kernel, this.user, palette.css.syscall[0]);
-    this.bars(this.user, null, palette.css.users[0]);
     c.fillStyle = palette.css.back;
     c.fillRect(0, BARS_HEIGHT, width, MATCHES_HEIGHT);
     this.matches();
     this.window();
   }
 
-  /** Bars of one sort, on top of others. @param {Float64Array} parts @param {Float64Array | null} below @param {string} color */
-  bars(parts, below, color) {
-    const { context: c, width } = this;
+  /** The bars, drawn anew only if anything about them has changed: there are thousands. */
+  barsNow() {
+    const { width, ratio, kept, user, kernel, look: { palette } } = this;
+    if (kept.user === user && kept.width === width && kept.ratio === ratio && kept.palette === palette) return kept.canvas;
+    Object.assign(kept, { user, width, ratio, palette });
+    kept.canvas.width = Math.max(Math.round(width * ratio), 1);
+    kept.canvas.height = Math.round(BARS_HEIGHT * ratio);
+    const c = /** @type {CanvasRenderingContext2D} */ (kept.canvas.getContext("2d"));
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.fillStyle = palette.css.row;
+    c.fillRect(0, 0, width, BARS_HEIGHT);
+    this.bars(c, kernel, user, palette.css.syscall[0]);
+    this.bars(c, user, null, palette.css.users[0]);
+    return kept.canvas;
+  }
+
+  /** Bars of one sort, on top of others. @param {CanvasRenderingContext2D} c @param {Float64Array} parts @param {Float64Array | null} below @param {string} color */
+  bars(c, parts, below, color) {
+    const { width } = this;
     const step = width / parts.length;
     c.fillStyle = color;
     c.beginPath();
