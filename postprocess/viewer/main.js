@@ -42,6 +42,7 @@ import { listenToOverview } from "./input/strip.js";
 import { byId } from "./dom.js";
 import { handle } from "./handle.js";
 /**
+ * @import {Call} from "./data/calls.js"
  * @import {Step} from "./data/chain.js"
  * @import {Store} from "./data/decode.js"
  * @import {Group} from "./data/groups.js"
@@ -83,6 +84,8 @@ export class App {
     this.axis = axisOf(store.meta.tracebase, this.view);
     /** The selected span, -1 for none. */
     this.selected = -1;
+    /** The whole call, if that is selected. @type {Call | null} */
+    this.call = null;
     /** The group on whose row something was selected last. @type {Group | null} */
     this.home = null;
     /** The wakeups that led to the selected span, once they were asked for. @type {Step[] | null} */
@@ -112,8 +115,8 @@ export class App {
 
   /** What is drawn on the picture now. @returns {Shown} */
   get shown() {
-    const { axis, selected, measured, chain, showArcs, showIpis, asked: { path } } = this;
-    return { axis, selected, measured, chain, path, showArcs, showIpis };
+    const { axis, selected, call, measured, chain, showArcs, showIpis, asked: { path } } = this;
+    return { axis, selected, call, measured, chain, path, showArcs, showIpis };
   }
 
   start() {
@@ -261,8 +264,7 @@ export class App {
   select(i, group) {
     this.selected = this.view.kept = i;
     this.home = group ?? this.home;
-    this.notes.selected = null;
-    this.chain = null;
+    this.notes.selected = this.call = this.chain = null;
     this.showDetails();
     this.overlayChanged();
   }
@@ -306,9 +308,11 @@ export class App {
     return home ? this.view.shiftOf(home, home.rowOf(i)) : 0;
   }
 
-  /** Where on the axis a span lies. @param {number} i @returns {[number, number]} */
+  /** Where on the axis a span lies, or the call that is selected with it. @param {number} i @returns {[number, number]} */
   placeOf(i) {
-    const from = this.store.start[i] - this.shiftOf(i);
+    const shift = this.shiftOf(i);
+    if (this.call && i === this.selected) return [this.call.from - shift, this.call.to - shift];
+    const from = this.store.start[i] - shift;
     return [from, from + this.store.dur[i]];
   }
 
@@ -458,8 +462,8 @@ export class App {
   /** Forgets one thing: the path of wakeups, what is selected, a request, the table, what is measured, searched, highlighted. */
   forget() {
     const { search, highlight } = this;
-    if (this.chain) {
-      this.chain = null;
+    if (this.chain || this.call) {
+      this.chain = this.call = null;
       this.showDetails();
       this.overlayChanged();
     } else if (this.selected >= 0 || this.notes.selected) this.select(-1);

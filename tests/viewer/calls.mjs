@@ -3,10 +3,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
+import { callAround, wholeCalls } from "../../postprocess/viewer/data/calls.js";
 import { callText } from "../../postprocess/viewer/data/format.js";
-import { EVENT } from "../../postprocess/viewer/data/tables.js";
-import { storeOf } from "./support/store.mjs";
+import { buildGroups } from "../../postprocess/viewer/data/groups.js";
+import { indexByKind } from "../../postprocess/viewer/data/rows.js";
+import { EVENT, Kind } from "../../postprocess/viewer/data/tables.js";
+import { numbersFrom, storeOf } from "./support/store.mjs";
 
 const user = (start, dur, pid) => ({ start, dur, pid, cpu: 0, event: EVENT.USER + pid });
 const call = (start, dur, pid, arg, ret, cpu = 0) => ({ start, dur, pid, cpu, event: EVENT.SYSCALL, name: "read", arg, ret });
@@ -33,4 +35,36 @@ test("what returned, another call or user code ends a call, of its own thread on
 test("a fault in a call is one of its own, and the call continues after it", () => {
   const spans = [call(0, 10, 5, 3), fault(10, 4, 5), interrupt(14, 2, 5), fault(16, 4, 5), call(20, 10, 5, 3, 2), fault(40, 5, 5), user(50, 1, 5), fault(51, 5, 5)];
   assert.deepEqual(callsOf(spans), [["read(3)=2", 0, 30, 20], ["page_fault", 10, 10, 8], ["page_fault", 40, 5, 5], ["page_fault", 51, 5, 5]]);
+});
+
+test("the call around each of its pieces is that of the table, with what cut in and what it waited for", () => {
+  const wait = { start: 20, dur: 60, pid: 5, event: EVENT.WAIT_A, name: "wait_cpu" };
+  const spans = [call(0, 10, 5, 3), interrupt(10, 5, 5), call(15, 5, 5, 3), wait, user(20, 60, 6), call(80, 20, 5, 3, 7, 1), interrupt(100, 3, 5), user(103, 9, 5)];
+  const store = storeOf(spans);
+  const [, threads] = buildGroups(store, indexByKind(store));
+  for (const i of [0, 2, 5]) {
+    const { waits, ...rest } = callAround(store, threads, i);
+    assert.deepEqual(rest, { pieces: [0, 2, 5], from: 0, to: 100, own: 35, cut: 5 });
+    assert.deepEqual([...waits].map(([name, time]) => [store.names[name], time]), [["wait_cpu", 60]]);
+  }
+  assert.deepEqual([1, 3, 4, 7].map((i) => callAround(store, threads, i)), [null, null, null, null]);
+  // Whatever threads do, by another way.
+  const number = numbersFrom(3);
+  const made = Array.from({ length: 2000 }, (_, k) => {
+    const pid = 5 + number(3);
+    const any = [() => user(k * 10, 10, pid), () => interrupt(k * 10, 10, pid), () => fault(k * 10, 10, pid), () => call(k * 10, 10, pid, number(2), number(3) === 0 ? 1 : undefined)];
+    return any[Math.max(number(8) - 4, 0) === 0 ? 3 : number(4)]();
+  });
+  const many = storeOf(made);
+  const [, rows] = buildGroups(many, indexByKind(many));
+  const { store: whole, first, last, own } = wholeCalls(many);
+  let pieces = 0;
+  for (let k = 0; k < whole.n; k++) {
+    for (const i of [first[k], last[k]]) {
+      const around = callAround(many, rows, i);
+      assert.deepEqual([around.pieces[0], around.pieces.at(-1), around.own, around.to - around.from], [first[k], last[k], own[k], whole.dur[k]], `span ${i}`);
+      pieces = Math.max(pieces, around.pieces.length);
+    }
+  }
+  assert.ok(pieces > 3 && whole.kinds.has(Kind.TRAP));
 });

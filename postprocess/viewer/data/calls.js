@@ -2,8 +2,12 @@
 // System calls and faults as wholes: each from the start of its first piece to the end of its last, whatever cut in and
 // whatever the thread waited for. They are kept as spans are, so that whatever lists spans lists them.
 
+import { firstInLane, firstInRow } from "./rows.js";
 import { Kind } from "./tables.js";
-/** @import {Store} from "./decode.js" */
+/**
+ * @import {Store} from "./decode.js"
+ * @import {Group} from "./groups.js"
+ */
 
 /** Whole calls as spans: the first piece of each and its last; how long its thread was in it on a CPU, the call's own time. @typedef {{store: Store, first: Uint32Array, last: Uint32Array, own: Float64Array}} Calls */
 
@@ -84,4 +88,64 @@ export function wholeCalls(store) {
       kinds: new Set(kinds),
     },
   };
+}
+
+/** Spans of a thread that are looked at on either side of one. */
+const AROUND_MAX = 100_000;
+
+/**
+ * A call or a fault from its start to its end: its pieces; the time its thread was in it on a CPU, the time of what cut in, and what it
+ * waited for, by the name of the reason.
+ * @typedef {{pieces: number[], from: number, to: number, own: number, cut: number, waits: Map<number, number>}} Call
+ */
+
+/**
+ * The whole call that a span is a piece of, as `wholeCalls` puts it together; null if it is no piece, or the thread did too much in it.
+ * @param {Store} store
+ * @param {Group} threads
+ * @param {number} i
+ * @returns {Call | null}
+ */
+export function callAround(store, threads, i) {
+  const { start, dur, kind, event, arg, ret, name } = store;
+  const row = threads.rowOf(i);
+  if ((kind[i] !== Kind.SYSCALL && kind[i] !== Kind.TRAP) || row < 0) return null;
+  const { ids, first } = threads.exec;
+  let at = firstInRow(store, threads.exec, row, start[i]);
+  while (at < first[row + 1] && ids[at] !== i && start[ids[at]] <= start[i]) at++;
+  if (ids[at] !== i) return null;
+  const pieces = [i];
+  let cut = 0;
+  for (const by of [-1, 1]) {
+    // What cuts in counts once another piece follows.
+    let since = 0;
+    for (let k = at, last = i; ;) {
+      if (by > 0 && kind[i] === Kind.SYSCALL && ret[last] !== 0) break;
+      k += by;
+      if (k < first[row] || k >= first[row + 1]) break;
+      if (Math.abs(k - at) > AROUND_MAX) return null;
+      const other = ids[k];
+      if (kind[other] === Kind.USER || (kind[i] === Kind.TRAP && kind[other] === Kind.SYSCALL)) break;
+      if (kind[other] !== kind[i]) {
+        since += dur[other];
+        continue;
+      }
+      if (event[other] !== event[i] || arg[other] !== arg[i] || (by < 0 && kind[i] === Kind.SYSCALL && ret[other] !== 0)) break;
+      pieces.push(other);
+      last = other;
+      cut += since;
+      since = 0;
+    }
+  }
+  pieces.sort((a, b) => a - b);
+  const end = pieces[pieces.length - 1];
+  const [from, to] = [start[pieces[0]], start[end] + dur[end]];
+  const waits = new Map();
+  for (let k = firstInLane(threads.waits, row, from); k < threads.waits.first[row + 1]; k++) {
+    const wait = threads.waits.ids[k];
+    if (start[wait] >= to) break;
+    const time = Math.min(start[wait] + dur[wait], to) - Math.max(start[wait], from);
+    waits.set(name[wait], (waits.get(name[wait]) ?? 0) + time);
+  }
+  return { pieces, from, to, own: pieces.reduce((sum, piece) => sum + dur[piece], 0), cut, waits };
 }

@@ -17,6 +17,7 @@ import { Paths } from "./path.js";
 import { Tags } from "./tags.js";
 import { Messages } from "./messages.js";
 /**
+ * @import {Call} from "../data/calls.js"
  * @import {Step} from "../data/chain.js"
  * @import {Store} from "../data/decode.js"
  * @import {Group} from "../data/groups.js"
@@ -31,15 +32,17 @@ import { Messages } from "./messages.js";
  * @import {Picture} from "./picture.js"
  */
 
+/** Pieces of a selected call that have outlines. */
+const PIECES_MAX = 1000;
 /** Points of a row are drawn if each has this many pixels on average. */
 const POINT_ROOM = 40;
 /** And if a pixel stands for less than this, units of 10 ns. */
 const POINT_SCALE = 500;
 
 /**
- * What is drawn now: the axis; the selected span, -1 for none; a measured range and the wakeups that led to the selected
+ * What is drawn now: the axis; the selected span, -1 for none, and the call that is selected with it; a measured range and the wakeups that led to the selected
  * span, if they were asked for; the path of a request that is shown; whether arcs are drawn.
- * @typedef {{axis: Axis, selected: number, measured: {from: number, to: number} | null, chain: Step[] | null,
+ * @typedef {{axis: Axis, selected: number, call: Call | null, measured: {from: number, to: number} | null, chain: Step[] | null,
  *   path: RequestPath | null, showArcs: boolean, showIpis: boolean}} Shown
  */
 
@@ -89,7 +92,7 @@ export class Overlay {
   }
 
   /** @param {Shown} shown */
-  draw({ axis, selected, measured, chain, path, showArcs, showIpis }) {
+  draw({ axis, selected, call, measured, chain, path, showArcs, showIpis }) {
     const { context: c, ratio, look: { palette } } = this;
     const { view, groups, wakeups, ipis, picture } = this;
     this.spots.length = 0;
@@ -114,7 +117,9 @@ export class Overlay {
     this.tags.draw();
     if (shared && path) this.paths.draw(path);
     if (shared && chain) this.arcs.drawChain(chain);
-    if (selected >= 0) this.selection(selected);
+    if (call) for (const piece of call.pieces.slice(0, PIECES_MAX)) this.selection(piece, piece, groups.slice(0, 1));
+    if (call) this.selection(call.pieces[0], call.pieces[call.pieces.length - 1], groups.slice(1));
+    else if (selected >= 0) this.selection(selected, selected);
     c.restore();
     if (shared) this.flagsOfAll();
     this.axis(axis);
@@ -296,10 +301,10 @@ export class Overlay {
     }
   }
 
-  /** An outline around the selected span, on every row that shows it. @param {number} selected */
-  selection(selected) {
+  /** An outline from the start of a span to the end of another, on every row that shows the first. @param {number} selected @param {number} last @param {Group[]} [groups] */
+  selection(selected, last, groups = this.groups) {
     const { context: c } = this;
-    const { store, view, look: { palette }, groups } = this;
+    const { store, view, look: { palette } } = this;
     c.strokeStyle = palette.css.select;
     c.lineWidth = 2;
     for (const group of groups) {
@@ -309,7 +314,7 @@ export class Overlay {
       const reach = view.bodyHeight(item) * part + 1;
       const times = view.on(item);
       const x0 = times.x(store.start[selected]);
-      const x1 = Math.max(times.x(store.start[selected] + store.dur[selected]), x0 + 2);
+      const x1 = Math.max(times.x(store.start[last] + store.dur[last]), x0 + 2);
       const left = Math.max(x0, -5);
       c.strokeRect(left - 1, view.middle(item) - reach, Math.min(x1, view.width + 5) - left + 2, 2 * reach);
     }

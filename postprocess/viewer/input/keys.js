@@ -2,6 +2,7 @@
 // The keyboard: what each key does. The sheet of `?`, panel/help.js, tells people.
 
 import { ROW_MIN } from "../view/view.js";
+import { selectCall } from "../panel/call.js";
 import { stepDuration, toggleList } from "../panel/list.js";
 import { changeLook } from "../panel/look.js";
 import { annotate, nudgeNote } from "../panel/note.js";
@@ -38,6 +39,7 @@ const KEYS = {
   KeyF: (app) => app.fitSelection(),
   KeyZ: (app) => app.fitMeasured(),
   KeyB: (app) => app.askWhy(),
+  KeyE: (app) => selectCall(app),
   KeyH: (app) => app.selected >= 0 && app.searchName(app.store.name[app.selected]),
   KeyR: (app, shift) => measureSelected(app, shift),
   KeyM: (app) => annotate(app),

@@ -8,6 +8,7 @@ import { isExecution } from "../data/kind.js";
 import { sentenceOf } from "../data/sentence.js";
 import { Kind, KIND_NAMES, CANNOT_SHOW } from "../data/tables.js";
 import { behindBegin } from "../view/axis.js";
+import { callOfSelected, linesOfCall, selectCall } from "./call.js";
 import { showList } from "./list.js";
 import { annotate, showNote } from "./note.js";
 import { changePanel } from "./panel.js";
@@ -51,6 +52,8 @@ function showSpan(app, panel) {
   const { store, selected } = app;
   const table = document.createElement("table");
   const lines = detailsOf(store, selected);
+  const call = callOfSelected(app);
+  if (call) lines.push(...linesOfCall(store, call));
   const home = app.homeOf(selected);
   if (app.view.relative && home) lines.splice(2, 0, ["On its row", behindBegin(store, selected, home)]);
   for (const [key, value] of lines) {
@@ -63,6 +66,7 @@ function showSpan(app, panel) {
     closeButton(() => app.select(-1)), textElement("h2", callText(store, selected)),
     said, table,
     actionButton("Fit (F)", "Zoom to this span", () => app.fitSelection()),
+    ...(call ? [actionButton("Whole call (E)", "Select the whole call, from its start to its end", () => selectCall(app))] : []),
     actionButton("Why now? (B)", "Follow the wakeups back from this span", () => app.askWhy()),
     actionButton("Search for this name (H)", "Search this name", () => app.searchName(store.name[selected])),
     actionButton("Note (M)", "Put a note on this span", () => annotate(app)),
