@@ -596,6 +596,21 @@ export const tools = {
     await page.reload();
     await page.waitForFunction(() => window.__ku?.ready === true);
     assert.equal(await page.locator("#details").textContent(), before);
+    // A piece says what its whole call was, and E selects that: what fits it and measures it is about all of it.
+    const call = await ask(page, () => {
+      const { list: { calls: { first, last, own } }, store, store: { start, dur } } = __ku.app;
+      const c = first.findIndex((i, k) => last[k] !== i && store.kind[i] === Kind.SYSCALL && own[k] < start[last[k]] + dur[last[k]] - start[i]);
+      __ku.app.select(last[c]);
+      return { from: start[first[c]], to: start[last[c]] + dur[last[c]], own: durationText(own[c]) };
+    });
+    assert.ok((await page.locator("#details tr", { hasText: "Own time" }).textContent()).includes(call.own));
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("e");
+    await settle(page);
+    const { t0, t1 } = await view(page);
+    assert.ok(t0 <= call.from && t1 >= call.to, "E does not show all of the call");
+    await page.keyboard.press("r");
+    assert.deepEqual(await ask(page, () => __ku.measured()), { from: call.from, to: call.to });
     return { calls: Object.keys(made).length };
   },
 
