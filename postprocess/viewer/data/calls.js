@@ -100,7 +100,7 @@ const AROUND_MAX = 100_000;
  */
 
 /**
- * The whole call that a span is a piece of, as `wholeCalls` puts it together; null if it is no piece, or the thread did too much in it.
+ * The whole call that a span is a piece of, as `wholeCalls` puts it together; null if it is not a piece of one, or if the thread did too much in it.
  * @param {Store} store
  * @param {Group} threads
  * @param {number} i
