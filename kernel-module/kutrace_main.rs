@@ -40,11 +40,10 @@ mod stream;
 mod control;
 mod ffi;
 
+// Who wrote it and what it is, shim.c says: the names of these keys differ between versions of the kernel crate.
 module! {
     type: Recorder,
     name: "kutrace",
-    author: "KUtrace in Rust developers",
-    description: "KUtrace recorder",
     license: "GPL",
 }
 

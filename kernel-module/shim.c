@@ -26,6 +26,9 @@
 #include "shim.h"
 #include "source/source.h"
 
+MODULE_AUTHOR("KUtrace in Rust developers");
+MODULE_DESCRIPTION("KUtrace recorder");
+
 /* Until 6.3 the threads that io_uring makes of a process are the only ones. */
 #ifndef PF_USER_WORKER
 #define PF_USER_WORKER PF_IO_WORKER

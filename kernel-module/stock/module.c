@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the `kernel` crate does for the module of a patched kernel: load, unload,
- * say who wrote it. kernel.rs is the Rust side.
+ * What the `kernel` crate does for the module of a patched kernel: load and
+ * unload. kernel.rs is the Rust side.
  */
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -33,6 +33,4 @@ static void __exit kutrace_exit(void)
 
 module_init(kutrace_init);
 module_exit(kutrace_exit);
-MODULE_AUTHOR("KUtrace in Rust developers");
-MODULE_DESCRIPTION("KUtrace recorder");
 MODULE_LICENSE("GPL");

@@ -30,10 +30,18 @@
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 #include <asm/tsc.h>
 
 #include "../shim.h"
 #include "programs.h"
+
+/* Since 7.0 flags of areas are a type of their own. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#define KUTRACE_NO_RESERVE	mk_vma_flags(VMA_NORESERVE_BIT)
+#else
+#define KUTRACE_NO_RESERVE	VM_NORESERVE
+#endif
 
 #define KUTRACE_PROGRAMS_VERSION 1
 #define KUTRACE_AREA_BYTES	(16UL << 20)
@@ -332,7 +340,7 @@ static struct kutrace_process *kutrace_new_process(void)
 	process = kzalloc(sizeof(*process), GFP_KERNEL_ACCOUNT);
 	if (!process)
 		return ERR_PTR(-ENOMEM);
-	process->area = shmem_file_setup("kutrace", 0, VM_NORESERVE);
+	process->area = shmem_file_setup("kutrace", 0, KUTRACE_NO_RESERVE);
 	if (IS_ERR(process->area)) {
 		void *error = process->area;
 
@@ -578,7 +586,7 @@ int kutrace_programs_add(void)
 	int ret;
 
 	kutrace_quota = kutrace_asked;
-	kutrace_page_file = shmem_file_setup("kutrace", PAGE_SIZE, VM_NORESERVE);
+	kutrace_page_file = shmem_file_setup("kutrace", PAGE_SIZE, KUTRACE_NO_RESERVE);
 	if (IS_ERR(kutrace_page_file))
 		return PTR_ERR(kutrace_page_file);
 	/* It is read by its address, so it must stay where it is. */
