@@ -4,8 +4,9 @@
 
 use std::env;
 
+use kutrace_format::abi::event::{MONITOR_STORE, OFFLINE, ONLINE, PC_KERNEL, PC_USER};
 use kutrace_format::capability::Capability;
-use postprocess::event::number::{IPI, SCHED};
+use postprocess::event::number::{EXIT, IPI, IRQ, MONITOR_EXIT, MWAIT, RETURN_BIT, SCHED, TRAP};
 
 use crate::audit::certifies;
 use crate::blocks::Blocks;
@@ -88,4 +89,59 @@ fn every_call_of_a_stock_kernel_is_there_by_its_number() {
 #[test]
 fn the_module_comes_and_goes_in_a_stock_kernel_under_load() {
     loads_and_unloads(10, &options(&kernel()));
+}
+
+#[test]
+fn what_a_stock_kernel_seldom_does_is_told() {
+    const ROUNDS: usize = 100;
+    let kernel = kernel();
+    // Two CPUs that are woken at once are sent an interrupt by a mask.
+    let options = ["--kernel", &kernel, "--cpus", "3", "--append", "idle=poll", "--timeout", "900"];
+    let script = format!(
+        r#"
+        cd /tmp
+        uname -r | tr .- '  ' | while read major minor _; do echo major=$major; echo minor=$minor; done
+        gcc -O1 -Wall -Werror -o faults $VM/faults.c -lm
+        dmesg --console-level 1
+        kutrace_control go
+        ./faults {ROUNDS}
+        bash -c 'exit 37' || true
+        perl -e '$0 = "renamed"; select undef, undef, undef, 0.1; 1 for 1 .. 1e5'
+        for n in $(seq 10); do echo l >/proc/sysrq-trigger; sleep 0.03; done
+        dd if=/dev/zero of=/dev/null bs=1M count=1
+        stress-ng --quiet --membarrier 1 --timeout 1
+        echo 0 >/sys/devices/system/cpu/cpu1/online
+        sleep 0.1
+        echo 1 >/sys/devices/system/cpu/cpu1/online
+        sleep 0.1
+        kutrace_control stop $SHARE/t.raw
+        "#
+    );
+    let run = guest::succeed(&options, &script);
+    let trace = Recording::read(&run.file("t.raw"));
+    let count = |number: u32| trace.of(number).count();
+    let of_program = |program, number| {
+        let pids = trace.pids_of(program);
+        trace.of(number).filter(|e| pids.contains(&e.pid)).count()
+    };
+    for vector in [0, 1, 3, 6, 13, 16] {
+        assert_eq!(of_program("faults", TRAP + vector), ROUNDS, "vector {vector}");
+    }
+    let [faults, ends] = [TRAP + 14, (TRAP + 14) | RETURN_BIT].map(|number| of_program("faults", number));
+    assert!(faults >= ends && ends >= ROUNDS, "{faults} page faults, {ends} ends");
+    // The kernel clears a buffer of 256 pages that the program has never touched.
+    assert!(of_program("dd", TRAP + 14) > 256, "faults of the kernel's own");
+    assert!(trace.of(EXIT).any(|e| e.arg == 37 << 8), "the end of a program, and its status");
+    assert!(!trace.pids_of("renamed").is_empty(), "a new name");
+    assert!(count(TRAP + 2) >= 10, "NMIs");
+    assert_eq!((count(OFFLINE.into()), count(ONLINE.into())), (1, 1), "a CPU that goes and comes");
+    assert!(trace.of(MWAIT).filter(|e| e.arg == 253).count() > 100, "idle that polls");
+    assert!(count(MONITOR_EXIT) > 100, "its end");
+    assert!(count(MONITOR_STORE.into()) > 100, "what wakes it");
+    assert_eq!(count(PC_USER.into()) + count(PC_KERNEL.into()), count(IRQ + 0xec), "samples of ticks");
+    if tells((run.number("major"), run.number("minor")), Capability::Senders) {
+        for vector in [0xfb, 0xfc] {
+            assert!(trace.of(IPI).any(|e| e.ret == vector), "a sender of vector {vector:#x}");
+        }
+    }
 }

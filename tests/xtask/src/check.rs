@@ -13,22 +13,23 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use crate::kernel::series::Series;
 use crate::kernel::{config, files_in, source};
 use crate::toolchain::{Compiler, Toolchain};
 use crate::{packages, place, progress};
 
-/// Checks the series from the patch with this number on.
-pub fn run(from: usize) -> Result<()> {
+/// Checks a series from the patch with this number on.
+pub fn run(series: Series, from: usize) -> Result<()> {
     packages::ensure()?;
-    let dir = place::checkout().join("patches/v6.12");
+    let dir = series.patches();
     let patches = files_in(&dir, ".patch")?;
     if !(1..=patches.len()).contains(&from) {
         bail!("check: {from}: the series has the patches 1 to {}", patches.len());
     }
-    let home = place::made(place::cache()?.join("check"))?;
+    let home = place::made(series.home()?.join("check"))?;
     let _lock = place::lock(&home)?;
-    source::ensure(&home)?;
-    let tree = source::tree(&home);
+    source::ensure(series, &home)?;
+    let tree = source::tree(series, &home);
     source::apply(&tree, &[])?;
     for patch in &patches[from - 1..] {
         check_style(&tree, patch, &home.join("style.log"))?;

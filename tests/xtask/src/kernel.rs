@@ -4,13 +4,15 @@
 //! Two things come out of a build: an image in `images/<key>/`, which never changes once it is there, and the work tree
 //! it was built in, which modules are built against and which the next build changes. So an image may be booted at any
 //! time; the tree may be used only under the lock of its folder and after `tree` has said that it is at the wanted key.
-//! The kernels with the hooks and without them share one tree, because from one series to another, or from y to n, only
+//! The kernels of a series with the hooks and without them share one tree, because from one series to another, or from y to n, only
 //! a few files are compiled anew. The distribution, the debug and the realtime kernel have trees of their own, because
 //! what makes them so is in every file.
 
 pub mod apt;
 pub mod config;
+mod fetched;
 pub mod schemata;
+pub mod series;
 pub mod source;
 pub mod stock;
 
@@ -24,6 +26,7 @@ use crate::mutants;
 use crate::place::{self, Key};
 use crate::progress;
 use crate::toolchain::Toolchain;
+use series::Series;
 
 /// Counts changes of the recipe in this file, which are inputs of a build like any other.
 const RECIPE: &[u8] = b"1";
@@ -78,24 +81,15 @@ impl Variant {
         !matches!(self, Variant::DistributionWithout | Variant::SmallWithout)
     }
 
-    /// The folder with its work tree, and what belongs to that.
-    fn home(self) -> Result<PathBuf> {
+    /// What the folders of those are called that share a work tree; nothing for the usual ones.
+    pub fn folder(self) -> &'static str {
         match self {
-            Variant::Small | Variant::SmallWithout => place::cache(),
-            Variant::Distribution | Variant::DistributionWithout => place::made(place::cache()?.join("distribution")),
-            Variant::Debug => place::made(place::cache()?.join("debug")),
-            Variant::Realtime => place::made(place::cache()?.join("realtime")),
-            Variant::Mutants => place::made(place::cache()?.join("mutants")),
-            Variant::DistributionMutants => place::made(place::cache()?.join("distribution-mutants")),
-        }
-    }
-
-    /// The kernel of which any hook can be left out, for one with hooks.
-    pub fn mutated(self) -> Option<Variant> {
-        match self {
-            Variant::Small | Variant::Mutants => Some(Variant::Mutants),
-            Variant::Distribution | Variant::DistributionMutants => Some(Variant::DistributionMutants),
-            _ => None,
+            Variant::Small | Variant::SmallWithout => "",
+            Variant::Distribution | Variant::DistributionWithout => "distribution",
+            Variant::Debug => "debug",
+            Variant::Realtime => "realtime",
+            Variant::Mutants => "mutants",
+            Variant::DistributionMutants => "distribution-mutants",
         }
     }
 
@@ -117,11 +111,56 @@ impl Variant {
     }
 }
 
+/// A kernel that is built here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Build {
+    /// The patches, and so the version.
+    pub series: Series,
+    /// The configuration.
+    pub variant: Variant,
+}
+
+impl Build {
+    /// As it is called in messages.
+    fn name(self) -> String {
+        match self.series {
+            Series::USUAL => self.variant.name().to_owned(),
+            newer => format!("{} {}", newer.name(), self.variant.name()),
+        }
+    }
+
+    /// The folder with its work tree, and what belongs to that.
+    fn home(self) -> Result<PathBuf> {
+        place::made(self.series.home()?.join(self.variant.folder()))
+    }
+
+    /// The kernel of which any hook can be left out, for one with hooks: the table numbers those of the usual series.
+    pub fn mutated(self) -> Option<Build> {
+        let variant = match self.variant {
+            Variant::Small | Variant::Mutants => Variant::Mutants,
+            Variant::Distribution | Variant::DistributionMutants => Variant::DistributionMutants,
+            _ => return None,
+        };
+        (self.series == Series::USUAL).then_some(Build { variant, ..self })
+    }
+
+    /// `VARIANT`, `SERIES` or `SERIES-VARIANT`.
+    fn parse(text: &str) -> Option<Build> {
+        let of = |name: &str| Variant::from_str(name, false).ok();
+        let named = Series::ALL.into_iter().find_map(|series| Some((series, text.strip_prefix(series.name())?)));
+        match named {
+            None => Some(Build { series: Series::USUAL, variant: of(text)? }),
+            Some((series, "")) => Some(Build { series, variant: Variant::USUAL }),
+            Some((series, rest)) => Some(Build { series, variant: of(rest.strip_prefix('-')?)? }),
+        }
+    }
+}
+
 /// Which kernel a guest boots.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Which {
     /// One that is built here.
-    Built(Variant),
+    Built(Build),
     /// One that Debian ships, of this version.
     Stock(String),
 }
@@ -131,10 +170,14 @@ impl Which {
     pub fn parse(text: &str) -> Result<Which, String> {
         match text.split_once('=').unwrap_or((text, stock::VERSION)) {
             ("stock", version) => Ok(Which::Stock(version.to_owned())),
-            _ => Variant::from_str(text, false).map(Which::Built).map_err(|_| {
+            _ => Build::parse(text).map(Which::Built).ok_or_else(|| {
                 let names = Variant::value_variants().iter().filter_map(|one| one.to_possible_value());
                 let names: Vec<String> = names.map(|one| one.get_name().to_owned()).collect();
-                format!("possible values: {}, stock, stock=VERSION", names.join(", "))
+                let series = Series::ALL.map(Series::name).join(" or ");
+                format!(
+                    "possible values: {}, {series} or one of these and -VARIANT, stock, stock=VERSION",
+                    names.join(", ")
+                )
             }),
         }
     }
@@ -142,14 +185,14 @@ impl Which {
 
 impl From<Variant> for Which {
     fn from(variant: Variant) -> Which {
-        Which::Built(variant)
+        Which::Built(Build { series: Series::USUAL, variant })
     }
 }
 
 /// A kernel by its inputs, built or not.
 pub struct Kernel {
     /// Which of the project's kernels it is.
-    pub variant: Variant,
+    pub build: Build,
     patches: Vec<PathBuf>,
     fragments: Vec<PathBuf>,
     key: String,
@@ -159,8 +202,8 @@ pub struct Kernel {
 
 impl Kernel {
     /// Reads the inputs and works out the key; builds nothing.
-    pub fn new(variant: Variant, toolchain: &Toolchain) -> Result<Self> {
-        let dir = place::checkout().join("patches/v6.12");
+    pub fn new(build: Build, toolchain: &Toolchain) -> Result<Self> {
+        let (dir, variant) = (build.series.patches(), build.variant);
         // What the guest needs to run at all comes first.
         let mut patches = files_in(&dir.join("vm"), ".patch")?;
         patches.extend(files_in(&dir, ".patch")?);
@@ -171,7 +214,7 @@ impl Kernel {
         toolchain.add_to(&mut key);
         match &given {
             Some(tree) => key.add("given", tree.as_os_str().as_encoded_bytes()).add_file("image", &tree.join(IMAGE))?,
-            None => key.add("source", source::version()?.as_bytes()),
+            None => key.add("source", source::version(build.series)?.as_bytes()),
         };
         for path in patches.iter().chain(&fragments) {
             key.add_file(&path.file_name().unwrap_or_default().to_string_lossy(), path)?;
@@ -179,7 +222,7 @@ impl Kernel {
         if variant.has_mutants() {
             key.add("mutants", PLANTING);
         }
-        Ok(Self { variant, patches, fragments, key: key.finish(), given })
+        Ok(Self { build, patches, fragments, key: key.finish(), given })
     }
 
     /// Names this kernel among all others.
@@ -202,7 +245,7 @@ impl Kernel {
 
     /// Waits for whoever uses this kernel's tree.
     pub fn lock(&self) -> Result<File> {
-        place::lock(&self.variant.home()?)
+        place::lock(&self.build.home()?)
     }
 
     /// The built tree, at this kernel's key. The caller holds [`Self::lock`] for as long as it uses the tree.
@@ -210,18 +253,18 @@ impl Kernel {
         if let Some(tree) = &self.given {
             return Ok(tree.clone());
         }
-        let home = self.variant.home()?;
-        let (tree, stamp) = (source::tree(&home), home.join("tree.built"));
+        let (series, home) = (self.build.series, self.build.home()?);
+        let (tree, stamp) = (source::tree(series, &home), home.join("tree.built"));
         if place::is_stamped(&stamp, &self.key) && self.image_path()?.exists() {
             return Ok(tree);
         }
         // An interrupted build leaves no stamp, so it is never taken for a finished one.
         place::put_stamp(&stamp, "")?;
-        let name = self.variant.name();
+        let name = &self.build.name();
         let log = home.join(format!("{}.log", name.replace(' ', "-")));
-        source::ensure(&home)?;
+        source::ensure(series, &home)?;
         source::apply(&tree, &self.patches)?;
-        if self.variant.has_mutants() {
+        if self.build.variant.has_mutants() {
             mutants::hooks::check(&schemata::plant(&tree, &self.patches)?)?;
         }
         config::write(name, &tree, &self.fragments, toolchain, &log)?;
@@ -241,7 +284,7 @@ impl Kernel {
         let dir = place::made(image.parent().context("an image is in a folder")?.to_path_buf())?;
         // Renamed into place: an image that exists is whole.
         let partial = dir.join("partial");
-        fs::copy(tree.join(IMAGE), &partial).with_context(|| format!("{}: {IMAGE}", self.variant.name()))?;
+        fs::copy(tree.join(IMAGE), &partial).with_context(|| format!("{}: {IMAGE}", self.build.name()))?;
         fs::rename(&partial, &image).with_context(|| format!("{}", image.display()))
     }
 
@@ -260,4 +303,29 @@ pub fn files_in(dir: &Path, suffix: &str) -> Result<Vec<PathBuf>> {
         bail!("{}: a *{suffix} is not a file", dir.display());
     }
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_named_by_series_variant_or_both() {
+        let of = |series, variant| Some(Build { series, variant });
+        assert!(Build::parse("small") == of(Series::V6_12, Variant::Small));
+        assert!(Build::parse("distribution-without") == of(Series::V6_12, Variant::DistributionWithout));
+        assert!(Build::parse("v6.12") == of(Series::V6_12, Variant::Small));
+        assert!(Build::parse("v7.x") == of(Series::V7, Variant::Small));
+        assert!(Build::parse("v7.x-debug") == of(Series::V7, Variant::Debug));
+        for wrong in ["", "v7", "v7.x-", "v7.xdebug", "debug-v7.x", "v7.x-v7.x"] {
+            assert!(Build::parse(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_hooks_of_the_usual_series_can_be_left_out() {
+        let mutated = |name| Build::parse(name).and_then(Build::mutated);
+        assert!(mutated("small") == Build::parse("mutants"));
+        assert!(mutated("v7.x").is_none() && mutated("debug").is_none());
+    }
 }

@@ -28,6 +28,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::kernel::series::Series;
 use crate::kernel::Which;
 
 #[derive(Parser)]
@@ -74,6 +75,9 @@ enum Patches {
         /// Number of the first patch to check
         #[arg(long, value_name = "N", default_value_t = 1)]
         from: usize,
+        /// Which series
+        #[arg(long, value_enum, default_value_t = Series::USUAL)]
+        series: Series,
     },
     /// Apply the series to another kernel's source: status 0 if all of it applies, 3 if parts need manual work
     Port {
@@ -98,7 +102,7 @@ fn main() -> ExitCode {
         Task::Test => test::run(),
         Task::Soak => test::soak(),
         Task::Mutants(args) => mutants::run(&args),
-        Task::Patches(Patches::Check { from }) => check::run(from).map(|()| 0),
+        Task::Patches(Patches::Check { from, series }) => check::run(series, from).map(|()| 0),
         Task::Patches(Patches::Port { tree, out }) => port::run(&tree, &out),
         Task::Bench(args) => bench::run(&args).map(|()| 0),
         Task::Man => man::run().map(|share| tell("man", &share)),

@@ -7,8 +7,10 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use crate::kernel::series::Series;
 use crate::kernel::stock::Stock;
-use crate::kernel::{Kernel, Variant};
+use crate::kernel::{Build, Kernel};
+use crate::mutants::probes;
 use crate::place::{self, Key};
 use crate::progress;
 use crate::toolchain::Toolchain;
@@ -41,16 +43,13 @@ impl Kind {
         }
     }
 
-    /// The folder below `target/` for this kind, built against that variant of the kernel.
-    fn folder(self, variant: Variant) -> String {
-        self.folder_for(match variant {
-            Variant::Small | Variant::SmallWithout => "",
-            Variant::Distribution | Variant::DistributionWithout => "distribution",
-            Variant::Debug => "debug",
-            Variant::Realtime => "realtime",
-            Variant::Mutants => "mutants",
-            Variant::DistributionMutants => "distribution-mutants",
-        })
+    /// The folder below `target/` for this kind, built against that kernel.
+    fn folder(self, kernel: Build) -> String {
+        match (kernel.series, kernel.variant.folder()) {
+            (Series::USUAL, variant) => self.folder_for(variant),
+            (newer, "") => self.folder_for(newer.name()),
+            (newer, variant) => self.folder_for(&format!("{}-{variant}", newer.name())),
+        }
     }
 
     /// The same against the kernel that is called so.
@@ -71,7 +70,7 @@ pub fn ensure(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<Path
 
 /// The folder with what is built of `kind`.
 pub fn build(kernel: &Kernel, kind: Kind, toolchain: &Toolchain) -> Result<PathBuf> {
-    build_anew(kind, &kind.folder(kernel.variant), kernel.key(), |target| make(kernel, kind, toolchain, target))
+    build_anew(kind, &kind.folder(kernel.build), kernel.key(), |target| make(kernel, kind, toolchain, target))
 }
 
 /// As [`ensure`], for a kernel of Debian's.
@@ -83,6 +82,16 @@ pub fn ensure_stock(kernel: &Stock, kind: Kind) -> Result<PathBuf> {
 pub fn build_stock(kernel: &Stock, kind: Kind) -> Result<PathBuf> {
     let folder = kind.folder_for(&format!("stock-{}", kernel.release));
     build_anew(kind, &folder, &kernel.release, |target| make_stock(kernel, kind, target))
+}
+
+/// The recorder for a kernel of Debian's with a mutant of its probes.
+pub fn ensure_mutant(kernel: &Stock, kind: Kind, number: usize) -> Result<PathBuf> {
+    let folder = kind.folder_for(&format!("stock-{}-mutant", kernel.release));
+    let key = format!("{} {}", kernel.release, probes::table()?[number - 1].name());
+    built_in(&build_anew(kind, &folder, &key, |target| {
+        probes::plant(&target.join("build"), number)?;
+        make_stock(kernel, kind, target)
+    })?)
 }
 
 /// Has `make` build a copy of the sources in a folder of `target/`, unless that was done with the same inputs.

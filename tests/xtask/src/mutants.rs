@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `cargo xtask mutants`: takes one hook of the kernel, or one line of the recorder, away at a time, and runs the tests
-//! that claim it: each must fail. tests/mutants says which these are.
+//! `cargo xtask mutants`: takes one hook of the kernel, one line of the recorder or one probe on a stock kernel's
+//! tracepoints away at a time, and runs the tests that claim it: each must fail. tests/mutants says which these are.
 //!
 //! A test that fails proves something only if it passes without the mutant, and if what failed is the test: each is run
 //! once on the same kernel with every hook in place, and a guest that breaks is told from a trace that is wrong.
 
 pub mod hooks;
 pub mod lines;
+pub mod probes;
 mod table;
 mod verdict;
 
@@ -38,7 +39,8 @@ pub fn run(args: &MutantsArgs) -> Result<u8> {
     let guard = SignalGuard::new()?;
     let mut runs = Runs::default();
     let (mut killed, mut excused, mut left) = (0, 0, Vec::new());
-    for mutant in hooks::table()?.iter().chain(&lines::table()?).filter(|mutant| args.takes(mutant)) {
+    let all = [hooks::table()?, lines::table()?, probes::table()?];
+    for mutant in all.iter().flatten().filter(|mutant| args.takes(mutant)) {
         let Claims::Tests(tests) = &mutant.claims else {
             say(mutant, &mutant.claims.to_string(), "excused", Instant::now())?;
             excused += 1;

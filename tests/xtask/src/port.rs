@@ -13,6 +13,7 @@ use std::process::Command;
 use anyhow::{bail, Context, Result};
 
 use crate::kernel::files_in;
+use crate::kernel::series::Series;
 use crate::kernel::source::git;
 use crate::place;
 use crate::progress;
@@ -30,7 +31,7 @@ pub fn run(tree: &Path, out: &Path) -> Result<u8> {
         bail!("{}: exists already", out.display());
     }
     let out = place::made(out.to_path_buf())?;
-    let patches = files_in(&place::checkout().join("patches/v6.12"), ".patch")?;
+    let patches = files_in(&Series::USUAL.patches(), ".patch")?;
     let work = tempfile::tempdir().context("port")?;
     copy(tree, &patches, work.path())?;
     commit_all(work.path(), "base", None)?;

@@ -72,6 +72,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("stock=6.1", &["stock::"]),
     ("stock=7.3", &["stock::"]),
     ("realtime", &["exact::", "faults::", "nmi::", "packets::", "proof::", "waits::"]),
+    ("v7.x", &["denied::", "exact::", "faults::", "hooks::", "hotplug::", "nmi::", "packets::", "proof::", "user::"]),
 ];
 
 /// Runs every tier, also after one has failed; the status is 1 if any did.

@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::guest::{self, Accelerator, Guest};
 use crate::kernel::stock::Stock;
-use crate::kernel::{Kernel, Variant, Which};
+use crate::kernel::{Build, Kernel, Variant, Which};
 use crate::toolchain::{Compiler, Toolchain};
 use crate::{module, mutants, packages, tools};
 
@@ -51,6 +51,9 @@ pub struct VmArgs {
     /// Build the module so that it counts what it records
     #[arg(long)]
     pub count: bool,
+    /// The mutant of the probes that the module of a stock kernel is, if not 0
+    #[arg(skip)]
+    pub mutant: usize,
     /// Leave the module for CMD to load: its path is in $KUTRACE_MODULE
     #[arg(long)]
     pub no_load: bool,
@@ -80,6 +83,7 @@ impl VmArgs {
             monitor: None,
             disk: 0,
             count: false,
+            mutant: 0,
             no_load: false,
             beside: false,
             timeout: 600,
@@ -88,13 +92,17 @@ impl VmArgs {
     }
 }
 
-/// Runs the command and returns its status; with a hook left out, where the environment asks for that.
+/// Runs the command and returns its status; with a hook or a probe left out, where the environment asks for that.
 pub fn run(args: &VmArgs) -> Result<u8> {
     let Some((number, broken)) = mutants::asked()? else { return run_in(args) };
-    let Which::Built(variant) = args.kernel else { bail!("vm: a stock kernel has no mutants") };
-    let kernel = variant.mutated().context("vm: this kernel has no mutants")?.into();
-    let append = format!("{} kutrace_mutant={number}", args.append);
-    let result = run_in(&VmArgs { kernel, append, ..args.clone() });
+    let result = run_in(&match args.kernel {
+        Which::Built(build) => VmArgs {
+            kernel: Which::Built(build.mutated().context("vm: this kernel has no mutants")?),
+            append: format!("{} kutrace_mutant={number}", args.append),
+            ..args.clone()
+        },
+        Which::Stock(_) => VmArgs { mutant: number, ..args.clone() },
+    });
     if let Err(error) = &result {
         fs::write(&broken, format!("{error:#}")).with_context(|| format!("{}", broken.display()))?;
     }
@@ -104,7 +112,7 @@ pub fn run(args: &VmArgs) -> Result<u8> {
 fn run_in(args: &VmArgs) -> Result<u8> {
     packages::ensure()?;
     let parts = match &args.kernel {
-        Which::Built(variant) => built(*variant, args)?,
+        Which::Built(build) => built(*build, args)?,
         Which::Stock(version) => stock(version, args)?,
     };
     let tools = tools::ensure()?;
@@ -166,18 +174,21 @@ impl VmArgs {
     }
 }
 
-fn built(variant: Variant, args: &VmArgs) -> Result<Parts> {
+fn built(build: Build, args: &VmArgs) -> Result<Parts> {
     let toolchain = Toolchain::ensure(Compiler::Clang)?;
-    let kernel = Kernel::new(variant, &toolchain)?;
+    let kernel = Kernel::new(build, &toolchain)?;
     let image = kernel.image(&toolchain)?;
-    let module = variant.has_hooks().then(|| module::ensure(&kernel, args.recorder(), &toolchain)).transpose()?;
+    let module = build.variant.has_hooks().then(|| module::ensure(&kernel, args.recorder(), &toolchain)).transpose()?;
     let beside = args.beside.then(|| module::build(&kernel, module::Kind::Beside, &toolchain)).transpose()?;
     Ok(Parts { image, append: "", first: Vec::new(), module, beside })
 }
 
 fn stock(version: &str, args: &VmArgs) -> Result<Parts> {
     let kernel = Stock::ensure(version)?;
-    let module = Some(module::ensure_stock(&kernel, args.recorder())?);
+    let module = Some(match args.mutant {
+        0 => module::ensure_stock(&kernel, args.recorder())?,
+        number => module::ensure_mutant(&kernel, args.recorder(), number)?,
+    });
     let beside = args.beside.then(|| module::build_stock(&kernel, module::Kind::Beside)).transpose()?;
     // Where the host is busy the kernel would think that its timer does not tick, and panic.
     let append = "no_timer_check";

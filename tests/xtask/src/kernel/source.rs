@@ -11,43 +11,60 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use super::fetched;
+use super::series::Series;
 use crate::place;
 use crate::progress::{self, tied};
 
-/// The package with the source.
-const PACKAGE: &str = "linux-source-6.12";
 /// The tag of the commit that holds the tarball's content.
 const PRISTINE: &str = "pristine";
 
-/// The version of the source package, which decides what the pristine commit is.
-pub fn version() -> Result<String> {
-    progress::output(Command::new("dpkg-query").args(["--show", "--showformat", "${Version}", PACKAGE]))
-        .with_context(|| format!("kernel: {PACKAGE}"))
+/// The package with the source of a series.
+fn package(series: Series) -> String {
+    format!("linux-source-{}", series.linux())
+}
+
+/// The source package's version, which decides what the pristine commit is, and its tarball.
+fn origin(series: Series) -> Result<(String, PathBuf)> {
+    let package = package(series);
+    match series {
+        // Installed with the packages that every build needs.
+        Series::V6_12 => {
+            let query = ["--show", "--showformat", "${Version}", &package];
+            let version = progress::output(Command::new("dpkg-query").args(query));
+            Ok((version.with_context(|| format!("kernel: {package}"))?, format!("/usr/src/{package}.tar.xz").into()))
+        }
+        Series::V7 => fetched::ensure(&package).map(|fetched| (fetched.version, fetched.tarball)),
+    }
+}
+
+/// The version of the source package.
+pub fn version(series: Series) -> Result<String> {
+    origin(series).map(|(version, _)| version)
 }
 
 /// The work tree in the folder `home`.
-pub fn tree(home: &Path) -> PathBuf {
-    home.join("linux-6.12")
+pub fn tree(series: Series, home: &Path) -> PathBuf {
+    home.join(format!("linux-{}", series.linux()))
 }
 
-/// Makes the work tree in `home` from the source package, unless it is there and from the installed version.
-pub fn ensure(home: &Path) -> Result<()> {
-    let stamp = home.join("source.version");
-    if !place::is_stamped(&stamp, &version()?) {
-        unpack(&tree(home), &home.join("source.log"))?;
-        place::put_stamp(&stamp, &version()?)?;
+/// Makes the work tree in `home` from the source package, unless it is there and from the same version.
+pub fn ensure(series: Series, home: &Path) -> Result<()> {
+    let (stamp, (version, tarball)) = (home.join("source.version"), origin(series)?);
+    if !place::is_stamped(&stamp, &version) {
+        unpack(&tarball, &tree(series, home), &home.join("source.log"))?;
+        place::put_stamp(&stamp, &version)?;
     }
     Ok(())
 }
 
-fn unpack(base: &Path, log: &Path) -> Result<()> {
+fn unpack(tarball: &Path, base: &Path, log: &Path) -> Result<()> {
     if base.exists() {
         fs::remove_dir_all(base).with_context(|| format!("kernel: {}", base.display()))?;
     }
     place::made(base.to_path_buf())?;
-    let tarball = format!("/usr/src/{PACKAGE}.tar.xz");
     let mut tar = tied("tar");
-    tar.args(["--extract", "--strip-components=1", "--file", &tarball, "--directory"]).arg(base);
+    tar.args(["--extract", "--strip-components=1", "--file"]).arg(tarball).arg("--directory").arg(base);
     progress::run("kernel: unpacking the source", &mut tar, log)?;
     progress::run("kernel: making the source a commit", git(base).args(["init", "--quiet"]), log)?;
     progress::run("kernel: adding the files", git(base).args(["add", "--all", "--force"]), log)?;
@@ -66,7 +83,7 @@ pub fn apply(tree: &Path, patches: &[PathBuf]) -> Result<()> {
     succeed(with_index().args(["read-tree", PRISTINE])).context("kernel: series")?;
     for patch in patches {
         let applied = succeed(with_index().args(["apply", "--cached", "--whitespace=nowarn"]).arg(patch));
-        applied.with_context(|| format!("kernel: {}: does not apply to {PACKAGE}", patch.display()))?;
+        applied.with_context(|| format!("kernel: {}: does not apply", patch.display()))?;
     }
     let content = progress::output(with_index().arg("write-tree")).context("kernel: series")?;
     let commit = progress::output(git(tree).args(["commit-tree", &content, "-p", PRISTINE, "-m", "series"]))

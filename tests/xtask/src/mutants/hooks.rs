@@ -3,12 +3,12 @@
 
 use anyhow::{bail, Result};
 
-use super::table::{self, Entry};
+use super::table::{self, Entry, Kind};
 use crate::kernel::schemata::Site;
 
 /// One entry for each hook, in the order of files and lines.
 pub fn table() -> Result<Vec<Entry>> {
-    table::read("hooks.txt")
+    table::read(Kind::Hook)
 }
 
 /// Fails unless the table has exactly these hooks, in this order: their numbers are those of the kernel.
@@ -27,13 +27,55 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::kernel::series::Series;
     use crate::kernel::{files_in, schemata};
     use crate::mutants::table::Claims;
     use crate::place;
 
+    /// The hooks of the usual series of which the newer one has the file or the argument by another name, and how often.
+    const MOVED: [(&str, &str, i32); 9] = [
+        (
+            "arch/x86/entry/common.c kutrace_syscall(regs, unr)",
+            "arch/x86/entry/syscall_64.c kutrace_syscall(regs, nr)",
+            1,
+        ),
+        (
+            "arch/x86/entry/common.c kutrace_syscall_return(regs)",
+            "arch/x86/entry/syscall_64.c kutrace_syscall_return(regs)",
+            1,
+        ),
+        ("arch/x86/entry/common.c kutrace_user_call(regs)", "arch/x86/entry/syscall_64.c kutrace_user_call(regs)", 1),
+        (
+            "arch/x86/entry/common.c kutrace_syscall32(regs, unr)",
+            "arch/x86/entry/syscall_32.c kutrace_syscall32(regs, nr)",
+            1,
+        ),
+        (
+            "arch/x86/entry/common.c kutrace_syscall_return(regs)",
+            "arch/x86/entry/syscall_32.c kutrace_syscall_return(regs)",
+            1,
+        ),
+        (
+            "arch/x86/entry/common.c kutrace_syscall_denied(regs, nr)",
+            "arch/x86/entry/syscall_32.c kutrace_syscall_denied(regs, nr)",
+            1,
+        ),
+        (
+            "kernel/entry/common.c kutrace_syscall_denied(regs, asked)",
+            "include/linux/entry-common.h kutrace_syscall_denied(regs, syscall)",
+            3,
+        ),
+        (
+            "kernel/entry/common.c kutrace_syscall_decided(regs)",
+            "include/linux/entry-common.h kutrace_syscall_decided(regs)",
+            1,
+        ),
+        ("kernel/seccomp.c kutrace_syscall_asked(sd->nr)", "kernel/seccomp.c kutrace_syscall_asked(sd.nr)", 1),
+    ];
+
     /// File and call of every hook of the series, counted: what a later patch takes back is none.
-    fn hooks_of_the_series() -> BTreeMap<(String, String), i32> {
-        let patches = files_in(&place::checkout().join("patches/v6.12"), ".patch").unwrap();
+    fn hooks_of_the_series(series: Series) -> BTreeMap<(String, String), i32> {
+        let patches = files_in(&series.patches(), ".patch").unwrap();
         let hooked = schemata::hooked(&patches).unwrap();
         let (mut counts, mut function_is_ours) = (BTreeMap::new(), false);
         for patch in &patches {
@@ -60,7 +102,7 @@ mod tests {
 
     #[test]
     fn every_hook_of_the_series_is_claimed_or_excused_and_no_claim_is_stale() {
-        let mut counts = hooks_of_the_series();
+        let mut counts = hooks_of_the_series(Series::USUAL);
         assert!(counts.values().sum::<i32>() > 90, "{counts:?}");
         for entry in table().unwrap() {
             let [file, _function, call] = entry.what.splitn(3, ' ').collect::<Vec<_>>()[..] else {
@@ -73,6 +115,38 @@ mod tests {
             counts.is_empty(),
             "more (+) or less (-) often in the series than in tests/mutants/hooks.txt: {counts:?}"
         );
+    }
+
+    #[test]
+    fn the_series_hook_the_same_places() {
+        let mut counts = hooks_of_the_series(Series::USUAL);
+        let place = |text: &str| text.split_once(' ').map(|(file, call)| (file.to_owned(), call.to_owned())).unwrap();
+        for (from, to, times) in MOVED {
+            *counts.entry(place(from)).or_default() -= times;
+            *counts.entry(place(to)).or_default() += times;
+        }
+        for (hook, times) in hooks_of_the_series(Series::V7) {
+            *counts.entry(hook).or_default() -= times;
+        }
+        counts.retain(|_, count| *count != 0);
+        assert!(counts.is_empty(), "more (+) or less (-) often in v6.12 than in v7.x: {counts:?}");
+    }
+
+    /// What the series make of a file.
+    fn made(series: Series, file: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let mut git = std::process::Command::new("git");
+        git.arg("apply").arg(format!("--include={file}")).args(files_in(&series.patches(), ".patch").unwrap());
+        git.env("GIT_CEILING_DIRECTORIES", dir.path().parent().unwrap()).env_remove("GIT_DIR");
+        assert!(git.current_dir(dir.path()).status().unwrap().success(), "{file}");
+        fs::read_to_string(dir.path().join(file)).unwrap()
+    }
+
+    #[test]
+    fn the_series_have_the_same_table_and_document() {
+        for file in ["include/linux/kutrace.h", "kernel/kutrace/Kconfig", "Documentation/trace/kutrace.rst"] {
+            assert!(made(Series::USUAL, file) == made(Series::V7, file), "{file}");
+        }
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, Context, Result};
+use anyhow::{Context, Result};
 
-use super::table::{self, Entry};
+use super::table::{self, Entry, Kind};
 use super::verdict::{self, said, Outcome};
 use crate::progress::tied;
 use crate::{module, place};
@@ -33,7 +33,7 @@ pub fn is(number: usize) -> bool {
 
 /// One entry for each expression, FILE and expression, which the file has once.
 pub fn table() -> Result<Vec<Entry>> {
-    table::read("recorder.txt")
+    table::read(Kind::Line)
 }
 
 /// Builds the tests of the host with every expression of the table a choice.
@@ -43,12 +43,12 @@ pub fn build() -> Result<PathBuf> {
     module::copy(&checkout, &module::files_below(&checkout)?, &tree)?;
     let mut texts: BTreeMap<String, String> = BTreeMap::new();
     for entry in &table()? {
-        let (file, from) = entry.what.split_once(' ').context("recorder.txt: FILE EXPRESSION")?;
+        let (file, _) = entry.place()?;
         if !texts.contains_key(file) {
             texts.insert(file.to_owned(), read(&tree, file)?);
         }
         let text = texts.get_mut(file).context("recorder.txt")?;
-        *text = planted(text, from, entry).with_context(|| format!("recorder.txt: {}", entry.what))?;
+        *text = planted(text, entry).context("recorder.txt")?;
     }
     let root = "kernel-module/recorder/src/lib.rs";
     texts.insert(root.to_owned(), read(&tree, root)? + "\nextern crate std;\nmod mutant;\n");
@@ -65,16 +65,8 @@ fn read(tree: &Path, file: &str) -> Result<String> {
 }
 
 /// The text with the choice in the one place where it has the expression.
-fn planted(text: &str, from: &str, entry: &Entry) -> Result<String> {
-    let Some(to) = &entry.replacement else { bail!("no replacement") };
-    match text.matches(from).count() {
-        1 => Ok(text.replacen(
-            from,
-            &format!("(if crate::mutant::is({}) {{ {to} }} else {{ {from} }})", entry.number),
-            1,
-        )),
-        count => bail!("is in the file {count} times"),
-    }
+fn planted(text: &str, entry: &Entry) -> Result<String> {
+    entry.planted(text, |from, to| format!("(if crate::mutant::is({}) {{ {to} }} else {{ {from} }})", entry.number))
 }
 
 /// Runs a test with a mutant.
@@ -104,8 +96,8 @@ mod tests {
         let checkout = place::checkout();
         let tests = output(tied("grep").args(["-rhoE", "^fn [a-z0-9_]+"]).arg(checkout.join("tests/host"))).unwrap();
         for entry in table().unwrap() {
-            let (file, from) = entry.what.split_once(' ').unwrap();
-            planted(&read(&checkout, file).unwrap(), from, &entry).unwrap_or_else(|e| panic!("{}: {e}", entry.what));
+            let (file, _) = entry.place().unwrap();
+            planted(&read(&checkout, file).unwrap(), &entry).unwrap_or_else(|error| panic!("{error}"));
             let Claims::Tests(claims) = &entry.claims else { continue };
             for test in claims {
                 let name = test.rsplit("::").next().unwrap();

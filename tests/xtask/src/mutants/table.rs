@@ -12,8 +12,32 @@ use crate::place;
 /// In front of a reason.
 const EXCUSE: &str = "none: ";
 
+/// What mutants are of, and so how one is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A hook of the series: one kernel serves for all.
+    Hook,
+    /// An expression of the recorder: one program of tests of the host serves for all.
+    Line,
+    /// An expression of the probes on a stock kernel's tracepoints: a module for each.
+    Probe,
+}
+
+impl Kind {
+    /// The table's name.
+    pub fn file(self) -> &'static str {
+        match self {
+            Kind::Hook => "hooks.txt",
+            Kind::Line => "recorder.txt",
+            Kind::Probe => "probes.txt",
+        }
+    }
+}
+
 /// A mutant and who fails with it.
 pub struct Entry {
+    /// The table that it is in.
+    pub kind: Kind,
     /// Its place in its table; the first is 1.
     pub number: usize,
     /// What is taken away, and where.
@@ -49,19 +73,37 @@ impl fmt::Display for Claims {
     }
 }
 
-/// The table `name` of tests/mutants.
-pub fn read(name: &str) -> Result<Vec<Entry>> {
-    let path = place::checkout().join("tests/mutants").join(name);
-    let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
-    parse(&text).with_context(|| format!("{}", path.display()))
+impl Entry {
+    /// The text of its file with the replacement, or what `change` makes of the expression and that; the file has the
+    /// expression once.
+    pub fn planted(&self, text: &str, change: impl FnOnce(&str, &str) -> String) -> Result<String> {
+        let (_, from) = self.place()?;
+        let to = self.replacement.as_ref().with_context(|| format!("{}: no replacement", self.what))?;
+        match text.matches(from).count() {
+            1 => Ok(text.replacen(from, &change(from, to), 1)),
+            count => bail!("{}: is in the file {count} times", self.what),
+        }
+    }
+
+    /// File and expression.
+    pub fn place(&self) -> Result<(&str, &str)> {
+        self.what.split_once(' ').with_context(|| format!("{}: not FILE EXPRESSION", self.what))
+    }
 }
 
-fn parse(text: &str) -> Result<Vec<Entry>> {
+/// The table of tests/mutants of this kind.
+pub fn read(kind: Kind) -> Result<Vec<Entry>> {
+    let path = place::checkout().join("tests/mutants").join(kind.file());
+    let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+    parse(kind, &text).with_context(|| format!("{}", path.display()))
+}
+
+fn parse(kind: Kind, text: &str) -> Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let Some(claim) = line.strip_prefix("    ") else {
             let claims = Claims::Tests(Vec::new());
-            entries.push(Entry { number: entries.len() + 1, what: line.to_owned(), replacement: None, claims });
+            entries.push(Entry { kind, number: entries.len() + 1, what: line.to_owned(), replacement: None, claims });
             continue;
         };
         let entry = entries.last_mut().with_context(|| format!("{claim}: of what?"))?;
@@ -87,11 +129,12 @@ mod tests {
     #[test]
     fn mutants_have_tests_or_an_excuse() {
         let entries =
-            parse("# why\n\na.c f g()\n    m::t\n    m::u\nb.rs x += 1;\n    => ();\n    none: slow\n").unwrap();
+            parse(Kind::Line, "# why\n\na.c f g()\n    m::t\n    m::u\nb.rs x += 1;\n    => ();\n    none: slow\n")
+                .unwrap();
         let shown: Vec<_> = entries.iter().map(|entry| format!("{}: {}", entry.name(), entry.claims)).collect();
         assert_eq!(shown, ["1 a.c f g(): m::t m::u", "2 b.rs x += 1; => ();: none: slow"]);
         for bad in ["a", "    m::t", "a\n    m::t\n    none: x", "a\n    none: x\n    m::t"] {
-            assert!(parse(bad).is_err(), "{bad}");
+            assert!(parse(Kind::Line, bad).is_err(), "{bad}");
         }
     }
 }

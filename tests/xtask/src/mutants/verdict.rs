@@ -9,7 +9,7 @@ use std::process::Stdio;
 use anyhow::{bail, Context, Result};
 
 use super::lines;
-use super::table::Entry;
+use super::table::{Entry, Kind};
 use crate::place;
 use crate::progress::{self, tied};
 
@@ -77,7 +77,7 @@ impl Runs {
     }
 
     fn run(&mut self, mutant: &Entry, test: &str, number: usize) -> Result<Outcome> {
-        if mutant.replacement.is_some() {
+        if mutant.kind == Kind::Line {
             let program = match &self.host {
                 Some(program) => program.clone(),
                 None => self.host.insert(lines::build()?).clone(),
@@ -92,7 +92,7 @@ impl Runs {
     }
 }
 
-/// Runs a test of the VM's with a hook left out.
+/// Runs a test of the VM's with a hook or a probe left out.
 fn in_guest(program: &Path, test: &str, number: usize) -> Result<Outcome> {
     let folder = place::made(place::target().join("mutants"))?;
     let broken = folder.join("broken");

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! A kernel's source that this machine's Debian does not have: the package of the next one, once in the cache.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::apt::Apt;
+use super::files_in;
+use crate::place;
+use crate::progress::{self, tied};
+
+/// A package with a source, unpacked.
+pub struct Fetched {
+    /// The package's version.
+    pub version: String,
+    /// The source as it is in the package.
+    pub tarball: PathBuf,
+}
+
+/// The package of this name, downloaded if it is not in the cache. What is there stays, also when Debian has a newer one.
+pub fn ensure(package: &str) -> Result<Fetched> {
+    let home = place::made(place::cache()?.join("sources"))?;
+    let _lock = place::lock(&home)?;
+    let root = home.join(package);
+    if !root.exists() {
+        let partial = home.join("partial");
+        if partial.exists() {
+            fs::remove_dir_all(&partial).context("source: partial")?;
+        }
+        place::made(partial.clone())?;
+        let (log, apt) = (home.join("fetch.log"), Apt::next(&home)?);
+        apt.update(&log)?;
+        let step = format!("source: downloading {package}");
+        apt.download(&[package.to_owned()], &partial, &step, &log)?;
+        let file = files_in(&partial, ".deb")?.pop().with_context(|| format!("source: {package}: nothing came"))?;
+        let mut unpack = tied("dpkg");
+        progress::run("source: unpacking the package", unpack.arg("-x").arg(&file).arg(&partial), &log)?;
+        let version = progress::output(tied("dpkg-deb").arg("--field").arg(&file).arg("Version"))?;
+        fs::write(partial.join("version"), version.trim()).context("source: version")?;
+        fs::remove_file(&file).with_context(|| file.display().to_string())?;
+        // Renamed into place: what is there is whole.
+        fs::rename(&partial, &root).with_context(|| root.display().to_string())?;
+    }
+    let version = fs::read_to_string(root.join("version")).with_context(|| format!("source: {package}: version"))?;
+    Ok(Fetched { version, tarball: root.join(format!("usr/src/{package}.tar.xz")) })
+}
