@@ -264,6 +264,8 @@ impl Kernel {
         let log = home.join(format!("{}.log", name.replace(' ', "-")));
         source::ensure(series, &home)?;
         source::apply(&tree, &self.patches)?;
+        // A patch can apply and still put a hook into the function next to the right one.
+        mutants::hooks::check_places(series, &schemata::sites(&tree, &self.patches)?)?;
         if self.build.variant.has_mutants() {
             mutants::hooks::check(&schemata::plant(&tree, &self.patches)?)?;
         }

@@ -50,6 +50,16 @@ pub fn plant(tree: &Path, patches: &[PathBuf]) -> Result<Vec<Site>> {
     Ok(sites)
 }
 
+/// The hooks of a tree with the series, which stays as it is.
+pub fn sites(tree: &Path, patches: &[PathBuf]) -> Result<Vec<Site>> {
+    let mut sites = Vec::new();
+    for file in hooked(patches)? {
+        let path = tree.join(&file);
+        guard(&file, &fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?, &mut sites);
+    }
+    Ok(sites)
+}
+
 fn edit(tree: &Path, file: &str, change: impl FnOnce(&str) -> String) -> Result<()> {
     let path = tree.join(file);
     let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;

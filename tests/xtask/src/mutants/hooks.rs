@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The table of the hooks, and that it is about the hooks that there are.
 
-use anyhow::{bail, Result};
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{bail, Context, Result};
 
 use super::table::{self, Entry, Kind};
 use crate::kernel::schemata::Site;
+use crate::kernel::series::Series;
+use crate::place;
 
 /// One entry for each hook, in the order of files and lines.
 pub fn table() -> Result<Vec<Entry>> {
@@ -21,57 +26,43 @@ pub fn check(sites: &[Site]) -> Result<()> {
     Ok(())
 }
 
+/// Where a series has the hooks of the table, FILE FUNCTION CALL, in no order.
+fn places(series: Series) -> Result<Vec<String>> {
+    let mut places: Vec<String> = table()?.into_iter().map(|entry| entry.what).collect();
+    if series == Series::USUAL {
+        return Ok(places);
+    }
+    let path = place::checkout().join("tests/mutants").join(format!("{}.txt", series.name()));
+    let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    for pair in lines.chunks(2) {
+        let [from, to] = pair else { bail!("{}: {}: and where?", path.display(), pair[0]) };
+        let found = places.iter_mut().find(|place| place == from);
+        *found.with_context(|| format!("{}: {from}: not in hooks.txt", path.display()))? = to.trim().to_owned();
+    }
+    Ok(places)
+}
+
+/// Fails unless a tree with the series has each hook in the function where the table has it.
+pub fn check_places(series: Series, sites: &[Site]) -> Result<()> {
+    let mut counts: BTreeMap<String, i32> = BTreeMap::new();
+    places(series)?.into_iter().for_each(|place| *counts.entry(place).or_default() += 1);
+    sites.iter().for_each(|site| *counts.entry(site.to_string()).or_default() -= 1);
+    counts.retain(|_, count| *count != 0);
+    match counts.is_empty() {
+        true => Ok(()),
+        false => {
+            bail!("{}: hooks more (+) or less (-) often in tests/mutants than in the tree: {counts:#?}", series.name())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::fs;
 
     use super::*;
-    use crate::kernel::series::Series;
     use crate::kernel::{files_in, schemata};
     use crate::mutants::table::Claims;
-    use crate::place;
-
-    /// The hooks of the usual series of which the newer one has the file or the argument by another name, and how often.
-    const MOVED: [(&str, &str, i32); 9] = [
-        (
-            "arch/x86/entry/common.c kutrace_syscall(regs, unr)",
-            "arch/x86/entry/syscall_64.c kutrace_syscall(regs, nr)",
-            1,
-        ),
-        (
-            "arch/x86/entry/common.c kutrace_syscall_return(regs)",
-            "arch/x86/entry/syscall_64.c kutrace_syscall_return(regs)",
-            1,
-        ),
-        ("arch/x86/entry/common.c kutrace_user_call(regs)", "arch/x86/entry/syscall_64.c kutrace_user_call(regs)", 1),
-        (
-            "arch/x86/entry/common.c kutrace_syscall32(regs, unr)",
-            "arch/x86/entry/syscall_32.c kutrace_syscall32(regs, nr)",
-            1,
-        ),
-        (
-            "arch/x86/entry/common.c kutrace_syscall_return(regs)",
-            "arch/x86/entry/syscall_32.c kutrace_syscall_return(regs)",
-            1,
-        ),
-        (
-            "arch/x86/entry/common.c kutrace_syscall_denied(regs, nr)",
-            "arch/x86/entry/syscall_32.c kutrace_syscall_denied(regs, nr)",
-            1,
-        ),
-        (
-            "kernel/entry/common.c kutrace_syscall_denied(regs, asked)",
-            "include/linux/entry-common.h kutrace_syscall_denied(regs, syscall)",
-            3,
-        ),
-        (
-            "kernel/entry/common.c kutrace_syscall_decided(regs)",
-            "include/linux/entry-common.h kutrace_syscall_decided(regs)",
-            1,
-        ),
-        ("kernel/seccomp.c kutrace_syscall_asked(sd->nr)", "kernel/seccomp.c kutrace_syscall_asked(sd.nr)", 1),
-    ];
 
     /// File and call of every hook of the series, counted: what a later patch takes back is none.
     fn hooks_of_the_series(series: Series) -> BTreeMap<(String, String), i32> {
@@ -119,17 +110,16 @@ mod tests {
 
     #[test]
     fn the_series_hook_the_same_places() {
-        let mut counts = hooks_of_the_series(Series::USUAL);
-        let place = |text: &str| text.split_once(' ').map(|(file, call)| (file.to_owned(), call.to_owned())).unwrap();
-        for (from, to, times) in MOVED {
-            *counts.entry(place(from)).or_default() -= times;
-            *counts.entry(place(to)).or_default() += times;
+        let mut counts = BTreeMap::new();
+        for place in places(Series::V7).unwrap() {
+            let [file, _function, call] = place.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{place}") };
+            *counts.entry((file.to_owned(), call.to_owned())).or_default() += 1;
         }
         for (hook, times) in hooks_of_the_series(Series::V7) {
             *counts.entry(hook).or_default() -= times;
         }
-        counts.retain(|_, count| *count != 0);
-        assert!(counts.is_empty(), "more (+) or less (-) often in v6.12 than in v7.x: {counts:?}");
+        counts.retain(|_, count: &mut i32| *count != 0);
+        assert!(counts.is_empty(), "more (+) or less (-) often in tests/mutants than in patches/v7.x: {counts:?}");
     }
 
     /// What the series make of a file.
