@@ -11,6 +11,7 @@ use kutrace_format::abi::command::{IPC, LLC, WRAP};
 use kutrace_tools::ask::{Asked, Between};
 use kutrace_tools::draw::Viewer;
 
+use crate::at::TimeOfDay;
 use crate::mark::Mark;
 use crate::output::{IfExists, Output};
 use crate::quantity::{blocks, duration};
@@ -40,7 +41,7 @@ Examples:
 const AFTER_GO: &str = "\
 Examples:
   kutrace_control go; sleep 5; kutrace_control stop t.trace
-  kutrace_control gowrap; sleep 60; kutrace_control snapshot t.trace";
+  kutrace_control gowrap --at 16:30:00; sleep 60; kutrace_control snapshot t";
 
 const AFTER_STOP: &str = "\
 Examples:
@@ -95,6 +96,11 @@ const AFTER_EXPORT: &str = "\
 Examples:
   kutrace_control export --perfetto t.pftrace t.trace
   kutrace_control stop - | kutrace_control export --parquet tables -";
+
+const AFTER_MERGE: &str = "\
+Examples:
+  kutrace_control merge client.trace server.trace -o both.trace
+  kutrace_control merge *.trace -o all.trace; kutrace_control html all.trace";
 
 const AFTER_CHECK: &str = "\
 Examples:
@@ -204,6 +210,9 @@ pub enum Command {
     /// Write a trace for Perfetto, for Chrome or as Parquet tables
     #[command(after_help = AFTER_EXPORT, override_usage = USAGE_EXPORT)]
     Export(Export),
+    /// Join the traces of several machines, on the clock of the first
+    #[command(after_help = AFTER_MERGE)]
+    Merge(Merge),
     /// Check whether this machine can record, and suggest fixes
     #[command(after_help = AFTER_CHECK)]
     Check,
@@ -226,32 +235,40 @@ pub enum Command {
 }
 
 /// The starts, each with its mode in its name.
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 pub enum Go {
     /// Record until the buffer is full; also gowrap, goipc, goipcllcwrap
     #[command(alias = "1", after_help = AFTER_GO)]
-    Go,
+    Go(Start),
     /// Record, replacing the oldest events when the buffer is full
     #[command(hide = true, after_help = AFTER_GO)]
-    Gowrap,
+    Gowrap(Start),
     /// Record, and count instructions per cycle (experimental)
     #[command(hide = true, after_help = AFTER_GO)]
-    Goipc,
+    Goipc(Start),
     /// Record, and count misses of the last-level cache (experimental)
     #[command(hide = true, after_help = AFTER_GO)]
-    Gollc,
+    Gollc(Start),
     /// Record, and count both (experimental)
     #[command(hide = true, after_help = AFTER_GO)]
-    Goipcllc,
+    Goipcllc(Start),
     /// Like goipc, wrapping
     #[command(hide = true, alias = "gowrapipc", after_help = AFTER_GO)]
-    Goipcwrap,
+    Goipcwrap(Start),
     /// Like gollc, wrapping
     #[command(hide = true, after_help = AFTER_GO)]
-    Gollcwrap,
+    Gollcwrap(Start),
     /// Like goipcllc, wrapping
     #[command(hide = true, after_help = AFTER_GO)]
-    Goipcllcwrap,
+    Goipcllcwrap(Start),
+}
+
+/// Options of the starts.
+#[derive(Args, Clone, Debug)]
+pub struct Start {
+    /// Wait until this time of the day: 16:30:00, or 15:30:00Z in UTC
+    #[arg(long, value_name = "TIME", value_parser = TimeOfDay::parse)]
+    at: Option<TimeOfDay>,
 }
 
 /// Options of `record`.
@@ -383,18 +400,19 @@ impl Arguments {
 }
 
 impl Go {
-    /// How it records.
-    pub fn mode(self) -> Mode {
-        Mode(match self {
-            Go::Go => 0,
-            Go::Gowrap => WRAP,
-            Go::Goipc => IPC,
-            Go::Gollc => LLC,
-            Go::Goipcllc => IPC | LLC,
-            Go::Goipcwrap => IPC | WRAP,
-            Go::Gollcwrap => LLC | WRAP,
-            Go::Goipcllcwrap => IPC | LLC | WRAP,
-        })
+    /// How it records, and from when on.
+    pub fn plan(&self) -> (Mode, Option<&TimeOfDay>) {
+        let (flags, start) = match self {
+            Go::Go(start) => (0, start),
+            Go::Gowrap(start) => (WRAP, start),
+            Go::Goipc(start) => (IPC, start),
+            Go::Gollc(start) => (LLC, start),
+            Go::Goipcllc(start) => (IPC | LLC, start),
+            Go::Goipcwrap(start) => (IPC | WRAP, start),
+            Go::Gollcwrap(start) => (LLC | WRAP, start),
+            Go::Goipcllcwrap(start) => (IPC | LLC | WRAP, start),
+        };
+        (Mode(flags), start.at.as_ref())
     }
 }
 
@@ -419,6 +437,27 @@ impl Page {
         let file = self.trace.file();
         let beside = || if file == Path::new("-") { file.to_owned() } else { file.with_extension("html") };
         Output::new(Some(self.output.clone().unwrap_or_else(beside)), IfExists::of(self.force))
+    }
+}
+
+/// Options of `merge`.
+#[derive(Args, Debug)]
+pub struct Merge {
+    /// Raw traces, one of each machine; the first one's clock is that of all
+    #[arg(required = true, num_args = 2.., value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Output file; `-` for standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Replace OUT if it exists
+    #[arg(short, long)]
+    force: bool,
+}
+
+impl Merge {
+    /// Where the file goes.
+    pub fn output(&self) -> Output {
+        Output::new(Some(self.output.clone()), IfExists::of(self.force))
     }
 }
 
@@ -466,7 +505,7 @@ mod tests {
     fn every_help_fits_a_screen_and_ends_with_two_examples_that_are_understood() {
         let command = Arguments::command();
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(names.len(), 23, "{names:?}");
+        assert_eq!(names.len(), 24, "{names:?}");
         for words in [&[][..]].into_iter().chain(names.chunks(1)) {
             let help = help(words);
             let lines: Vec<&str> = help.lines().collect();

@@ -10,8 +10,10 @@ use clap_complete::Shell;
 use kutrace_cli::{standard, Exit, Status};
 
 use crate::arguments::{Arguments, Command};
+use crate::at::TimeOfDay;
 use crate::check::{self, Grade};
 use crate::device::Device;
+use crate::merge::merge;
 use crate::output::{IfExists, Output};
 use crate::record::record;
 use crate::script::{self, CommandSource};
@@ -38,7 +40,11 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Record(options) => {
             return record(session.without_symbols(options.no_symbols), &options.plan());
         }
-        Command::Go(go) => session.go(go.mode()).map(done)?,
+        Command::Go(go) => {
+            let (mode, at) = go.plan();
+            at.map_or(Ok(()), TimeOfDay::wait)?;
+            session.go(mode).map(done)?
+        }
         Command::Stop { force, no_symbols, file } => {
             session.without_symbols(no_symbols).stop(&Output::new(file, IfExists::of(force)))?
         }
@@ -55,6 +61,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Diff(diff) => show::diff(&diff),
         Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.output())?,
         Command::Export(export) => show::export(&export)?,
+        Command::Merge(asked) => merge(&asked.files, &asked.output())?,
         Command::Check => fitness()?,
         Command::Completions { shell } => standard::print(&completions(shell)).map(done)?,
         Command::Wait { time } => {

@@ -38,6 +38,8 @@ fn what_is_not_understood_has_status_2_and_says_what() {
     for (words, said) in [
         (&["start"][..], "unrecognized subcommand 'start'"),
         (&["go", "now"], "unexpected argument 'now'"),
+        (&["go", "--at", "noon"], "invalid time 'noon': expected something like 16:30:00 or 16:30:00Z"),
+        (&["merge", "t.raw", "-o", "x"], "2 values required"),
         (&["record", "-b", "1K"], "'1K': buffer size must be 1M to 64G"),
         (&["record", "-b", "lots"], "invalid size 'lots': expected something like 64M or 2G"),
         (&["record", "-d", "soon"], "invalid duration 'soon': expected something like 2, 500ms or 1m"),
@@ -312,6 +314,7 @@ fn every_command_has_a_manual_and_the_program_completions() {
         "diff",
         "html",
         "export",
+        "merge",
         "check",
         "completions",
     ];

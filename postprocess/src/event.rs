@@ -92,6 +92,22 @@ pub struct Meta {
     /// What the kernel counted meanwhile, and what the trace has of it, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<String>,
+    /// The machines, if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<Machine>,
+}
+
+/// One of several machines. Its CPUs are those from its first to the next one's first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// What it is called.
+    pub name: String,
+    /// Its first CPU.
+    pub first_cpu: u32,
+    /// How its clock runs, for people.
+    pub clock: String,
+    /// By how much its times may be wrong against the first machine's, if anything bounds that.
+    pub within: Option<Time>,
 }
 
 impl Meta {

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Larger numbers than this, of damaged files, are taken for it: the columns of spans are signed.
 const MAX: u32 = i32::MAX as u32;
+/// Bits of a thread's number, as Linux gives it; above them stands the machine.
+const PID_BITS: u32 = 22;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -104,4 +106,22 @@ id! {
 impl Pid {
     /// The idle thread of every CPU.
     pub const IDLE: Pid = Pid::new(0);
+
+    /// The thread that a machine calls so: above the bits that Linux uses stands the machine's place among all.
+    pub const fn on(self, machine: u32) -> Pid {
+        match self.number() {
+            0 => self,
+            number => Pid::new(machine << PID_BITS | number & ((1 << PID_BITS) - 1)),
+        }
+    }
+
+    /// The place of its machine among all, 0 for the only one.
+    pub const fn machine(self) -> u32 {
+        self.number() >> PID_BITS
+    }
+
+    /// Its number on its machine.
+    pub const fn local(self) -> u32 {
+        self.number() & ((1 << PID_BITS) - 1)
+    }
 }

@@ -2,7 +2,7 @@
 //! From a raw trace to an answer: a [`source`] is opened, [`raw`] bytes become [`event`] lines, events become [`span`]s,
 //! and a [`sink`] makes a page, a summary or a file of them; [`why`] explains requests. Between processes they travel
 //! as text, [`line`] by line, or as [`frame`]s, within one as batches; [`direct`] goes the whole way in one process.
-//! [`id`]s tell CPUs and threads from other numbers, [`time`]s moments and durations, [`tables`] has the names that are
+//! [`machine`]s are several traces as one. [`id`]s tell CPUs and threads from other numbers, [`time`]s moments and durations, [`tables`] has the names that are
 //! the same on every x86 Linux, [`merge`] joins ordered streams, and [`progress`] is what a waiting user sees.
 //!
 //! Each module uses only those before it in the list below; a test holds this.
@@ -21,6 +21,7 @@ pub mod event;
 pub mod frame;
 pub mod merge;
 pub mod raw;
+pub mod machine;
 pub mod span;
 pub mod source;
 pub mod sink;

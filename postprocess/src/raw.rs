@@ -212,6 +212,7 @@ impl<'a> Raw<'a> {
             intervals,
             unseen: self.unseen().0,
             counted: Vec::new(),
+            machines: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! | what | opened by | gives |
 //! |---|---|---|
-//! | raw trace, ours or the original's | [`Source::raw`], then [`trace`] of its bytes | a [`Trace`], which is decoded |
+//! | raw trace, ours or the original's, or those of several machines | [`Source::raw`], then [`trace`] of its bytes | a [`Trace`], which is decoded |
 //! | events, as text or frames | [`Source::events`] | [`Batches`] |
 //! | spans, as JSON or frames | [`Source::spans`] | [`Spans`] |
 //! | page | [`Source::page`] | its bytes, for [`page::lift`](crate::sink::page::lift()) |
@@ -27,8 +27,11 @@ use memchr::memmem;
 
 use crate::event::names::Names;
 use crate::event::{Events, Meta};
+use crate::machine;
+use crate::machine::file::is_machines;
+use crate::machine::trace::Machines;
 use crate::progress;
-use crate::raw::damage::NotATrace;
+use crate::raw::damage::{Damage, NotATrace};
 use crate::raw::{self, file, original};
 use crate::span::limit::Keep;
 use crate::span::Spans;
@@ -111,6 +114,22 @@ pub fn open<R: Read>(mut input: R) -> io::Result<Source<R>> {
 /// # Errors
 /// If this is not a raw trace.
 pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
+    if !is_machines(bytes) {
+        return one(bytes);
+    }
+    let machine::file::Layout { machines, mut damage } = machine::file::split(bytes)?;
+    let mut parts = Vec::new();
+    for (machine, bytes) in machines {
+        match one(bytes) {
+            Ok(trace) => parts.push((machine, trace)),
+            Err(error) => damage.push(Damage::at(0, format!("machine {} is left out: {error}", machine.name))),
+        }
+    }
+    Ok(Box::new(Machines::new(parts, damage)))
+}
+
+/// The trace of one machine.
+fn one(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
     match is_original(bytes) {
         true => Ok(Box::new(original::parse(bytes)?)),
         false => Ok(Box::new(raw::parse(bytes)?)),
@@ -204,7 +223,7 @@ impl<R: Read> Source<R> {
         };
         reserve(&mut bytes, size);
         loop {
-            let wanted = match file::size(&bytes) {
+            let wanted = match machine::file::size(&bytes).or_else(|| file::size(&bytes)) {
                 Some(size) => {
                     reserve(&mut bytes, (size + BEHIND) as u64);
                     (size + BEHIND).saturating_sub(bytes.len()) as u64

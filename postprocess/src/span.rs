@@ -47,6 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::names::NameId;
 use crate::event::what::What as Said;
+use crate::event::Machine;
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
 use what::{Share, What};
@@ -161,6 +162,9 @@ pub struct Meta {
     /// What the kernel counted meanwhile, and what the trace has of it, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<String>,
+    /// The machines, if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<Machine>,
     /// How often each thing of the kernel began in the whole trace, each wait was waited, and a thread was woken, by
     /// name: of all events, whatever spans there still are. Empty if not known.
     #[serde(default)]

@@ -48,3 +48,4 @@ mod audit;
 mod capability;
 mod english;
 mod layers;
+mod machines;

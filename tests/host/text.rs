@@ -5,7 +5,7 @@ use kutrace_tests::busy;
 use postprocess::event::names::{NameId, Names};
 use postprocess::event::what::What;
 use postprocess::event::write::Writer;
-use postprocess::event::{number, BlockLine, Event, Events, Interval, Meta};
+use postprocess::event::{number, BlockLine, Event, Events, Interval, Machine, Meta};
 use postprocess::id::{CpuId, Pid};
 use postprocess::raw;
 use postprocess::source;
@@ -19,6 +19,7 @@ fn write(events: &[Event], names: &Names, meta: &Meta) -> Vec<u8> {
     let mut writer = Writer::new(&mut text);
     let block = BlockLine { ts: Time(2_488_582_818), cpu: CpuId::new(2), index: 0 };
     writer.head(5, 5, 1_795_187_640, &[block]).unwrap();
+    writer.machines(&meta.machines).unwrap();
     for event in events {
         writer.event(event, names).unwrap();
     }
@@ -73,6 +74,7 @@ fn what_is_known_of_the_whole_trace_travels_with_the_events() {
         intervals: vec![Interval { cpu: CpuId::new(3), from: Time(-5), to: Time(1 << 50) }],
         unseen: 0,
         counted: vec!["switches: the kernel counted 3, the trace has 3".to_string()],
+        machines: vec![Machine { name: "a\"b".into(), first_cpu: 2, clock: "b = a".into(), within: Some(Time(7)) }],
     };
     let text = write(&[], &Names::default(), &meta);
     assert_eq!(read(&mut &text[..]).unwrap().meta, meta);

@@ -41,6 +41,13 @@ pub const MOMENT: [u8; 4] = *b"TIME";
 /// Section tag, of a stream: its end, with the file header as it is known then.
 pub const STOP: [u8; 4] = *b"STOP";
 
+/// First eight bytes of a file with the traces of several machines.
+pub const MACHINES_MAGIC: [u8; 8] = *b"KUtraceM";
+/// Section tag, of such a file: the machines, as JSON.
+pub const MACHINES: [u8; 4] = *b"MACH";
+/// Section tag, of such a file: the whole trace of one machine.
+pub const TRACE: [u8; 4] = *b"TRAC";
+
 /// [`Header::flags`]: recorded in wrap mode.
 pub const FLAG_WRAP: u32 = 1;
 /// [`Header::flags`]: older blocks were overwritten.

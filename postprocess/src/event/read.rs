@@ -206,6 +206,10 @@ impl Read {
                 Some(Unseen(bit)) => meta.unseen |= bit,
                 None => meta.quality.push(format!("the trace cannot show {value}, which this program does not know")),
             },
+            "MACHINE" => match serde_json::from_str(value) {
+                Ok(machine) => meta.machines.push(machine),
+                Err(_) => self.unread.add(self.at),
+            },
             "COUNTED" => meta.counted.push(value.to_string()),
             "QUALITY" => meta.quality.push(value.to_string()),
             "EVENTS" => self.all = Some(value.parse().ok()),

@@ -10,6 +10,7 @@
 //! -1 1 34 70 sleep                                 names: ts 1 event argument name
 //! 2488582818 0 512 2  70 0  70 0 0 sleep.70 (200)  events: ts dur event cpu  pid rpc  arg ret ipc name (hex)
 //! # ## UNSEEN: wakeups                             what the source cannot tell, if it says so; before the events
+//! # ## MACHINE: {"name":"db","first_cpu":4,...}    one of several
 //! # ## CPU: 2 2488582818 2593916933                the traced interval
 //! # ## LOST: 0
 //! # ## QUALITY: a sentence
@@ -24,7 +25,7 @@ use kutrace_format::capability::Unseen;
 
 use super::digits::Line;
 use super::names::Names;
-use super::{date, number, BlockLine, Event, Interval, Meta};
+use super::{date, number, BlockLine, Event, Interval, Machine, Meta};
 use crate::time::Time;
 
 /// Bytes gathered before they are handed on.
@@ -80,6 +81,19 @@ impl<W: Write> Writer<W> {
     /// As [`Writer::head`].
     pub fn cpus(&mut self, intervals: &[Interval]) -> io::Result<()> {
         intervals.iter().try_for_each(|i| writeln!(self.line, "# ## CPU: {} {} {}", i.cpu, i.from, i.to))
+    }
+
+    /// Writes the machines, if there are several; after the head.
+    ///
+    /// # Errors
+    /// As [`Writer::head`].
+    pub fn machines(&mut self, machines: &[Machine]) -> io::Result<()> {
+        machines.iter().try_for_each(|machine| {
+            self.line.extend_from_slice(b"# ## MACHINE: ");
+            serde_json::to_writer(&mut self.line, machine)?;
+            self.line.push(b'\n');
+            Ok(())
+        })
     }
 
     /// Writes one event or name.

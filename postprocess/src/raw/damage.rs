@@ -46,6 +46,10 @@ pub enum NotATrace {
     HeaderSize,
     /// A raw trace of the original KUtrace, where one of format 5 is needed.
     Original,
+    /// The traces of several machines, where that of one is needed.
+    Machines,
+    /// The traces of several machines, and which they are is damaged.
+    NoMachines,
 }
 
 impl fmt::Display for NotATrace {
@@ -55,6 +59,8 @@ impl fmt::Display for NotATrace {
             NotATrace::Cut => "byte 8: the KUtrace trace ends inside its header",
             NotATrace::HeaderSize => "byte 8: not a KUtrace trace of format 5: its header has another size",
             NotATrace::Original => "byte 0: a trace of the original KUtrace (version 3 or 4), not of format 5",
+            NotATrace::Machines => "byte 0: the traces of several machines, where the trace of one is needed",
+            NotATrace::NoMachines => "byte 8: the list of machines is damaged, so nothing of their traces is used",
         })
     }
 }

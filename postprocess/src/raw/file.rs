@@ -103,7 +103,11 @@ pub fn size(bytes: &[u8]) -> Option<usize> {
 
 fn head(bytes: &[u8]) -> Result<&[u8; file::HEADER_BYTES], NotATrace> {
     if !bytes.starts_with(&file::MAGIC) {
-        return Err(if original::is_original(bytes) { NotATrace::Original } else { NotATrace::Unknown });
+        return Err(match bytes {
+            _ if original::is_original(bytes) => NotATrace::Original,
+            _ if bytes.starts_with(&file::MACHINES_MAGIC) => NotATrace::Machines,
+            _ => NotATrace::Unknown,
+        });
     }
     bytes.first_chunk().ok_or(NotATrace::Cut)
 }

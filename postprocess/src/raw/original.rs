@@ -233,6 +233,7 @@ impl Decode for Decoding<'_, '_> {
             intervals,
             unseen: 0,
             counted: Vec::new(),
+            machines: Vec::new(),
         }
     }
 }

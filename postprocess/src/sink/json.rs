@@ -154,6 +154,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
         }
     }
     key("lost", meta.lost.into())?;
+    if !meta.machines.is_empty() {
+        key("machines", serde_json::to_value(&meta.machines)?)?;
+    }
     key("mbit_sec", meta.mbit_sec.into())?;
     for (n, some) in parts(meta.processes.iter().map(|(pid, process)| (pid.to_string(), (*process).into()))) {
         key(&numbered("processes", n), some)?;

@@ -289,6 +289,7 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
         "valueBits" => meta.value_bits = number() as u8,
         "quality" => meta.quality.extend(strings()),
         "counted" => meta.counted.extend(strings()),
+        "machines" => meta.machines = Vec::deserialize(value).unwrap_or_default(),
         "unseen" => meta.unseen.extend(strings()),
         _ => {}
     }

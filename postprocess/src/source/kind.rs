@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::event::batch::Row;
 use crate::event::Event;
+use crate::machine::file::is_machines;
 use crate::raw::original;
 use crate::span::Span;
 
@@ -20,6 +21,8 @@ pub enum Kind {
     Empty,
     /// A raw trace, ours.
     Raw,
+    /// Raw traces of several machines.
+    Machines,
     /// A raw trace of the original's.
     Original,
     /// Events, as lines or frames.
@@ -38,7 +41,7 @@ impl Kind {
     /// Where files of this kind are on their way to a page; `None` if they are nothing that KUtrace writes.
     pub fn stage(self) -> Option<Stage> {
         match self {
-            Kind::Raw | Kind::Original => Some(Stage::Raw),
+            Kind::Raw | Kind::Machines | Kind::Original => Some(Stage::Raw),
             Kind::Events => Some(Stage::Events),
             Kind::Spans => Some(Stage::Spans),
             Kind::Page => Some(Stage::Page),
@@ -53,6 +56,7 @@ pub fn of(start: &[u8]) -> Kind {
     match text.first() {
         _ if start.is_empty() => Kind::Empty,
         _ if start.starts_with(&kutrace_format::file::MAGIC) => Kind::Raw,
+        _ if is_machines(start) => Kind::Machines,
         _ if start.starts_with(&Event::MAGIC[..7]) => Kind::Events,
         _ if start.starts_with(&Span::MAGIC[..7]) => Kind::Spans,
         _ if original::is_original(start) => Kind::Original,
@@ -78,6 +82,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Kind::Empty => "nothing",
             Kind::Raw => "a raw trace",
+            Kind::Machines => "the raw traces of several machines",
             Kind::Original => "a raw trace of the original KUtrace",
             Kind::Events => "events",
             Kind::Spans => "spans",
@@ -90,16 +95,18 @@ impl fmt::Display for Kind {
 /// The command line by which `tool`, which reads `wanted`, gets that out of `file`, which is of another kind.
 pub fn way(kind: Kind, wanted: Stage, tool: &str, file: &str) -> Option<String> {
     let to_spans = match kind {
-        Kind::Raw | Kind::Original => format!("rawtoevent {file} | eventtospan"),
+        Kind::Raw | Kind::Machines | Kind::Original => format!("rawtoevent {file} | eventtospan"),
         Kind::Events => format!("eventtospan {file}"),
         Kind::Page => format!("htmltospan {file}"),
         _ => String::new(),
     };
     match (kind, wanted) {
-        (Kind::Raw | Kind::Original | Kind::Events | Kind::Page, Stage::Spans) => Some(format!("{to_spans} | {tool}")),
+        (Kind::Raw | Kind::Machines | Kind::Original | Kind::Events | Kind::Page, Stage::Spans) => {
+            Some(format!("{to_spans} | {tool}"))
+        }
         (Kind::Spans, Stage::Events | Stage::Page) => Some(format!("spantohtml {file} > page.html")),
-        (Kind::Raw | Kind::Original | Kind::Page, Stage::Events) => Some(to_spans),
-        (Kind::Raw | Kind::Original | Kind::Events, Stage::Page) => {
+        (Kind::Raw | Kind::Machines | Kind::Original | Kind::Page, Stage::Events) => Some(to_spans),
+        (Kind::Raw | Kind::Machines | Kind::Original | Kind::Events, Stage::Page) => {
             Some(format!("{to_spans} | spantohtml > page.html"))
         }
         (Kind::Events | Kind::Spans | Kind::Page, Stage::Raw) => {
@@ -118,6 +125,7 @@ mod tests {
         for (start, kind) in [
             (&b""[..], Kind::Empty),
             (b"KUtrace5", Kind::Raw),
+            (b"KUtraceM", Kind::Machines),
             (b"KUevent1", Kind::Events),
             (b"KUspans9", Kind::Spans),
             (b"# ## FORMAT: 5\n", Kind::Events),

@@ -425,6 +425,7 @@ impl Builder {
         self.meta.unseen = self.unseen.texts().map(String::from).collect();
         self.meta.quality = meta.quality;
         self.meta.counted = meta.counted;
+        self.meta.machines = meta.machines;
         let counts = std::mem::take(&mut self.counts);
         self.meta.counts = counts.into_iter().map(|(name, n)| (self.names.text(name).to_string(), n)).collect();
         if self.tally.wakeups > 0 {

@@ -315,17 +315,15 @@ impl Builder {
     /// Where new threads have no wakeup, as in the original's traces, a return from clone or fork stands for it.
     pub(super) fn born(&mut self, c: usize, e: &Event, call: Work) {
         let child = e.ret as u32;
+        let pid = Pid::new(child).on(e.pid.machine());
         let ended = e.dur > Time::ZERO || matches!(e.what, Said::Return(_));
         let is_birth = ended && self.abi.is_birth(call) && child != 0 && child < 0xff80;
-        if !self.sees(Capability::Births)
-            && is_birth
-            && self.threads.known(Pid::new(child)).is_none_or(|i| self.is_new(i))
-        {
+        if !self.sees(Capability::Births) && is_birth && self.threads.known(pid).is_none_or(|i| self.is_new(i)) {
             let t = self.cpus[c].since;
             let name = self.names.id(&format!("runnable.{child}"));
-            let line = Event { ts: t, dur: Time::UNIT, arg: child, ret: 0, ipc: 0, name, ..*e };
+            let line = Event { ts: t, dur: Time::UNIT, arg: pid.number(), ret: 0, ipc: 0, name, ..*e };
             self.line(c, &line, Point::Runnable);
-            self.runnable(c, Pid::new(child), t);
+            self.runnable(c, pid, t);
         }
     }
 

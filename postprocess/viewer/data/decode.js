@@ -6,9 +6,11 @@
 
 import { valueOf } from "./format.js";
 import { KERNEL_EVENTS, kindOfEvent, kindOfUser } from "./kind.js";
+import { ownNumber } from "./machines.js";
 import { Unpackers } from "./part.js";
 import { Kind, KIND_NAMES } from "./tables.js";
 /**
+ * @import {Machine} from "./machines.js"
  * @import {Column} from "./part.js"
  * @import {Carried} from "./requests.js"
  */
@@ -24,7 +26,7 @@ const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "ar
  * @typedef {{rows: number, cpus: number[], pids: number[], events: number[], groups: PartGroup[]}} Layout
  * @typedef {{version: number, chunkBytes: number, title: string, tracebase: string, cpuModel: string, host: string,
  *   kernel: string, valueBits: number, errors: Record<string, string>, counts?: Record<string, number>, processes?: Record<string, number>, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
- *   unseen?: string[], counted?: string[],
+ *   unseen?: string[], counted?: string[], machines?: Machine[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
  *   layout: Layout, requests?: Carried}} Meta
  */
@@ -225,7 +227,8 @@ export class Sorter {
     return new Map(this.pids.map((number, p) => {
       const i = this.label[p] >= 0 ? this.label[p] : this.user[p];
       const text = i >= 0 ? names[name[i]] : "pid";
-      return [number, text.endsWith(`.${number}`) ? text : `${text}.${number}`];
+      const isNamed = [number, ownNumber(number)].some((own) => text.endsWith(`.${own}`));
+      return [number, isNamed ? text : `${text}.${number}`];
     }));
   }
 }

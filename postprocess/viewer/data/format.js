@@ -2,6 +2,7 @@
 // Numbers, times and spans as text.
 
 import { isExecution, SYSCALL32 } from "./kind.js";
+import { machineOfCpu, machineOfThread } from "./machines.js";
 import { ERRNO, FLAG, Kind } from "./tables.js";
 /** @import {Meta, Store} from "./decode.js" */
 
@@ -241,11 +242,11 @@ export function spanText(store, i) {
   const pid = store.pids[store.pid[i]];
   const kind = store.kind[i];
   if (kind === Kind.WAKEUP || kind === Kind.IPI) {
-    parts.push(`CPU ${cpu} \u2192 CPU ${valueOf(store.arg[i])}`);
+    parts.push(`${cpuText(store, cpu)} \u2192 ${cpuText(store, valueOf(store.arg[i]) ?? -1)}`);
     if (kind === Kind.WAKEUP) parts.push(`${threadText(store, pid)} \u2192 ${threadText(store, wokenBy(store, i))}`);
     return parts.join("  ");
   }
-  if (cpu >= 0) parts.push(`CPU ${cpu}`);
+  if (cpu >= 0) parts.push(cpuText(store, cpu));
   if (pid > 0) parts.push(threadText(store, pid));
   if (store.rpc[i] > 0) parts.push(`RPC ${store.rpc[i] & 0xffff}`);
   if (isExecution(kind)) parts.push(...counterTexts(store, i).map(([what, value]) => `${what} ${value}`));
@@ -282,5 +283,13 @@ export const processOf = ({ meta }, pid) => meta.processes?.[pid] ?? pid;
  */
 export function threadText(store, pid) {
   if (pid === 0) return "idle";
-  return shownName(store.threads.get(pid) ?? `pid.${pid}`);
+  const machine = machineOfThread(store.meta, pid);
+  const thread = shownName(store.threads.get(pid) ?? `pid.${pid}`);
+  return machine ? `${shownName(machine.name)}: ${thread}` : thread;
+}
+
+/** What to call a CPU: by its machine, if there are several. @param {Store} store @param {number} cpu */
+export function cpuText({ meta }, cpu) {
+  const machine = machineOfCpu(meta, cpu);
+  return machine ? `${shownName(machine.name)} CPU ${cpu - machine.first_cpu}` : `CPU ${cpu}`;
 }

@@ -3,7 +3,7 @@
 //
 // A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
 
-import { processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
+import { cpuText, processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
 import { isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
 import { IntervalIndex } from "./intervals.js";
 import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
@@ -118,7 +118,7 @@ function cpuParts(store, of) {
   const freq = of(Kind.FREQ);
   const { keys, rowOfValue, exec } = rowsOfColumn(store, cpu, store.counts.cpu, cpus, (n) => n >= 0, [samples, freq]);
   return {
-    name: "CPU", title: "CPUs", keys, labels: keys.map((n) => `CPU ${n}`), rowOf: (i) => rowOfValue[cpu[i]],
+    name: "CPU", title: "CPUs", keys, labels: keys.map((n) => cpuText(store, n)), rowOf: (i) => rowOfValue[cpu[i]],
     target: (i) => valueOf(arg[i]) ?? -1, exec, points: of(Kind.POINT, Kind.RPC), samples, freq, open: true,
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a span was, as a sentence: who did what, where and for how long. Numbers follow below it.
 
-import { callText, durationText, returnText, shownName, threadText, valueOf, wokenBy } from "./format.js";
+import { callText, cpuText, durationText, returnText, shownName, threadText, valueOf, wokenBy } from "./format.js";
 import { isIdle, LOCK_HELD, PART, waitLetter, WAITS } from "./kind.js";
 import { Kind } from "./tables.js";
 /**
@@ -14,7 +14,7 @@ const RUNNABLE = "civq";
 
 /** What woke a thread, in words. @param {Store} store @param {number} arc @param {number} cause */
 export function causeText(store, arc, cause) {
-  const where = `on CPU ${store.cpus[store.cpu[arc]]}`;
+  const where = `on ${cpuText(store, store.cpus[store.cpu[arc]])}`;
   if (cause < 0) return `something unknown ${where}`;
   const kind = store.kind[cause];
   if (isIdle(kind) || kind === Kind.IRQ) return `${callText(store, cause)} ${where}`;
@@ -41,7 +41,7 @@ function waitSentence(store, chains, i, thread, time) {
  */
 export function sentenceOf(store, chains, i, timed) {
   const { kind, cpus, cpu, pids, pid, dur, names, name, arg } = store;
-  const where = `CPU ${cpus[cpu[i]]}`;
+  const where = cpuText(store, cpus[cpu[i]]);
   const thread = threadText(store, pids[pid[i]]);
   const what = shownName(names[name[i]]);
   const time = durationText(dur[i]);
@@ -66,7 +66,7 @@ export function sentenceOf(store, chains, i, timed) {
     case Kind.SCHED: return `The scheduler ran for ${time} on ${where}.`;
     case Kind.WAIT: return waitSentence(store, chains, i, thread, time);
     case Kind.WAKEUP: return `${threadText(store, wokenBy(store, i))} was woken by ${causeText(store, i, chains.causeOf(i))} and ran ${time} later.`;
-    case Kind.IPI: return `${where} sent an interrupt to CPU ${valueOf(arg[i])}.`;
+    case Kind.IPI: return `${where} sent an interrupt to ${cpuText(store, valueOf(arg[i]) ?? -1)}.`;
     case Kind.LOCK: return `${thread} ${store.events[store.event[i]] === LOCK_HELD ? "held" : "tried to get"} the lock ${what.slice(1)} for ${time}.`;
     default: return store.events[store.event[i]] === PART ? `${thread} was in its part ${what} for ${time}.` : "";
   }

@@ -9,6 +9,7 @@ import { EVENT, Kind } from "../data/tables.js";
 import { AXIS_HEIGHT, INNER_PART, MARKS_HEIGHT, OUTER_PART } from "../view/view.js";
 import { Arcs } from "./arcs.js";
 import { Bars } from "./bars.js";
+import { Crossings } from "./crossings.js";
 import { Curves } from "./curves.js";
 import { Glyphs } from "./glyphs.js";
 import { Lettering } from "./lettering.js";
@@ -75,6 +76,7 @@ export class Overlay {
     /** By row of a group, once rows share no time. @type {Map<Group, Lane>} */
     this.marksOf = new Map();
     this.arcs = new Arcs({ store, groups, view, focus, look }, [wakeups, ipis], this.context);
+    this.crossings = new Crossings({ store, groups, view, focus, look }, this.context);
     this.paths = new Paths({ groups, view, look, lettering }, this.context);
     this.bars = new Bars({ store, view, focus, layers, look, lettering }, this.context, this.spots);
     this.messages = new Messages({ store, view, focus, look, lettering }, this.context, this.spots);
@@ -109,6 +111,7 @@ export class Overlay {
     // What leads from row to row needs a time that they share.
     const shared = !view.relative;
     if (shared && showArcs) this.arcs.draw(wakeups, groups, palette.css.wakeup, true);
+    if (shared && showArcs) this.crossings.draw();
     if (shared && showIpis) this.arcs.draw(ipis, groups.slice(0, 1), palette.css.ipi, false);
     this.names();
     this.glyphs.draw(picture.lines.roomy, ratio);

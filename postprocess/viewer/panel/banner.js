@@ -57,6 +57,7 @@ export function showBanner(app, banner) {
     part.append(actionButton(`The longest: ${durationText(app.store.dur[longest])}`, "Go there", () => app.goTo(longest)));
     parts.push(part);
   }
+  if (meta.machines?.length) parts.push(textElement("span", `Clocks: ${meta.machines.map((machine) => shownName(machine.clock)).join("; ")}.`));
   if (meta.unseen?.length) parts.push(foldedElement(`What this trace cannot show (${meta.unseen.length})`, meta.unseen));
   if (meta.counted?.length) parts.push(foldedElement("What the kernel counted meanwhile", meta.counted));
   banner.hidden = parts.length === 0;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::columns::Layout;
 use super::requests::Carried;
 use crate::event::number;
+use crate::event::Machine;
 use crate::span::{Meta, SavedView, Span, Spans};
 
 /// Version of the page's data; a reader takes pages of its own version and below.
@@ -45,6 +46,8 @@ pub struct About<'a> {
     unseen: Cow<'a, [String]>,
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     counted: Cow<'a, [String]>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    machines: Cow<'a, [Machine]>,
     #[serde(default)]
     value_bits: u8,
     #[serde(default)]
@@ -84,6 +87,7 @@ impl<'a> About<'a> {
             quality: meta.quality.as_slice().into(),
             unseen: meta.unseen.as_slice().into(),
             counted: meta.counted.as_slice().into(),
+            machines: meta.machines.as_slice().into(),
             value_bits: meta.value_bits,
             errors: Cow::Borrowed(&meta.errors),
             processes: Cow::Borrowed(&meta.processes),
@@ -112,6 +116,7 @@ impl<'a> About<'a> {
             quality: self.quality.to_vec(),
             unseen: self.unseen.to_vec(),
             counted: self.counted.to_vec(),
+            machines: self.machines.to_vec(),
             value_bits: self.value_bits,
             errors: self.errors.clone().into_owned(),
             processes: self.processes.clone().into_owned(),

@@ -70,7 +70,9 @@ fn text(head: &Head, decoder: &mut dyn Decode, names: &mut Names, mut to: Output
     let mut out = Writer::new(&mut to);
     out.head(head.format, head.flags, head.base, &head.blocks)?;
     out.unseen(head.unseen)?;
-    out.cpus(&decoder.meta().intervals)?;
+    let begun = decoder.meta();
+    out.machines(&begun.machines)?;
+    out.cpus(&begun.intervals)?;
     while let Some(event) = decoder.next(names) {
         out.event(&event, names)?;
         if out.get().is_gone() {

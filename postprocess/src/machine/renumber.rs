@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Renumber: CPUs and threads of a machine, as they are called among those of all.
+//!
+//! CPUs follow those of the machine before. A thread's number has the machine's above its own, which is below 2^22, the
+//! most that Linux gives. Idle is 0 on every machine: it is its CPU's.
+
+use super::shift::Shift;
+use crate::event::names::Names;
+use crate::event::{number, Event, Interval};
+use crate::id::{CpuId, Pid};
+use crate::time::Time;
+
+/// How one machine's events become those of all.
+#[derive(Clone, Debug)]
+pub struct Renumber {
+    /// Its place among the machines.
+    pub machine: u32,
+    /// The first of its CPUs.
+    pub first_cpu: u32,
+    /// How many it has.
+    pub cpus: u32,
+    /// From its time to that of all.
+    pub shift: Shift,
+}
+
+impl Renumber {
+    /// A moment; before the minute is what has no time.
+    #[inline]
+    pub fn time(&self, at: Time) -> Time {
+        if at < Time::ZERO {
+            at
+        } else {
+            self.shift.at(at).max(Time::ZERO)
+        }
+    }
+
+    /// A CPU; one that the trace does not have is that of no machine.
+    pub fn cpu(&self, cpu: u32) -> CpuId {
+        CpuId::new(if cpu < self.cpus { self.first_cpu + cpu } else { u32::MAX })
+    }
+
+    /// A thread.
+    pub fn pid(&self, pid: Pid) -> Pid {
+        pid.on(self.machine)
+    }
+
+    /// The time for which a CPU was traced.
+    pub fn interval(&self, i: Interval) -> Interval {
+        Interval { cpu: self.cpu(i.cpu.number()), from: self.time(i.from), to: self.time(i.to) }
+    }
+
+    /// An event; `None` for a name that is the first machine's to say.
+    pub fn event(&self, e: Event, names: &mut Names) -> Option<Event> {
+        let ts = self.time(e.ts);
+        let dur = match e.dur {
+            Time::ZERO | Time::UNIT => e.dur,
+            dur => (self.time(e.ts.saturating_add(dur)).saturating_sub(ts)).max(Time::UNIT),
+        };
+        let pid = |number: u32| self.pid(Pid::new(number)).number();
+        let e = Event { ts, dur, cpu: self.cpu(e.cpu.number()), pid: self.pid(e.pid), ..e };
+        Some(match e.event() {
+            number::KERNEL_NAME | number::MODEL_NAME | number::HOST_NAME if self.machine > 0 => return None,
+            number::SWITCH
+            | number::RUNNABLE
+            | number::PID_NAME
+            | number::OPEN_CALL
+            | number::GROUP
+            | number::KERNEL_THREAD => Event { arg: pid(e.arg), ..e },
+            number::PROCESS => {
+                let process = names.text(e.name).parse().map(pid);
+                let name = process.map_or(e.name, |process| names.id(&process.to_string()));
+                Event { arg: pid(e.arg), name, ..e }
+            }
+            number::IPI | number::MONITOR_STORE | number::OFFLINE | number::ONLINE | number::CPU => {
+                Event { arg: self.cpu(e.arg).number(), ..e }
+            }
+            number::THROTTLE | number::UNTHROTTLE => Event { ret: self.cpu(e.ret as u32).number() as i32, ..e },
+            _ => e,
+        })
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The traces of several machines, read as one: ordered by time, of equal times the earlier machine's event first.
+
+use kutrace_format::capability::Unseen;
+
+use super::file::Machine;
+use super::packet::Packets;
+use super::place::Known;
+use super::renumber::Renumber;
+use crate::event::names::Names;
+use crate::event::{self, date, number, BlockLine, Event, Meta};
+use crate::id::CpuId;
+use crate::raw::damage::Damage;
+use crate::raw::decode::Counts;
+use crate::raw::trace::{Decode, Head, Trace};
+use crate::time::Time;
+
+/// The format of the whole, whatever the formats of its parts.
+const FORMAT: u32 = 5;
+
+/// All machines of a file.
+pub struct Machines<'a> {
+    machines: Vec<One<'a>>,
+    damage: Vec<Damage>,
+    /// The minute of the first machine, in Unix seconds.
+    base: i64,
+}
+
+struct One<'a> {
+    name: String,
+    clock: String,
+    trace: Box<dyn Trace + 'a>,
+    renumber: Renumber,
+}
+
+/// What is to be known of a machine to place it, from its trace; called after its host, or else `name`.
+pub fn known(trace: &dyn Trace, name: &str) -> Known {
+    let mut names = Names::default();
+    let mut decoder = trace.decoder(&mut names);
+    let (mut packets, mut host) = (Packets::default(), None);
+    while let Some(event) = decoder.next(&mut names) {
+        packets.event(&event);
+        if event.event() == number::HOST_NAME {
+            host = Some(names.text(event.name).to_string()).filter(|host| !host.is_empty() && !host.contains('('));
+        }
+    }
+    let intervals = decoder.meta().intervals;
+    let from = intervals.iter().map(|i| i.from).min().unwrap_or_default();
+    let to = intervals.iter().map(|i| i.to).max().unwrap_or_default();
+    Known { name: host.unwrap_or(name.to_string()), base: trace.head().base, traced: (from, to), packets }
+}
+
+impl<'a> Machines<'a> {
+    /// Those of a file, each with its trace, which was opened.
+    pub fn new(parts: Vec<(Machine, Box<dyn Trace + 'a>)>, damage: Vec<Damage>) -> Machines<'a> {
+        let first = parts.first().map_or(0, |(_, trace)| trace.head().base);
+        // All times have to be after the minute that they count from.
+        let start = |(machine, trace): &(Machine, Box<dyn Trace + 'a>)| {
+            let begin = trace.decoder(&mut Names::default()).meta().intervals.iter().map(|i| i.from).min();
+            machine.shift.at(begin.unwrap_or_default())
+        };
+        let minute = 60 * Time::SECOND.0;
+        let earliest = parts.iter().map(start).min().unwrap_or_default().0.div_euclid(minute).min(0);
+        let later = Time(earliest.saturating_mul(-minute));
+        let mut first_cpu = 0;
+        let machines = parts.into_iter().enumerate().map(|(n, (machine, trace))| {
+            let known = trace.decoder(&mut Names::default()).meta().intervals;
+            let cpus = known.iter().map(|i| i.cpu.number() + 1).max().unwrap_or_default();
+            let renumber = Renumber { machine: n as u32, first_cpu, cpus, shift: machine.shift.later(later) };
+            first_cpu += cpus;
+            One { name: machine.name, clock: machine.clock, trace, renumber }
+        });
+        Machines { machines: machines.collect(), damage, base: first.saturating_add(earliest.saturating_mul(60)) }
+    }
+
+    fn decoding<'t>(&'t self, names: &mut Names) -> Decoding<'t> {
+        let parts = self.machines.iter().map(|one| {
+            let mut decoder = one.trace.decoder(names);
+            let next = following(&mut *decoder, &one.renumber, names);
+            Part { one, decoder, next }
+        });
+        Decoding { all: self.about(), parts: parts.collect() }
+    }
+
+    fn about(&self) -> Meta {
+        let machines = self.machines.iter().map(|one| event::Machine {
+            name: one.name.clone(),
+            first_cpu: one.renumber.first_cpu,
+            clock: one.clock.clone(),
+            within: one.renumber.shift.within(),
+        });
+        Meta {
+            format: FORMAT,
+            base: date::utc(self.base),
+            quality: self.damage.iter().map(Damage::to_string).collect(),
+            machines: machines.collect(),
+            ..Meta::default()
+        }
+    }
+}
+
+impl Trace for Machines<'_> {
+    fn head(&self) -> Head {
+        let mut all = Head { format: FORMAT, flags: 0, unseen: Unseen::default(), base: self.base, blocks: Vec::new() };
+        for one in &self.machines {
+            let head = one.trace.head();
+            all.flags |= head.flags;
+            all.unseen = all.unseen.and(head.unseen).and(Unseen::of_format(head.format));
+            let before = all.blocks.len();
+            all.blocks.extend(head.blocks.iter().map(|b| BlockLine {
+                ts: one.renumber.time(b.ts),
+                cpu: one.renumber.cpu(b.cpu.number()),
+                index: before + b.index,
+            }));
+        }
+        all.blocks.sort_by_key(|block| (block.ts, block.index));
+        all
+    }
+
+    fn decoder<'t>(&'t self, names: &mut Names) -> Box<dyn Decode + 't> {
+        Box::new(self.decoding(names))
+    }
+
+    /// The trace of the CPU's machine alone; times of another machine's clock are found by trying.
+    fn part<'t>(&'t self, cpu: CpuId, (from, to): (Time, Time)) -> Box<dyn Trace + 't> {
+        let has =
+            |one: &&One| (one.renumber.first_cpu..one.renumber.first_cpu + one.renumber.cpus).contains(&cpu.number());
+        let machines = self.machines.iter().filter(has).map(|one| {
+            let local = CpuId::new(cpu.number() - one.renumber.first_cpu);
+            let range = (back(&one.renumber, from), back(&one.renumber, to));
+            One {
+                name: one.name.clone(),
+                clock: one.clock.clone(),
+                trace: one.trace.part(local, range),
+                renumber: one.renumber.clone(),
+            }
+        });
+        Box::new(Machines { machines: machines.collect(), damage: Vec::new(), base: self.base })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.machines.iter().flat_map(|one| one.trace.notes().into_iter().map(|note| said(one, &note))).collect()
+    }
+}
+
+/// The first time of a machine that is not before one of all.
+fn back(renumber: &Renumber, at: Time) -> Time {
+    let (mut low, mut high) = (0, 1 << 60);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match renumber.time(Time(middle)) < at {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    Time(low)
+}
+
+fn said(one: &One, sentence: &str) -> String {
+    format!("{}: {sentence}", one.name)
+}
+
+/// All machines being decoded.
+struct Decoding<'t> {
+    all: Meta,
+    parts: Vec<Part<'t>>,
+}
+
+struct Part<'t> {
+    one: &'t One<'t>,
+    decoder: Box<dyn Decode + 't>,
+    next: Option<Event>,
+}
+
+/// The next event of a machine, as one of all.
+fn following(decoder: &mut dyn Decode, renumber: &Renumber, names: &mut Names) -> Option<Event> {
+    loop {
+        let event = decoder.next(names)?;
+        if let Some(event) = renumber.event(event, names) {
+            return Some(event);
+        }
+    }
+}
+
+impl Decode for Decoding<'_> {
+    fn next(&mut self, names: &mut Names) -> Option<Event> {
+        let waiting = self.parts.iter_mut().filter(|part| part.next.is_some());
+        let part = waiting.min_by_key(|part| part.next.map(|event| event.ts))?;
+        let following = following(&mut *part.decoder, &part.one.renumber, names);
+        std::mem::replace(&mut part.next, following)
+    }
+
+    fn counts(&self) -> Counts {
+        let mut all = Counts::default();
+        for counts in self.parts.iter().map(|part| part.decoder.counts()) {
+            all.events += counts.events;
+            all.unknown_returns += counts.unknown_returns;
+            all.gaps += counts.gaps;
+            all.disagreements += counts.disagreements;
+            all.unplaced += counts.unplaced;
+        }
+        all
+    }
+
+    fn meta(&self) -> Meta {
+        let mut all = self.all.clone();
+        for part in &self.parts {
+            let meta = part.decoder.meta();
+            all.unseen |= meta.unseen().0;
+            all.flags |= meta.flags;
+            all.lost = all.lost.saturating_add(meta.lost);
+            all.quality.extend(meta.quality.iter().map(|sentence| said(part.one, sentence)));
+            all.counted.extend(meta.counted.iter().map(|sentence| said(part.one, sentence)));
+            all.intervals.extend(meta.intervals.iter().map(|i| part.one.renumber.interval(*i)));
+        }
+        all
+    }
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Several machines in one trace: which one a CPU or a thread is of.
+
+/** Bits of a thread's own number; above them stands the machine's place among all. */
+const PID_BITS = 22;
+
+/** One of several machines; its CPUs are those from its first on. @typedef {{name: string, first_cpu: number, clock: string, within: number | null}} Machine */
+/** @typedef {{machines?: Machine[]}} Machines */
+
+/** The machine of a CPU, undefined if there is only one. @param {Machines} meta @param {number} cpu */
+export const machineOfCpu = ({ machines = [] }, cpu) => machines.findLast((machine) => machine.first_cpu <= cpu);
+
+/** The machine of a thread, undefined if there is only one. @param {Machines} meta @param {number} pid */
+export const machineOfThread = ({ machines = [] }, pid) => (pid < 0 ? undefined : machines[pid >>> PID_BITS]);
+
+/** The number that a thread has on its machine. @param {number} pid */
+export const ownNumber = (pid) => pid % 2 ** PID_BITS;
