@@ -369,3 +369,30 @@ fn the_documents_show_what_is_said_of_the_samples() {
         }
     }
 }
+
+#[test]
+fn traces_of_several_machines_become_one_that_is_read_like_any() {
+    let folder = folder();
+    fs::write(folder.path().join("u.raw"), busy(3, 2_000, 8).bytes()).unwrap();
+    let (status, out, err) = run(folder.path(), &["merge", "t.raw", "u.raw", "-o", "both.trace"]);
+    assert_eq!((status, &*out), (0, ""), "{err}");
+    let line = "both.trace: u = t + 0.000000 s + 0.0 ppm, by its clock of the day: no packets";
+    assert!(err.contains(line) && err.contains("2 machines; no packet arrives before it was sent"), "{err}");
+    let (status, out, err) = run(folder.path(), &["summary", "both.trace"]);
+    assert_eq!(status, 0, "{out}{err}");
+    let (status, _, err) = run(folder.path(), &["html", "both.trace"]);
+    assert_eq!(status, 0, "{err}");
+    let page = fs::read_to_string(folder.path().join("both.html")).unwrap();
+    assert!(page.contains(r#""machines":[{"name":"t","first_cpu":0,"#), "no machines in the page");
+    for (words, said) in [
+        (&["merge", "t.raw", "u.raw", "-o", "both.trace"][..], "both.trace: already exists"),
+        (&["merge", "both.trace", "u.raw", "-o", "x"], "both.trace: byte 0: the traces of several machines, where the"),
+        (&["merge", "t.raw", "there", "-o", "x"], "there: byte 0: not a KUtrace trace"),
+        (&["merge", "t.raw", "absent", "-o", "x"], "absent: No such file"),
+    ] {
+        let (status, _, err) = run(folder.path(), words);
+        assert_eq!(status, 1, "{words:?}: {err}");
+        assert!(err.contains(said), "{words:?}: {err}");
+        assert!(!folder.path().join("x").exists());
+    }
+}

@@ -32,5 +32,6 @@ mod stream;
 mod waits;
 mod hotplug;
 mod lifecycle;
+mod machines;
 mod stock;
 mod sources;

@@ -37,6 +37,8 @@ pub struct Guest {
     pub acpi_table: Option<PathBuf>,
     /// A socket for QEMU's monitor.
     pub monitor: Option<PathBuf>,
+    /// Its end of each cable to another guest, and that guest's: sockets.
+    pub cables: Vec<(PathBuf, PathBuf)>,
     /// Bytes of a disk of the guest's own, /dev/vda, empty at the start; 0 for none.
     pub disk: u64,
     /// The host's folder at /mnt/share.

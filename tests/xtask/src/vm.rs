@@ -45,6 +45,9 @@ pub struct VmArgs {
     /// A socket for QEMU's monitor, by which machine checks and the like can be raised
     #[arg(long, value_name = "SOCKET")]
     pub monitor: Option<PathBuf>,
+    /// A cable to another guest: the socket at this end and the one at the other; may be repeated
+    #[arg(long, value_name = "OWN:OTHER", value_parser = cable)]
+    pub cable: Vec<(PathBuf, PathBuf)>,
     /// An own disk of this size in MiB, /dev/vda, empty at the start
     #[arg(long, value_name = "MB", default_value_t = 0, hide_default_value = true)]
     pub disk: u32,
@@ -81,6 +84,7 @@ impl VmArgs {
             append: String::new(),
             acpi_table: None,
             monitor: None,
+            cable: Vec::new(),
             disk: 0,
             count: false,
             mutant: 0,
@@ -90,6 +94,11 @@ impl VmArgs {
             command,
         }
     }
+}
+
+fn cable(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    let (own, other) = text.split_once(':').ok_or("expected OWN:OTHER")?;
+    Ok((own.into(), other.into()))
 }
 
 /// Runs the command and returns its status; with a hook or a probe left out, where the environment asks for that.
@@ -135,6 +144,7 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         append: format!("{} {}", parts.append, args.append),
         acpi_table: args.acpi_table.clone(),
         monitor: args.monitor.clone(),
+        cables: args.cable.clone(),
         disk: u64::from(args.disk) << 20,
         share,
         load: parts.module.clone().filter(|_| !args.no_load),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Starts the virtual machine: QEMU's arguments, and the pipes that lead out of it.
 
+use std::collections::hash_map::DefaultHasher;
 use std::fs::File;
+use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -133,10 +135,25 @@ fn command_line(guest: &Guest) -> Command {
     if let Some(table) = &guest.acpi_table {
         qemu.arg("-acpitable").arg(format!("file={}", option_value(table)));
     }
+    for (n, (own, other)) in guest.cables.iter().enumerate() {
+        let (local, remote) = (option_value(own), option_value(other));
+        qemu.arg("-netdev")
+            .arg(format!("dgram,id=cable{n},local.type=unix,local.path={local},remote.type=unix,remote.path={remote}"));
+        let [a, b, c, ..] = address(own);
+        qemu.arg("-device")
+            .arg(format!("virtio-net-pci,netdev=cable{n},mac=52:54:00:{a:02x}:{b:02x}:{c:02x},romfile="));
+    }
     if let Some(socket) = &guest.monitor {
         qemu.arg("-monitor").arg(format!("unix:{},server=on,wait=off", option_value(socket)));
     }
     qemu
+}
+
+/// What tells the network card at this end of a cable from others.
+fn address(end: &Path) -> [u8; 8] {
+    let mut hasher = DefaultHasher::new();
+    end.hash(&mut hasher);
+    hasher.finish().to_le_bytes()
 }
 
 /// A path inside an option of QEMU's, which ends at a comma.
