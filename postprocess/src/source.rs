@@ -4,7 +4,7 @@
 //! | what | opened by | gives |
 //! |---|---|---|
 //! | raw trace, ours or the original's, or those of several machines | [`Source::raw`], then [`trace`] of its bytes | a [`Trace`], which is decoded |
-//! | events, as text or frames | [`Source::events`] | [`Batches`] |
+//! | events, as text or frames; [`tracepoint`]s as text | [`Source::events`] | [`Batches`] |
 //! | spans, as JSON or frames | [`Source::spans`] | [`Spans`] |
 //! | page | [`Source::page`] | its bytes, for [`page::lift`](crate::sink::page::lift()) |
 //!
@@ -16,6 +16,7 @@
 
 mod kind;
 pub mod page;
+pub mod tracepoint;
 pub mod events;
 mod spans;
 pub mod json;
@@ -195,7 +196,7 @@ impl<R: Read> Source<R> {
     /// # Errors
     /// Whatever the input returns, or that the frames are of a version not known.
     pub fn events(self) -> io::Result<Batches<BufReader<Source<R>>>> {
-        Batches::open(self.buffered())
+        Batches::open(self.kind, self.buffered())
     }
 
     /// All spans of JSON or frames, handed to `keep`.

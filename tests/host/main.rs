@@ -26,6 +26,7 @@ mod faults;
 mod hours;
 mod golden;
 mod original;
+mod others;
 mod upstream;
 mod page;
 mod viewer;

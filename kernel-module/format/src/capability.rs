@@ -74,6 +74,12 @@ capabilities! {
     22 Stops "whether a thread that waits is stopped, frozen, traced or held up for memory";
     /// When page faults of programs end; else those are points.
     23 ProgramFaults "how long page faults of programs take";
+    /// System calls.
+    24 Calls "system calls";
+    /// Softirqs.
+    25 Softirqs "softirqs";
+    /// Which of two events within a microsecond was first, and what lies between them.
+    26 Moments "what is shorter than a microsecond";
 }
 
 /// The capabilities that a source lacks. A bit that is not known is of a younger recorder.

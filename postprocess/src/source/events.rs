@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Events from text or frames, whichever the input has, in batches.
+//! Events from text or frames of ours, or from the text of others, whichever the input has, in batches.
 
 use std::io::{self, BufRead, Read};
 
-use super::open;
+use super::kind::Kind;
+use super::{open, tracepoint};
 use crate::event::batch::{Batch, Renumber};
 use crate::event::names::Names;
 use crate::event::read::Text;
@@ -39,6 +40,7 @@ pub struct Batches<R> {
 enum Form<R> {
     Text(Box<Text<R>>),
     Frames(frame::Reader<R, Event>),
+    Tracepoints(Box<tracepoint::Text<R>>),
 }
 
 impl<R: BufRead> Batches<R> {
@@ -46,9 +48,10 @@ impl<R: BufRead> Batches<R> {
     ///
     /// # Errors
     /// Whatever error `input` returns, here and below; or that the frames are of a version not known.
-    pub(super) fn open(mut input: R) -> io::Result<Batches<R>> {
+    pub(super) fn open(kind: Kind, mut input: R) -> io::Result<Batches<R>> {
         let form = match frame::begins::<Event>(&mut input)? {
             true => Form::Frames(frame::Reader::new(input)?),
+            false if kind == Kind::Tracepoints => Form::Tracepoints(Box::new(tracepoint::Text::new(input)?)),
             false => Form::Text(Box::new(Text::new(input)?)),
         };
         Ok(Batches { form, last: Time::MIN, late: 0 })
@@ -59,6 +62,7 @@ impl<R: BufRead> Batches<R> {
         match &self.form {
             Form::Text(text) => text.meta(),
             Form::Frames(frames) => frames.about(),
+            Form::Tracepoints(text) => text.meta(),
         }
     }
 
@@ -70,6 +74,7 @@ impl<R: BufRead> Batches<R> {
         let mut batch = match &mut self.form {
             Form::Text(text) => text.batch()?,
             Form::Frames(frames) => frames.batch()?,
+            Form::Tracepoints(text) => text.batch()?,
         };
         for event in batch.iter_mut().flat_map(|batch| &mut batch.rows) {
             self.late += u64::from(event.ts < self.last);
@@ -84,6 +89,7 @@ impl<R: BufRead> Batches<R> {
         let mut meta = match self.form {
             Form::Text(text) => text.finish(),
             Form::Frames(frames) => frames.finish(),
+            Form::Tracepoints(text) => text.finish(),
         };
         if self.late > 0 {
             let one = "event is out of order; its time is held";

@@ -9,7 +9,7 @@ use crate::machine::file::is_machines;
 use crate::raw::original;
 use crate::span::Span;
 
-use super::Stage;
+use super::{tracepoint, Stage};
 
 /// Bytes from the beginning by which a kind is recognized.
 pub const LOOK: usize = 4096;
@@ -27,6 +27,12 @@ pub enum Kind {
     Original,
     /// Events, as lines or frames.
     Events,
+    /// The kernel's tracepoints, as others write them in text.
+    Tracepoints,
+    /// The same as perf keeps them.
+    Perf,
+    /// And trace-cmd.
+    TraceCmd,
     /// Spans, as JSON or frames.
     Spans,
     /// A page.
@@ -42,10 +48,10 @@ impl Kind {
     pub fn stage(self) -> Option<Stage> {
         match self {
             Kind::Raw | Kind::Machines | Kind::Original => Some(Stage::Raw),
-            Kind::Events => Some(Stage::Events),
+            Kind::Events | Kind::Tracepoints => Some(Stage::Events),
             Kind::Spans => Some(Stage::Spans),
             Kind::Page => Some(Stage::Page),
-            Kind::Empty | Kind::Binary | Kind::Text => None,
+            Kind::Perf | Kind::TraceCmd | Kind::Empty | Kind::Binary | Kind::Text => None,
         }
     }
 }
@@ -59,8 +65,11 @@ pub fn of(start: &[u8]) -> Kind {
         _ if is_machines(start) => Kind::Machines,
         _ if start.starts_with(&Event::MAGIC[..7]) => Kind::Events,
         _ if start.starts_with(&Span::MAGIC[..7]) => Kind::Spans,
+        _ if start.starts_with(b"PERFILE2") => Kind::Perf,
+        _ if start.starts_with(b"\x17\x08\x44tracing") => Kind::TraceCmd,
         _ if original::is_original(start) => Kind::Original,
         _ if start[..start.len().min(LOOK)].contains(&0) => Kind::Binary,
+        _ if tracepoint::is_text(start) => Kind::Tracepoints,
         Some(b'{' | b'[') => Kind::Spans,
         Some(b'<') => Kind::Page,
         Some(b'#') if text.starts_with(b"# ## ") || text.starts_with(b"# [1] ") => Kind::Events,
@@ -85,6 +94,9 @@ impl fmt::Display for Kind {
             Kind::Machines => "the raw traces of several machines",
             Kind::Original => "a raw trace of the original KUtrace",
             Kind::Events => "events",
+            Kind::Tracepoints => "a recording of tracepoints",
+            Kind::Perf => "a recording of perf's",
+            Kind::TraceCmd => "a recording of trace-cmd's",
             Kind::Spans => "spans",
             Kind::Page => "a page",
             Kind::Binary | Kind::Text => "nothing that KUtrace writes",
@@ -97,21 +109,22 @@ pub fn way(kind: Kind, wanted: Stage, tool: &str, file: &str) -> Option<String> 
     let to_spans = match kind {
         Kind::Raw | Kind::Machines | Kind::Original => format!("rawtoevent {file} | eventtospan"),
         Kind::Events => format!("eventtospan {file}"),
+        Kind::Tracepoints => format!("ftracetospan {file}"),
+        Kind::Perf => format!("perf script --ns --show-lost-events -i {file} | perftospan"),
+        Kind::TraceCmd => format!("trace-cmd report -t -i {file} | ftracetospan"),
         Kind::Page => format!("htmltospan {file}"),
         _ => String::new(),
     };
+    let spans_are_made = !to_spans.is_empty();
     match (kind, wanted) {
-        (Kind::Raw | Kind::Machines | Kind::Original | Kind::Events | Kind::Page, Stage::Spans) => {
-            Some(format!("{to_spans} | {tool}"))
-        }
         (Kind::Spans, Stage::Events | Stage::Page) => Some(format!("spantohtml {file} > page.html")),
-        (Kind::Raw | Kind::Machines | Kind::Original | Kind::Page, Stage::Events) => Some(to_spans),
-        (Kind::Raw | Kind::Machines | Kind::Original | Kind::Events, Stage::Page) => {
-            Some(format!("{to_spans} | spantohtml > page.html"))
-        }
         (Kind::Events | Kind::Spans | Kind::Page, Stage::Raw) => {
             Some(format!("{tool} needs the raw trace that this was made from"))
         }
+        (Kind::Raw | Kind::Machines | Kind::Original, Stage::Raw) | (Kind::Page, Stage::Page) => None,
+        (_, Stage::Spans) if spans_are_made => Some(format!("{to_spans} | {tool}")),
+        (_, Stage::Events) if spans_are_made => Some(to_spans),
+        (_, Stage::Raw | Stage::Page) if spans_are_made => Some(format!("{to_spans} | spantohtml > page.html")),
         _ => None,
     }
 }
@@ -130,6 +143,11 @@ mod tests {
             (b"KUspans9", Kind::Spans),
             (b"# ## FORMAT: 5\n", Kind::Events),
             (b"\n100 0 2049 2  7 0  0 0 0 sys#1 (801)\n", Kind::Events),
+            (b"# tracer: nop\n", Kind::Tracepoints),
+            (b"# ========\n#\n  <idle>-0 [000] d..2. 55.1: x: y\n", Kind::Tracepoints),
+            (b"<idle>-0 [000] d..2. 55.1: x: y", Kind::Tracepoints),
+            (b"PERFILE2", Kind::Perf),
+            (b"\x17\x08\x44tracing", Kind::TraceCmd),
             (b"  {\n \"Comment\" : ", Kind::Spans),
             (b"<!doctype html>", Kind::Page),
             (b"\0\0\0\0", Kind::Binary),
@@ -148,6 +166,10 @@ mod tests {
         assert_eq!(way(Kind::Raw, Stage::Events, "eventtospan"), "rawtoevent t | eventtospan");
         assert_eq!(way(Kind::Page, Stage::Spans, "spantoprof"), "htmltospan t | spantoprof");
         assert_eq!(way(Kind::Spans, Stage::Page, "htmltospan"), "spantohtml t > page.html");
+        assert_eq!(
+            way(Kind::Perf, Stage::Spans, "spantohtml"),
+            "perf script --ns --show-lost-events -i t | perftospan | spantohtml"
+        );
         assert!(way(Kind::Page, Stage::Raw, "rawtoevent").contains("needs the raw trace"));
         assert_eq!(way(Kind::Text, Stage::Raw, "rawtoevent"), "");
     }

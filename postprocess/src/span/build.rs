@@ -418,11 +418,11 @@ impl Builder {
         let mark = [meta.base.as_bytes(), self.meta.host.as_bytes(), &self.taken.to_le_bytes()].concat();
         self.meta.randomid = crc32fast::hash(&mark) >> 1;
         self.meta.value_bits = if self.sees(Capability::Values) { 32 } else { 16 };
+        self.meta.unseen = meta.unseen().texts().map(String::from).collect();
         self.meta.tracebase = meta.base;
         self.meta.flags = meta.flags;
         self.meta.mbit_sec = LINK_RATE;
         self.meta.lost = meta.lost;
-        self.meta.unseen = self.unseen.texts().map(String::from).collect();
         self.meta.quality = meta.quality;
         self.meta.counted = meta.counted;
         self.meta.machines = meta.machines;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the tools share, with `kutrace_control` too: where input comes from, where output goes, [`spans`] read and
-//! written, requests that are [asked](ask) for, what [draws](draw) for others, and what a run says of data that are not whole.
+//! written, requests that are [asked](ask) for, spans that are [built](build), what [draws](draw) for others, and what a run says of data that are not whole.
 
 #![forbid(unsafe_code)]
 
 pub mod ask;
+pub mod build;
 pub mod draw;
 pub mod spans;
 

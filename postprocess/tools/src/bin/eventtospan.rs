@@ -3,37 +3,17 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{bail, Result};
 use clap::Parser;
-use kutrace_cli::{say, Exit};
-use kutrace_tools::{outcome, spans, Common, Named, Reader};
-use postprocess::direct;
-use postprocess::event::names::Names;
-use postprocess::line::count;
-use postprocess::source::Stage;
-use postprocess::span::check::Check;
-use postprocess::span::{stall, Span, Tally};
-use postprocess::time::Time;
+use kutrace_tools::build::{self, Build};
 
 /// Turns events, as lines of ours or the original's, sorted or not, or as frames, into spans on standard output
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The events; standard input if absent
-    file: Option<PathBuf>,
     #[command(flatten)]
-    named: Named,
-    /// Title of the page
-    #[arg(long)]
-    title: Option<String>,
-    /// Fail if the spans do not cover every CPU's time exactly
-    #[arg(long)]
-    check: bool,
-    #[command(flatten)]
-    form: spans::Form,
+    build: Build,
 }
 
 const EXAMPLES: [&str; 2] = [
@@ -42,68 +22,5 @@ const EXAMPLES: [&str; 2] = [
 ];
 
 fn main() -> ExitCode {
-    kutrace_tools::run("eventtospan", EXAMPLES, run)
-}
-
-fn run(args: Args) -> Result<Exit> {
-    let input = kutrace_tools::open(args.named.or(&args.file), Stage::Events)?;
-    let place = input.name.clone();
-    let common = args.form.common.clone();
-    let mut sink = spans::Sink::new(&args.form)?;
-    let (room, mut taken, mut check) = (sink.room(), 0, Check::default());
-    let away = |spans: Vec<Span>, names: &Names| {
-        taken += spans.len();
-        spans.iter().filter(|_| args.check).for_each(|span| check.span(span));
-        sink.take(spans, names.since(0))
-    };
-    let events = input.events()?;
-    let (mut spans, tally, meta) = direct::build_from(events, room, away).map_err(|e| match e.chain().len() {
-        1 => e.context(place.clone()),
-        _ => e,
-    })?;
-    let written = taken + spans.spans.len();
-    if written == 0 {
-        bail!("{place}: no events");
-    }
-    spans.meta.title = args.title.unwrap_or_default();
-    if tally.unknown > 0 {
-        let events =
-            count(tally.unknown, "event has an impossible number or CPU", "events have an impossible number or CPU");
-        spans.meta.quality.push(format!("{events}; skipped"));
-    }
-    if args.check {
-        spans.spans.iter().for_each(|span| check.span(span));
-        let violations = check.finish(&meta.intervals, &tally);
-        for sentence in &violations {
-            say(format_args!("{place}: {sentence}"));
-        }
-        if !violations.is_empty() {
-            bail!("{place}: the spans are not sound");
-        }
-    }
-    if sink.finish(&spans)? == Reader::Stayed {
-        tell(&common, written, &tally, &spans.names);
-    }
-    Ok(outcome(&place, &spans.meta))
-}
-
-fn tell(common: &Common, spans: usize, tally: &Tally, names: &[String]) {
-    let all = (tally.user + tally.system + tally.idle + tally.lost + tally.stalled).0.max(1) as f64;
-    let percent = |part: Time| part.0 as f64 * 100.0 / all;
-    let (user, system, idle) = (percent(tally.user), percent(tally.system), percent(tally.idle));
-    let lost = percent(tally.lost);
-    let spans = count(spans as u64, "span", "spans");
-    common.tell(format_args!("{spans}, {user:.0}% usr, {system:.0}% sys, {idle:.0}% idle, {lost:.0}% lost"));
-    if let Some(stalls) = stall::sentence(tally.stalls, tally.stalled) {
-        common.tell(format_args!("{stalls}"));
-    }
-    let [repairs, unknown] = [(tally.repairs, "repair", "repairs"), (tally.unknown, "unknown event", "unknown events")]
-        .map(|(number, one, many)| count(number, one, many));
-    common.tell(format_args!("{repairs}, {} late, {unknown}", tally.late));
-    if let Some(first) = tally.first {
-        common.tell(format_args!("the first repair: {}", first.text(names)));
-    }
-    let Tally { wakeups, runs, repeated, pending, .. } = *tally;
-    let wakeups = count(wakeups, "wakeup", "wakeups");
-    common.tell(format_args!("{wakeups}: {runs} led to a run, {repeated} repeated, {pending} pending at the end"));
+    kutrace_tools::run("eventtospan", EXAMPLES, |args: Args| build::run(args.build))
 }

@@ -16,7 +16,7 @@ fn wrong_usage_gives_status_2() {
 }
 
 /// All tools of this package.
-const TOOLS: [&str; 13] = [
+const TOOLS: [&str; 15] = [
     RAWTOEVENT,
     EVENTTOSPAN,
     SPANTOHTML,
@@ -30,6 +30,8 @@ const TOOLS: [&str; 13] = [
     SAMPTONAME_K,
     SAMPTONAME_U,
     env!("CARGO_BIN_EXE_rawtoctf"),
+    env!("CARGO_BIN_EXE_ftracetospan"),
+    env!("CARGO_BIN_EXE_perftospan"),
 ];
 
 #[test]

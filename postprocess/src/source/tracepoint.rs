@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Events from the text that others write of the kernel's tracepoints: /sys/kernel/tracing/trace, `trace-cmd report`,
+//! `perf script`.
+//!
+//! [`line`] reads a line, [`convert`] makes events of it, with the table's numbers. What such a recording cannot tell
+//! depends on the events that were switched on, of which the text says nothing: what is not among all of its lines it
+//! is taken not to tell. Rules that ask for it while events come know the first [`AHEAD`] lines.
+//!
+//! Times are those of the recording's clock, as if it had begun in 1970, so they are the file's own. Invariant: no
+//! content is an error; lines that make no sense are counted.
+
+pub mod line;
+mod convert;
+
+use std::io::{self, BufRead};
+
+use crate::event::batch::Batch;
+use crate::event::names::Names;
+use crate::event::{Event, Meta};
+use crate::line::{Lines, Unread};
+use convert::Converter;
+
+/// Lines that are read before the first event is handed on.
+const AHEAD: u64 = 1 << 16;
+/// Events handed on at a time.
+const BATCH: usize = 1 << 12;
+
+/// Whether a text that begins so is one of these.
+pub fn is_text(start: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(start);
+    text.starts_with("# tracer: ") || text.lines().take(80).any(|one| line::read(one).is_some())
+}
+
+/// Reads the events of such a text.
+#[derive(Debug)]
+pub struct Text<R> {
+    lines: Lines<R>,
+    convert: Converter,
+    names: Names,
+    /// Names handed on.
+    sent: usize,
+    unread: Unread,
+    /// What was known when the first events were handed on.
+    meta: Meta,
+}
+
+impl<R: BufRead> Text<R> {
+    /// A reader of `input`, which has read the first lines.
+    ///
+    /// # Errors
+    /// Whatever error `input` returns, here and below.
+    pub fn new(input: R) -> io::Result<Text<R>> {
+        let mut names = Names::default();
+        let convert = Converter::new(&mut names);
+        let (lines, unread) = (Lines::new(input), Unread::default());
+        let mut text = Text { lines, convert, names, sent: 0, unread, meta: Meta::default() };
+        while text.lines.number() < AHEAD && text.next_line()? {}
+        text.meta = text.convert.meta();
+        Ok(text)
+    }
+
+    /// What is known about the whole trace so far.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The next events; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Text::new`].
+    pub fn batch(&mut self) -> io::Result<Option<Batch<Event>>> {
+        while self.convert.events.len() < BATCH && self.next_line()? {}
+        let names = self.names.since(self.sent).to_vec();
+        self.sent += names.len();
+        let rows = std::mem::take(&mut self.convert.events);
+        Ok(Some(Batch { names, rows }).filter(|batch| !batch.rows.is_empty()))
+    }
+
+    /// What is known about the whole trace at the end.
+    pub fn finish(self) -> Meta {
+        let mut meta = self.convert.meta();
+        meta.quality.extend(self.unread.sentence("text"));
+        meta
+    }
+
+    /// Takes a line; false if there is none.
+    fn next_line(&mut self) -> io::Result<bool> {
+        let Some(text) = self.lines.read()? else { return Ok(false) };
+        let text = String::from_utf8_lossy(text);
+        let taken = match line::read(&text) {
+            Some(line) => self.convert.line(&line, &mut self.names),
+            None => self.convert.other(&text, &mut self.names),
+        };
+        if taken.is_none() {
+            self.unread.add(self.lines.number());
+            if self.convert.is_new() {
+                self.unread.hope("a recording of tracepoints")?;
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Lines of tracepoints to events of the table.
+//!
+//! The numbers are those that our module gives the same tracepoints of a stock kernel, but for interrupts of devices:
+//! lines have no vector, so theirs follows from the kernel's number of the interrupt. A page fault has no end here and
+//! is a point, as a source of tracepoints says it.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use foldhash::HashMap;
+use kutrace_format::abi::event::{WAIT_STOPPED, WAIT_TRACED};
+use kutrace_format::capability::{Capability, Unseen};
+use kutrace_format::file::{Name, NameKind};
+
+use super::line::{field, lost, thread, Line};
+use crate::event::names::{clean, clean_sentence, NameId, Names};
+use crate::event::what::What;
+use crate::event::{date, number, Event, Meta, CPUS_MAX};
+use crate::id::{CpuId, Pid};
+use crate::raw::name::EventNames;
+use crate::raw::task::Tasks;
+use crate::tables;
+use crate::time::Time;
+
+/// Vectors of devices begin here, and are this many.
+const DEVICES: (u32, u32) = (0x20, 0xc0);
+const PAGE_FAULT: u32 = number::TRAP + 14;
+const RESCHEDULE: u32 = 0xfd;
+const CALL_FUNCTION: u32 = 0xfc;
+const CALL_FUNCTION_SINGLE: u32 = 0xfb;
+const IRQ_WORK: u32 = 0xf6;
+/// A minute, in units of time.
+const MINUTE: i64 = 60 * Time::SECOND.0;
+/// Letters of a text that a program wrote.
+const TEXT_MAX: usize = 120;
+
+/// What no text of tracepoints tells.
+const NEVER: Unseen = Unseen::TRACEPOINTS.and(Unseen::of(&[
+    Capability::Tasks,
+    Capability::Scheduler,
+    Capability::ProgramFaults,
+    Capability::IdleStates,
+    Capability::Packets,
+]));
+
+/// Capabilities, each with the events of which one must be there.
+const NEEDED: [(&[Seen], Capability); 11] = [
+    (&[Seen::Switch], Capability::Idle),
+    (&[Seen::Switch], Capability::Exits),
+    (&[Seen::Waking, Seen::Wakeup], Capability::Wakeups),
+    (&[Seen::New], Capability::Births),
+    (&[Seen::Vector], Capability::Interrupts),
+    (&[Seen::Fault], Capability::Faults),
+    (&[Seen::Ipi], Capability::Senders),
+    (&[Seen::Frequency], Capability::Frequency),
+    (&[Seen::Call], Capability::Calls),
+    (&[Seen::Softirq], Capability::Softirqs),
+    (&[Seen::Fine], Capability::Moments),
+];
+
+/// Events that were among the lines.
+#[derive(Clone, Copy, Debug)]
+enum Seen {
+    Switch,
+    Waking,
+    Wakeup,
+    New,
+    Vector,
+    Fault,
+    Ipi,
+    Frequency,
+    Call,
+    Softirq,
+    /// Not an event, but times finer than a microsecond.
+    Fine,
+    /// Not an event: perf's lines, which do not say where events are missing.
+    Perf,
+}
+
+/// System calls by name.
+static CALLS: LazyLock<BTreeMap<&str, u32>> =
+    LazyLock::new(|| tables::of(NameKind::Syscall).map(|(number, name)| (name, number)).collect());
+
+/// A CPU: who runs on it, if that was said.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cpu {
+    pid: Option<Pid>,
+    last: Time,
+}
+
+/// Makes events of lines, one after the other.
+#[derive(Debug)]
+pub struct Converter {
+    /// Events that were made.
+    pub events: Vec<Event>,
+    cpus: BTreeMap<u32, Cpu>,
+    tasks: Tasks,
+    event_names: EventNames,
+    /// Names of devices' interrupts, by vector.
+    devices: HashMap<u32, NameId>,
+    /// The bits of [`Seen`].
+    seen: u32,
+    /// The minute that times count from, once it is known.
+    base: Option<i64>,
+    lost: u64,
+    overwritten: bool,
+}
+
+impl Converter {
+    /// A converter that has begun with the names of all events.
+    pub fn new(names: &mut Names) -> Converter {
+        let named = |(kind, table)| {
+            let record = move |(number, text): (u32, &'static str)| Name {
+                kind: kind as u16,
+                number,
+                second: 0,
+                text: text.as_bytes(),
+            };
+            tables::entries(table).map(record)
+        };
+        let records: Vec<Name> = tables::TABLES.into_iter().flat_map(named).collect();
+        let (event_names, events) = EventNames::new(&records, names);
+        Converter {
+            events,
+            cpus: BTreeMap::new(),
+            tasks: Tasks::default(),
+            event_names,
+            devices: HashMap::default(),
+            seen: 0,
+            base: None,
+            lost: 0,
+            overwritten: false,
+        }
+    }
+
+    /// Whether there was no event yet.
+    pub fn is_new(&self) -> bool {
+        self.base.is_none()
+    }
+
+    /// What is known of the recording so far.
+    pub fn meta(&self) -> Meta {
+        let seen = |one: &Seen| self.seen >> *one as u32 & 1 != 0;
+        let missing = NEEDED.iter().filter(|(events, _)| !events.iter().any(seen)).map(|(_, capability)| *capability);
+        let perf = Some(Capability::Losses).filter(|_| seen(&Seen::Perf));
+        let unseen = missing.chain(perf).fold(NEVER, |all, one| all.and(Unseen::of(&[one])));
+        Meta {
+            format: 5,
+            base: self.base.map(|minute| date::utc(minute * 60)).unwrap_or_default(),
+            flags: 5 | if self.overwritten { kutrace_format::flag::WRAPPED } else { 0 },
+            lost: self.lost,
+            unseen: unseen.0,
+            ..Meta::default()
+        }
+    }
+
+    /// Takes a line that is not an event; nothing if it makes no sense.
+    pub fn other(&mut self, text: &str, names: &mut Names) -> Option<()> {
+        if let Some((cpu, number)) = lost(text) {
+            self.lose(cpu, number, names);
+            return Some(());
+        }
+        let text = text.trim();
+        if let Some((_, counts)) = text.split_once("entries-in-buffer/entries-written: ") {
+            let (kept, written) = counts.split_whitespace().next()?.split_once('/')?;
+            self.overwritten |= kept != written;
+        }
+        // Of perf's head.
+        for (key, kind) in [
+            ("# hostname : ", number::HOST_NAME),
+            ("# os release : ", number::KERNEL_NAME),
+            ("# cpudesc : ", number::MODEL_NAME),
+        ] {
+            if let Some(value) = text.strip_prefix(key) {
+                let name = names.id(&clean_sentence(value.as_bytes()));
+                self.events.push(Event { ts: self.last(), what: What::of(kind), name, ..Event::default() });
+            }
+        }
+        let first = text.split_whitespace().next().unwrap_or_default();
+        // A frame of a call stack, as perf has it below an event.
+        let frame = first.len() >= 6 && first.bytes().all(|c| c.is_ascii_hexdigit()) && text.ends_with(')');
+        let head = ["#", "cpus=", "version = "].iter().any(|start| text.starts_with(start));
+        (text.is_empty() || head || frame).then_some(())
+    }
+
+    /// Takes a line; nothing if it makes no sense.
+    pub fn line(&mut self, line: &Line, names: &mut Names) -> Option<()> {
+        if line.cpu >= CPUS_MAX {
+            return None;
+        }
+        let base = *self.base.get_or_insert(line.time.0.div_euclid(MINUTE));
+        let ts = line.time - Time(base * MINUTE);
+        self.see(Seen::Fine, line.decimals > 6);
+        self.see(Seen::Perf, line.perf);
+        let here = self.here(line, ts, names);
+        match line.event {
+            "sched_switch" => self.switch(here, line.fields, names),
+            "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => self.wake(here, line, names),
+            "task_rename" => self.rename(here, line.fields, names),
+            "sched_process_exec" => self.exec(here, line.fields, names),
+            "sys_enter" => self.enter(here, line.fields, names),
+            "sys_exit" => self.exit(here, line.fields, names),
+            "irq_handler_entry" | "irq_handler_exit" => self.device(here, line, names),
+            "softirq_entry" | "softirq_exit" => self.softirq(here, line, names),
+            "page_fault_user" | "page_fault_kernel" => {
+                self.see(Seen::Fault, true);
+                for event in [PAGE_FAULT, PAGE_FAULT | number::RETURN_BIT] {
+                    self.plain(Event { what: What::of(event), ..here }, names);
+                }
+                Some(())
+            }
+            "cpu_frequency" => self.frequency(here, line.fields, names),
+            "ipi_send_cpu" | "ipi_send_cpumask" => self.send(here, line, names),
+            "tracing_mark_write" | "print" => {
+                let text: String =
+                    line.fields.trim_start_matches("tracing_mark_write: ").chars().take(TEXT_MAX).collect();
+                let (event, name) = (number::PROGRAM_MARK, names.id(&clean(text.as_bytes())));
+                self.events.push(Event { dur: Time::UNIT, what: What::of(event), name, ..here });
+                Some(())
+            }
+            "PERF_RECORD_LOST" => {
+                let number = line.fields.rsplit(' ').next()?.parse().ok()?;
+                self.lose(line.cpu, number, names);
+                Some(())
+            }
+            event if event.starts_with("sys_") => self.named_call(here, event, line.fields, names),
+            // The entry and the exit of a vector; others say nothing about what a CPU does.
+            event => match (event.rsplit_once('_'), field(line.fields, " vector=")) {
+                (Some((_, edge @ ("entry" | "exit"))), Some(vector)) => self.vector(here, edge, vector, names),
+                _ => Some(()),
+            },
+        }
+    }
+
+    fn see(&mut self, what: Seen, seen: bool) {
+        self.seen |= u32::from(seen) << what as u32;
+    }
+
+    fn last(&self) -> Time {
+        self.cpus.values().map(|cpu| cpu.last).max().unwrap_or(Time(-1))
+    }
+
+    /// An event of nothing yet at the place of a line. Who runs is said where that is new.
+    fn here(&mut self, line: &Line, ts: Time, names: &mut Names) -> Event {
+        let told = line.pid.map(Pid::new);
+        if let Some(pid) = told {
+            self.introduce(pid, line, ts, names);
+        }
+        let cpu = self.cpus.entry(line.cpu).or_default();
+        let before = cpu.pid;
+        cpu.pid = told.or(before);
+        cpu.last = ts;
+        let (pid, id) = (cpu.pid.unwrap_or(Pid::IDLE), CpuId::new(line.cpu));
+        if before.is_none() {
+            let name = self.user(pid, names);
+            let (arg, event) = (pid.number(), number::SWITCH);
+            self.events.push(Event {
+                ts,
+                dur: Time::UNIT,
+                what: What::of(event),
+                cpu: id,
+                pid,
+                arg,
+                name,
+                ..Event::default()
+            });
+        }
+        Event { ts, cpu: id, pid, ..Event::default() }
+    }
+
+    /// What a line says of its thread. Its name there is what ftrace knew when it was read, not when it was written, so
+    /// that stands only where nothing else names the thread.
+    fn introduce(&mut self, pid: Pid, line: &Line, ts: Time, names: &mut Names) {
+        let task = self.tasks.find(pid, names);
+        if line.perf || self.tasks.get(task).comm == NameId::EMPTY {
+            self.name(pid, line.comm, ts, names);
+        }
+        if let Some(process) = line.process.map(Pid::new) {
+            if self.tasks.set_process(task, process) {
+                let (event, name) = (number::PROCESS, names.id(&process.to_string()));
+                self.events.push(Event {
+                    ts,
+                    dur: Time::UNIT,
+                    what: What::of(event),
+                    arg: pid.number(),
+                    name,
+                    ..Event::default()
+                });
+            }
+        }
+    }
+
+    /// Gives a thread a name, unless it is one that says that there is none.
+    fn name(&mut self, pid: Pid, comm: &str, ts: Time, names: &mut Names) {
+        let task = self.tasks.find(pid, names);
+        if comm != "<...>" && self.tasks.rename(task, &clean(comm.as_bytes()), names) {
+            let (event, name) = (number::PID_NAME, self.tasks.get(task).comm);
+            self.events.push(Event {
+                ts,
+                dur: Time::UNIT,
+                what: What::of(event),
+                arg: pid.number(),
+                name,
+                ..Event::default()
+            });
+        }
+    }
+
+    /// What a thread's user code is called.
+    fn user(&mut self, pid: Pid, names: &mut Names) -> NameId {
+        let task = self.tasks.find(pid, names);
+        self.tasks.get(task).user
+    }
+
+    /// An event whose number says all.
+    fn plain(&mut self, event: Event, names: &mut Names) {
+        let name = self.event_names.event(event.event(), names);
+        self.events.push(Event { name, ..event });
+    }
+
+    /// A point that is called after its argument.
+    fn point(&mut self, event: Event, names: &mut Names) {
+        let name = self.event_names.point(event.event(), event.arg, names);
+        self.events.push(Event { dur: Time::UNIT, name, ..event });
+    }
+
+    fn switch(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
+        let (from, to) = fields.split_once(" ==> ")?;
+        let (before, old) = thread(from, "prev_comm=", " prev_pid=")?;
+        let (after, new) = thread(to, "next_comm=", " next_pid=")?;
+        let (old, new) = (Pid::new(old), Pid::new(new));
+        let state = field(from, " prev_state=").or_else(|| from.rsplit(' ').next()).unwrap_or_default();
+        self.see(Seen::Switch, true);
+        self.name(old, before, here.ts, names);
+        self.name(new, after, here.ts, names);
+        let here = Event { pid: old, ..here };
+        match state.chars().next() {
+            Some('X' | 'Z') => self.point(Event { what: What::of(number::EXIT), ..here }, names),
+            Some('T') => self.point(Event { what: What::of(number::WAIT), arg: WAIT_STOPPED, ..here }, names),
+            Some('t') => self.point(Event { what: What::of(number::WAIT), arg: WAIT_TRACED, ..here }, names),
+            _ => {}
+        }
+        let name = self.user(new, names);
+        self.events.push(Event { what: What::of(number::SWITCH), arg: new.number(), name, ..here });
+        self.cpus.entry(here.cpu.number()).or_default().pid = Some(new);
+        Some(())
+    }
+
+    /// Who is woken. Where it is told that a thread is about to be woken, that it was is told twice.
+    fn wake(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
+        let (comm, pid) = thread(line.fields, "comm=", " pid=")?;
+        let kind = match line.event {
+            "sched_waking" => Seen::Waking,
+            "sched_wakeup" => Seen::Wakeup,
+            _ => Seen::New,
+        };
+        self.see(kind, true);
+        self.name(Pid::new(pid), comm, here.ts, names);
+        if !matches!(kind, Seen::Wakeup) || self.seen >> Seen::Waking as u32 & 1 == 0 {
+            let task = self.tasks.find(Pid::new(pid), names);
+            let (event, name) = (number::RUNNABLE, self.tasks.get(task).runnable);
+            self.events.push(Event { dur: Time::UNIT, what: What::of(event), arg: pid, name, ..here });
+        }
+        Some(())
+    }
+
+    fn rename(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
+        let pid = field(fields, " pid=")?.parse().ok()?;
+        let (_, rest) = fields.split_once(" newcomm=")?;
+        let comm = rest.rsplit_once(" oom_score_adj=").map_or(rest, |(comm, _)| comm);
+        self.name(Pid::new(pid), comm, here.ts, names);
+        Some(())
+    }
+
+    /// A thread that is not the first of its program loads another: then it is the first, under that one's number.
+    fn exec(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
+        let [new, old] = [" pid=", " old_pid="].map(|key| field(fields, key)?.parse::<u32>().ok());
+        let pid = Pid::new(new?);
+        if old != new {
+            let (event, name) = (number::SWITCH, self.user(pid, names));
+            self.events.push(Event { dur: Time::UNIT, what: What::of(event), pid, arg: pid.number(), name, ..here });
+            self.cpus.entry(here.cpu.number()).or_default().pid = Some(pid);
+        }
+        Some(())
+    }
+
+    fn enter(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
+        let (number, arguments) = fields.strip_prefix("NR ")?.split_once(" (")?;
+        self.call(here, number.parse().ok()?, arguments, names)
+    }
+
+    /// A call by its number, with its arguments in hexadecimal; the table has the low half of the first's word.
+    fn call(&mut self, here: Event, number: i64, arguments: &str, names: &mut Names) -> Option<()> {
+        self.see(Seen::Call, true);
+        let first = arguments.split([',', ')']).next()?.trim();
+        let arg = u64::from_str_radix(first.trim_start_matches("0x"), 16).unwrap_or(0) & 0xffff;
+        let event = match u32::try_from(number) {
+            Ok(number @ ..=511) => number::SYSCALL + number,
+            _ => number::UNKNOWN_CALL,
+        };
+        self.plain(Event { what: What::of(event), arg: arg as u32, ..here }, names);
+        Some(())
+    }
+
+    fn exit(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
+        let (number, value) = fields.strip_prefix("NR ")?.split_once(" = ")?;
+        self.returned(here, number.parse().ok()?, value.trim().parse().ok()?, names)
+    }
+
+    /// A call's return; of `rt_sigreturn` the kernel has forgotten the number.
+    fn returned(&mut self, here: Event, number: i64, value: i64, names: &mut Names) -> Option<()> {
+        self.see(Seen::Call, true);
+        let event = match u32::try_from(number) {
+            Ok(number @ ..=511) => number::SYSCALL_RETURN + number,
+            _ => number::UNKNOWN_RETURN,
+        };
+        self.plain(Event { what: What::of(event.min(number::UNKNOWN_RETURN)), ret: value as i32, ..here }, names);
+        Some(())
+    }
+
+    /// A call that has events of its own: `sys_enter_read: fd: 0x3, ...`, `sys_exit_read: 0x3`, or as ftrace writes it.
+    fn named_call(&mut self, here: Event, event: &str, fields: &str, names: &mut Names) -> Option<()> {
+        let (name, enters) = match (event.strip_prefix("sys_enter_"), event.strip_prefix("sys_exit_")) {
+            (Some(name), _) => (name, true),
+            (_, Some(name)) => (name, false),
+            _ => (event.strip_prefix("sys_")?, fields.starts_with('(')),
+        };
+        let known = |name: &str| CALLS.get(name).copied().map(i64::from);
+        let number =
+            known(name).or_else(|| known(name.strip_prefix("new")?)).or_else(|| known(name.strip_suffix("64")?));
+        match enters {
+            true => {
+                let first = fields.split(',').next().unwrap_or_default();
+                let value = first.rsplit(": ").next().unwrap_or_default().trim_end_matches(')');
+                self.call(here, number.unwrap_or(-1), value, names)
+            }
+            false => {
+                let value = fields.trim_start_matches("->").trim().trim_start_matches("0x");
+                self.returned(here, number.unwrap_or(-1), u64::from_str_radix(value, 16).ok()? as i64, names)
+            }
+        }
+    }
+
+    /// An interrupt of a device begins, with its name, or ends.
+    fn device(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
+        let irq: u32 = field(line.fields, " irq=")?.parse().ok()?;
+        let vector = DEVICES.0 + irq % DEVICES.1;
+        if line.event == "irq_handler_entry" {
+            let name = names.id(&clean(line.fields.split_once(" name=")?.1.as_bytes()));
+            if self.devices.insert(vector, name) != Some(name) {
+                let event = number::IRQ_NAME;
+                self.events.push(Event {
+                    ts: here.ts,
+                    dur: Time::UNIT,
+                    what: What::of(event),
+                    arg: vector,
+                    name,
+                    ..Event::default()
+                });
+            }
+            self.events.push(Event { what: What::of(number::IRQ + vector), name, ..here });
+            return Some(());
+        }
+        let event = number::IRQ_RETURN + vector;
+        match self.devices.get(&vector) {
+            Some(&name) => {
+                let name = names.id(&format!("/{}", names.text(name)));
+                self.events.push(Event { what: What::of(event), name, ..here });
+            }
+            None => self.plain(Event { what: What::of(event), ..here }, names),
+        }
+        Some(())
+    }
+
+    fn vector(&mut self, here: Event, edge: &str, vector: &str, names: &mut Names) -> Option<()> {
+        let vector: u32 = vector.parse().ok().filter(|&vector| vector < 0xff)?;
+        self.see(Seen::Vector, true);
+        let first = if edge == "entry" { number::IRQ } else { number::IRQ_RETURN };
+        self.plain(Event { what: What::of(first + vector), ..here }, names);
+        Some(())
+    }
+
+    fn softirq(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
+        let arg: u32 = field(line.fields, " vec=")?.parse().ok().filter(|&vec| vec < 16)?;
+        self.see(Seen::Softirq, true);
+        let event = if line.event == "softirq_entry" { number::SOFTIRQ } else { number::SOFTIRQ_RETURN };
+        let name = self.event_names.softirq(event, arg, names);
+        self.events.push(Event { what: What::of(event), arg, name, ..here });
+        Some(())
+    }
+
+    /// From here on a CPU, this one or another, has another frequency.
+    fn frequency(&mut self, here: Event, fields: &str, names: &mut Names) -> Option<()> {
+        let khz: u32 = field(fields, " state=")?.parse().ok()?;
+        let cpu: u32 = field(fields, " cpu_id=")?.parse().ok()?;
+        self.see(Seen::Frequency, true);
+        // Of a CPU of which nothing else is known yet it is not known who runs.
+        if let Some(pid) = self.cpus.get(&cpu).and_then(|cpu| cpu.pid) {
+            let (event, arg) = (number::FREQUENCY_SET, khz / 1000);
+            self.point(Event { cpu: CpuId::new(cpu), pid, what: What::of(event), arg, ..here }, names);
+        }
+        Some(())
+    }
+
+    /// An interrupt is sent to another CPU, or several; which follows from what is to be called, as in our module.
+    fn send(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
+        self.see(Seen::Ipi, true);
+        let none = field(line.fields, " callback=").is_none_or(|callback| matches!(callback, "0x0" | "(nil)"));
+        let (list, vector) = match (line.event, none) {
+            ("ipi_send_cpumask", _) => (field(line.fields, " cpumask=")?, CALL_FUNCTION),
+            (_, true) => (field(line.fields, " cpu=")?, RESCHEDULE),
+            (_, false) => (field(line.fields, " cpu=")?, CALL_FUNCTION_SINGLE),
+        };
+        for range in list.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            for cpu in first..=last.min(CPUS_MAX - 1) {
+                let own = vector == CALL_FUNCTION_SINGLE && cpu == line.cpu;
+                let ret = if own { IRQ_WORK } else { vector } as i32;
+                let name = self.event_names.point(number::IPI, cpu, names);
+                self.events.push(Event { dur: Time::UNIT, what: What::of(number::IPI), arg: cpu, ret, name, ..here });
+            }
+        }
+        Some(())
+    }
+
+    /// From the last event of a CPU to the next, events are missing. The line that says so comes before the next; what
+    /// has been handed on by then stays before it.
+    fn lose(&mut self, cpu: u32, count: u64, names: &mut Names) {
+        self.lost = self.lost.saturating_add(count.max(1));
+        let Some(Cpu { pid: Some(pid), last }) = self.cpus.get(&cpu).copied() else { return };
+        let (event, name, id) = (number::LOST, names.id("-lost-"), CpuId::new(cpu));
+        let arg = u32::try_from(count).unwrap_or(u32::MAX);
+        let of_this = |e: &Event| e.cpu == id && e.what.is_event();
+        let (at, ts) = match self.events.iter().rposition(of_this) {
+            Some(before) => (before + 1, self.events[before].ts),
+            None => (0, self.events.first().map_or(self.last(), |first| first.ts)),
+        };
+        self.events.insert(at, Event { ts, what: What::of(event), cpu: id, pid, arg, name, ..Event::default() });
+        self.cpus.insert(cpu, Cpu { pid: None, last });
+    }
+}

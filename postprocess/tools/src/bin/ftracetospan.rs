@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! ftracetospan: what ftrace or trace-cmd recorded, as text, to spans.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use kutrace_tools::build::{self, Build};
+
+/// Turns the text of /sys/kernel/tracing/trace or of trace-cmd report into spans on standard output; what such a
+/// recording cannot show is said in them
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    #[command(flatten)]
+    build: Build,
+}
+
+const EXAMPLES: [&str; 2] = [
+    "ftracetospan /sys/kernel/tracing/trace | spantohtml > t.html",
+    "trace-cmd report -t | ftracetospan | spantohtml > t.html",
+];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("ftracetospan", EXAMPLES, |args: Args| build::run(args.build))
+}

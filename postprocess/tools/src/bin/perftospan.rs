@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! perftospan: what perf recorded, as text, to spans.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use kutrace_tools::build::{self, Build};
+
+/// Turns the text of perf script into spans on standard output; what such a recording cannot show is said in them
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    #[command(flatten)]
+    build: Build,
+}
+
+const EXAMPLES: [&str; 2] = [
+    "perf script --ns --show-lost-events | perftospan | spantohtml > t.html",
+    "perftospan --title 'a slow request' perf.txt > t.json",
+];
+
+fn main() -> ExitCode {
+    kutrace_tools::run("perftospan", EXAMPLES, |args: Args| build::run(args.build))
+}
