@@ -5,7 +5,8 @@
 //! what clients and servers send to each other; [`timeline`] is what each thread and each CPU did, [`path`] divides a
 //! thread's time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request,
 //! [`compare`] sets slow requests against normal ones, [`detail`] looks once more at what is shown. [`change`] says
-//! whether one trace is slower than another, [`mod@diff`] through what. [`text`] prints it, [`carry`] puts it into a page.
+//! whether one trace is slower than another, [`mod@diff`] through what. [`text`] prints it, [`carry`] puts it into a page,
+//! [`otlp`] writes requests for OpenTelemetry.
 //! [`mod@check`] says what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
@@ -25,6 +26,7 @@ pub mod diff;
 pub mod check;
 pub mod text;
 pub mod carry;
+pub mod otlp;
 
 use std::ops::Range;
 

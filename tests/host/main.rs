@@ -36,6 +36,7 @@ mod verdict;
 mod summary;
 mod why;
 mod requests;
+mod otlp;
 mod causes;
 mod diff;
 mod schema;

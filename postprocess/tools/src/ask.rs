@@ -11,7 +11,7 @@ use postprocess::time::Time;
 use postprocess::why::change::Verdict;
 use postprocess::why::compare::EXCESS_TIME_MIN;
 use postprocess::why::diff::{self, Before};
-use postprocess::why::request::{Ask, Request};
+use postprocess::why::request::{self, Ask, Request};
 use postprocess::why::{check, explain, Question, Timeline};
 
 /// A change by less does not matter if nothing is said.
@@ -54,7 +54,7 @@ pub struct Asked {
 /// What a request is.
 #[derive(Args, Clone, Debug)]
 #[group(multiple = false)]
-struct Requests {
+pub struct Requests {
     /// RPCs, from request to response; of this method
     #[arg(long, value_name = "METHOD", num_args = 0..=1, default_missing_value = "")]
     rpc: Option<String>,
@@ -76,6 +76,14 @@ struct Requests {
 }
 
 impl Requests {
+    /// The requests that are asked for, and what they are; the best that the trace offers if nothing is said.
+    ///
+    /// # Errors
+    /// A sentence, if there are none.
+    pub fn find(&self, timeline: &Timeline) -> Result<(String, Vec<Request>), String> {
+        request::find(timeline.spans, timeline, &self.ask().unwrap_or_default())
+    }
+
     /// What a request is; nothing if it is not said.
     fn ask(&self) -> Option<Ask> {
         let Requests { rpc, mark, call, run, client, serve } = self.clone();

@@ -16,7 +16,7 @@ fn wrong_usage_gives_status_2() {
 }
 
 /// All tools of this package.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 16] = [
     RAWTOEVENT,
     EVENTTOSPAN,
     SPANTOHTML,
@@ -32,6 +32,7 @@ const TOOLS: [&str; 15] = [
     env!("CARGO_BIN_EXE_rawtoctf"),
     env!("CARGO_BIN_EXE_ftracetospan"),
     env!("CARGO_BIN_EXE_perftospan"),
+    env!("CARGO_BIN_EXE_spantootlp"),
 ];
 
 #[test]
