@@ -20,7 +20,7 @@ use kernel::prelude::*;
 
 use crate::abi::command::{
     Blocks, Cpu, Info, Moment, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD,
-    IOCTL_INFO, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE,
+    IOCTL_INFO, IOCTL_LOOK, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE,
     NOTE_SLEEP, NOTE_UNSTABLE, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
 use crate::ffi::Table;
@@ -114,6 +114,8 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
         IOCTL_FREE => stream::take_back(&unsafe { argument.cast::<Blocks>().read() }),
         // SAFETY: `argument` is valid for a u64.
         IOCTL_FLUSH => state.flush(unsafe { argument.cast::<u64>().read() }),
+        // SAFETY: `argument` is valid for a u64.
+        IOCTL_LOOK => state.look().map(|counter| unsafe { argument.cast::<u64>().write(counter) }),
         _ => Err(code::ENOTTY),
     };
     match result {
@@ -406,6 +408,14 @@ impl State {
     fn flush(&mut self, before: u64) -> Result {
         match self.state {
             STATE_TRACING => stream::flush(before),
+            _ => Err(code::EINVAL),
+        }
+    }
+
+    /// Says how far the blocks are filled; the counter up to which that is all.
+    fn look(&mut self) -> Result<u64> {
+        match self.state {
+            STATE_TRACING => lifecycle::look(),
             _ => Err(code::EINVAL),
         }
     }

@@ -127,6 +127,10 @@ extern "C" {
 
     // shim.c, device.c, note.c
     pub fn kutrace_shim_note_clear();
+    /// A grace period that begins now or later, by its number.
+    pub fn kutrace_shim_grace() -> core::ffi::c_ulong;
+    /// Whether it is over.
+    pub fn kutrace_shim_is_over(grace: core::ffi::c_ulong) -> bool;
     /// Whether to start when the module is loaded: 0 not, 1 in wrap mode, or an errno.
     pub fn kutrace_shim_go() -> c_int;
 

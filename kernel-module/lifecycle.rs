@@ -5,12 +5,12 @@
 
 use kernel::prelude::*;
 
-use crate::abi::command::{Cpu, CPU_MUTE, CPU_OFFLINE, CPU_POSSIBLE};
+use crate::abi::command::{Cpu, CPU_MUTE, CPU_OFFLINE, CPU_POSSIBLE, SHIFT};
 #[cfg(kutrace_count)]
 use crate::ffi;
-use crate::on_each_cpu::{cpus, for_each_cpu, is_online};
+use crate::on_each_cpu::{cpus, for_each_cpu, is_online, wait_for_calls};
 use crate::per_cpu::PerCpu;
-use crate::pool;
+use crate::{arch, pool};
 
 /// Empties the pool and every CPU's state. No hook may run, and no counter be open.
 pub fn reset(flags: u32) {
@@ -60,6 +60,24 @@ pub fn end_for_now(end: u64) {
             unsafe { PerCpu::end_for_now(state, end) };
         }
     });
+}
+
+/// Times that a CPU in a claim is looked at again: it leaves the claim soon, unless an interrupt has come.
+const LOOKS: u32 = 100;
+
+/// Says in the block of every CPU how far it is filled, and waits until that much is written. The counter up to which it
+/// is said. The control lock is held.
+pub fn look() -> Result<u64> {
+    let end = arch::tsc() >> SHIFT;
+    for_each_cpu(|_, state| {
+        // SAFETY: `for_each_cpu` gives the address of a CPU's state.
+        let claims = (0..LOOKS).take_while(|_| unsafe { PerCpu::is_claiming(state) });
+        claims.for_each(|_| core::hint::spin_loop());
+        // SAFETY: as above, and the control lock is held.
+        unsafe { PerCpu::end_for_now(state, end) };
+    });
+    // A call is not seen to claim.
+    wait_for_calls().map(|()| end)
 }
 
 /// Says of each CPU whether it is there when recording begins. CPUs are held and the pool is closed.

@@ -125,6 +125,15 @@ pub fn wait_for_claims() -> bool {
     left
 }
 
+/// Waits until every system call's claim under way has been left; ETIMEDOUT where a CPU keeps it up. No CPU takes an
+/// interrupt for it.
+pub fn wait_for_calls() -> Result {
+    // SAFETY: no precondition.
+    let grace = unsafe { ffi::kutrace_shim_grace() };
+    // SAFETY: the number is one that was given.
+    wait_for(|| unsafe { ffi::kutrace_shim_is_over(grace) })
+}
+
 fn round(cpus: &Cpus, call: unsafe extern "C" fn(*mut c_void)) -> Round {
     round_of(cpus, |_| true, call)
 }

@@ -193,9 +193,9 @@ impl PerCpu {
         unsafe { PerCpu::answer(this) }.load(Ordering::Acquire) == Answer::None as u32
     }
 
-    /// Says in the block that a mute CPU fills how far that is now. The CPU may fill it further, and end it; in a claim
-    /// it may have words that are not written, so then it stays open. A call is not seen to claim: where the CPU is
-    /// stuck in an interrupt between the exchange of a call and its words, these are counted as written.
+    /// Says in the block that a CPU fills how far that is now. The CPU may fill it further, and end it; in a claim
+    /// it may have words that are not written, so then it stays open. A call is not seen to claim: who does not wait for
+    /// calls counts the words of one as written that is interrupted between its exchange and its words.
     ///
     /// # Safety
     /// `this` is a CPU's state, and the control lock is held, so that the pool stays.
@@ -208,8 +208,8 @@ impl PerCpu {
         let is_claiming = unsafe { PerCpu::is_claiming(this) };
         if position.block() != NO_BLOCK && !position.is_sealed() && !is_claiming {
             let for_now = [end as u32, (end >> 32) as u32, position.offset().into()];
-            // A CPU that comes back at this very moment may end the block itself, or give it back to another that
-            // begins it anew. So this has words of its own, of which nobody takes notice in a block that has ended.
+            // The CPU may end the block at this very moment, or give it back to another that begins it anew. So this has
+            // words of its own, of which nobody takes notice in a block that has ended, or that began after `end`.
             // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays.
             unsafe { ptr::write_volatile(&raw mut (*position.block().header()).for_now, for_now) };
         }

@@ -14,6 +14,7 @@
 #include <linux/perf_event.h>
 #include <linux/pid.h>
 #include <linux/ptrace.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task_stack.h>
@@ -116,6 +117,20 @@ bool kutrace_shim_pause(void)
 {
 	usleep_range(10, 100);
 	return !fatal_signal_pending(current);
+}
+
+/*
+ * A grace period that nobody sleeps for: a CPU that is stuck must not keep a
+ * command for ever. Remove when: the kernel crate polls them.
+ */
+unsigned long kutrace_shim_grace(void)
+{
+	return start_poll_synchronize_rcu();
+}
+
+bool kutrace_shim_is_over(unsigned long grace)
+{
+	return poll_state_synchronize_rcu(grace);
 }
 
 /* Remove when: the module! macro takes parameters (6.17). */

@@ -73,6 +73,8 @@ bool kutrace_shim_try_hold_cpus(void);
 void kutrace_shim_release_cpus(void);
 int kutrace_shim_go(void);
 bool kutrace_shim_pause(void);
+unsigned long kutrace_shim_grace(void);
+bool kutrace_shim_is_over(unsigned long grace);
 bool kutrace_shim_may_have(size_t bytes);
 size_t kutrace_shim_pool_bytes(void);
 void *kutrace_shim_alloc(size_t bytes);

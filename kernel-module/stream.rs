@@ -33,9 +33,16 @@ pub fn take_back(blocks: &Blocks) -> Result {
     }
 }
 
-/// Makes the CPUs end their blocks that have entries and began before the counter `before`.
+/// Makes the CPUs end their blocks that have entries and began before the counter `before`; for the largest counter all
+/// blocks, and EAGAIN where a CPU finds no block free for its next.
 pub fn flush(before: u64) -> Result {
-    match on_each_cpu::rotate_older(&Cpus::hold()?, before) {
+    let cpus = Cpus::hold()?;
+    let (is_all, round) = match before {
+        u64::MAX => (true, on_each_cpu::rotate(&cpus)),
+        before => (false, on_each_cpu::rotate_older(&cpus, before)),
+    };
+    match round {
+        Round::Refused if is_all => Err(EAGAIN),
         // One that finds no block free keeps the one it has.
         Round::All | Round::Refused => Ok(()),
         Round::Mute => Err(on_each_cpu::late()),

@@ -51,6 +51,10 @@ pub trait Recorder: Sized {
     fn free(&self, blocks: &Blocks) -> Result<()>;
     /// Ends the blocks of a stream that began before the counter `before`.
     fn flush(&self, before: u64) -> Result<()>;
+    /// Ends all blocks of a stream; false if a CPU found no block free for its next.
+    fn end_blocks(&self) -> Result<bool>;
+    /// Has every block that is being filled say how far it is filled; the counter up to which that is all.
+    fn look(&self) -> Result<u64>;
     /// Leaves something with the trace, after what was left before, until the next reset.
     fn leave(&self, bytes: &[u8]) -> Result<()>;
     /// All that was left with the trace.
@@ -141,6 +145,22 @@ impl Recorder for Device {
 
     fn flush(&self, before: u64) -> Result<()> {
         sys::flush(self.file.as_fd(), before).map_err(|errno| self.refusal(errno)).context(PATH)
+    }
+
+    fn end_blocks(&self) -> Result<bool> {
+        match sys::flush(self.file.as_fd(), u64::MAX) {
+            Ok(()) => Ok(true),
+            Err(Errno::AGAIN) => Ok(false),
+            Err(errno) => Err(self.refusal(errno)).context(PATH),
+        }
+    }
+
+    fn look(&self) -> Result<u64> {
+        let refused = |errno| match errno {
+            Errno::INVAL => Failure::new("no trace is running", "start one: kutrace_control gowrap"),
+            errno => refusal(errno),
+        };
+        sys::look(self.file.as_fd()).map_err(refused).context(PATH)
     }
 
     fn leave(&self, bytes: &[u8]) -> Result<()> {
@@ -268,7 +288,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 9");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 10");
     }
 
     #[test]

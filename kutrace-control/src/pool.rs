@@ -36,11 +36,19 @@ pub struct Summary {
 pub fn summary(block: &[AtomicU32]) -> Option<Summary> {
     let id = id(block)?;
     let content_bits = match u64_at(block, offset_of!(Header, content_bits)) {
-        0 => u64::from(u32_at(block, offset_of!(Header, for_now) + 8)) * 8,
+        0 => seen(block, id).map_or(0, |(_, bytes)| u64::from(bytes) * 8),
         bits => bits,
     };
     let lost = u64_at(block, offset_of!(Header, lost));
     is_still(block, id).then_some(Summary { id, content_bits, lost })
+}
+
+/// When another CPU looked at block `id`, and how many of its bytes were filled then; nothing if none has looked since it
+/// began.
+pub fn seen(block: &[AtomicU32], id: Id) -> Option<(u64, u32)> {
+    let at = offset_of!(Header, for_now);
+    let (when, bytes) = (u64_at(block, at), u32_at(block, at + 8));
+    (bytes > 0 && when >= id.begin).then_some((when, bytes))
 }
 
 /// Copies the start of block `id`, as many bytes as `into` has; false if it was recycled before that was done.
@@ -65,14 +73,14 @@ pub fn complete(header: &mut [u8], content: usize) {
 }
 
 /// Whether all that was read before is of this block.
-fn is_still(block: &[AtomicU32], expected: Id) -> bool {
+pub fn is_still(block: &[AtomicU32], expected: Id) -> bool {
     fence(Ordering::Acquire);
     id(block) == Some(expected)
 }
 
 /// Which block this is, if it is one. Found before the header was written, the magic number does not vouch for it;
 /// found afterwards, not for what was read before. So it is looked at on both sides.
-fn id(block: &[AtomicU32]) -> Option<Id> {
+pub fn id(block: &[AtomicU32]) -> Option<Id> {
     let is_block = || u32_at(block, offset_of!(Header, magic)) == MAGIC;
     let was_block = is_block();
     fence(Ordering::Acquire);
@@ -83,11 +91,11 @@ fn id(block: &[AtomicU32]) -> Option<Id> {
     (was_block && is_block()).then_some(Id { begin, cpu, sequence })
 }
 
-fn u32_at(block: &[AtomicU32], at: usize) -> u32 {
+pub fn u32_at(block: &[AtomicU32], at: usize) -> u32 {
     block[at / 4].load(Ordering::Relaxed)
 }
 
-fn u64_at(block: &[AtomicU32], at: usize) -> u64 {
+pub fn u64_at(block: &[AtomicU32], at: usize) -> u64 {
     u64::from(u32_at(block, at)) | u64::from(u32_at(block, at + 4)) << 32
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
     Blocks, Cpu, Info, Moment, Setup, Vector, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD, IOCTL_INFO,
-    IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
+    IOCTL_LOOK, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
 };
 use kutrace_format::abi::programs::{Granted, Program, IOCTL_PROGRAM};
 use kutrace_format::abi::user;
@@ -132,6 +132,14 @@ pub fn flush(device: BorrowedFd<'_>, before: u64) -> Result<()> {
     unsafe { ioctl(device, command) }
 }
 
+/// Has every block that is being filled say how far it is filled; the counter up to which that is all.
+pub fn look(device: BorrowedFd<'_>) -> Result<u64> {
+    // SAFETY: the number says that the kernel writes a `u64`.
+    let command = unsafe { Getter::<{ IOCTL_LOOK }, u64>::new() };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
 /// What is known of the program that attached next after `program`, and a descriptor of its area; `None` for none. Of
 /// its grants as many are filled in as there is room for in `grants`.
 pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut [Granted]) -> Result<Option<OwnedFd>> {
@@ -216,6 +224,7 @@ mod tests {
         assert_eq!(full(fd), Err(Errno::NOTTY));
         assert_eq!(free(fd, &Blocks::default()), Err(Errno::NOTTY));
         assert_eq!(flush(fd, 0), Err(Errno::NOTTY));
+        assert_eq!(look(fd), Err(Errno::NOTTY));
         assert_eq!(hold(fd), Err(Errno::NOTTY));
         assert_eq!(release(fd), Err(Errno::NOTTY));
         assert!(matches!(next_program(fd, &mut Program::default(), &mut []), Err(Errno::NOTTY)));

@@ -102,6 +102,14 @@ impl Recorder for Memory {
         Ok(())
     }
 
+    fn end_blocks(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn look(&self) -> Result<u64> {
+        Ok(12)
+    }
+
     fn leave(&self, bytes: &[u8]) -> Result<()> {
         self.left.borrow_mut().extend_from_slice(bytes);
         Ok(())

@@ -91,8 +91,8 @@ pub struct Header {
     pub crc32: u32,
     /// Events in this block, where the recorder was built to count them (`make COUNT=1`); else 0.
     pub events: u32,
-    /// In the pool, where the block's CPU did not answer: the counter when another CPU looked, low half first, and the
-    /// bytes filled by then. They count while `content_bits` is 0. Zero in files.
+    /// In the pool: the counter when another CPU looked, low half first, and the bytes filled by then. They count while
+    /// `content_bits` is 0, and if that counter is not before `begin`. Zero in files.
     pub for_now: [u32; 3],
 }
 

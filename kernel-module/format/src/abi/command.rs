@@ -7,7 +7,7 @@
 //! tools leave the section `KCNT` of the file.
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 
@@ -44,8 +44,14 @@ pub const FULL: u8 = 9;
 /// Gives blocks back that were handed over; EINVAL for others. `_IOW(TYPE, 10, Blocks)`.
 pub const FREE: u8 = 10;
 /// Makes the CPUs whose blocks have entries and began before the caller's counter end these and continue in others,
-/// while tracing. `_IOW(TYPE, 11, u64)`.
+/// while tracing. For `u64::MAX` all CPUs end their blocks, also those without entries; EAGAIN where one finds no block
+/// free for its next. `_IOW(TYPE, 11, u64)`.
 pub const FLUSH: u8 = 11;
+/// Says in the header of each block that is being filled how far it is filled now, while tracing in any mode: those bytes,
+/// [`crate::abi::block::Header::for_now`], can be read and change no more, but for the last entry of a system call, into
+/// which its return may still be folded. No CPU is disturbed, and no block ended. Gives the counter up to which all is
+/// said; a block that is in the midst of a claim keeps what was said of it before. `_IOR(TYPE, 12, u64)`.
+pub const LOOK: u8 = 12;
 
 /// The number of an ioctl that carries `size` bytes both ways (`_IOWR`).
 pub const fn exchange_number(command: u8, size: usize) -> u32 {
@@ -232,3 +238,5 @@ pub const IOCTL_FULL: u32 = read_number(FULL, core::mem::size_of::<Blocks>());
 pub const IOCTL_FREE: u32 = write_number(FREE, core::mem::size_of::<Blocks>());
 /// The number of [`FLUSH`].
 pub const IOCTL_FLUSH: u32 = write_number(FLUSH, core::mem::size_of::<u64>());
+/// The number of [`LOOK`].
+pub const IOCTL_LOOK: u32 = read_number(LOOK, core::mem::size_of::<u64>());
