@@ -14,8 +14,8 @@ use kutrace_tools::draw::Viewer;
 use crate::at::TimeOfDay;
 use crate::mark::Mark;
 use crate::output::{IfExists, Output};
-use crate::quantity::{blocks, duration};
-use crate::record::Plan;
+use crate::quantity::duration;
+use crate::record::options::{Record, AFTER_RECORD};
 use crate::session::Mode;
 
 const AFTER: &str = "\
@@ -33,14 +33,10 @@ const TEMPLATE: &str = "\
 Commands:
 {subcommands}{after-help}";
 
-const AFTER_RECORD: &str = "\
-Examples:
-  kutrace_control record -d 500ms -b 256M -o t.trace
-  kutrace_control record --wrap -o t.trace -- ./server --port 80";
-
 const AFTER_GO: &str = "\
 Examples:
   kutrace_control go; sleep 5; kutrace_control stop t.trace
+  kutrace_control go --stream -o t.trace; sleep 60; kutrace_control stop
   kutrace_control gowrap --at 16:30:00; sleep 60; kutrace_control snapshot t";
 
 const AFTER_STOP: &str = "\
@@ -239,7 +235,16 @@ pub enum Command {
 pub enum Go {
     /// Record until the buffer is full; also gowrap, goipc, goipcllcwrap
     #[command(alias = "1", after_help = AFTER_GO)]
-    Go(Start),
+    Go {
+        #[command(flatten)]
+        start: Start,
+        /// In the background, to a file, until `stop`; OPTIONS are those of record
+        #[arg(long)]
+        stream: bool,
+        /// As `-o FILE --rotate 1G --keep 10`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, requires = "stream", value_name = "OPTIONS")]
+        options: Vec<OsString>,
+    },
     /// Record, replacing the oldest events when the buffer is full
     #[command(hide = true, after_help = AFTER_GO)]
     Gowrap(Start),
@@ -269,41 +274,6 @@ pub struct Start {
     /// Wait until this time of the day: 16:30:00, or 15:30:00Z in UTC
     #[arg(long, value_name = "TIME", value_parser = TimeOfDay::parse)]
     at: Option<TimeOfDay>,
-}
-
-/// Options of `record`.
-#[derive(Debug, Args)]
-pub struct Record {
-    /// Stop after this time: 2, 500ms, 1m; COMMAND runs on
-    #[arg(short, long, value_name = "TIME", value_parser = duration)]
-    duration: Option<Duration>,
-    /// Memory for the trace: 64M, 2G [default: the module's]
-    #[arg(short, long, value_name = "SIZE", value_parser = blocks)]
-    buffer: Option<u32>,
-    /// Count instructions per cycle (experimental)
-    #[arg(long)]
-    ipc: bool,
-    /// Count misses of the last-level cache (experimental)
-    #[arg(long)]
-    llc: bool,
-    /// When the buffer is full, keep the newest events
-    #[arg(long)]
-    wrap: bool,
-    /// Write while recording: the disk is the limit, not memory
-    #[arg(long, conflicts_with = "wrap")]
-    stream: bool,
-    /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Replace FILE if it exists
-    #[arg(short, long)]
-    force: bool,
-    /// Omit the names of the kernel's functions
-    #[arg(long)]
-    pub no_symbols: bool,
-    /// Command to run and record; its exit status is passed on
-    #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
 }
 
 /// What is read, named as in the tools that turn one kind of file into another.
@@ -403,7 +373,7 @@ impl Go {
     /// How it records, and from when on.
     pub fn plan(&self) -> (Mode, Option<&TimeOfDay>) {
         let (flags, start) = match self {
-            Go::Go(start) => (0, start),
+            Go::Go { start, .. } => (0, start),
             Go::Gowrap(start) => (WRAP, start),
             Go::Goipc(start) => (IPC, start),
             Go::Gollc(start) => (LLC, start),
@@ -413,21 +383,6 @@ impl Go {
             Go::Goipcllcwrap(start) => (IPC | LLC | WRAP, start),
         };
         (Mode(flags), start.at.as_ref())
-    }
-}
-
-impl Record {
-    /// What is to be done.
-    pub fn plan(self) -> Plan {
-        let flags = [(self.ipc, IPC), (self.llc, LLC), (self.wrap, WRAP)];
-        Plan {
-            mode: Mode(flags.iter().filter(|(asked, _)| *asked).map(|(_, flag)| flag).sum()),
-            stream: self.stream,
-            blocks: self.buffer.unwrap_or_default(),
-            duration: self.duration,
-            output: Output::new(self.output, IfExists::of(self.force)),
-            command: self.command,
-        }
     }
 }
 
@@ -494,11 +449,25 @@ mod tests {
         Arguments::command().term_width(80).try_get_matches_from(words).unwrap_err().to_string()
     }
 
-    /// The calls of this program in a line of shell.
-    fn calls(line: &str) -> impl Iterator<Item = Vec<&str>> {
-        let parts = line.split([';', '|', '>', '&', '\'']);
-        let calls = parts.filter_map(|part| Some(&part[part.find("kutrace_control")?..]));
-        calls.filter(|call| !call.starts_with("kutrace_control/")).map(|call| call.split_whitespace().collect())
+    /// The calls of this program in a line of shell. What stands in double quotes is one word.
+    fn calls(line: &str) -> Vec<Vec<String>> {
+        let mut calls = vec![vec![String::new()]];
+        let mut quoted = false;
+        for c in line.chars() {
+            let words = calls.last_mut().unwrap();
+            match c {
+                '"' => quoted = !quoted,
+                ';' | '|' | '>' | '&' | '\'' if !quoted => calls.push(vec![String::new()]),
+                ' ' if !quoted => words.push(String::new()),
+                c => words.last_mut().unwrap().push(c),
+            }
+        }
+        let from_ours = |words: Vec<String>| {
+            let mut words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            let at = words.iter().position(|word| word == "kutrace_control")?;
+            Some(words.split_off(at))
+        };
+        calls.into_iter().filter_map(from_ours).collect()
     }
 
     #[test]
@@ -513,7 +482,7 @@ mod tests {
             assert!(!lines[0].starts_with("Usage:"), "{help}");
             let [.., heading, first, last] = lines[..] else { panic!("{help}") };
             assert_eq!(heading, "Examples:", "{help}");
-            for call in calls(first).chain(calls(last)) {
+            for call in calls(first).into_iter().chain(calls(last)) {
                 assert!(Arguments::try_parse_from(&call).is_ok(), "{call:?}");
             }
             let asked = format!("kutrace_control {}", words.concat());

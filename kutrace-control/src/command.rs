@@ -9,8 +9,9 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use kutrace_cli::{standard, Exit, Status};
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, Go};
 use crate::at::TimeOfDay;
+use crate::background;
 use crate::check::{self, Grade};
 use crate::device::Device;
 use crate::merge::merge;
@@ -43,8 +44,15 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Go(go) => {
             let (mode, at) = go.plan();
             at.map_or(Ok(()), TimeOfDay::wait)?;
-            session.go(mode).map(done)?
+            match go {
+                Go::Go { stream: true, options, .. } => return background::begin(session, &options),
+                _ => session.go(mode).map(done)?,
+            }
         }
+        Command::Stop { file, .. } if background::is_running(session)? => match file {
+            Some(_) => return Err(background::has_its_file().into()),
+            None => background::end(session).map(done)?,
+        },
         Command::Stop { force, no_symbols, file } => {
             session.without_symbols(no_symbols).stop(&Output::new(file, IfExists::of(force)))?
         }

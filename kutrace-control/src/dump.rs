@@ -5,10 +5,11 @@
 //! the counter bytes of that content.
 
 use std::io::Write;
+use std::mem::offset_of;
 use std::sync::atomic::AtomicU32;
 
 use anyhow::{ensure, Result};
-use kutrace_format::abi::block::{BYTES, COUNTED_WORDS, COUNTERS_AT, CRC_AT, HEADER_WORDS, UUID_AT, WORDS};
+use kutrace_format::abi::block::{self, BYTES, COUNTED_WORDS, COUNTERS_AT, CRC_AT, HEADER_WORDS, UUID_AT, WORDS};
 use kutrace_format::abi::command::{Info, IPC, LLC, STREAM, WRAP};
 use kutrace_format::capability::Unseen;
 use kutrace_format::file::{
@@ -111,9 +112,29 @@ pub fn section(tag: [u8; 4], payload: &[u8], items: usize) -> Vec<u8> {
     [&Section { tag, crc32, bytes, items: items as u64 }.to_bytes(), payload].concat()
 }
 
+/// From where a file counts the blocks of a CPU, and what it lost: from what was before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Base {
+    /// The number of its first block.
+    pub sequence: u64,
+    /// Events that the CPU had lost before.
+    pub lost: u64,
+}
+
 /// Copies a block, zero after its content but for counter bytes, with the trace's identity and its checksum; false
 /// if the recorder has put another in its place.
 pub fn copy_block(pool: &[AtomicU32], choice: &SelectedBlock, header: &Header, copy: &mut [u8]) -> bool {
+    copy_block_from(pool, choice, header, Base::default(), copy)
+}
+
+/// As [`copy_block`], of a file that does not begin with the recording.
+pub fn copy_block_from(
+    pool: &[AtomicU32],
+    choice: &SelectedBlock,
+    header: &Header,
+    base: Base,
+    copy: &mut [u8],
+) -> bool {
     if !pool::copy(&pool[choice.index * WORDS..][..WORDS], choice.id, copy) {
         return false;
     }
@@ -126,6 +147,10 @@ pub fn copy_block(pool: &[AtomicU32], choice: &SelectedBlock, header: &Header, c
     let behind = copy.iter_mut().enumerate().skip(choice.content);
     behind.filter(|(at, _)| !counters.contains(at)).for_each(|(_, byte)| *byte = 0);
     copy[UUID_AT..][..header.uuid.len()].copy_from_slice(&header.uuid);
+    let sequence = choice.id.sequence.saturating_sub(base.sequence);
+    copy[offset_of!(block::Header, sequence)..][..8].copy_from_slice(&sequence.to_le_bytes());
+    let lost = choice.lost.saturating_sub(base.lost);
+    copy[offset_of!(block::Header, lost)..][..8].copy_from_slice(&lost.to_le_bytes());
     seal(copy, CRC_AT);
     true
 }
@@ -139,7 +164,6 @@ fn seal(bytes: &mut [u8], at: usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::mem::offset_of;
     use std::sync::atomic::Ordering;
 
     use super::*;

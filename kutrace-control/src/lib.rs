@@ -12,6 +12,7 @@ pub mod script;
 pub mod quantity;
 pub mod at;
 pub mod record;
+pub mod background;
 pub mod session;
 pub mod device;
 mod sys;

@@ -40,6 +40,18 @@ pub fn blocks(text: &str) -> Result<u32, String> {
     Ok(bytes.div_ceil(block::BYTES as u64) as u32)
 }
 
+/// Bytes of a file of a trace.
+///
+/// # Errors
+/// A sentence; also for less than 1 MB.
+pub fn file_size(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    match bytes {
+        0..=0xf_ffff => Err(format!("'{text}': files must be 1M or larger")),
+        _ => Ok(bytes),
+    }
+}
+
 /// A duration: seconds, or a number with a unit: `2`, `0.5`, `2s`, `500ms`, `1m`.
 ///
 /// # Errors

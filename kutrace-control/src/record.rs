@@ -4,6 +4,8 @@
 //! Invariants: the recorder is this process's from the start to the file, so a process that is killed leaves no trace
 //! running; once the file is complete the recorder is empty and as large as before.
 
+pub mod options;
+
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,15 +15,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use kutrace_cli::signal::SignalGuard;
-use kutrace_cli::{say, Exit, Status};
+use kutrace_cli::{say, Exit, Failure, Status};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
+use crate::background;
 use crate::device::Recorder;
 use crate::output::Output;
 use crate::session::{Mode, Session};
-use crate::stream::PERIOD;
+use crate::stream::{Ring, PERIOD};
 
 /// What to record, and where to.
 #[derive(Debug)]
@@ -30,6 +33,10 @@ pub struct Plan {
     pub mode: Mode,
     /// Whether it is written while it is recorded.
     pub stream: bool,
+    /// Whether it is a recording in the background.
+    pub background: bool,
+    /// Of a stream: bytes of a file before the next begins, and how many files are kept.
+    pub rotate: Option<(u64, usize)>,
     /// Blocks of memory; 0 for as many as the module was loaded with.
     pub blocks: u32,
     /// At most this long; without it, until the command ends or a signal comes.
@@ -40,19 +47,38 @@ pub struct Plan {
     pub command: Vec<OsString>,
 }
 
+impl Plan {
+    /// The files of the stream, if it is to have many.
+    fn ring(&self) -> Option<Ring> {
+        let ((size, keep), Output::File { path, existing }) = (self.rotate?, &self.output) else { return None };
+        Some(Ring::new(path.clone(), *existing, size, keep))
+    }
+}
+
 /// Carries out a plan. The status is the command's, if it failed or there is nothing else to say.
 pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
     plan.output.check()?;
+    if plan.rotate.is_some() && plan.output == Output::Stdout {
+        return Err(Failure::new("--rotate: standard output is no ring of files", "name a file: -o FILE").into());
+    }
+    if plan.background {
+        background::detach()?;
+    }
     let guard = SignalGuard::new()?;
     let mut stream = match plan.stream {
-        true => Some(session.go_stream(plan.mode, plan.blocks, &plan.output)?),
+        true => {
+            let mut ring = plan.ring();
+            let output = ring.as_mut().map_or_else(|| plan.output.clone(), Ring::next);
+            output.check()?;
+            Some(session.go_stream(plan.mode, plan.blocks, output, ring)?)
+        }
         false => session.go_held(plan.mode, plan.blocks).map(|()| None)?,
     };
     let mut run = match Run::begin(&plan.command) {
         Ok(run) => run,
         Err(error) => return session.force_reset().and(Err(error)),
     };
-    if plan.command.is_empty() && plan.duration.is_none() {
+    if !plan.background && plan.command.is_empty() && plan.duration.is_none() {
         say("recording; Ctrl-C ends it");
     }
     let until = plan.duration.map(|duration| Instant::now() + duration);
@@ -172,6 +198,8 @@ mod tests {
         Plan {
             mode: Mode(0),
             stream: false,
+            rotate: None,
+            background: false,
             blocks: 7,
             duration: None,
             output: Output::new(Some(path.to_owned()), IfExists::Keep),

@@ -30,7 +30,7 @@ use crate::reading;
 use crate::selection::{Finding, Recycling, Selection};
 use crate::snapshot;
 use crate::status;
-use crate::stream::{Sink, Stream};
+use crate::stream::{Ended, Ring, Sink, Stream};
 
 /// How to record: what [`Setup::flags`] can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,20 +82,33 @@ impl<R: Recorder> Session<R> {
     }
 
     /// As [`Session::go_held`], and writes the trace as it is recorded.
-    pub fn go_stream(&mut self, mode: Mode, blocks: u32, output: &Output) -> Result<Stream<R::Pool>> {
+    /// If there are to be many files, `output` is the first's.
+    pub fn go_stream(
+        &mut self,
+        mode: Mode,
+        blocks: u32,
+        output: Output,
+        ring: Option<Ring>,
+    ) -> Result<Stream<R::Pool>> {
         self.refuse_while_tracing()?;
         self.recorder()?.hold()?;
         self.recorder()?.reset(Setup { flags: mode.0 | STREAM, blocks })?;
         let info = self.recorder()?.info()?;
         let names = self.names_now(&info)?;
-        let (sink, ids) = (Sink::open(output)?, [machine::random_uuid()?, machine::boot_id()?]);
+        let (sink, ids) = (Sink::open(&output)?, [machine::random_uuid()?, machine::boot_id()?]);
         self.start()?;
-        Stream::begin(self.recorder()?, &names, ids, sink)
+        Stream::begin(self.recorder()?, &names, ids, (output, sink), ring)
     }
 
     /// Writes what there is of a stream by now.
     pub fn turn_stream(&mut self, stream: &mut Stream<R::Pool>) -> Result<()> {
-        stream.turn(self.recorder()?)
+        if stream.turn(self.recorder()?)? {
+            let info = self.recorder()?.info()?;
+            let names = self.names_now(&info)?;
+            let no_symbols = self.no_symbols;
+            stream.next(self.recorder()?, names, machine::random_uuid()?, no_symbols)?;
+        }
+        Ok(())
     }
 
     /// Stops the recorder and completes a stream.
@@ -104,7 +117,7 @@ impl<R: Recorder> Session<R> {
         end(self.recorder()?)?;
         let info = self.recorder()?.info()?;
         let names = self.names_now(&info)?;
-        let (info, blocks, findings) = stream.finish(self.recorder()?, names, no_symbols)?;
+        let Ended { info, blocks, findings } = stream.finish(self.recorder()?, names, no_symbols)?;
         Ok(tally(output, &info, blocks, &findings))
     }
 
@@ -208,7 +221,11 @@ impl<R: Recorder> Session<R> {
         Ok(())
     }
 
-    fn refuse_while_tracing(&mut self) -> Result<()> {
+    /// Fails if a trace is running.
+    ///
+    /// # Errors
+    /// That it is, and whose.
+    pub fn refuse_while_tracing(&mut self) -> Result<()> {
         let info = self.recorder()?.info()?;
         match (info.state, info.holder) {
             (STATE_TRACING, 0) => bail!(Failure::new("a trace is running", "end it first: kutrace_control stop")),

@@ -4,29 +4,32 @@
 //! The recorder hands over full blocks, which are written and given back. Sections follow each other as they come, so the
 //! file reads as a trace up to its last whole block at any time, whatever becomes of this process (docs/format.md).
 //!
-//! Invariants: a block is given back after it was written; memory does not grow with the trace.
+//! A ring of files is cut at a moment: every CPU ends its block then, and a block that began before is in the file
+//! before, any other in the file after. Each file is a trace of its own, whose CPUs count their blocks and losses from 0.
+//!
+//! Invariants: a block is given back after it was written, and is in one file; memory does not grow with the trace.
 
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+pub mod sink;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kutrace_format::abi::block::{BYTES, WORDS};
-use kutrace_format::abi::command::Info;
+use kutrace_format::abi::command::{Blocks, Info, Moment};
 use kutrace_format::file::{moment_to_bytes, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, MOMENT, NAMES, STOP};
 
 use crate::device::Recorder;
-use crate::dump::{self, copy_block};
+use crate::dump::{self, copy_block_from, Base};
 use crate::names::symbols;
 use crate::names::Names;
-use crate::output::{IfExists, Output};
+use crate::output::Output;
 use crate::pool;
 use crate::reading;
 use crate::selection::{Finding, Recycling, SelectedBlock, Selection};
 use crate::sys;
+pub use sink::{Ring, Sink};
 
 /// How often the recorder is asked for full blocks.
 pub const PERIOD: Duration = Duration::from_millis(50);
@@ -38,145 +41,187 @@ const AGE: Duration = Duration::from_millis(500);
 /// Blocks in a section at most.
 const BATCH: usize = 31;
 
-/// Where a stream goes.
-#[derive(Debug)]
-pub enum Sink {
-    /// A file, and how much is in it. What is zero at the end of a block takes no room on the disk.
-    File(File, u64),
-    /// Standard output, or whatever else cannot be moved about in.
-    Pipe(io::Stdout),
-}
-
-impl Sink {
-    /// Opens the place. A file has its name from the start.
-    pub fn open(output: &Output) -> Result<Sink> {
-        let Output::File { path, existing } = output else { return Ok(Sink::Pipe(io::stdout())) };
-        let mut options = File::options();
-        match existing {
-            IfExists::Keep => options.write(true).create_new(true),
-            IfExists::Replace => options.write(true).create(true).truncate(true),
-        };
-        Ok(Sink::File(options.open(path).with_context(|| path.display().to_string())?, 0))
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        match self {
-            Sink::File(file, at) => {
-                file.write_all_at(bytes, *at)?;
-                *at += bytes.len() as u64;
-                Ok(())
-            }
-            Sink::Pipe(out) => Ok(out.write_all(bytes)?),
-        }
-    }
-
-    /// Writes a block, which is zero after its first `used` bytes.
-    fn put_block(&mut self, block: &[u8], used: usize) -> Result<()> {
-        match self {
-            Sink::File(file, at) => {
-                file.write_all_at(&block[..used], *at)?;
-                *at += block.len() as u64;
-                Ok(())
-            }
-            Sink::Pipe(out) => Ok(out.write_all(block)?),
-        }
-    }
-
-    /// All that was put can be read.
-    fn complete(&mut self) -> Result<()> {
-        match self {
-            Sink::File(file, at) => Ok(file.set_len(*at)?),
-            Sink::Pipe(out) => Ok(out.flush()?),
-        }
-    }
-
-    fn finish(mut self) -> Result<()> {
-        self.complete()?;
-        match self {
-            Sink::File(file, _) => Ok(file.sync_all()?),
-            Sink::Pipe(_) => Ok(()),
-        }
-    }
-}
-
 /// A stream on its way.
 #[derive(Debug)]
 pub struct Stream<P> {
     pool: P,
-    header: Header,
-    sink: Sink,
-    /// The kernel's program counters so far.
-    sampled: BTreeSet<u64>,
-    /// Blocks written.
+    part: Part,
+    /// What the files are, if they are many.
+    ring: Option<Ring>,
+    /// The moment at which the next file begins, once it is known, and what the kernel had counted by then.
+    cut: Option<(Moment, Vec<u8>)>,
+    /// Blocks that were handed over and belong to the next file.
+    aside: Vec<u32>,
+    /// The last block of each CPU, and how much it had lost at its end.
+    last: BTreeMap<u32, (u64, u64)>,
+    /// Blocks written, to all files.
     blocks: u64,
     turn: u32,
 }
 
+/// A file on its way.
+#[derive(Debug)]
+struct Part {
+    header: Header,
+    sink: Sink,
+    output: Output,
+    /// The kernel's program counters so far.
+    sampled: BTreeSet<u64>,
+    blocks: u64,
+    /// From where each CPU counts.
+    bases: BTreeMap<u32, Base>,
+    /// What the kernel had counted at its begin; of the first file the recorder has that.
+    counted: Vec<u8>,
+    /// Bytes that had been left with the recorder by then, which are not for this file.
+    left: usize,
+}
+
+/// What is known at the end.
+#[derive(Debug)]
+pub struct Ended {
+    /// The state of the recorder.
+    pub info: Info,
+    /// Blocks that were written.
+    pub blocks: u64,
+    /// What is wrong with them.
+    pub findings: Vec<Finding>,
+}
+
 impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
     /// Begins to write a trace that has just been started.
+    ///
+    /// # Errors
+    /// As the recorder answers, or if it cannot be written; the same below.
     pub fn begin<R: Recorder<Pool = P>>(
         recorder: &R,
         names: &Names,
         ids: [[u8; 16]; 2],
-        mut sink: Sink,
+        (output, sink): (Output, Sink),
+        ring: Option<Ring>,
     ) -> Result<Stream<P>> {
         let info = recorder.info()?;
         let pool = recorder.pool(info.blocks)?;
         let header = dump::header(&info, &Selection::default(), ids[0], ids[1]);
-        let head = [dump::sealed_header(&header), dump::section(NAMES, &names.payload(), names.len())].concat();
-        sink.put(&[head, reading::section(&recorder.left()?)].concat())?;
-        sink.complete()?;
-        Ok(Stream { pool, header, sink, sampled: BTreeSet::new(), blocks: 0, turn: 0 })
+        let part = Part::begin(header, output, sink, names, &recorder.left()?)?;
+        let (last, aside) = (BTreeMap::new(), Vec::new());
+        Ok(Stream { pool, part, ring, cut: None, aside, last, blocks: 0, turn: 0 })
     }
 
-    /// Writes what is full by now. To be called once in a [`PERIOD`].
-    pub fn turn<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<()> {
+    /// Writes what is full by now. To be called once in a [`PERIOD`]. True if the next file is to begin.
+    pub fn turn<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<bool> {
         self.turn += 1;
         let flushes = self.turn.is_multiple_of(FLUSH);
-        if flushes {
-            let age = AGE.as_nanos() * u128::from(self.header.tsc_hz) / 1_000_000_000;
-            recorder.flush(sys::tsc().saturating_sub(age as u64) >> self.header.shift)?;
+        let is_long = self.ring.as_ref().is_some_and(|ring| self.part.sink.bytes() >= ring.size);
+        let mut ends = self.cut.is_some();
+        if is_long && !ends {
+            let counted = reading::now();
+            let moment = sys::moment();
+            ends = recorder.end_blocks()?;
+            if ends {
+                self.cut = Some((moment, counted));
+            }
+        } else if flushes {
+            let age = AGE.as_nanos() * u128::from(self.part.header.tsc_hz) / 1_000_000_000;
+            recorder.flush(sys::tsc().saturating_sub(age as u64) >> self.part.header.shift)?;
         }
         loop {
             let full = recorder.full()?;
-            let slots = full.index.iter().take(full.count as usize).map(|&index| index as usize);
-            self.write(slots.filter_map(|index| self.selected(index)).collect())?;
-            recorder.free(&full)?;
+            self.take(recorder, &full)?;
             if (full.count as usize) < full.index.len() {
                 break;
             }
         }
         if flushes {
-            self.sink.put(&dump::section(MOMENT, &moment_to_bytes(&sys::moment()), 1))?;
+            self.part.sink.put(&dump::section(MOMENT, &moment_to_bytes(&sys::moment()), 1))?;
         }
-        self.sink.complete()
+        self.part.sink.complete()?;
+        Ok(ends && self.is_whole())
     }
 
-    /// Writes what is left in the recorder, which has stopped, and what is known now. How many blocks there are, and what
-    /// is wrong with them.
-    pub fn finish<R: Recorder<Pool = P>>(
-        mut self,
+    /// Writes these blocks and gives them back, but for those that belong to the next file.
+    fn take<R: Recorder<Pool = P>>(&mut self, recorder: &R, full: &Blocks) -> Result<()> {
+        let (mut now, mut blocks) = (Vec::new(), Blocks::default());
+        for &index in full.index.iter().take(full.count as usize) {
+            let selected = self.selected(index as usize);
+            if selected.is_some_and(|block| self.is_later(block.id.begin)) {
+                self.aside.push(index);
+                continue;
+            }
+            now.extend(selected);
+            blocks.index[blocks.count as usize] = index;
+            blocks.count += 1;
+        }
+        self.write(now)?;
+        if blocks.count > 0 {
+            recorder.free(&blocks)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a block of this begin is of the next file.
+    fn is_later(&self, begin: u64) -> bool {
+        self.cut.as_ref().is_some_and(|(moment, _)| begin >= moment.tsc >> self.part.header.shift)
+    }
+
+    /// Whether the file before the cut has all its blocks: one in which a call has not returned is kept back by its CPU.
+    fn is_whole(&self) -> bool {
+        self.pool.chunks_exact(WORDS).filter_map(pool::id).all(|id| self.is_later(id.begin))
+    }
+
+    /// Ends the file before the cut and begins the next.
+    pub fn next<R: Recorder<Pool = P>>(
+        &mut self,
         recorder: &R,
-        mut names: Names,
+        names: Names,
+        uuid: [u8; 16],
         no_symbols: bool,
-    ) -> Result<(Info, u64, Vec<Finding>)> {
+    ) -> Result<()> {
+        let (Some((moment, counted)), Some(ring)) = (self.cut.take(), &mut self.ring) else { return Ok(()) };
+        let output = ring.next();
+        let sink = Sink::open(&output)?;
+        let bases: BTreeMap<u32, Base> = self
+            .last
+            .iter()
+            .map(|(cpu, (sequence, lost))| (*cpu, Base { sequence: sequence + 1, lost: *lost }))
+            .collect();
+        let header = Header { start: moment, uuid, ..self.part.header };
+        let next = Part::begin(header, output, sink, &names, &reading::now())?;
+        let part = std::mem::replace(&mut self.part, next);
+        (self.part.bases, self.part.left) = (bases, recorder.left()?.len());
+        let before: u64 = part.bases.values().map(|base| base.lost).sum();
+        let lost = self.last.values().map(|(_, lost)| lost).sum::<u64>().saturating_sub(before);
+        let stop = Header { stop: moment, lost, ..part.header };
+        let counted = [part.counted.clone(), counted].concat();
+        part.finish(recorder, stop, names, &counted, no_symbols)?;
+        for index in std::mem::take(&mut self.aside) {
+            let mut one = Blocks { count: 1, ..Blocks::default() };
+            one.index[0] = index;
+            self.take(recorder, &one)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left in the recorder, which has stopped, and what is known now.
+    pub fn finish<R: Recorder<Pool = P>>(mut self, recorder: &R, names: Names, no_symbols: bool) -> Result<Ended> {
         let info = recorder.info()?;
         self.pool = recorder.pool(info.blocks)?;
+        // Where it stops in the midst of a cut there is none.
+        self.cut = None;
         let selection = Selection::of(&self.pool, Recycling::Oldest, u64::MAX);
         for some in selection.blocks.chunks(BATCH) {
             self.write(some.to_vec())?;
         }
-        if !no_symbols {
-            symbols::gather(&mut names, &self.sampled);
-        }
-        let Header { uuid, boot_id, .. } = self.header;
-        let header = Header { blocks: self.blocks, ..dump::header(&info, &selection, uuid, boot_id) };
-        self.sink.put(&dump::section(NAMES, &names.payload(), names.len()))?;
-        self.sink.put(&reading::section(&recorder.left()?))?;
-        self.sink.put(&recorder.programs()?)?;
-        self.sink.put(&dump::section(STOP, &dump::sealed_header(&header), 1))?;
-        self.sink.finish()?;
-        Ok((info, header.blocks, selection.findings))
+        let Part { header, blocks, .. } = &self.part;
+        let stop = Header {
+            blocks: *blocks,
+            start: header.start,
+            lost: info.lost.saturating_sub(self.part.bases.values().map(|base| base.lost).sum()),
+            ..dump::header(&info, &selection, header.uuid, header.boot_id)
+        };
+        let left = recorder.left()?;
+        let counted = [&self.part.counted, left.get(self.part.left..).unwrap_or_default()].concat();
+        self.part.finish(recorder, stop, names, &counted, no_symbols)?;
+        Ok(Ended { info, blocks: self.blocks, findings: selection.findings })
     }
 
     fn selected(&self, index: usize) -> Option<SelectedBlock> {
@@ -186,21 +231,65 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         (content <= BYTES).then_some(SelectedBlock { id: found.id, index, content, lost: found.lost })
     }
 
-    fn write(&mut self, blocks: Vec<SelectedBlock>) -> Result<()> {
+    fn write(&mut self, mut blocks: Vec<SelectedBlock>) -> Result<()> {
         if blocks.is_empty() {
             return Ok(());
         }
+        blocks.sort_unstable();
+        self.part.write(&self.pool, &blocks).with_context(|| self.part.output.to_string())?;
+        for block in &blocks {
+            let last = self.last.entry(block.id.cpu).or_default();
+            *last = (last.0.max(block.id.sequence), last.1.max(block.lost));
+        }
+        self.blocks += blocks.len() as u64;
+        self.part.sampled.extend(symbols::sampled(&self.pool, &Selection { blocks, findings: Vec::new() }));
+        Ok(())
+    }
+}
+
+impl Part {
+    fn begin(header: Header, output: Output, mut sink: Sink, names: &Names, counted: &[u8]) -> Result<Part> {
+        let head = [dump::sealed_header(&header), dump::section(NAMES, &names.payload(), names.len())].concat();
+        sink.put(&[head, reading::section(counted)].concat())?;
+        sink.complete()?;
+        let counted = counted.to_vec();
+        let left = counted.len();
+        Ok(Part { header, sink, output, sampled: BTreeSet::new(), blocks: 0, bases: BTreeMap::new(), counted, left })
+    }
+
+    fn write(&mut self, pool: &[AtomicU32], blocks: &[SelectedBlock]) -> Result<()> {
         let (bytes, items) = ((blocks.len() * BYTES) as u64, blocks.len() as u64);
         self.sink.put(&Section { tag: BLOCKS, crc32: 0, bytes, items }.to_bytes())?;
         let mut copy = vec![0; BYTES];
-        for choice in &blocks {
-            anyhow::ensure!(copy_block(&self.pool, choice, &self.header, &mut copy), dump::STARTED_AGAIN);
+        for choice in blocks {
+            let base = self.bases.get(&choice.id.cpu).copied().unwrap_or_default();
+            let is_there = copy_block_from(pool, choice, &self.header, base, &mut copy);
+            anyhow::ensure!(is_there, dump::STARTED_AGAIN);
             let counted = self.header.flags & (FLAG_IPC | FLAG_LLC) != 0;
             let used = if counted { BYTES } else { choice.content };
             self.sink.put_block(&copy, used)?;
         }
         self.blocks += items;
-        self.sampled.extend(symbols::sampled(&self.pool, &Selection { blocks, findings: Vec::new() }));
         Ok(())
+    }
+
+    /// Writes what stands at the end.
+    fn finish<R: Recorder>(
+        mut self,
+        recorder: &R,
+        stop: Header,
+        mut names: Names,
+        counted: &[u8],
+        no_symbols: bool,
+    ) -> Result<()> {
+        if !no_symbols {
+            symbols::gather(&mut names, &self.sampled);
+        }
+        let stop = Header { blocks: self.blocks, ..stop };
+        self.sink.put(&dump::section(NAMES, &names.payload(), names.len()))?;
+        self.sink.put(&reading::section(counted))?;
+        self.sink.put(&recorder.programs()?)?;
+        self.sink.put(&dump::section(STOP, &dump::sealed_header(&stop), 1))?;
+        self.sink.finish()
     }
 }

@@ -84,3 +84,51 @@ fn a_stream_whose_reader_stands_still_counts_what_it_loses_and_where() {
     assert!(trace.events.events.iter().any(|e| trace.event_name(e) == "mark_a=after"));
     trace.check();
 }
+
+/// A ring of files is the recording in pieces: each is a trace that passes, no event is in two files or in none, and no
+/// more files than asked for are left.
+#[test]
+fn every_event_is_in_exactly_one_file_of_a_ring() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        cd /tmp
+        export SHARE
+        busy() { dd if=/dev/zero of=/dev/null bs=1 count=$1 2>/dev/null; }
+        marks() {
+            busy 600000 & load=$!
+            n=0
+            while test -d /proc/$load; do n=$((n + 1)); kutrace_control mark $n; done
+            wait
+            echo marks=$n
+        }
+        export -f busy marks
+        kutrace_control record --stream --rotate 2M --keep 100 -b 8M -o $SHARE/t.trace -- bash -c marks
+        kutrace_control record --stream --rotate 1M --keep 2 -b 8M -o $SHARE/few.trace -- bash -c 'busy 300000'"#,
+    );
+    let files = |start: &str| {
+        let mut files: Vec<_> = fs::read_dir(run.share.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(start))
+            .collect();
+        files.sort();
+        files
+    };
+    let (all, few) = (files("t."), files("few."));
+    assert!(all.len() > 3, "{all:?}");
+    assert_eq!(few.len(), 2, "{few:?}");
+    let mut marks = Vec::new();
+    for path in all.iter().chain(&few) {
+        let trace = Recording::read_whole_alone(path);
+        let found = judge(&fs::read(path).unwrap()).unwrap();
+        let text: String = found.iter().map(|finding| format!("{finding}\n")).collect();
+        assert_eq!(verdict(&found), Verdict::Pass, "{}\n{text}", path.display());
+        assert!(text.contains("the kernel counted "), "{text}");
+        if all.contains(path) {
+            marks.extend(trace.of(postprocess::event::number::MARK_D).map(|mark| mark.arg));
+        }
+    }
+    let last = run.number("marks") as u32;
+    assert_eq!(marks, (1..=last).collect::<Vec<_>>());
+}

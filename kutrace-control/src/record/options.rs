@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the command line of `record` can be.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use kutrace_format::abi::command::{IPC, LLC, WRAP};
+
+use super::Plan;
+use crate::output::{IfExists, Output};
+use crate::quantity::{blocks, duration, file_size};
+use crate::session::Mode;
+
+/// Files of a ring, if nothing is said.
+const FILES: usize = 10;
+
+/// Below the help.
+pub const AFTER_RECORD: &str = "\
+Examples:
+  kutrace_control record -d 500ms -b 256M -o t.trace
+  kutrace_control record --wrap -o t.trace -- ./server --port 80";
+
+/// Options of `record`.
+#[derive(Debug, Args)]
+pub struct Record {
+    /// Stop after this time: 2, 500ms, 1m; COMMAND runs on
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Memory for the trace: 64M, 2G [default: the module's]
+    #[arg(short, long, value_name = "SIZE", value_parser = blocks)]
+    buffer: Option<u32>,
+    /// Count instructions per cycle (experimental)
+    #[arg(long)]
+    ipc: bool,
+    /// Count misses of the last-level cache (experimental)
+    #[arg(long)]
+    llc: bool,
+    /// When the buffer is full, keep the newest events
+    #[arg(long)]
+    wrap: bool,
+    /// Write while recording: the disk is the limit, not memory
+    #[arg(long, conflicts_with = "wrap")]
+    stream: bool,
+    /// With --stream: a new file whenever one has this size
+    #[arg(long, value_name = "SIZE", requires = "stream", value_parser = file_size)]
+    rotate: Option<u64>,
+    /// What `go --stream` starts.
+    #[arg(long, hide = true, requires = "stream")]
+    pub background: bool,
+    /// With --rotate: files kept, the newest [default: 10]
+    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
+    /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace FILE if it exists
+    #[arg(short, long)]
+    force: bool,
+    /// Omit the names of the kernel's functions
+    #[arg(long)]
+    pub no_symbols: bool,
+    /// Command to run and record; its exit status is passed on
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Record {
+    /// What is to be done.
+    pub fn plan(self) -> Plan {
+        let flags = [(self.ipc, IPC), (self.llc, LLC), (self.wrap, WRAP)];
+        Plan {
+            mode: Mode(flags.iter().filter(|(asked, _)| *asked).map(|(_, flag)| flag).sum()),
+            stream: self.stream,
+            background: self.background,
+            rotate: self.rotate.map(|size| (size, self.keep.map_or(FILES, |keep| keep as usize))),
+            blocks: self.buffer.unwrap_or_default(),
+            duration: self.duration,
+            output: Output::new(self.output, IfExists::of(self.force)),
+            command: self.command,
+        }
+    }
+}
