@@ -17,6 +17,7 @@ use crate::output::{IfExists, Output};
 use crate::quantity::duration;
 use crate::record::options::{Record, AFTER_RECORD};
 use crate::session::Mode;
+use crate::watch::options::{Watch, AFTER_WATCH};
 
 const AFTER: &str = "\
 Without a command, reads commands from standard input, as the original does.
@@ -164,6 +165,9 @@ pub enum Command {
         /// Output file [default: ku_DATE_TIME_host_pid.trace]
         file: Option<PathBuf>,
     },
+    /// Keep the moments at which something takes too long (wrap mode)
+    #[command(after_help = AFTER_WATCH)]
+    Watch(Watch),
     /// Show the state of the recorder
     #[command(after_help = AFTER_STATUS)]
     Status,

@@ -20,6 +20,7 @@ use crate::record::record;
 use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
+use crate::watch::watch;
 
 /// Does what is asked.
 pub fn run(arguments: Arguments) -> Result<Status> {
@@ -58,6 +59,9 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         }
         Command::Snapshot { force, no_symbols, file } => {
             session.without_symbols(no_symbols).snapshot(&Output::new(file, IfExists::of(force)))?
+        }
+        Command::Watch(options) => {
+            return watch(session.without_symbols(options.no_symbols), &options.plan());
         }
         Command::Status => standard::print(&session.status()?).map(done)?,
         Command::Reset { force: true } => session.force_reset().map(done)?,

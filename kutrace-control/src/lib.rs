@@ -27,6 +27,8 @@ pub mod dump;
 pub mod snapshot;
 pub mod reading;
 pub mod stream;
+mod follow;
+pub mod watch;
 pub mod output;
 pub mod merge;
 pub mod show;

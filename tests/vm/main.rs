@@ -29,6 +29,7 @@ mod conserve;
 mod wrap;
 mod snapshot;
 mod stream;
+mod watch;
 mod waits;
 mod hotplug;
 mod lifecycle;

@@ -16,7 +16,7 @@ use crate::trace::Recording;
 const MARK_B: u32 = MARK_A + 1;
 
 /// Where the library and the examples are that xtask built, and the command that compiles a program against it.
-const BUILD: &str = "
+pub const BUILD: &str = "
     cd /tmp
     TOOLS=$(dirname $(command -v kutrace_control))
     LIBRARY=$VM/../../kutrace-control/kutrace
@@ -188,7 +188,7 @@ fn each_call_answers_as_described_with_and_without_module_and_trace() {
 fn answers([on, test, version, event, name, refused]: [i32; 6]) -> String {
     let events =
         "mark_a mark_b mark_c mark_d span rpc_request enqueue rpc_end dequeue rpc_resume rpc_response lock_try \
-                  lock_acquired lock_released addevent";
+                  lock_acquired lock_released keep addevent";
     let events = events.split(' ').filter(|what| !what.is_empty()).map(|what| format!("{what} {event}\n"));
     let first = format!("is_on {on}\ntest {test}\nversion {version}\n");
     let last = format!("addname {name}\nno_name 0\na_switch {refused}\na_pids_name {refused}\n");

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::{flag, low_level::pipe};
 
 struct Signals {
@@ -110,6 +110,16 @@ fn install() -> std::io::Result<Signals> {
         pipe::register(signal, write.try_clone()?)?;
     }
     Ok(Signals { deadly, holds: AtomicUsize::new(0), noted, requested })
+}
+
+/// From here on SIGUSR1 is only noted: true once it has come.
+///
+/// # Errors
+/// If that cannot be arranged.
+pub fn user() -> Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    flag::register(SIGUSR1, Arc::clone(&asked)).context("SIGUSR1")?;
+    Ok(asked)
 }
 
 /// Whether this process ignores a signal, as one that was started by `nohup` does SIGHUP.

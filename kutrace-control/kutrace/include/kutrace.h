@@ -101,6 +101,12 @@ long kutrace_enqueue(const char *queue);
 long kutrace_dequeue(const char *queue);
 
 /*
+ * Asks for this moment to be kept: `kutrace_control watch --when keep` writes
+ * what led up to it, and tells the reason. It answers as a mark does.
+ */
+long kutrace_keep(const char *reason);
+
+/*
  * Records an event by its number: 0x201-0x203 RPCs, 0x20a-0x20d marks,
  * 0x210-0x212 locks, 0x216 and 0x217 messages, 0x219 a resource, 0x21a and
  * 0x21b queues. Names a number from here on: kind 3 an RPC's method, 7 a lock,

@@ -65,6 +65,7 @@ recording! {
     kutrace_lock_released(lock) name::event(LOCK_RELEASED, Named::Lock, lock);
     kutrace_enqueue(queue) name::event(ENQUEUE, Named::Queue, queue);
     kutrace_dequeue(queue) name::event(DEQUEUE, Named::Queue, queue);
+    kutrace_keep(reason) name::ask_to_keep(reason);
 }
 
 #[no_mangle]

@@ -42,7 +42,7 @@ mod c;
 
 pub use control::{control, go, stop};
 pub use insert::{addevent, addname, mark_a, mark_b, mark_c, mark_d, Named};
-pub use name::{dequeue, enqueue, lock_acquired, lock_released, lock_try};
+pub use name::{dequeue, enqueue, keep, lock_acquired, lock_released, lock_try};
 pub use rpc::{rpc_end, rpc_request, rpc_response, rpc_resume, span, Span};
 pub use site::{Scope, Site};
 pub use state::{is_on, test, version};

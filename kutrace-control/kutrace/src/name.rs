@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::event::{DEQUEUE, ENQUEUE, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY};
+use crate::event::{DEQUEUE, ENQUEUE, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_C, RESOURCE};
 use crate::insert::{self, Named};
 use crate::{state, text};
 
@@ -46,6 +46,22 @@ pub fn enqueue(queue: &str) -> bool {
 #[inline]
 pub fn dequeue(queue: &str) -> bool {
     state::trace() != 0 && event(DEQUEUE, Named::Queue, queue.as_bytes()) > 0
+}
+
+/// Asks for this moment to be kept, for a reason of up to 56 bytes: `kutrace_control watch --when keep` writes what led up
+/// to it. In the trace it is the use of a resource called like the reason, and the mark c `keep`.
+#[inline]
+pub fn keep(reason: &str) -> bool {
+    state::trace() != 0 && ask_to_keep(reason.as_bytes()) > 0
+}
+
+/// As [`keep`]: 1, 0 if nothing is traced, or a negative errno.
+#[cold]
+pub fn ask_to_keep(reason: &[u8]) -> i64 {
+    if !reason.is_empty() {
+        event(RESOURCE, Named::Resource, reason);
+    }
+    insert::event(MARK_C, text::base40(b"keep"))
 }
 
 /// Has an event of a named thing recorded: 1, 0 if nothing is traced, or a negative errno.

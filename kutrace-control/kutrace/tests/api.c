@@ -44,6 +44,7 @@ static void record(void) {
     print("lock_try", kutrace_lock_try("lock"));
     print("lock_acquired", kutrace_lock_acquired("lock"));
     print("lock_released", kutrace_lock_released("lock"));
+    print("keep", kutrace_keep("reason"));
     print("addevent", kutrace_addevent(0x219, 5));
     print("addname", kutrace_addname(0x106, 5, "resource"));
     print("no_name", kutrace_addname(0x106, 5, ""));

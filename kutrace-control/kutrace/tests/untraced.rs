@@ -19,6 +19,7 @@ fn rust_functions_record_only_what_is_traced() {
         assert_eq!(rpc, [on; 3]);
     }
     assert_eq!([kutrace::enqueue("q"), kutrace::rpc_end(), kutrace::dequeue("q")], [on; 3]);
+    assert_eq!(kutrace::keep("reason"), on);
     assert_eq!([kutrace::lock_try("l"), kutrace::lock_acquired("l"), kutrace::lock_released("l")], [on; 3]);
     assert_eq!(kutrace::addevent(kutrace::event::RESOURCE, 5).unwrap(), on);
     assert_eq!(kutrace::addname(Named::Resource, 5, "resource").unwrap(), on);

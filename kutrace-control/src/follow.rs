@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What is new in the pool of a recorder that goes on: each CPU's words, once, a short while after they were written.
+//!
+//! The recorder says how far every block is filled ([`Recorder::look`]), and nobody is disturbed by that: no CPU takes an
+//! interrupt, no block ends early. Where it was faster than its reader, and has used a block again, that is said.
+//!
+//! Invariant: memory is a block, and a little for each CPU.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::Result;
+use kutrace_format::abi::block::{Header, BYTES, FLAG_LOST, HEADER_WORDS, WORDS};
+use kutrace_format::abi::command::Info;
+
+use crate::device::Recorder;
+use crate::pool::{self, Id};
+
+/// Looks between two at all blocks at least.
+const SCAN: u32 = 10;
+
+/// A part of a block, as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// Its CPU.
+    pub cpu: u32,
+    /// What is known of the block, if these words are its first.
+    pub begin: Option<Begin>,
+    /// The words.
+    pub words: &'a [u32],
+    /// Whether more words may follow in the block.
+    pub open: bool,
+    /// Whether events are missing after the words.
+    pub lost: bool,
+}
+
+/// How a block begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Begin {
+    /// The counter.
+    pub counter: u64,
+    /// The thread that runs.
+    pub pid: u32,
+    /// Its name, NUL-padded.
+    pub comm: [u8; 16],
+    /// Whether events are missing before it.
+    pub gap: bool,
+}
+
+/// Where a CPU's reading stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    id: Id,
+    index: usize,
+    /// Bytes of the block that were read; 0 before its first word.
+    read: usize,
+    /// Whether blocks were passed over before it.
+    gap: bool,
+}
+
+/// Follows the blocks of a pool.
+#[derive(Debug, Default)]
+pub struct Follow {
+    places: BTreeMap<u32, Place>,
+    /// Blocks that were found and are not being read yet, by CPU and number.
+    found: BTreeMap<(u32, u64), (Id, usize)>,
+    /// Blocks taken from the pool at the last two looks.
+    taken: [u32; 2],
+    /// Whether a CPU's next block is where nobody expects it, so that all are to be looked at.
+    lost_track: bool,
+    /// Whether the last look was at all.
+    scanned: bool,
+    /// Looks since there was one at all; none at first.
+    since_scan: Option<u32>,
+    copy: Vec<u32>,
+    /// Blocks that the recorder had used again before they were read.
+    pub missed: u64,
+}
+
+impl Follow {
+    /// Gives `each` what is new in the pool; it answers how many of the words it has used, and the others come again with
+    /// those after them. The counter up to which it has all.
+    ///
+    /// # Errors
+    /// If nothing is recorded.
+    pub fn turn<R: Recorder>(
+        &mut self,
+        recorder: &R,
+        pool: &[AtomicU32],
+        each: impl FnMut(Piece) -> usize,
+    ) -> Result<u64> {
+        let end = recorder.look()?;
+        self.read_new(&recorder.info()?, pool, each);
+        Ok(end)
+    }
+
+    fn read_new(&mut self, info: &Info, pool: &[AtomicU32], mut each: impl FnMut(Piece) -> usize) {
+        self.find(info, pool);
+        let cpus: Vec<u32> = self.found.keys().map(|(cpu, _)| *cpu).chain(self.places.keys().copied()).collect();
+        for cpu in BTreeSet::from_iter(cpus) {
+            while self.read(cpu, pool, &mut each) {}
+        }
+    }
+
+    /// Finds the blocks that were begun since the last look. They are taken in the order of their places, so only these
+    /// are looked at; but a CPU may have kept one aside.
+    fn find(&mut self, info: &Info, pool: &[AtomicU32]) {
+        let blocks = pool.len() / WORDS;
+        let [since, last] = self.taken;
+        let new = info.blocks_taken.wrapping_sub(since) as usize;
+        self.taken = [last, info.blocks_taken];
+        let first = self.since_scan.is_none();
+        let is_due = self.since_scan.is_none_or(|looks| looks + 1 >= SCAN);
+        let all = self.lost_track && is_due || first || new >= blocks || info.blocks_taken == u32::MAX;
+        let (from, count) = if all { (0, blocks) } else { (since as usize % blocks, new) };
+        for index in (from..from + count).map(|at| at % blocks) {
+            let Some(id) = pool::id(block(pool, index)) else { continue };
+            if self.places.get(&id.cpu).is_none_or(|place| place.id.sequence < id.sequence) {
+                self.found.insert((id.cpu, id.sequence), (id, index));
+            }
+        }
+        if first {
+            // What is in the pool already is history, but for each CPU's newest.
+            let newest: BTreeMap<u32, u64> = self.found.keys().copied().collect();
+            self.found.retain(|(cpu, sequence), _| newest.get(cpu) == Some(sequence));
+        }
+        self.since_scan = Some(if all { 0 } else { self.since_scan.unwrap_or_default().saturating_add(1) });
+        (self.scanned, self.lost_track) = (all, false);
+    }
+
+    /// Reads what is new in the CPU's block, and goes on to its next if it has ended; whether there may be more.
+    fn read(&mut self, cpu: u32, pool: &[AtomicU32], each: &mut impl FnMut(Piece) -> usize) -> bool {
+        let Some(mut place) = self.places.get(&cpu).copied().or_else(|| self.next(cpu, None)) else { return false };
+        let words = block(pool, place.index);
+        let header = |at: usize| u64::from(words[at / 4].load(Ordering::Relaxed));
+        let bits = pool::u64_at(words, offset_of!(Header, content_bits));
+        let ended = bits != 0;
+        let filled = match bits {
+            0 => pool::seen(words, place.id).map_or(0, |(_, bytes)| bytes as usize),
+            bits => (bits / 8) as usize,
+        };
+        let begin = (place.read == 0).then(|| {
+            let mut comm = [0; 16];
+            for (n, bytes) in comm.chunks_exact_mut(4).enumerate() {
+                bytes.copy_from_slice(&(header(offset_of!(Header, comm) + 4 * n) as u32).to_le_bytes());
+            }
+            Begin { counter: place.id.begin, pid: header(offset_of!(Header, pid)) as u32, comm, gap: place.gap }
+        });
+        let lost = ended && header(offset_of!(Header, flags)) as u32 & FLAG_LOST != 0;
+        let from = place.read.max(4 * HEADER_WORDS);
+        self.copy.clear();
+        if (from..=BYTES).contains(&filled) {
+            self.copy.extend(words[from / 4..filled / 4].iter().map(|word| word.load(Ordering::Relaxed)));
+        }
+        if !pool::is_still(words, place.id) {
+            // The recorder has used it again, and so with all that is older.
+            self.missed += u64::from(!place.gap);
+            return match self.next(cpu, Some(place)) {
+                Some(next) => {
+                    self.places.insert(cpu, Place { gap: true, ..next });
+                    true
+                }
+                None => {
+                    self.lost_track = true;
+                    self.places.insert(cpu, Place { gap: true, ..place });
+                    false
+                }
+            };
+        }
+        if !self.copy.is_empty() || (begin.is_some() && filled > 0) {
+            let used = each(Piece { cpu, begin, words: &self.copy, open: !ended, lost });
+            place.read = from + 4 * used.min(self.copy.len());
+        }
+        if !ended {
+            self.places.insert(cpu, place);
+            return false;
+        }
+        place.read = filled.max(4 * HEADER_WORDS);
+        match self.next(cpu, Some(place)) {
+            Some(next) => {
+                self.places.insert(cpu, next);
+                true
+            }
+            None => {
+                self.lost_track = true;
+                self.places.insert(cpu, place);
+                false
+            }
+        }
+    }
+
+    /// Where the CPU's reading goes on after a block.
+    fn next(&mut self, cpu: u32, after: Option<Place>) -> Option<Place> {
+        let from = after.map_or(0, |place| place.id.sequence + 1);
+        let (&key, &(id, index)) = self.found.range((cpu, from)..=(cpu, u64::MAX)).next()?;
+        if after.is_some() && id.sequence > from && !self.scanned {
+            // The one between may have been kept aside: all are looked at before it is given up.
+            return None;
+        }
+        self.found.remove(&key);
+        self.found.retain(|(other, sequence), _| *other != cpu || *sequence > id.sequence);
+        let gap = after.is_some_and(|place| place.gap || id.sequence > from);
+        self.missed += after.map_or(0, |_| id.sequence - from);
+        Some(Place { id, index, read: 0, gap })
+    }
+}
+
+fn block(pool: &[AtomicU32], index: usize) -> &[AtomicU32] {
+    &pool[index * WORDS..][..WORDS]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::tests::block as full;
+
+    const BLOCKS: usize = 4;
+
+    /// A recorder of one CPU, which counts its words, and whoever follows it.
+    struct Machine {
+        pool: Vec<AtomicU32>,
+        taken: u32,
+        /// Of the block that is being filled: its place, and how many bytes are.
+        at: usize,
+        filled: usize,
+        word: u32,
+        follow: Follow,
+        read: Vec<u32>,
+        gaps: usize,
+    }
+
+    impl Machine {
+        fn new() -> Machine {
+            let pool = (0..BLOCKS * WORDS).map(|_| AtomicU32::new(0)).collect();
+            let (follow, read) = (Follow::default(), Vec::new());
+            let mut machine = Machine { pool, taken: 0, at: 0, filled: 0, word: 0, follow, read, gaps: 0 };
+            machine.take();
+            machine
+        }
+
+        fn put(&self, at: usize, value: u64) {
+            let words = &block(&self.pool, self.at)[at / 4..];
+            words[0].store(value as u32, Ordering::Relaxed);
+            words[1].store((value >> 32) as u32, Ordering::Relaxed);
+        }
+
+        fn take(&mut self) {
+            self.at = self.taken as usize % BLOCKS;
+            self.taken += 1;
+            let fresh = full(0, u64::from(self.taken) - 1, u64::from(self.word), 0);
+            let words = block(&self.pool, self.at);
+            words.iter().zip(&fresh).for_each(|(word, new)| word.store(new.load(Ordering::Relaxed), Ordering::Relaxed));
+            words[offset_of!(Header, flags) / 4].store(0, Ordering::Relaxed);
+            words[offset_of!(Header, for_now) / 4 + 2].store(0, Ordering::Relaxed);
+            self.filled = 4 * HEADER_WORDS;
+        }
+
+        fn record(&mut self, words: usize) {
+            for _ in 0..words {
+                if self.filled == BYTES {
+                    self.put(offset_of!(Header, content_bits), BYTES as u64 * 8);
+                    self.take();
+                }
+                block(&self.pool, self.at)[self.filled / 4].store(self.word, Ordering::Relaxed);
+                (self.word, self.filled) = (self.word + 1, self.filled + 4);
+            }
+        }
+
+        /// Looks, and reads all but the last word of a block that is open.
+        fn look(&mut self) {
+            self.put(offset_of!(Header, for_now), u64::from(self.word));
+            let last = &block(&self.pool, self.at)[offset_of!(Header, for_now) / 4 + 2];
+            last.store(self.filled as u32, Ordering::Relaxed);
+            let info = Info { blocks_taken: self.taken, ..Info::default() };
+            let (read, gaps) = (&mut self.read, &mut self.gaps);
+            self.follow.read_new(&info, &self.pool, |piece| {
+                *gaps += usize::from(piece.begin.is_some_and(|begin| begin.gap));
+                let used = piece.words.len() - usize::from(piece.open && !piece.words.is_empty());
+                read.extend(&piece.words[..used]);
+                used
+            });
+        }
+    }
+
+    #[test]
+    fn every_word_is_read_once_while_blocks_are_filled_and_used_again() {
+        let mut machine = Machine::new();
+        for step in 0..400 {
+            machine.record(step * 97 % 20_000);
+            machine.look();
+        }
+        let words = machine.read.len() as u32;
+        assert!(machine.read.iter().copied().eq(0..words) && words + 1 == machine.word, "{words} of {}", machine.word);
+        assert_eq!((machine.gaps, machine.follow.missed), (0, 0));
+        assert!(machine.taken as usize > 50 * BLOCKS);
+    }
+
+    #[test]
+    fn what_was_overwritten_first_is_counted_and_leaves_a_gap() {
+        let mut machine = Machine::new();
+        machine.record(10);
+        machine.look();
+        machine.record(WORDS * 7);
+        // Where the next block is not the one expected, all are looked at later.
+        (0..2 * SCAN).for_each(|_| machine.look());
+        assert_eq!((machine.gaps, machine.follow.missed > 2), (1, true), "{} missed", machine.follow.missed);
+        let after = machine.read.iter().copied().skip(9).collect::<Vec<_>>();
+        assert!(after.windows(2).all(|pair| pair[1] == pair[0] + 1) && after[0] > 9);
+        assert_eq!(machine.read.last(), Some(&(machine.word - 2)));
+    }
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `watch`: beside a flight recorder, keeps the moments at which something took too long, each as a recording with its
+//! page and its explanation.
+//!
+//! [`condition`] is what is watched for, [`crate::follow`] gives the words that are new, of which [`skim`] takes what
+//! conditions are about, [`judge`] says which hold, and [`kept`] is the folder of the worst.
+//!
+//! Invariants: the recorder is not disturbed; what is watched costs no more memory the longer it is watched; a moment's
+//! recording reaches from as long before it as the recorder's memory to [`AFTER`] after it.
+
+pub mod condition;
+pub mod judge;
+pub mod kept;
+pub mod options;
+mod explain;
+mod pressure;
+mod skim;
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Result};
+use jiff::Timestamp;
+use kutrace_cli::signal::{self, SignalGuard};
+use kutrace_cli::{say, standard, Exit, Failure, Status};
+use kutrace_format::abi::block;
+use kutrace_format::abi::command::{Info, STATE_TRACING, WRAP};
+use kutrace_format::capability::{Capability, Unseen};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use serde_json::{json, Value};
+
+use crate::device::Recorder;
+use crate::follow::Follow;
+use crate::output::{IfExists, Output};
+use crate::session::Session;
+use crate::sys;
+use condition::{Condition, Thing, What};
+use explain::Explain;
+use judge::{Judge, Trigger};
+use kept::{Kept, Rank};
+use pressure::Pressure;
+use skim::Skim;
+
+/// How often what is new is looked at.
+const PERIOD: Duration = Duration::from_millis(100);
+/// A recording goes on this long after what is to be in it.
+const AFTER: Duration = Duration::from_millis(100);
+/// A moment's files take no more than this many times the recorder's memory, if it has a page.
+const WITH_PAGE: u64 = 3;
+
+/// What to watch for, and what to keep.
+#[derive(Debug)]
+pub struct Plan {
+    /// Any of these.
+    pub conditions: Vec<Condition>,
+    /// Moments at most.
+    pub keep: usize,
+    /// Bytes at most.
+    pub budget: u64,
+    /// Where.
+    pub folder: PathBuf,
+    /// At most this long; without it, until a signal comes.
+    pub duration: Option<Duration>,
+    /// Whether to make pages and explanations.
+    pub explain: bool,
+}
+
+/// Carries out a plan.
+///
+/// # Errors
+/// If nothing is recorded in wrap mode, or that ends; or the folder cannot be written.
+pub fn watch<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
+    let guard = SignalGuard::new()?;
+    let asked = signal::user()?;
+    let mut kept = Kept::open(&plan.folder, plan.keep, plan.budget)?;
+    let mut explain = Explain::default();
+    let until = plan.duration.map(|duration| Instant::now() + duration);
+    say(format_args!("watching for {}; Ctrl-C ends it", texts(&plan.conditions)));
+    loop {
+        let info = ready(session, plan)?;
+        let mut watch = Watch::new(session, plan, info)?;
+        let ended = loop {
+            if is_signalled(&guard)? {
+                break Some(Exit::Interrupted);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                break Some(Exit::Done);
+            }
+            if session.recorder()?.info()?.start != info.start {
+                break None;
+            }
+            watch.turn(session, asked.swap(false, Ordering::Relaxed), &mut kept, &mut explain)?;
+            explain.turn(&kept);
+        };
+        watch.tell_missed();
+        if let Some(exit) = ended {
+            explain.finish(&guard, &kept);
+            return Ok(exit.into());
+        }
+        say("the recorder was started again");
+    }
+}
+
+/// Waits for a period; whether a signal asks for the end.
+fn is_signalled(guard: &SignalGuard) -> Result<bool> {
+    let period = Timespec::try_from(PERIOD)?;
+    match poll(&mut [PollFd::new(guard, PollFlags::IN)], Some(&period)) {
+        Ok(0) | Err(Errno::INTR) => Ok(false),
+        Ok(_) => Ok(guard.take()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The state of a recorder that can be watched.
+fn ready<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Info> {
+    let info = session.recorder()?.info()?;
+    if info.state != STATE_TRACING || info.flags & WRAP == 0 {
+        bail!(Failure::new("no trace is running in wrap mode", "start one: kutrace_control gowrap"));
+    }
+    let waits = |condition: &Condition| matches!(condition.what, What::Longer(Thing::WaitCpu, _));
+    if Unseen(info.unseen).has(Capability::Wakeups) && plan.conditions.iter().any(waits) {
+        bail!(Failure::new("wait_cpu: this recorder does not see wakeups", "watch for something else"));
+    }
+    let least = bytes_at_most(&info, plan);
+    if least > plan.budget {
+        let megabytes = least.div_ceil(1 << 20);
+        let hint = format!("--budget {megabytes}M, or a smaller buffer: insmod kutrace.ko tracemb=...");
+        bail!(Failure::new("--budget: not enough for one moment of the recorder's memory", hint));
+    }
+    Ok(info)
+}
+
+/// Bytes that a moment's files may take.
+fn bytes_at_most(info: &Info, plan: &Plan) -> u64 {
+    // The names of threads and functions, and what programs recorded, beside the blocks.
+    let recording = u64::from(info.blocks) * block::BYTES as u64 + (4 << 20);
+    recording * if plan.explain { WITH_PAGE } else { 1 }
+}
+
+fn texts(conditions: &[Condition]) -> String {
+    conditions.iter().map(|condition| condition.text.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// A recorder that is watched.
+struct Watch<'a, R: Recorder> {
+    plan: &'a Plan,
+    info: Info,
+    pool: R::Pool,
+    follow: Follow,
+    skim: Skim,
+    judge: Judge,
+    pressure: Pressure,
+    /// The counter from which on something counts.
+    since: u64,
+    /// What holds and is not written yet: the time after it is to be in the file, too.
+    due: Vec<Trigger>,
+    told_missed: u64,
+}
+
+impl<'a, R: Recorder> Watch<'a, R> {
+    fn new(session: &mut Session<R>, plan: &'a Plan, info: Info) -> Result<Watch<'a, R>> {
+        let recorder = session.recorder()?;
+        let vectors = recorder.vectors()?;
+        let counts_per_ms = f64::from(info.tsc_khz) / f64::from(1 << info.shift);
+        Ok(Watch {
+            plan,
+            info,
+            pool: recorder.pool(info.blocks)?,
+            follow: Follow::default(),
+            skim: Skim::new(&plan.conditions),
+            judge: Judge::new(&plan.conditions, counts_per_ms, &vectors),
+            pressure: Pressure::new(&plan.conditions)?,
+            since: sys::tsc() >> info.shift,
+            due: Vec::new(),
+            told_missed: 0,
+        })
+    }
+
+    /// Looks at what is new, and writes what is due.
+    fn turn(&mut self, session: &mut Session<R>, asked: bool, kept: &mut Kept, explain: &mut Explain) -> Result<()> {
+        let skim = &mut self.skim;
+        let end = match self.follow.turn(session.recorder()?, &self.pool, |piece| skim.read(piece)) {
+            // Restarted or stopped in between; the next look at its state says which.
+            Err(_) if session.recorder()?.info()?.start != self.info.start => return Ok(()),
+            Err(error) => return Err(error.context("the recording has ended")),
+            Ok(end) => end,
+        };
+        self.judge.names(std::mem::take(&mut self.skim.names));
+        let points = self.skim.take(end);
+        let threads = &self.skim.threads;
+        let mut triggers = self.judge.judge(&points, end, |pid| threads.get(&pid).copied());
+        triggers.retain(|trigger| trigger.at >= self.since);
+        let plain = |condition| Trigger { condition, took: 0, at: end, cpu: None, pid: None, reason: None };
+        if asked {
+            triggers.extend(self.places(|what| *what == What::Signal).map(plain));
+        }
+        for (condition, percent) in self.pressure.turn(&self.plan.conditions) {
+            triggers.push(Trigger { reason: Some(format!("{percent:.1}%")), ..plain(condition) });
+        }
+        self.tell_missed();
+        self.due.append(&mut triggers);
+        let after = AFTER.as_millis() as u64 * u64::from(self.info.tsc_khz);
+        let whole_before = sys::tsc().saturating_sub(after) >> self.info.shift;
+        let (now, later): (Vec<_>, Vec<_>) = self.due.drain(..).partition(|trigger| trigger.at <= whole_before);
+        self.due = later;
+        if now.is_empty() {
+            return Ok(());
+        }
+        self.write(session, &now, kept, explain)
+    }
+
+    fn places(&self, is_it: impl Fn(&What) -> bool + 'a) -> impl Iterator<Item = usize> + 'a {
+        let conditions = &self.plan.conditions;
+        (0..conditions.len()).filter(move |&place| is_it(&conditions[place].what))
+    }
+
+    /// Writes the recording of these, unless worse ones are kept, and tells of each.
+    fn write(
+        &mut self,
+        session: &mut Session<R>,
+        due: &[Trigger],
+        kept: &mut Kept,
+        explain: &mut Explain,
+    ) -> Result<()> {
+        let worst = worst(due, &self.plan.conditions, &self.info);
+        let rank = rank(&due[worst], &self.plan.conditions, &self.info);
+        let mut told: Vec<Value> = due.iter().map(|trigger| self.told(trigger)).collect();
+        if kept.wants(rank) {
+            kept.make_room_for_one(bytes_at_most(&self.info, self.plan));
+            let condition = &self.plan.conditions[due[worst].condition];
+            let time = self.time(due[worst].at).strftime("%Y%m%d_%H%M%S_%3f").to_string();
+            let (name, file) = kept.name(&time, &condition.text);
+            let output = Output::File { path: file.clone(), existing: IfExists::Replace };
+            match session.snapshot(&output) {
+                Ok(_) => {
+                    told.iter_mut().for_each(|told| told["file"] = json!(file));
+                    kept.add(&name, rank, &format!("{}\n", told[worst]))?;
+                    if self.plan.explain {
+                        explain.add(name, condition);
+                    }
+                }
+                // The next may succeed: a disk that was full, a CPU that found no block.
+                Err(error) => say(format_args!("{}: {error:#}", file.display())),
+            }
+        }
+        for (trigger, told) in due.iter().zip(&told) {
+            say(line(&self.plan.conditions[trigger.condition], told));
+            standard::print(&format!("{told}\n"))?;
+        }
+        Ok(())
+    }
+
+    /// When a counter was, by the clock of now.
+    fn time(&self, at: u64) -> Timestamp {
+        let now = sys::moment();
+        let ago = now.tsc.saturating_sub(at << self.info.shift) as f64 / f64::from(self.info.tsc_khz) * 1e6;
+        let ns = i128::from(now.realtime_ns) - ago as i128;
+        Timestamp::from_nanosecond(ns).unwrap_or_default()
+    }
+
+    /// A trigger for programs.
+    fn told(&self, trigger: &Trigger) -> Value {
+        let condition = &self.plan.conditions[trigger.condition];
+        let name = trigger.pid.and_then(|pid| self.skim.threads.get(&pid)).map(|comm| {
+            let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
+            String::from_utf8_lossy(comm).into_owned()
+        });
+        let took = matches!(condition.what, What::Longer(..)).then(|| ns(trigger.took, &self.info));
+        let rank = rank(trigger, &self.plan.conditions, &self.info).0;
+        json!({
+            "time": self.time(trigger.at).to_string(),
+            "when": condition.text,
+            "took_ns": took,
+            "worse": rank.is_finite().then_some((rank * 1000.0).round() / 1000.0),
+            "cpu": trigger.cpu,
+            "pid": trigger.pid,
+            "program": name,
+            "reason": trigger.reason,
+            "file": Value::Null,
+        })
+    }
+
+    fn tell_missed(&mut self) {
+        let missed = self.follow.missed - self.told_missed;
+        if missed > 0 {
+            self.told_missed = self.follow.missed;
+            say(format_args!("{missed} blocks were overwritten before they were looked at: use a larger buffer"));
+        }
+    }
+}
+
+fn ns(counts: u64, info: &Info) -> u64 {
+    ((counts << info.shift) as f64 * 1e6 / f64::from(info.tsc_khz.max(1))) as u64
+}
+
+/// How far it is beyond its limit.
+fn rank(trigger: &Trigger, conditions: &[Condition], info: &Info) -> Rank {
+    Rank(match &conditions[trigger.condition].what {
+        What::Longer(_, limit) => ns(trigger.took, info) as f64 / (*limit).max(1) as f64,
+        What::Pressure { percent, .. } => {
+            let found = trigger.reason.as_ref().and_then(|text| text.strip_suffix('%')?.parse::<f64>().ok());
+            found.unwrap_or(*percent) / percent.max(0.1)
+        }
+        What::Signal | What::Keep => f64::INFINITY,
+    })
+}
+
+fn worst(triggers: &[Trigger], conditions: &[Condition], info: &Info) -> usize {
+    let rank = |place: usize| rank(&triggers[place], conditions, info).0;
+    (0..triggers.len()).max_by(|&a, &b| rank(a).total_cmp(&rank(b))).unwrap_or_default()
+}
+
+/// A trigger for people.
+fn line(condition: &Condition, told: &Value) -> String {
+    let mut line = condition.text.clone();
+    if let Some(ns) = told["took_ns"].as_u64() {
+        line += &format!(": {:.3} ms", ns as f64 / 1e6);
+    }
+    if let Some(reason) = told["reason"].as_str() {
+        line += &format!(": {reason}");
+    }
+    if let (Some(program), Some(pid)) = (told["program"].as_str(), told["pid"].as_u64()) {
+        line += &format!(", {program}.{pid}");
+    }
+    if let Some(cpu) = told["cpu"].as_u64() {
+        line += &format!(", CPU {cpu}");
+    }
+    match told["file"].as_str() {
+        Some(file) => line + ": " + file,
+        None => line + ": not kept, others were worse",
+    }
+}

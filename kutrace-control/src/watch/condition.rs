@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What is watched for, as it is written: `call:fsync > 50ms`, `wait_cpu > 5ms`, `psi:cpu some 10%`, `signal`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use kutrace_format::abi::event::{SYSCALL, SYSCALL32};
+use kutrace_format::base40;
+use kutrace_format::file::NameKind;
+use postprocess::tables;
+
+use crate::quantity::duration;
+
+/// A condition, and the words that it was given in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// What the user wrote, with single spaces.
+    pub text: String,
+    /// What it means.
+    pub what: What,
+}
+
+/// What must happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// Something takes longer than this many nanoseconds.
+    Longer(Thing, u64),
+    /// Threads wait for a resource for more than this part of a second.
+    Pressure {
+        /// `cpu`, `io`, `memory` or `irq`.
+        resource: String,
+        /// Whether all threads do.
+        full: bool,
+        /// Percent of the time.
+        percent: f64,
+    },
+    /// SIGUSR1 comes.
+    Signal,
+    /// A program asks, by `kutrace::keep`.
+    Keep,
+}
+
+/// What has a duration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Thing {
+    /// An RPC of this method, from its request to its response.
+    Rpc(String),
+    /// From a thread's mark to another: their labels in base 40.
+    Mark(u32, u32),
+    /// A system call: the events that it can be.
+    Call(Vec<u16>),
+    /// A thread that could run has no CPU.
+    WaitCpu,
+    /// A softirq; of this number.
+    Softirq(Option<u8>),
+    /// An interrupt of a device, or of the processor.
+    Irq(String),
+    /// A thread of this name keeps its CPU.
+    Run(String),
+}
+
+/// Their kinds of pressure.
+const RESOURCES: [&str; 4] = ["cpu", "io", "irq", "memory"];
+/// What a condition can be.
+const EXPECTED: &str = "expected rpc:METHOD, mark:A..B, call:NAME, wait_cpu, softirq, irq:NAME or run:PROGRAM with \
+                        `> TIME` after it, `psi:cpu some 10%`, signal or keep";
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Condition, String> {
+        let invalid = |fact: &str| format!("invalid condition '{text}': {fact}");
+        let what = what(text.trim()).map_err(|fact| invalid(&fact))?;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Ok(Condition { text: words.join(" "), what })
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn what(text: &str) -> Result<What, String> {
+    match text {
+        "signal" => return Ok(What::Signal),
+        "keep" => return Ok(What::Keep),
+        _ => {}
+    }
+    if let Some(pressure) = text.strip_prefix("psi:") {
+        return psi(pressure);
+    }
+    let (thing, limit) = text.split_once('>').ok_or(EXPECTED)?;
+    let limit = duration(limit.trim()).map_err(|_| format!("'{}' is no time such as 5ms", limit.trim()))?;
+    let limit = u64::try_from(limit.as_nanos()).map_err(|_| "such a time never comes")?;
+    Ok(What::Longer(self::thing(thing.trim())?, limit))
+}
+
+fn thing(text: &str) -> Result<Thing, String> {
+    let (kind, name) = text.split_once(':').unwrap_or((text, ""));
+    let named = |thing: fn(String) -> Thing| match name {
+        "" => Err(format!("{kind}: needs a name")),
+        name => Ok(thing(name.to_string())),
+    };
+    match (kind, name) {
+        ("rpc", _) => named(Thing::Rpc),
+        ("irq", _) => named(Thing::Irq),
+        ("run", _) => named(Thing::Run),
+        ("wait_cpu", "") => Ok(Thing::WaitCpu),
+        ("softirq", "") => Ok(Thing::Softirq(None)),
+        ("softirq", name) => {
+            let number = tables::of(NameKind::Softirq)
+                .find(|(_, known)| *known == name || name.strip_prefix("BH:") == Some(known));
+            let (number, _) = number.ok_or_else(|| format!("no softirq is called {name}"))?;
+            Ok(Thing::Softirq(Some(number as u8)))
+        }
+        ("mark", _) => {
+            let (from, to) = name.split_once("..").ok_or("mark: needs two labels with .. between them")?;
+            Ok(Thing::Mark(label(from)?, label(to)?))
+        }
+        ("call", "") => Err("call: needs a name".to_string()),
+        ("call", name) => {
+            let of = |kind, base: u16| {
+                let numbers = tables::of(kind).filter(move |(_, known)| *known == name);
+                numbers.filter_map(move |(number, _)| Some(base + u16::try_from(number).ok().filter(|n| *n < 511)?))
+            };
+            let events: Vec<u16> = of(NameKind::Syscall, SYSCALL).chain(of(NameKind::Syscall32, SYSCALL32)).collect();
+            match events.is_empty() {
+                true => Err(format!("no system call is called {name}")),
+                false => Ok(Thing::Call(events)),
+            }
+        }
+        _ => Err(EXPECTED.to_string()),
+    }
+}
+
+/// The value of a label.
+fn label(text: &str) -> Result<u32, String> {
+    let digits: Option<Vec<u32>> = text.bytes().map(base40::digit).collect();
+    let digits = digits.filter(|digits| (1..=base40::LENGTH).contains(&digits.len()));
+    let digits = digits.ok_or_else(|| format!("'{text}' is no label of up to six of a-z 0-9 - . /"))?;
+    Ok(base40::value(digits.into_iter()))
+}
+
+fn psi(text: &str) -> Result<What, String> {
+    let expected = "expected a resource, some or full, and a percentage, as in psi:cpu some 10%";
+    let words: Vec<&str> = text.split_whitespace().filter(|word| *word != ">").collect();
+    let [resource, which, percent] = words[..] else { return Err(expected.to_string()) };
+    let full = match which {
+        "some" => false,
+        "full" => true,
+        _ => return Err(expected.to_string()),
+    };
+    let percent = percent.strip_suffix('%').and_then(|percent| percent.parse::<f64>().ok());
+    let percent = percent.filter(|percent| (0.0..100.0).contains(percent)).ok_or(expected)?;
+    match RESOURCES.contains(&resource) {
+        true => Ok(What::Pressure { resource: resource.to_string(), full, percent }),
+        false => Err(format!("the kernel knows no pressure of '{resource}', only of {}", RESOURCES.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<What, String> {
+        text.parse::<Condition>().map(|condition| condition.what)
+    }
+
+    #[test]
+    fn conditions_are_understood_with_and_without_spaces() {
+        let fsync = vec![SYSCALL + 74, SYSCALL32 + 118];
+        for text in ["call:fsync > 50ms", "call:fsync>50ms", "  call:fsync  >  0.05 "] {
+            assert_eq!(of(text), Ok(What::Longer(Thing::Call(fsync.clone()), 50_000_000)), "{text}");
+        }
+        assert_eq!(of("wait_cpu > 5ms"), Ok(What::Longer(Thing::WaitCpu, 5_000_000)));
+        assert_eq!(of("run:make>1s"), Ok(What::Longer(Thing::Run("make".into()), 1_000_000_000)));
+        assert_eq!(of("rpc:get > 20ms"), Ok(What::Longer(Thing::Rpc("get".into()), 20_000_000)));
+        assert_eq!(of("softirq > 2ms"), Ok(What::Longer(Thing::Softirq(None), 2_000_000)));
+        assert_eq!(of("softirq:rx > 2ms"), Ok(What::Longer(Thing::Softirq(Some(3)), 2_000_000)));
+        let value = |text: &str| base40::value(text.bytes().filter_map(base40::digit));
+        assert_eq!(of("mark:q../q > 1ms"), Ok(What::Longer(Thing::Mark(value("q"), value("/q")), 1_000_000)));
+        let pressure = What::Pressure { resource: "cpu".into(), full: false, percent: 10.0 };
+        assert_eq!(of("psi:cpu some 10%"), Ok(pressure.clone()));
+        assert_eq!(of("psi:cpu some > 10%"), Ok(pressure));
+        assert_eq!((of("signal"), of("keep")), (Ok(What::Signal), Ok(What::Keep)));
+        assert_eq!("call:fsync  > 50ms".parse::<Condition>().unwrap().to_string(), "call:fsync > 50ms");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_in_one_line() {
+        for (text, fact) in [
+            ("", EXPECTED),
+            ("fsync > 5ms", EXPECTED),
+            ("call:fsync", EXPECTED),
+            ("call:fsync > soon", "'soon' is no time such as 5ms"),
+            ("call:fsink > 5ms", "no system call is called fsink"),
+            ("rpc: > 5ms", "rpc: needs a name"),
+            ("mark:a > 5ms", "mark: needs two labels with .. between them"),
+            ("mark:a..seven77 > 5ms", "'seven77' is no label of up to six of a-z 0-9 - . /"),
+            ("psi:gpu some 10%", "the kernel knows no pressure of 'gpu', only of cpu, io, irq, memory"),
+            ("psi:cpu 10%", "expected a resource, some or full, and a percentage, as in psi:cpu some 10%"),
+            ("softirq:nothing > 1ms", "no softirq is called nothing"),
+        ] {
+            assert_eq!(of(text).unwrap_err(), format!("invalid condition '{text}': {fact}"));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The page of a moment, and why: made one after the other, each by a process of its own that gives way to all others.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use kutrace_cli::say;
+use kutrace_cli::signal::SignalGuard;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::process::{setpriority_process, Pid};
+
+use super::condition::{Condition, Thing, What};
+use super::kept::Kept;
+
+/// Moments that wait at most; of more, the oldest get no page.
+const WAITING: usize = 16;
+/// The nice value of what explains.
+const NICE: i32 = 19;
+
+/// What is to be made.
+#[derive(Debug)]
+struct Task {
+    name: String,
+    /// Arguments that come before the recording's name.
+    arguments: Vec<String>,
+    /// The ending of what is made.
+    ending: &'static str,
+}
+
+/// What is being made, and what waits.
+#[derive(Debug, Default)]
+pub struct Explain {
+    waiting: VecDeque<Task>,
+    running: Option<(Task, Child)>,
+}
+
+impl Explain {
+    /// Has a moment explained, in which a condition held.
+    pub fn add(&mut self, name: String, condition: &Condition) {
+        let why = why(condition).into_iter().map(String::from).collect();
+        let html = ["html", "--force", "-o"].map(String::from).to_vec();
+        self.waiting.push_back(Task { name: name.clone(), arguments: why, ending: "txt" });
+        self.waiting.push_back(Task { name, arguments: html, ending: "html" });
+        while self.waiting.len() > 2 * WAITING {
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Goes on to the next if one is done.
+    pub fn turn(&mut self, kept: &Kept) {
+        if let Some((task, mut child)) = self.running.take() {
+            match child.try_wait() {
+                Ok(None) => {
+                    self.running = Some((task, child));
+                    return;
+                }
+                Ok(Some(_)) if !kept.has(&task.name) => {
+                    // It was removed meanwhile, and with it what there was.
+                    let _ = std::fs::remove_file(kept.file(&task.name, task.ending));
+                }
+                Ok(Some(_)) => {}
+                Err(error) => say(format_args!("{}: {error}", task.name)),
+            }
+        }
+        while let Some(task) = self.waiting.pop_front() {
+            if !kept.has(&task.name) {
+                continue;
+            }
+            match begin(&task, kept) {
+                Ok(child) => self.running = Some((task, child)),
+                Err(error) => say(format_args!("{}: {error:#}", task.name)),
+            }
+            break;
+        }
+    }
+
+    /// Waits for what there is, unless a second signal comes.
+    pub fn finish(&mut self, guard: &SignalGuard, kept: &Kept) {
+        let moment = Timespec::try_from(Duration::from_millis(50)).unwrap_or_default();
+        self.turn(kept);
+        while let Some((_, child)) = &mut self.running {
+            if poll(&mut [PollFd::new(guard, PollFlags::IN)], Some(&moment)).is_ok_and(|ready| ready > 0) {
+                let _ = child.kill();
+                let _ = child.wait();
+                return;
+            }
+            self.turn(kept);
+        }
+    }
+}
+
+fn begin(task: &Task, kept: &Kept) -> Result<Child> {
+    let (recording, made) = (kept.file(&task.name, "trace"), kept.file(&task.name, task.ending));
+    let mut command = Command::new(Path::new("/proc/self/exe"));
+    command.args(&task.arguments).stdin(Stdio::null()).stderr(Stdio::null());
+    if task.ending == "html" {
+        command.arg(&made).stdout(Stdio::null());
+    } else {
+        command.stdout(File::create(&made).with_context(|| made.display().to_string())?);
+    }
+    let child = command.arg(&recording).spawn().context("kutrace_control")?;
+    // Where that is refused it takes its share like others.
+    let _ = setpriority_process(Some(Pid::from_child(&child)), NICE);
+    Ok(child)
+}
+
+/// The command that explains a moment: why such requests took their time, where there are any, else where the time went.
+fn why(condition: &Condition) -> Vec<&str> {
+    let name =
+        || condition.text.split_once(':').and_then(|(_, rest)| rest.split('>').next()).unwrap_or_default().trim();
+    match &condition.what {
+        What::Longer(Thing::Rpc(method), _) => vec!["why", "--rpc", method],
+        What::Longer(Thing::Call(_), _) => vec!["why", "--call", name()],
+        What::Longer(Thing::Mark(..), _) => match name().split_once("..") {
+            Some((label, end)) if end.strip_prefix('/') == Some(label) => vec!["why", "--mark", label],
+            _ => vec!["summary"],
+        },
+        _ => vec!["summary"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_explained_is_and_the_rest_is_summed_up() {
+        for (text, expected) in [
+            ("call:fsync > 50ms", vec!["why", "--call", "fsync"]),
+            ("rpc:get > 1ms", vec!["why", "--rpc", "get"]),
+            ("mark:q../q > 1ms", vec!["why", "--mark", "q"]),
+            ("mark:a..b > 1ms", vec!["summary"]),
+            ("wait_cpu > 1ms", vec!["summary"]),
+            ("signal", vec!["summary"]),
+        ] {
+            assert_eq!(why(&text.parse().unwrap()), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The folder of what was kept: the worst moments, so many and so large at most, each a few files of one name.
+//!
+//! ```text
+//! NAME.trace  the recording    NAME.html  its page    NAME.txt  why    NAME.json  what happened
+//! ```
+//!
+//! Invariants: files of other names are never touched; what a run before has kept counts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use kutrace_cli::say;
+
+/// The endings of a moment's files.
+const ENDINGS: [&str; 4] = ["trace", "html", "txt", "json"];
+
+/// How far something was beyond its limit, as a multiple of it; what was asked for is beyond all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rank(pub f64);
+
+/// A moment that is kept.
+#[derive(Clone, Debug)]
+struct Moment {
+    name: String,
+    rank: Rank,
+}
+
+/// The folder.
+#[derive(Debug)]
+pub struct Kept {
+    folder: PathBuf,
+    keep: usize,
+    budget: u64,
+    moments: Vec<Moment>,
+}
+
+impl Kept {
+    /// Opens the folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made or read.
+    pub fn open(folder: &Path, keep: usize, budget: u64) -> Result<Kept> {
+        let place = || folder.display().to_string();
+        fs::create_dir_all(folder).with_context(place)?;
+        let mut moments = Vec::new();
+        for entry in fs::read_dir(folder).with_context(place)? {
+            let path = entry.with_context(place)?.path();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let is_ours = name.starts_with("ku_") && path.extension().is_some_and(|ending| ending == "json");
+            let told = fs::read(&path).ok().filter(|_| is_ours);
+            let Some(told) = told.and_then(|told| serde_json::from_slice::<serde_json::Value>(&told).ok()) else {
+                continue;
+            };
+            let rank = told.get("worse").and_then(serde_json::Value::as_f64).unwrap_or(f64::INFINITY);
+            moments.push(Moment { name, rank: Rank(rank) });
+        }
+        // Their names begin with their times.
+        moments.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut kept = Kept { folder: folder.to_owned(), keep, budget, moments };
+        kept.make_room(0, kept.keep);
+        Ok(kept)
+    }
+
+    /// Whether a moment of this rank would stay.
+    pub fn wants(&self, rank: Rank) -> bool {
+        self.moments.len() < self.keep || self.least().is_some_and(|least| self.moments[least].rank.0 <= rank.0)
+    }
+
+    /// Makes room for another moment of `bytes` at most.
+    pub fn make_room_for_one(&mut self, bytes: u64) {
+        self.make_room(bytes, self.keep.saturating_sub(1));
+    }
+
+    /// The name that a new moment gets, of this time and what has happened, and that of its recording.
+    pub fn name(&self, time: &str, what: &str) -> (String, PathBuf) {
+        let words = what.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        let plain: String = words.collect::<Vec<_>>().join("_").chars().take(40).collect();
+        let name = format!("ku_{time}_{plain}");
+        let file = self.file(&name, "trace");
+        (name, file)
+    }
+
+    /// The file of a moment with this ending.
+    pub fn file(&self, name: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{name}.{ending}"))
+    }
+
+    /// Takes note of a moment whose recording is written, and writes what happened.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn add(&mut self, name: &str, rank: Rank, told: &str) -> Result<()> {
+        let place = self.file(name, "json");
+        fs::write(&place, told).with_context(|| place.display().to_string())?;
+        self.moments.push(Moment { name: name.to_string(), rank });
+        self.make_room(0, self.keep);
+        Ok(())
+    }
+
+    /// Whether the moment is still kept.
+    pub fn has(&self, name: &str) -> bool {
+        self.moments.iter().any(|moment| moment.name == name)
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        let files = self.moments.iter().flat_map(|moment| ENDINGS.map(|ending| self.file(&moment.name, ending)));
+        files.filter_map(|file| Some(fs::metadata(file).ok()?.len())).sum()
+    }
+
+    /// The one that goes first: the least, of equal ones the oldest.
+    fn least(&self) -> Option<usize> {
+        (0..self.moments.len()).min_by(|&a, &b| self.moments[a].rank.0.total_cmp(&self.moments[b].rank.0))
+    }
+
+    /// Removes the least until there are `most` at most and `bytes` more are within the budget.
+    fn make_room(&mut self, bytes: u64, most: usize) {
+        while self.moments.len() > most || self.bytes().saturating_add(bytes) > self.budget {
+            let Some(least) = self.least() else { break };
+            let Moment { name, .. } = self.moments.remove(least);
+            for file in ENDINGS.map(|ending| self.file(&name, ending)) {
+                match fs::remove_file(&file) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        say(format_args!("{}: {error}", file.display()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(kept: &mut Kept, time: &str, rank: f64, bytes: usize) {
+        let (name, file) = kept.name(time, "call:fsync > 50ms");
+        kept.make_room_for_one(bytes as u64);
+        fs::write(file, vec![0; bytes]).unwrap();
+        let worse = if rank.is_finite() { rank.to_string() } else { "null".to_string() };
+        kept.add(&name, Rank(rank), &format!(r#"{{"worse": {worse}}}"#)).unwrap();
+    }
+
+    fn traces(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter_map(|name| Some(name.strip_suffix(".trace")?[3..4].to_string())).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_worst_are_kept_and_of_equal_ones_the_newest_also_by_the_next_run() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("other.trace"), "").unwrap();
+        let mut kept = Kept::open(folder.path(), 3, u64::MAX).unwrap();
+        for (time, rank) in [("1", 2.0), ("2", 5.0), ("3", f64::INFINITY)] {
+            assert!(kept.wants(Rank(rank)));
+            add(&mut kept, time, rank, 10);
+        }
+        assert!(!kept.wants(Rank(1.5)) && kept.wants(Rank(2.0)));
+        add(&mut kept, "4", 3.0, 10);
+        assert_eq!(traces(folder.path()), ["2", "3", "4", "e"]);
+        let mut kept = Kept::open(folder.path(), 2, u64::MAX).unwrap();
+        assert_eq!(traces(folder.path()), ["2", "3", "e"]);
+        add(&mut kept, "5", f64::INFINITY, 10);
+        add(&mut kept, "6", f64::INFINITY, 10);
+        assert_eq!(traces(folder.path()), ["5", "6", "e"]);
+    }
+
+    #[test]
+    fn the_budget_holds_whatever_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = Kept::open(folder.path(), 100, 1000).unwrap();
+        for n in 0..9 {
+            add(&mut kept, &n.to_string(), f64::from(n), 300);
+            assert!(kept.bytes() <= 1000, "{}", kept.bytes());
+        }
+        assert_eq!(traces(folder.path()), ["6", "7", "8"]);
+    }
+}

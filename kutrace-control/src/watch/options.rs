@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the command line of `watch` can be.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::condition::Condition;
+use super::Plan;
+use crate::quantity::{bytes, duration};
+
+/// Below the help.
+pub const AFTER_WATCH: &str = "\
+Conditions:
+  rpc:METHOD > TIME   mark:A..B > TIME   call:NAME > TIME   wait_cpu > TIME
+  softirq > TIME      irq:NAME > TIME    run:PROGRAM > TIME
+  psi:cpu some 10%    signal (SIGUSR1)   keep (asked for by a program)
+Examples:
+  kutrace_control watch --when \"call:fsync > 50ms\" --keep 20 -o slow
+  kutrace_control watch --when \"wait_cpu > 5ms\" --when signal -o slow";
+
+/// Options of `watch`.
+#[derive(Debug, Args)]
+pub struct Watch {
+    /// Keep a moment when this holds; may be repeated
+    #[arg(short, long = "when", value_name = "COND", required = true)]
+    conditions: Vec<Condition>,
+    /// Moments kept, the worst of all
+    #[arg(short, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    keep: u32,
+    /// Disk space for all of them
+    #[arg(short, long, value_name = "SIZE", default_value = "2G", value_parser = bytes)]
+    budget: u64,
+    /// Folder for them, made if it is not there
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    /// End after this time: 2, 500ms, 1m
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Write recordings only, without page and explanation
+    #[arg(long)]
+    bare: bool,
+    /// Omit the names of the kernel's functions
+    #[arg(long)]
+    pub no_symbols: bool,
+}
+
+impl Watch {
+    /// What is to be done.
+    pub fn plan(self) -> Plan {
+        Plan {
+            conditions: self.conditions,
+            keep: self.keep as usize,
+            budget: self.budget,
+            folder: self.output,
+            duration: self.duration,
+            explain: !self.bare,
+        }
+    }
+}

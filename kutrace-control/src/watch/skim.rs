@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Words of blocks to the few of them that conditions are about, ordered by time over all CPUs.
+//!
+//! An entry costs the look-up of its number in two tables. What is not asked for is passed over.
+//!
+//! Invariant: any words are read to their end.
+
+use foldhash::HashMap;
+use kutrace_format::abi::event::{
+    argument_words, EXIT, FULL_TIME, IRQ, IRQ_LAST, IRQ_RETURN, MARK_A, MARK_C, NAME, OPEN_RETURN, RESOURCE,
+    RPC_REQUEST, RPC_RESPONSE, RUNNABLE, SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ, SOFTIRQ_LAST, SOFTIRQ_RETURN,
+    SWITCH, SYSCALL, SYSCALL32, SYSCALL32_LAST, SYSCALL_LAST, SYSCALL_RETURN, TASK, UNKNOWN_CALL,
+};
+use kutrace_format::abi::word;
+
+use super::condition::{Condition, Thing, What};
+use crate::follow::Piece;
+
+/// Something that conditions are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The counter.
+    pub at: u64,
+    /// The CPU.
+    pub cpu: u32,
+    /// The event.
+    pub event: u16,
+    /// Its argument, if it has one.
+    pub argument: u32,
+}
+
+/// Numbers that no event has: a block names who runs; events are missing.
+pub const RUNS: u16 = 0xfff0;
+/// See [`RUNS`].
+pub const GAP: u16 = 0xfff1;
+
+/// A name that a program or the kernel has given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// What is named.
+    pub kind: u32,
+    /// Which one.
+    pub number: u32,
+    /// The text.
+    pub text: String,
+}
+
+/// What is done with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Skip,
+    Time,
+    Task,
+    Name,
+    Take,
+}
+
+/// Reads words.
+#[derive(Debug)]
+pub struct Skim {
+    uses: Vec<Use>,
+    words: Vec<u8>,
+    /// The counter of the last entry of each CPU.
+    times: HashMap<u32, u64>,
+    /// What was found since the last look.
+    pub points: Vec<Point>,
+    /// Names of threads, NUL-padded.
+    pub threads: HashMap<u32, [u8; 16]>,
+    /// Names since the last look.
+    pub names: Vec<Named>,
+    /// Entries read.
+    pub entries: u64,
+}
+
+/// Threads whose names are kept at most.
+const THREADS: usize = 1 << 17;
+
+impl Skim {
+    /// Reads for these conditions.
+    pub fn new(conditions: &[Condition]) -> Skim {
+        let mut uses = vec![Use::Skip; 1 << word::EVENT_BITS];
+        let mut set = |from: u16, to: u16, what: Use| uses[from.into()..=to.into()].fill(what);
+        set(FULL_TIME, FULL_TIME, Use::Time);
+        set(TASK, TASK, Use::Task);
+        set(NAME, NAME, Use::Name);
+        set(SWITCH, SWITCH, Use::Take);
+        set(EXIT, EXIT, Use::Take);
+        for condition in conditions {
+            match &condition.what {
+                What::Longer(Thing::Rpc(_), _) => set(RPC_REQUEST, RPC_RESPONSE, Use::Take),
+                What::Longer(Thing::Mark(..), _) => set(MARK_A, MARK_C, Use::Take),
+                What::Longer(Thing::Call(events), _) => {
+                    for &event in events {
+                        set(event, event, Use::Take);
+                        if event < SYSCALL32 {
+                            set(event - SYSCALL + SYSCALL_RETURN, event - SYSCALL + SYSCALL_RETURN, Use::Take);
+                        }
+                    }
+                    set(OPEN_RETURN, OPEN_RETURN, Use::Take);
+                    set(SMALL_RETURN, SMALL_RETURN_LAST, Use::Take);
+                }
+                What::Longer(Thing::WaitCpu, _) => set(RUNNABLE, RUNNABLE, Use::Take),
+                What::Longer(Thing::Softirq(_), _) => {
+                    set(SOFTIRQ, SOFTIRQ_LAST, Use::Take);
+                    set(SOFTIRQ_RETURN, SOFTIRQ_RETURN + (SOFTIRQ_LAST - SOFTIRQ), Use::Take);
+                }
+                What::Longer(Thing::Irq(_), _) => {
+                    set(IRQ, IRQ_LAST, Use::Take);
+                    set(IRQ_RETURN, IRQ_RETURN + (IRQ_LAST - IRQ), Use::Take);
+                }
+                What::Keep => {
+                    set(MARK_C, MARK_C, Use::Take);
+                    set(RESOURCE, RESOURCE, Use::Take);
+                }
+                What::Longer(Thing::Run(_), _) | What::Pressure { .. } | What::Signal => {}
+            }
+        }
+        let words = (0..1 << word::EVENT_BITS).map(|event| argument_words(event).unwrap_or(0) as u8).collect();
+        Skim {
+            uses,
+            words,
+            times: HashMap::default(),
+            points: Vec::new(),
+            threads: HashMap::default(),
+            names: Vec::new(),
+            entries: 0,
+        }
+    }
+
+    /// Reads a piece of a block. How many of its words: not the last entry, if that can still change.
+    pub fn read(&mut self, piece: Piece) -> usize {
+        let Piece { cpu, words, .. } = piece;
+        if let Some(begin) = piece.begin {
+            self.times.insert(cpu, begin.counter);
+            self.name(begin.pid, begin.comm);
+            let at = begin.counter;
+            if begin.gap {
+                self.points.push(Point { at, cpu, event: GAP, argument: 0 });
+            }
+            self.points.push(Point { at, cpu, event: RUNS, argument: begin.pid });
+        }
+        let mut time = self.times.get(&cpu).copied().unwrap_or_default();
+        let mut at = 0;
+        while let Some(&entry) = words.get(at) {
+            let event = word::event(entry);
+            let next = at + 1 + usize::from(self.words[usize::from(event)]);
+            // The return may still be folded into a call that is the last; and an entry is not cut.
+            if next > words.len() || (piece.open && next == words.len() && is_call(event)) {
+                break;
+            }
+            time += u64::from(word::time(entry).wrapping_sub(time as u32) & ((1 << word::TIME_BITS) - 1));
+            let argument = words[at + 1..next].first().copied().unwrap_or_default();
+            match self.uses[usize::from(event)] {
+                Use::Skip => {}
+                Use::Take => self.points.push(Point { at: time, cpu, event, argument }),
+                Use::Time => time = time.max(u64::from(argument) | u64::from(words[at + 2]) << 32),
+                Use::Task => self.name(argument, text(&words[at + 4..next])),
+                Use::Name => {
+                    let bytes: [u8; 56] = text(&words[at + 3..next]);
+                    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+                    let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+                    self.names.push(Named { kind: argument, number: words[at + 2], text });
+                }
+            }
+            self.entries += 1;
+            at = next;
+        }
+        self.times.insert(cpu, time);
+        if piece.lost {
+            self.points.push(Point { at: time, cpu, event: GAP, argument: 0 });
+        }
+        at
+    }
+
+    /// What was found, up to the counter `end`, ordered by time; what is later comes next time.
+    pub fn take(&mut self, end: u64) -> Vec<Point> {
+        self.points.sort_by_key(|point| point.at);
+        let later = self.points.split_off(self.points.partition_point(|point| point.at <= end));
+        std::mem::replace(&mut self.points, later)
+    }
+
+    fn name(&mut self, pid: u32, comm: [u8; 16]) {
+        if self.threads.len() >= THREADS {
+            self.threads.clear();
+        }
+        self.threads.insert(pid, comm);
+    }
+}
+
+/// Whether this is a system call, whose word the return may change.
+pub fn is_call(event: u16) -> bool {
+    (SYSCALL..=SYSCALL_LAST).contains(&event) || event == UNKNOWN_CALL || (SYSCALL32..=SYSCALL32_LAST).contains(&event)
+}
+
+/// The bytes of these words.
+fn text<const BYTES: usize>(words: &[u32]) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    bytes.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::Begin;
+    use kutrace_format::abi::word::{entry, Call};
+
+    #[test]
+    fn what_is_asked_for_is_found_with_its_whole_time_and_the_rest_passed_over() {
+        let mut skim = Skim::new(&["call:getpid > 1us".parse().unwrap()]);
+        let begin = Some(Begin { counter: 0x7_fff0, pid: 5, comm: *b"five\0\0\0\0\0\0\0\0\0\0\0\0", gap: false });
+        let far = 0x12_3456_789a_u64;
+        let words = [
+            entry(SOFTIRQ, 0x7_fff8),
+            entry(SYSCALL + 39, 0x8_0000),
+            Call::open(7),
+            entry(FULL_TIME, far),
+            far as u32,
+            (far >> 32) as u32,
+            entry(SWITCH, far + 1),
+            6,
+            entry(SYSCALL + 39, far + 2),
+            Call::open(8),
+        ];
+        let used = skim.read(Piece { cpu: 3, begin, words: &words, open: true, lost: false });
+        assert_eq!(used, 8, "the last call may still return");
+        let found: Vec<_> = skim.take(far).iter().map(|p| (p.at, p.event, p.argument)).collect();
+        assert_eq!(found, [(0x7_fff0, RUNS, 5), (0x8_0000, SYSCALL + 39, Call::open(7))]);
+        let folded = [words[8], Call::fold(words[9], 100, 5).unwrap()];
+        assert_eq!(skim.read(Piece { cpu: 3, begin: None, words: &folded, open: false, lost: true }), 2);
+        let found: Vec<_> = skim.take(u64::MAX).iter().map(|p| (p.at, p.event)).collect();
+        assert_eq!(found, [(far + 1, SWITCH), (far + 2, SYSCALL + 39), (far + 2, GAP)]);
+        assert_eq!(&skim.threads[&5][..4], b"five");
+    }
+
+    #[test]
+    fn any_words_are_read_to_their_end() {
+        let mut skim = Skim::new(&["wait_cpu > 1us".parse().unwrap(), "call:read > 1us".parse().unwrap()]);
+        let mut seed = 1_u32;
+        for length in 0..400 {
+            let words: Vec<u32> = (0..length)
+                .map(|_| {
+                    seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    seed.rotate_left(16)
+                })
+                .collect();
+            let used = skim.read(Piece { cpu: 0, begin: None, words: &words, open: length % 2 == 0, lost: false });
+            assert!(used <= words.len());
+        }
+    }
+}

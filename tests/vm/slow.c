@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What takes its time, and what does not. `slow fast` does everything ten times, quickly; `slow slow` once, slowly: it
+// sleeps in a call, passes two marks, works on an RPC, computes, and asks for the moment to be kept.
+
+#include <kutrace.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static void nap(long ms) {
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
+static void compute(long ms) {
+    struct timespec from, now;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    do {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < ms);
+}
+
+static void work(long ms) {
+    nap(ms);
+    kutrace_mark_a("begin");
+    nap(ms);
+    kutrace_mark_b("end");
+    kutrace_rpc_request("get", 79, 0);
+    nap(ms);
+    kutrace_rpc_response("get", 79, 0);
+    kutrace_rpc_end();
+    compute(ms);
+}
+
+int main(int count, char **words) {
+    if (count > 1 && !strcmp(words[1], "fast")) {
+        for (int n = 0; n < 10; n++)
+            work(5);
+    } else {
+        prctl(PR_SET_NAME, "hog");
+        work(700);
+        kutrace_keep("it was slow");
+    }
+    return 0;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What `watch` keeps: what was slow is in a recording that has it whole, what was fast is not, the worst stay, and the
+//! folder does not grow.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use postprocess::event::number::SYSCALL;
+use serde_json::Value;
+
+use crate::guest::{self, Run};
+use crate::marks::BUILD;
+use crate::trace::Recording;
+
+const CLOCK_NANOSLEEP: u32 = SYSCALL + 230;
+
+/// The lines of JSON that a run of `watch` printed.
+fn lines(file: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// The file that a line names, on this side of the share.
+fn file(run: &Run, line: &Value) -> Option<PathBuf> {
+    Some(run.file("kept").join(Path::new(line["file"].as_str()?).file_name().unwrap()))
+}
+
+#[test]
+fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
+    let script = format!(
+        r#"{BUILD}
+        build $VM/slow.c
+        kutrace_control gowrap
+        kutrace_control watch --when 'call:clock_nanosleep > 500ms' --when 'mark:begin..end > 500ms' \
+            --when 'rpc:get > 500ms' --when 'run:hog > 300ms' --when keep --when signal \
+            -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
+        until grep -q watching $SHARE/told; do sleep 0.1; done
+        sleep 1
+        ./slow fast
+        wc -l <$SHARE/lines >$SHARE/fast
+        ./slow slow
+        sleep 1
+        kill -USR1 $watch
+        until grep -q '"signal"' $SHARE/lines; do sleep 0.1; done
+        kill -INT $watch
+        wait $watch || echo status=$?
+        kutrace_control status >$SHARE/status
+        cat $SHARE/told"#
+    );
+    let run = guest::succeed(&["--cpus", "2"], &script);
+    assert_eq!(run.number("status"), 130, "{}", run.out);
+    assert!(fs::read_to_string(run.file("status")).unwrap().contains("tracing"), "it goes on");
+    let lines = lines(&run.file("lines"));
+    let fast: usize = fs::read_to_string(run.file("fast")).unwrap().trim().parse().unwrap();
+    // Only a test's own sleep may be as slow, and a hog that is none yet.
+    assert!(lines[..fast].iter().all(|line| line["program"] != "slow"), "{lines:#?}");
+    let conditions = ["call:clock_nanosleep > 500ms", "mark:begin..end > 500ms", "rpc:get > 500ms", "run:hog > 300ms"];
+    for when in conditions {
+        let found: Vec<_> = lines.iter().filter(|line| line["when"] == when && line["program"] == "hog").collect();
+        assert_eq!(found.len(), if when.starts_with("call") { 3 } else { 1 }, "{when}: {lines:#?}");
+        for line in found {
+            let (took, worse) = (line["took_ns"].as_f64().unwrap(), line["worse"].as_f64().unwrap());
+            let limit = if when.starts_with("run") { 300e6 } else { 500e6 };
+            assert!((worse - took / limit).abs() < 0.01 && worse > 1.0, "{line}");
+            // The moment is in its file, from its begin on.
+            let trace = Recording::read(&file(&run, line).unwrap());
+            let pids = trace.pids_of("hog");
+            assert!(trace.of(CLOCK_NANOSLEEP).any(|e| pids.contains(&e.pid)), "{line}");
+        }
+    }
+    let asked: Vec<_> = lines.iter().filter(|line| line["worse"].is_null()).collect();
+    assert_eq!(
+        asked.iter().map(|l| (l["when"].as_str(), l["reason"].as_str())).collect::<Vec<_>>(),
+        [(Some("keep"), Some("it was slow")), (Some("signal"), None),]
+    );
+    let call = lines.iter().find(|line| line["when"] == conditions[0] && line["program"] == "hog").unwrap();
+    let recording = file(&run, call).unwrap();
+    Recording::read_and_ask(&recording).check();
+    let page = fs::read_to_string(recording.with_extension("html")).unwrap();
+    assert!(page.contains("</html>"), "{}", run.out);
+    let why = fs::read_to_string(recording.with_extension("txt")).unwrap();
+    assert!(why.contains("clock_nanosleep: each from its start to its return"), "{why}");
+}
+
+#[test]
+fn the_worst_stay_within_the_budget_under_a_storm() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        kutrace_control gowrap
+        # 20 MB of memory and some more are at most 24 MB each.
+        kutrace_control watch --bare --when 'call:clock_nanosleep > 20ms' --keep 3 --budget 60M \
+            -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
+        until grep -q watching $SHARE/told; do sleep 0.1; done
+        for n in 1 2 3 4 5 6 7 8; do
+            perl -e 'select(undef, undef, undef, 0)'
+            sleep 0.0$n
+            sleep 0.2
+            du -sk --apparent-size $SHARE/kept | cut -f1
+        done >$SHARE/sizes
+        sleep 1.5
+        sleep 1
+        kill -INT $watch
+        wait $watch || true
+        ls $SHARE/kept >$SHARE/names
+        cat $SHARE/told"#,
+    );
+    let lines = lines(&run.file("lines"));
+    assert!(lines.len() > 8, "{}", run.out);
+    for size in fs::read_to_string(run.file("sizes")).unwrap().lines() {
+        assert!(size.parse::<u64>().unwrap() <= 61 << 10, "{size} KiB");
+    }
+    let kept: Vec<f64> = fs::read_dir(run.file("kept"))
+        .unwrap()
+        .filter_map(|entry| {
+            let path = entry.unwrap().path();
+            let told: Value =
+                serde_json::from_slice(&fs::read(&path).ok().filter(|_| path.extension().unwrap() == "json")?).unwrap();
+            assert!(path.with_extension("trace").exists());
+            told["worse"].as_f64()
+        })
+        .collect();
+    assert!((1..=3).contains(&kept.len()), "{kept:?}");
+    let worst = lines.iter().filter_map(|line| line["worse"].as_f64()).fold(0.0, f64::max);
+    assert!(kept.contains(&worst), "{worst} of {kept:?}");
+}
