@@ -22,7 +22,6 @@ use crate::watch::options::{Watch, AFTER_WATCH};
 const AFTER: &str = "\
 Without a command, reads commands from standard input, as the original does.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but events lost, 130 Ctrl-C
-
 Examples:
   kutrace_control record -o t.trace -- make -j4; kutrace_control html t.trace
   kutrace_control gowrap; sleep 60; kutrace_control snapshot t.trace";
@@ -242,11 +241,11 @@ pub enum Go {
     Go {
         #[command(flatten)]
         start: Start,
-        /// In the background, to a file, until `stop`; OPTIONS are those of record
+        /// In the background, to a file, until `stop`
         #[arg(long)]
         stream: bool,
-        /// As `-o FILE --rotate 1G --keep 10`
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, requires = "stream", value_name = "OPTIONS")]
+        /// As of record: -o FILE --rotate 1G --keep 10
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, requires = "stream", value_name = "RECORD_OPTIONS")]
         options: Vec<OsString>,
     },
     /// Record, replacing the oldest events when the buffer is full

@@ -3,9 +3,9 @@
 //!
 //! Invariant: `go` returns when recording has begun, or fails as `record` does.
 
+use std::env;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// If it cannot be started, or another recording runs.
 pub fn begin<R: Recorder>(session: &mut Session<R>, arguments: &[OsString]) -> Result<Status> {
     session.refuse_while_tracing()?;
-    let mut command = Command::new(Path::new("/proc/self/exe"));
+    let mut command = Command::new(env::current_exe().context("kutrace_control")?);
     command.args(["record", "--stream", OPTION]).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().context("kutrace_control")?;

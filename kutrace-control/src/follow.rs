@@ -2,7 +2,7 @@
 //! What is new in the pool of a recorder that goes on: each CPU's words, once, a short while after they were written.
 //!
 //! The recorder says how far every block is filled ([`Recorder::look`]), and nobody is disturbed by that: no CPU takes an
-//! interrupt, no block ends early. Where it was faster than its reader, and has used a block again, that is said.
+//! interrupt, no block ends early. Where it has used a block again before that was read, this is counted.
 //!
 //! Invariant: memory is a block, and a little for each CPU.
 
@@ -79,7 +79,7 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Gives `each` what is new in the pool; it answers how many of the words it has used, and the others come again with
+    /// Gives `each` what is new in the pool; it returns how many of the words it has used, and the others come again with
     /// those after them. The counter up to which it has all.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Follow {
         }
     }
 
-    /// Where the CPU's reading goes on after a block.
+    /// Where the CPU's reading continues after a block.
     fn next(&mut self, cpu: u32, after: Option<Place>) -> Option<Place> {
         let from = after.map_or(0, |place| place.id.sequence + 1);
         let (&key, &(id, index)) = self.found.range((cpu, from)..=(cpu, u64::MAX)).next()?;
@@ -200,7 +200,7 @@ impl Follow {
         }
         self.found.remove(&key);
         self.found.retain(|(other, sequence), _| *other != cpu || *sequence > id.sequence);
-        let gap = after.is_some_and(|place| place.gap || id.sequence > from);
+        let gap = after.is_some() && id.sequence > from;
         self.missed += after.map_or(0, |_| id.sequence - from);
         Some(Place { id, index, read: 0, gap })
     }

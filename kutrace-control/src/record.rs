@@ -59,7 +59,7 @@ impl Plan {
 pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Status> {
     plan.output.check()?;
     if plan.rotate.is_some() && plan.output == Output::Stdout {
-        return Err(Failure::new("--rotate: standard output is no ring of files", "name a file: -o FILE").into());
+        return Err(Failure::new("--rotate: standard output cannot be a ring of files", "name a file: -o FILE").into());
     }
     if plan.background {
         background::detach()?;

@@ -70,7 +70,7 @@ struct Part {
     blocks: u64,
     /// From where each CPU counts.
     bases: BTreeMap<u32, Base>,
-    /// What the kernel had counted at its begin; of the first file the recorder has that.
+    /// What the kernel had counted at its start; of the first file the recorder has that.
     counted: Vec<u8>,
     /// Bytes that had been left with the recorder by then, which are not for this file.
     left: usize,

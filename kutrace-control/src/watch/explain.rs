@@ -2,8 +2,8 @@
 //! The page of a moment, and why: made one after the other, each by a process of its own that gives way to all others.
 
 use std::collections::VecDeque;
+use std::env;
 use std::fs::File;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl Explain {
 
 fn begin(task: &Task, kept: &Kept) -> Result<Child> {
     let (recording, made) = (kept.file(&task.name, "trace"), kept.file(&task.name, task.ending));
-    let mut command = Command::new(Path::new("/proc/self/exe"));
+    let mut command = Command::new(env::current_exe().context("kutrace_control")?);
     command.args(&task.arguments).stdin(Stdio::null()).stderr(Stdio::null());
     if task.ending == "html" {
         command.arg(&made).stdout(Stdio::null());

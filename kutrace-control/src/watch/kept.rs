@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The folder of what was kept: the worst moments, so many and so large at most, each a few files of one name.
+//! The folder of what was kept: the worst moments, up to a number and a size, each a few files of one name.
 //!
 //! ```text
 //! NAME.trace  the recording    NAME.html  its page    NAME.txt  why    NAME.json  what happened
