@@ -68,7 +68,7 @@ pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Stat
     let mut stream = match plan.stream {
         true => {
             let mut ring = plan.ring();
-            let output = ring.as_mut().map_or_else(|| plan.output.clone(), Ring::next);
+            let output = ring.as_mut().map_or_else(|| plan.output.clone(), Ring::next_file);
             output.check()?;
             Some(session.go_stream(plan.mode, plan.blocks, output, ring)?)
         }

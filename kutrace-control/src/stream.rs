@@ -177,7 +177,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         no_symbols: bool,
     ) -> Result<()> {
         let (Some((moment, counted)), Some(ring)) = (self.cut.take(), &mut self.ring) else { return Ok(()) };
-        let output = ring.next();
+        let output = ring.next_file();
         let sink = Sink::open(&output)?;
         let bases: BTreeMap<u32, Base> = self
             .last

@@ -107,7 +107,7 @@ impl Ring {
     }
 
     /// The next file, for which the oldest goes.
-    pub fn next(&mut self) -> Output {
+    pub fn next_file(&mut self) -> Output {
         while self.files.len() >= self.keep.max(1) {
             let Some(oldest) = self.files.pop_front() else { break };
             if let Err(error) = fs::remove_file(&oldest) {
@@ -139,7 +139,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut ring = Ring::new(folder.path().join("t.trace"), IfExists::Keep, 100, 2);
         for _ in 0..4 {
-            let mut sink = Sink::open(&ring.next()).unwrap();
+            let mut sink = Sink::open(&ring.next_file()).unwrap();
             sink.put(b"bytes").unwrap();
             assert_eq!(sink.bytes(), 5);
             sink.finish().unwrap();
