@@ -43,11 +43,13 @@
 #define KUTRACE_NO_RESERVE	VM_NORESERVE
 #endif
 
-#define KUTRACE_PROGRAMS_VERSION 1
+#define KUTRACE_PROGRAMS_VERSION 2
 #define KUTRACE_AREA_BYTES	(16UL << 20)
 #define KUTRACE_NO_MORE		U32_MAX
+/* Of what a thread gets of another's part; what is noted of it takes as much. */
+#define KUTRACE_REST_BYTES	32U
 
-enum { KUTRACE_KIND_WORDS, KUTRACE_KIND_NAMES };
+enum { KUTRACE_KIND_WORDS, KUTRACE_KIND_NAMES, KUTRACE_KIND_REST };
 
 struct kutrace_attach {
 	u32 version;
@@ -61,6 +63,7 @@ struct kutrace_grant {
 	u32 bytes;
 	u32 offset;
 	u32 serial;
+	u64 sequence;
 };
 
 struct kutrace_page {
@@ -97,11 +100,25 @@ struct kutrace_granted {
 #define KUTRACE_IOC_QUOTA	_IOW(KUTRACE_IOC_TYPE, 0x43, struct kutrace_quota)
 #define KUTRACE_IOC_PROGRAM	_IOWR(KUTRACE_IOC_TYPE, 0x44, struct kutrace_program)
 
-/* A part of an area, and the thread that has it. */
+/* What one thread has, or had, of a part: up to the next piece, or its end. */
+struct kutrace_piece {
+	struct kutrace_piece *before;
+	u32 offset;
+	u32 tid;
+	u64 sequence;
+	u64 tsc;
+};
+
+/* A part of an area: whole pages. */
 struct kutrace_part {
 	struct list_head list;
-	struct kutrace_granted granted;
+	u32 offset;
+	u32 bytes;
+	u32 kind;
+	/* How many others the thread of the newest piece has got since. */
+	u32 left;
 	struct pid *thread;
+	struct kutrace_piece *newest;
 };
 
 /* A process, known by its memory: that lasts from one exec to the next. */
@@ -112,7 +129,8 @@ struct kutrace_process {
 	unsigned long address;
 	u64 bytes;
 	u64 sequence;
-	/* The oldest first. */
+	u32 pieces;
+	/* The one granted last is last. */
 	struct list_head parts;
 	struct kutrace_program told;
 };
@@ -139,12 +157,27 @@ static void kutrace_show(u32 trace)
 		WRITE_ONCE(*(u32 *)page_address(kutrace_page), trace);
 }
 
+/* Nobody has anything of a part any more. */
+static void kutrace_forget(struct kutrace_process *process,
+			   struct kutrace_part *part)
+{
+	struct kutrace_piece *piece;
+
+	while ((piece = part->newest)) {
+		part->newest = piece->before;
+		process->pieces--;
+		kfree(piece);
+	}
+	put_pid(part->thread);
+	part->thread = NULL;
+}
+
 static void kutrace_free_process(struct kutrace_process *process)
 {
 	struct kutrace_part *part, *next;
 
 	list_for_each_entry_safe(part, next, &process->parts, list) {
-		put_pid(part->thread);
+		kutrace_forget(process, part);
 		kfree(part);
 	}
 	/* The process may have it mapped; what is there goes all the same. */
@@ -199,25 +232,38 @@ static struct kutrace_process *kutrace_find_process(void)
 	return NULL;
 }
 
-/* Gives the calling thread the bytes of its process' area from @offset on. */
+/* The calling thread has a part from @offset on. */
 static int kutrace_give(struct kutrace_process *process,
-			struct kutrace_part *part, u32 kind, u32 offset,
-			u32 bytes)
+			struct kutrace_part *part, u32 offset,
+			struct kutrace_grant *grant)
 {
-	int ret = vfs_fallocate(process->area, 0, offset, bytes);
+	struct kutrace_piece *piece;
+	struct kutrace_part *other;
 
-	if (ret)
-		return ret;
-	part->granted = (struct kutrace_granted) {
+	piece = kmalloc(sizeof(*piece), GFP_KERNEL_ACCOUNT);
+	if (!piece)
+		return -ENOMEM;
+	*piece = (struct kutrace_piece) {
+		.before = part->newest,
 		.offset = offset,
-		.bytes = bytes,
 		.tid = task_pid_nr(current),
-		.kind = kind,
-		.sequence = process->sequence++,
+		.sequence = ++process->sequence,
 		.tsc = rdtsc_ordered(),
 	};
+	if (part->kind == KUTRACE_KIND_WORDS)
+		list_for_each_entry(other, &process->parts, list)
+			if (other->thread == task_pid(current) &&
+			    other->kind == KUTRACE_KIND_WORDS)
+				other->left++;
+	part->newest = piece;
+	part->left = 0;
+	put_pid(part->thread);
 	part->thread = get_pid(task_pid(current));
-	list_add_tail(&part->list, &process->parts);
+	list_move_tail(&part->list, &process->parts);
+	process->pieces++;
+	grant->offset = offset;
+	grant->bytes = part->offset + part->bytes - offset;
+	grant->sequence = piece->sequence;
 	return 0;
 }
 
@@ -236,68 +282,110 @@ static int kutrace_give_more(struct kutrace_process *process,
 	part = kzalloc(sizeof(*part), GFP_KERNEL_ACCOUNT);
 	if (!part)
 		return -ENOMEM;
-	ret = kutrace_give(process, part, grant->kind, process->bytes, bytes);
+	INIT_LIST_HEAD(&part->list);
+	part->offset = process->bytes;
+	part->bytes = bytes;
+	part->kind = grant->kind;
+	ret = vfs_fallocate(process->area, 0, part->offset, bytes);
+	if (!ret)
+		ret = kutrace_give(process, part, part->offset, grant);
 	if (ret) {
 		kfree(part);
 		return ret;
 	}
-	grant->offset = process->bytes;
-	grant->bytes = bytes;
 	process->bytes += bytes;
 	kutrace_bytes += bytes;
 	return 0;
 }
 
-/* Whether a thread that lives may still write into a part: its newest. */
-static bool kutrace_is_used(struct kutrace_process *process,
-			    struct kutrace_part *part)
+static bool kutrace_lives(struct pid *thread)
 {
-	struct kutrace_part *later = part;
 	bool lives;
 
 	rcu_read_lock();
-	lives = pid_task(part->thread, PIDTYPE_PID);
+	lives = pid_task(thread, PIDTYPE_PID);
 	rcu_read_unlock();
-	if (!lives)
-		return false;
-	list_for_each_entry_continue(later, &process->parts, list)
-		if (later->thread == part->thread &&
-		    later->granted.kind == KUTRACE_KIND_WORDS)
-			return false;
-	return true;
+	return lives;
 }
 
-/* In wrap mode: the oldest part that nobody writes into, with new pages. */
+/*
+ * The oldest part that nobody writes into: of a thread that is gone, or has got
+ * others since. One other may not be enough: a signal handler that came into
+ * the middle of an entry may have asked for it.
+ */
+static struct kutrace_part *kutrace_oldest(struct kutrace_process *process)
+{
+	struct kutrace_part *part, *second = NULL;
+
+	list_for_each_entry(part, &process->parts, list) {
+		if (part->kind != KUTRACE_KIND_WORDS)
+			continue;
+		if (part->left > 1 || !kutrace_lives(part->thread))
+			return part;
+		if (part->left && !second)
+			second = part;
+	}
+	return second;
+}
+
+/* In wrap mode: that, with new pages. */
 static int kutrace_give_again(struct kutrace_process *process,
 			      struct kutrace_grant *grant)
 {
-	struct kutrace_part *part;
-	u32 offset, bytes;
+	struct kutrace_part *part = kutrace_oldest(process);
 	int ret;
 
-	list_for_each_entry(part, &process->parts, list)
-		if (part->granted.kind == KUTRACE_KIND_WORDS &&
-		    !kutrace_is_used(process, part))
-			goto found;
-	return -ENOSPC;
-found:
-	offset = part->granted.offset;
-	bytes = part->granted.bytes;
+	if (!part)
+		return -ENOSPC;
 	ret = vfs_fallocate(process->area,
-			    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
-			    bytes);
+			    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			    part->offset, part->bytes);
 	if (ret)
 		return ret;
-	list_del(&part->list);
-	put_pid(part->thread);
-	ret = kutrace_give(process, part, grant->kind, offset, bytes);
-	if (ret) {
-		kfree(part);
+	kutrace_forget(process, part);
+	part->left = U32_MAX;
+	ret = vfs_fallocate(process->area, 0, part->offset, part->bytes);
+	if (ret)
 		return ret;
+	return kutrace_give(process, part, part->offset, grant);
+}
+
+/*
+ * What is left of a part: its own, which it did not use before, or that of a
+ * thread which is gone. The sequence says which piece is meant, so it is not
+ * one that was granted anew, and the offset where its thread had got to.
+ */
+static int kutrace_give_rest(struct kutrace_process *process,
+			     struct kutrace_grant *grant)
+{
+	struct kutrace_part *part;
+	struct kutrace_piece *piece;
+	u32 used;
+	int ret;
+
+	list_for_each_entry_reverse(part, &process->parts, list)
+		if (part->newest && part->newest->sequence == grant->sequence)
+			goto found;
+	return -ESTALE;
+found:
+	piece = part->newest;
+	if (part->kind != KUTRACE_KIND_WORDS ||
+	    grant->offset < piece->offset ||
+	    grant->offset > part->offset + part->bytes)
+		return -EINVAL;
+	if (part->thread != task_pid(current) && kutrace_lives(part->thread))
+		return -EBUSY;
+	used = round_up(grant->offset - piece->offset, KUTRACE_REST_BYTES);
+	if (piece->offset + used >= part->offset + part->bytes)
+		return -ENOSPC;
+	ret = kutrace_give(process, part, piece->offset + used, grant);
+	/* Of nothing, nothing need be known. */
+	if (!ret && !used) {
+		part->newest->before = piece->before;
+		process->pieces--;
+		kfree(piece);
 	}
-	grant->offset = offset;
-	grant->bytes = bytes;
-	return 0;
+	return ret;
 }
 
 static long kutrace_grant_locked(struct kutrace_grant *grant)
@@ -305,14 +393,16 @@ static long kutrace_grant_locked(struct kutrace_grant *grant)
 	struct kutrace_process *process = kutrace_find_process();
 	int ret;
 
-	if (!grant->bytes || grant->bytes % PAGE_SIZE ||
-	    grant->bytes > KUTRACE_AREA_BYTES ||
-	    grant->kind > KUTRACE_KIND_NAMES)
-		return -EINVAL;
 	if (!process || process->told.serial != grant->serial)
 		return -ESTALE;
 	if (!kutrace_recording)
 		return -EAGAIN;
+	if (grant->kind == KUTRACE_KIND_REST)
+		return kutrace_give_rest(process, grant);
+	if (!grant->bytes || grant->bytes % PAGE_SIZE ||
+	    grant->bytes > KUTRACE_AREA_BYTES ||
+	    grant->kind > KUTRACE_KIND_NAMES)
+		return -EINVAL;
 	ret = kutrace_give_more(process, grant);
 	if (ret == -ENOSPC && kutrace_wraps &&
 	    grant->kind == KUTRACE_KIND_WORDS)
@@ -494,16 +584,30 @@ static long kutrace_tell(struct kutrace_process *process,
 {
 	struct kutrace_granted __user *to = u64_to_user_ptr(program->address);
 	u32 room = program->grants;
+	struct kutrace_piece *piece;
 	struct kutrace_part *part;
 	struct file *file;
+	u32 end;
 	int fd;
 
 	*program = process->told;
+	program->grants = process->pieces;
 	list_for_each_entry(part, &process->parts, list) {
-		if (program->grants++ >= room)
-			continue;
-		if (copy_to_user(to++, &part->granted, sizeof(*to)))
-			return -EFAULT;
+		end = part->offset + part->bytes;
+		for (piece = part->newest; piece && room;
+		     end = piece->offset, piece = piece->before, room--) {
+			struct kutrace_granted granted = {
+				.offset = piece->offset,
+				.bytes = end - piece->offset,
+				.tid = piece->tid,
+				.kind = part->kind,
+				.sequence = piece->sequence,
+				.tsc = piece->tsc,
+			};
+
+			if (copy_to_user(to++, &granted, sizeof(*to)))
+				return -EFAULT;
+		}
 	}
 	file = kutrace_readonly(process->area);
 	if (IS_ERR(file))

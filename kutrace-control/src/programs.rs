@@ -3,7 +3,8 @@
 //!
 //! Programs may still write, and in wrap mode the recorder may grant a part anew: such a part is left out.
 
-use std::os::fd::AsFd;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::Result;
 use kutrace_format::abi::programs::{Granted, Program};
@@ -34,16 +35,7 @@ struct Copy {
 
 /// The program after the one with this number.
 fn read(device: &impl AsFd, after: u32) -> Result<Option<Copy>> {
-    let mut grants = Vec::new();
-    let (told, file) = loop {
-        let mut told = Program { serial: after, ..Program::default() };
-        let Some(file) = sys::next_program(device.as_fd(), &mut told, &mut grants)? else { return Ok(None) };
-        if told.grants as usize <= grants.len() {
-            grants.truncate(told.grants as usize);
-            break (told, file);
-        }
-        grants.resize(told.grants as usize + 16, Granted::default());
-    };
+    let Some((told, mut grants, file)) = list(device, after)? else { return Ok(None) };
     let end = grants.iter().map(|grant| grant.offset as usize + grant.bytes as usize).max().unwrap_or(0);
     let mut area = vec![0; end];
     let mut filled = 0;
@@ -53,13 +45,33 @@ fn read(device: &impl AsFd, after: u32) -> Result<Option<Copy>> {
             more => filled += more,
         }
     }
-    let mut now = vec![Granted::default(); grants.len() + 1024];
-    let mut again = Program { serial: after, ..Program::default() };
-    if sys::next_program(device.as_fd(), &mut again, &mut now)?.is_some() && again.serial == told.serial {
-        now.truncate(again.grants as usize);
-        grants.retain(|grant| now.contains(grant));
-    }
+    let now = list(device, after)?.filter(|(now, ..)| now.serial == told.serial);
+    keep(&mut grants, now.as_ref().map_or(&[], |(_, now, _)| now));
     Ok(Some(Copy { serial: told.serial, told, grants, area }))
+}
+
+/// What is known of it: itself, its grants, and the file of its area.
+fn list(device: &impl AsFd, after: u32) -> Result<Option<(Program, Vec<Granted>, OwnedFd)>> {
+    let mut grants = Vec::new();
+    loop {
+        let mut told = Program { serial: after, ..Program::default() };
+        let Some(file) = sys::next_program(device.as_fd(), &mut told, &mut grants)? else { return Ok(None) };
+        if told.grants as usize <= grants.len() {
+            grants.truncate(told.grants as usize);
+            return Ok(Some((told, grants, file)));
+        }
+        grants.resize(told.grants as usize + 1024, Granted::default());
+    }
+}
+
+/// Leaves out what was granted anew while it was copied, and what of a grant another thread got meanwhile.
+fn keep(grants: &mut Vec<Granted>, now: &[Granted]) {
+    let now: HashMap<u64, u32> = now.iter().map(|grant| (grant.sequence, grant.bytes)).collect();
+    grants.retain_mut(|grant| {
+        let bytes = now.get(&grant.sequence);
+        grant.bytes = grant.bytes.min(bytes.copied().unwrap_or(0));
+        bytes.is_some()
+    });
 }
 
 fn section(program: &Copy) -> Vec<u8> {
@@ -89,6 +101,14 @@ mod tests {
     use super::*;
     use kutrace_format::file::SECTION_BYTES;
     use kutrace_format::program::{GRANT_BYTES, HEAD_BYTES};
+
+    #[test]
+    fn what_changed_while_it_was_copied_is_left_out() {
+        let grant = |sequence, bytes| Granted { sequence, bytes, ..Granted::default() };
+        let mut grants = vec![grant(1, 4096), grant(2, 4096), grant(3, 64)];
+        keep(&mut grants, &[grant(1, 4096), grant(3, 32), grant(4, 32), grant(5, 4096)]);
+        assert_eq!(grants, [grant(1, 4096), grant(3, 32)]);
+    }
 
     #[test]
     fn a_section_has_the_layout_of_the_format() {

@@ -18,6 +18,7 @@ pub mod counter;
 pub mod stream;
 pub mod name;
 pub mod task;
+mod label;
 pub mod program;
 pub mod trace;
 pub mod decode;

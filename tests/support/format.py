@@ -110,12 +110,12 @@ class Trace:
             at += 12 + length
 
     def read_program(self, payload):
-        count, = struct.unpack_from("<I", payload, 8)
+        serial, _, count = struct.unpack_from("<III", payload)
         area = payload[48 + 32 * count:]
         for n in range(count):
             offset, size, tid, kind, _, tsc = struct.unpack_from("<4I2Q", payload, 48 + 32 * n)
             if kind == 0:
-                self.grants.append((tid, tsc, area, struct.unpack_from(f"<{size // 8}Q", area, offset)))
+                self.grants.append((serial, tid, tsc, area, struct.unpack_from(f"<{size // 8}Q", area, offset)))
 
     def read_block(self, data):
         if len(data) < BLOCK or checksum(data, 108) != struct.unpack_from("<I", data, 108)[0] or data[4:20] != self.uuid:
@@ -184,8 +184,39 @@ def entries(trace, cpu, blocks):
             expected = None
 
 
-def recorded(trace, tid, now, area, words):
-    """What a thread recorded in a grant: number -3, with (thread, kind, number of the name, value, name) for words."""
+def fields(schema, words):
+    """What is said of the fields of an entry; None for a double that not everybody writes the same way."""
+    data, said = struct.pack(f"<{len(words)}Q", *words), []
+    for field in schema:
+        if not field:
+            break
+        kind, name = chr(field[0]), field[1:]
+        if kind == "=":
+            name, _, value = name.partition(b"=")
+            said.append(f"{text_of(name)}={text_of(value)}")
+            continue
+        size = 8 * (1 + (data[0] & 0x7F) // 8) if kind == "s" and data else 8
+        if len(data) < size or kind not in "uifbxs" or kind == "b" and struct.unpack_from("<Q", data)[0] > 1:
+            said.append(f"{text_of(name)}=?")
+            data = data[size:] if len(data) >= size else data
+            break
+        word, = struct.unpack_from("<Q", data)
+        if kind == "s":
+            value = text_of(data[1:1 + (data[0] & 0x7F)]) + ("..." if data[0] & 0x80 else "")
+        elif kind == "f":
+            value = repr(struct.unpack_from("<d", data)[0]).removesuffix(".0")
+            if not value.replace(".", "").isdigit():
+                return None
+        else:
+            value = {"u": word, "i": signed(word, 64), "b": "true" if word else "false", "x": hex(word)}[kind]
+        said.append(f"{text_of(name)}={value}")
+        data = data[size:]
+    return said + ([f"...={len(data) // 8}"] if data else [])
+
+
+def recorded(trace, program, tid, now, area, words):
+    """What a thread recorded in a grant: number -3, with (program, thread, kind, number of the name, value, name, what
+    its fields say) for words."""
     n = 0
     while n < len(words):
         word = words[n]
@@ -196,13 +227,19 @@ def recorded(trace, tid, now, area, words):
             continue
         if kind == 7 and payload == 1 and values[0] >= now:
             now = values[0]
-        elif (kind in (1, 2, 3) and payload == 0) or (kind == 4 and payload == 1):
+        elif kind in (1, 2) or kind == 3 and payload == 0 or kind in (4, 6) and payload == 1 or kind == 5 and payload:
             now += max(signed((word - now) & 0xFFFFFFFF, 32), 0)
             if trace.start[0] <= now <= trace.stop[0]:
                 length = int.from_bytes(area[8 * name:8 * name + 2], "little")
-                text = text_of(area[8 * name + 2:8 * name + 2 + length]) if 0 < length < 120 else f"unnamed#{name}"
+                text = area[8 * name + 2:8 * name + 2 + length] if 0 < length < 1023 else b""
+                text, *schema = text.removesuffix(b"\0").split(b"\0")
+                value = values[0] if kind in (4, 5, 6) else 0
+                said = fields(schema, values[kind == 5:]) if kind in (1, 2, 5) else []
+                if said is not None and kind in (5, 6):
+                    said = [f"id={value}"] + said
+                text = text_of(text) or f"unnamed#{name}"
                 # After all CPUs at the same count.
-                yield now >> trace.shift, 1 << 20, -3, (tid, kind, name, values and values[0], text), 0, 0
+                yield now >> trace.shift, 1 << 20, -3, (program, tid, kind, name, value, text, said), 0, 0
 
 
 def signed(value, bits):
@@ -298,6 +335,8 @@ class Names:
 def lines(trace):
     """Events: (ts, dur, event, cpu, pid, argument, value, ipc, name)."""
     calls, names, running, outside = Calls(), Names(trace.names), {}, {}
+    # By program and name the number of the first place; the parts that have begun, by that and their own number.
+    numbers, parts, begun = {}, {}, 0
     units = trace.units
     streams = [entries(trace, cpu, blocks) for cpu, blocks in sorted(trace.streams.items())]
     streams += [recorded(trace, *grant) for grant in trace.grants]
@@ -312,14 +351,24 @@ def lines(trace):
             calls.told(argument, words["state"], cpu)
             event, dur = SWITCH, 1
         elif number == -3:
-            tid, kind, argument, wide, text = words
+            program, tid, kind, argument, wide, text, said = words
             cpu = next((cpu for cpu, pid in sorted(running.items()) if pid == tid), None)
             if cpu is None:
                 continue
+            argument = numbers.setdefault((program, text), argument)
+            if kind in (5, 6):
+                part = program, argument, wide
+                argument = parts.pop(part, None) if kind == 6 else None
+                if argument is None:
+                    begun += 1
+                    argument = begun
+                if kind == 5:
+                    parts[part] = argument
             if kind == 4:
                 argument, value = wide & 0xFFFFFFFF, signed(wide >> 32, 32)
                 text += f"={signed(wide, 64)}"
-            yield ts, 1, 0x22F + kind, cpu, tid, argument, value, 0, ("/" if kind == 3 else "") + text
+            text = None if said is None else ("/" if kind in (3, 6) else "") + text + (f"({','.join(said)})" if said else "")
+            yield ts, 1, 0x22F + kind, cpu, tid, argument, value, 0, text
             continue
         elif number == -2:
             event, argument = GAP, words

@@ -183,3 +183,14 @@ test("folded, each process has a row for its threads, and kernel threads have on
   assert.deepEqual([...folded.waits.ids], [5]);
   assert.deepEqual([7, 8].map((i) => [folded.rowOf(i), folded.targetRow(i)]), [[0, 1], [0, 0]]);
 });
+
+test("parts that any thread may end lie on a row of their name, stacked where they overlap", () => {
+  const store = storeOf([
+    { start: 0, dur: 100, event: EVENT.USER + 7, cpu: 0, pid: 7, name: "a.7" },
+    { start: 10, dur: 80, event: EVENT.PROGRAM_ASYNC_BEGIN, pid: 7, arg: 1, name: "upload(id=1,size=3)" },
+    { start: 20, dur: 30, event: EVENT.PROGRAM_ASYNC_BEGIN, pid: 7, arg: 2, name: "upload(id=2,size=4)" },
+    { start: 95, dur: 5, event: EVENT.PROGRAM_ASYNC_BEGIN, pid: 7, arg: 3, name: "upload(id=1)" },
+  ]);
+  const parts = buildGroups(store, indexByKind(store)).find((group) => group.name === "RES");
+  assert.deepEqual([parts.keys.length, [...parts.bars.ids], [...parts.level]], [1, [1, 2, 3], [0, 1, 0]]);
+});

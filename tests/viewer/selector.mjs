@@ -83,3 +83,19 @@ test("the next match comes after the one before, round the end", () => {
   assert.deepEqual([search.step(1, 35), search.step(1, 35), search.step(1, 35), search.step(-1, 0)], [5, 2, 5, 2]);
   assert.deepEqual([search.total, search.shortest, search.longest], [25, 5, 20]);
 });
+
+test("a field of what programs record is looked for by its value", () => {
+  const store = storeOf([
+    { start: 0, dur: 1, event: EVENT.PROGRAM_MARK, cpu: 0, pid: 7, name: "reply(status=200,path=/a)" },
+    { start: 1, dur: 1, event: EVENT.PROGRAM_MARK, cpu: 0, pid: 7, name: "reply(status=20,path=/b)" },
+    { start: 2, dur: 1, event: EVENT.PROGRAM_MARK, cpu: 1, pid: 8, name: "stored(user_id=200)" },
+  ]);
+  const search = new Search(store, { active: false, shows: () => true });
+  const ids = (pattern) => {
+    search.find({ ...NOTHING, pattern });
+    assert.equal(search.error, "");
+    return [...search.ids];
+  };
+  assert.deepEqual([ids("status:200"), ids("status:20,200"), ids("status:200,20 path:/b"), ids("user_id:200")], [[0], [0, 1], [1], [2]]);
+  assert.match(readSelectors(store, "size:3").error, /no selector size:/);
+});

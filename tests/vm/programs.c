@@ -55,8 +55,8 @@ static void *mark(void *argument) {
 }
 
 static void scribble(void) {
-    struct { uint32_t version, serial; uint64_t address, bytes; } attach = {1, 0, 0, 0};
-    struct { uint32_t kind, bytes, offset, serial; } grant = {0, 65536, 0, 0};
+    struct { uint32_t version, serial; uint64_t address, bytes; } attach = {2, 0, 0, 0};
+    struct { uint32_t kind, bytes, offset, serial; uint64_t sequence; } grant = {0, 65536, 0, 0, 0};
     KUTRACE_MARK("scribbler");
     int device = open("/dev/kutrace_programs", O_RDWR);
     if (ioctl(device, _IOC(3, 0xb7, 0x40, sizeof(attach)), &attach))

@@ -8,7 +8,10 @@
 //! 48 grants of 32 bytes, then the area
 //! ```
 
-use crate::abi::programs::{kind, name, payload, BEGIN, END, FULL_TIME, MARK, NAME_MAX, NAME_OPEN, OPEN, VALUE};
+use crate::abi::programs::{
+    kind, name, payload, ASYNC_BEGIN, ASYNC_END, BEGIN, BOOL, CONSTANT, END, FLOAT, FULL_TIME, HEX, MARK, NAME_OPEN,
+    OPEN, SIGNED, TEXT, TEXT_CUT, TEXT_MAX, UNSIGNED, VALUE,
+};
 
 /// Bytes of the head of the section.
 pub const HEAD_BYTES: usize = 48;
@@ -17,15 +20,17 @@ pub const GRANT_BYTES: usize = 32;
 
 /// An entry of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct Entry<'a> {
     /// When, whole TSC.
     pub tsc: u64,
-    /// [`MARK`], [`BEGIN`], [`END`] or [`VALUE`].
+    /// [`MARK`], [`BEGIN`], [`END`], [`VALUE`], [`ASYNC_BEGIN`] or [`ASYNC_END`].
     pub kind: u32,
     /// The number of its name.
     pub name: u32,
-    /// What a [`VALUE`] is, else 0.
-    pub value: i64,
+    /// What a [`VALUE`] is, and the number of an async part; else 0.
+    pub value: u64,
+    /// The words of its fields.
+    pub fields: &'a [u8],
 }
 
 /// The entries of a grant, in the order in which they were recorded. Time never goes back among them.
@@ -54,10 +59,10 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl Iterator for Entries<'_> {
-    type Item = Entry;
+impl<'a> Iterator for Entries<'a> {
+    type Item = Entry<'a>;
 
-    fn next(&mut self) -> Option<Entry> {
+    fn next(&mut self) -> Option<Entry<'a>> {
         loop {
             let word = number(self.take(1)?);
             if word == 0 {
@@ -77,10 +82,13 @@ impl Iterator for Entries<'_> {
             match (kind(word), values.len() / 8) {
                 // The kernel says when the grant was made, so nothing in it is earlier.
                 (FULL_TIME, 1) if number(values) >= self.last => self.last = number(values),
-                (MARK | BEGIN | END, 0) | (VALUE, 1) => {
+                (MARK | BEGIN, _) | (END, 0) | (VALUE | ASYNC_END, 1) | (ASYNC_BEGIN, 1..) => {
                     self.last = tsc;
-                    let value = if values.is_empty() { 0 } else { number(values) as i64 };
-                    return Some(Entry { tsc, kind: kind(word), name: name(word), value });
+                    let (value, fields) = match kind(word) {
+                        MARK | BEGIN | END => (0, values),
+                        _ => (number(values), values.get(8..).unwrap_or_default()),
+                    };
+                    return Some(Entry { tsc, kind: kind(word), name: name(word), value, fields });
                 }
                 _ => self.strange += 1,
             }
@@ -88,12 +96,97 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// The name of this number in an area; `None` if there is none, or it was being written.
+/// A field of a name, and what an entry has for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A number.
+    Unsigned(u64),
+    /// A number with its sign.
+    Signed(i64),
+    /// A double.
+    Float(f64),
+    /// Yes or no.
+    Bool(bool),
+    /// A number for base 16.
+    Hex(u64),
+    /// A text, and whether it was cut.
+    Text(&'a [u8], bool),
+    /// What the name says itself.
+    Constant(&'a [u8]),
+    /// The entry has none, or one that is none of the field's type.
+    Missing,
+}
+
+/// The fields of an entry: names and values, by the text of its name and its words.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    schema: &'a [u8],
+    words: &'a [u8],
+}
+
+/// A text of a name taken apart: the name itself, and its fields with these words.
+pub fn fields<'a>(text: &'a [u8], words: &'a [u8]) -> (&'a [u8], Fields<'a>) {
+    let (name, schema) = cut(text);
+    (name, Fields { schema, words })
+}
+
+/// What is before the first zero, and what comes after it.
+fn cut(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|&c| c == 0).unwrap_or(text.len());
+    (&text[..end], text.get(end + 1..).unwrap_or_default())
+}
+
+impl<'a> Fields<'a> {
+    /// Words of payload that no field has.
+    pub fn left(&self) -> usize {
+        self.words.len() / 8
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.words.split_at_checked(bytes.next_multiple_of(8))?;
+        self.words = rest;
+        Some(&taken[..bytes])
+    }
+
+    fn value(&mut self, kind: u8) -> Option<Value<'a>> {
+        if kind == TEXT {
+            let head = *self.words.first()?;
+            let text = self.take(1 + usize::from(head & !TEXT_CUT))?;
+            return Some(Value::Text(&text[1..], head & TEXT_CUT != 0));
+        }
+        let word = number(self.take(8)?);
+        match (kind, word) {
+            (UNSIGNED, _) => Some(Value::Unsigned(word)),
+            (SIGNED, _) => Some(Value::Signed(word as i64)),
+            (FLOAT, _) => Some(Value::Float(f64::from_bits(word))),
+            (BOOL, 0 | 1) => Some(Value::Bool(word == 1)),
+            (HEX, _) => Some(Value::Hex(word)),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a [u8], Value<'a>);
+
+    fn next(&mut self) -> Option<(&'a [u8], Value<'a>)> {
+        let (field, rest) = cut(self.schema);
+        let (&kind, name) = field.split_first()?;
+        self.schema = rest;
+        if kind == CONSTANT {
+            let (name, value) = name.split_at(name.iter().position(|&c| c == b'=').unwrap_or(name.len()));
+            return Some((name, Value::Constant(value.get(1..).unwrap_or_default())));
+        }
+        Some((name, self.value(kind).unwrap_or(Value::Missing)))
+    }
+}
+
+/// The text of the name of this number in an area; `None` if there is none, or it was being written.
 pub fn name_at(area: &[u8], number: u32) -> Option<&[u8]> {
     let at = usize::try_from(number).ok()?.checked_mul(8)?;
     let head = area.get(at..at.checked_add(2)?)?;
     let len = u16::from_le_bytes([head[0], head[1]]);
-    if len & NAME_OPEN != 0 || len == 0 || usize::from(len) > NAME_MAX {
+    if len & NAME_OPEN != 0 || len == 0 || usize::from(len) > TEXT_MAX {
         return None;
     }
     area.get(at + 2..at + 2 + usize::from(len))

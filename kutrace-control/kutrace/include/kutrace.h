@@ -75,6 +75,31 @@ long kutrace_site_end(struct kutrace_site *site);
 long kutrace_site_value(struct kutrace_site *site, int64_t value);
 
 /*
+ * A place whose name has fields: after the name, for each, a zero, a letter
+ * for its type (u unsigned, i signed, f double, b bool, x hexadecimal, s text)
+ * and its name: "request\0usize\0spath". Their values are added in that order,
+ * 15 words at most, of which a number takes one and a text one for its length
+ * and 7 bytes and another for each 8 more; what has no room is left out, and a
+ * text cut, which the trace tells. Start with KUTRACE_FIELDS. Null is none.
+ *
+ * An async part may end in another thread, at a place of the same name, by its
+ * number; of a name no two that overlap in a process may have the same one.
+ * Where the recorder grants nothing it is not recorded.
+ */
+struct kutrace_fields {
+	size_t used;
+	uint64_t words[15];
+};
+#define KUTRACE_FIELDS { 0, { 0 } }
+void kutrace_fields_word(struct kutrace_fields *fields, uint64_t word);
+void kutrace_fields_text(struct kutrace_fields *fields, const char *text);
+long kutrace_site_event(struct kutrace_site *site, const struct kutrace_fields *fields);
+long kutrace_site_begin_with(struct kutrace_site *site, const struct kutrace_fields *fields);
+long kutrace_site_async_begin(struct kutrace_site *site, uint64_t id,
+			      const struct kutrace_fields *fields);
+long kutrace_site_async_end(struct kutrace_site *site, uint64_t id);
+
+/*
  * What this thread works on: an RPC with an id of 1 to 65535. A request or a
  * response has a size in bytes, 0 if that does not matter. It is resumed by a
  * thread that continues with it, and ended by each that leaves it: done, put into
@@ -157,6 +182,21 @@ static inline void kutrace_span_end_at(const kutrace_span *span)
 		&kutrace_here;                                                \
 	}))
 #define KUTRACE_MARK(name) kutrace_site_mark(KUTRACE_SITE(name))
+#define KUTRACE_EVENT(name, fields) kutrace_site_event(KUTRACE_SITE(name), fields)
+#define KUTRACE_ASYNC_BEGIN(name, id, fields)                                 \
+	kutrace_site_async_begin(KUTRACE_SITE(name), id, fields)
+#define KUTRACE_ASYNC_END(name, id) kutrace_site_async_end(KUTRACE_SITE(name), id)
+/* A line of a log; of more than 119 bytes the first. */
+static inline long kutrace_log_at(struct kutrace_site *site, const char *text)
+{
+	struct kutrace_fields fields = KUTRACE_FIELDS;
+
+	if (!kutrace_is_on())
+		return 0;
+	kutrace_fields_text(&fields, text);
+	return kutrace_site_event(site, &fields);
+}
+#define KUTRACE_LOG(text) kutrace_log_at(KUTRACE_SITE("log\0smessage"), text)
 #define KUTRACE_VALUE(name, value) kutrace_site_value(KUTRACE_SITE(name), value)
 #define KUTRACE_BEGIN(name) kutrace_site_begin(KUTRACE_SITE(name))
 #define KUTRACE_END(name) kutrace_site_end(KUTRACE_SITE(name))

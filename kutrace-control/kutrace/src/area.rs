@@ -16,16 +16,19 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use kutrace_format::abi::programs::{
-    Attach, Grant, KIND_NAMES, KIND_WORDS, LOST_AT, NAMES_AT, NAME_MAX, NAME_OPEN, NEXT_NAME_AT, PAGE_BYTES, VERSION,
+    Attach, Grant, KIND_NAMES, KIND_REST, KIND_WORDS, LOST_AT, NAMES_AT, NAME_OPEN, NEXT_NAME_AT, PAGE_BYTES, TEXT_MAX,
+    VERSION,
 };
 
-use crate::stream::{Lane, Position};
+use crate::stream::{rest, Granted, Lane, Position};
 use crate::sys;
 
 /// Bytes of a thread's grants but the first, which is a page.
 const GRANT_BYTES: u32 = 64 * 1024;
 /// Threads that can record at a time.
 const STREAMS: usize = 4096;
+/// How many of the streams that were given out a new thread looks at, for one whose thread is gone.
+const LOOKS: u32 = 16;
 /// [`Stream::grants`]: there is no more in this trace.
 const FULL: u32 = u32::MAX;
 
@@ -38,9 +41,14 @@ pub struct Stream {
     tid: AtomicU32,
     position: AtomicU64,
     deadline: AtomicU64,
+    /// The number of the grant that the position is in.
+    sequence: AtomicU64,
+    /// A grant that is kept for later, and its number.
     spare: AtomicU64,
+    spare_sequence: AtomicU64,
     /// The attachment.
     serial: AtomicU32,
+    /// How many grants it got, 0, 1 for more, or [`FULL`]; of the process, its id.
     grants: AtomicU32,
     /// Address of the area.
     base: AtomicU64,
@@ -53,6 +61,8 @@ static NONE: Stream = Stream::new();
 static ARENA: AtomicPtr<Stream> = AtomicPtr::new(ptr::null_mut());
 /// How many were given out, in this process and those that it comes from.
 static GIVEN: AtomicU32 = AtomicU32::new(1);
+/// Where the next thread begins to look.
+static LOOK: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
     static STREAM: Cell<*const Stream> = const { Cell::new(&raw const NONE) };
@@ -65,7 +75,9 @@ impl Stream {
             tid: AtomicU32::new(0),
             position: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
+            sequence: AtomicU64::new(0),
             spare: AtomicU64::new(0),
+            spare_sequence: AtomicU64::new(0),
             serial: AtomicU32::new(0),
             grants: AtomicU32::new(0),
             base: AtomicU64::new(0),
@@ -117,7 +129,7 @@ pub fn prepare(trace: u32) -> Option<&'static Stream> {
         process.tid.store(trace, Ordering::Relaxed);
         return None;
     }
-    let mine = own_stream()?;
+    let mine = own_stream(trace)?;
     if mine.trace.load(Ordering::Acquire) != trace {
         mine.begin(process, trace);
     }
@@ -154,47 +166,90 @@ fn arena() -> Option<&'static Stream> {
     Some(unsafe { &*first })
 }
 
-/// A stream that has this thread's id: its own, one that nobody had, or that of a thread which is gone.
-fn own_stream() -> Option<&'static Stream> {
+/// A stream that has this thread's id: its own, that of a thread which is gone, or one that nobody had.
+fn own_stream(trace: u32) -> Option<&'static Stream> {
     let tid = sys::thread();
     let mine = stream();
     if ptr::eq(mine, &NONE) {
-        let other = take_stream(tid)?;
+        let other = take_stream(tid, trace)?;
         STREAM.set(other);
         return Some(other);
     }
-    // In the child of a fork it is cleared, and no other thread has it.
-    mine.tid.store(tid, Ordering::Relaxed);
+    // In the child of a fork it is cleared, and no other thread has it. After vfork it is the parent's, and stays that.
+    if mine.tid.load(Ordering::Relaxed) == 0 {
+        mine.tid.store(tid, Ordering::Relaxed);
+    }
     Some(mine)
 }
 
-fn take_stream(tid: u32) -> Option<&'static Stream> {
-    let first = ptr::from_ref(arena()?);
+fn take_stream(tid: u32, trace: u32) -> Option<&'static Stream> {
+    let process = arena()?;
+    if !process.is_ours() {
+        return None;
+    }
+    let first = ptr::from_ref(process);
     // SAFETY: the arena has that many, all zero or in use.
     let at = |n: usize| unsafe { &*first.add(n) };
-    let fresh = GIVEN.load(Ordering::Relaxed) as usize;
-    if fresh < STREAMS {
+    let inherit = |stream: &&'static Stream| stream.inherit(tid, trace);
+    let given = (GIVEN.load(Ordering::Relaxed) as usize).min(STREAMS) - 1;
+    if given > 0 {
+        let look = LOOK.fetch_add(LOOKS, Ordering::Relaxed) as usize;
+        let some = (0..given.min(LOOKS as usize)).map(|n| at(1 + (look + n) % given));
+        if let Some(stream) = some.into_iter().find(inherit) {
+            // The next thread finds this one again, if it has gone by then.
+            LOOK.fetch_sub(LOOKS, Ordering::Relaxed);
+            return Some(stream);
+        }
+    }
+    if given + 1 < STREAMS {
         let fresh = GIVEN.fetch_add(1, Ordering::Relaxed) as usize;
         if fresh < STREAMS {
             at(fresh).tid.store(tid, Ordering::Relaxed);
             return Some(at(fresh));
         }
     }
-    (1..STREAMS).map(at).find(|stream| {
-        let owner = stream.tid.load(Ordering::Relaxed);
-        owner != 0
-            && sys::is_gone(owner)
-            && stream.tid.compare_exchange(owner, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-            && {
-                stream.trace.store(0, Ordering::Release);
-                true
+    (1..STREAMS).map(at).find(inherit)
+}
+
+impl Stream {
+    /// Whether this is the process that has the memory, by the first stream. Another that shares it, as after vfork, may
+    /// share what is a thread's as well.
+    fn is_ours(&self) -> bool {
+        let (owner, process) = (self.grants.load(Ordering::Relaxed), sys::process());
+        owner == process
+            || ((owner == 0 || sys::is_gone(owner))
+                && self.grants.compare_exchange(owner, process, Ordering::Relaxed, Ordering::Relaxed).is_ok())
+    }
+
+    /// Takes over from a thread that is gone, with what it had not used of its grant in this trace; false if it is not,
+    /// or another got there first.
+    fn inherit(&'static self, tid: u32, trace: u32) -> bool {
+        let owner = self.tid.load(Ordering::Relaxed);
+        if owner == 0 || (owner != tid && !sys::is_gone(owner)) {
+            return false;
+        }
+        if self.tid.compare_exchange(owner, tid, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        if self.trace.load(Ordering::Acquire) == trace {
+            let left = rest(Position(self.position.load(Ordering::Relaxed)));
+            let sequence = self.sequence.load(Ordering::Relaxed);
+            self.position.store(Position::NONE.0, Ordering::Relaxed);
+            self.deadline.store(0, Ordering::Relaxed);
+            self.grants.store(0, Ordering::Relaxed);
+            if let Some(at) = left {
+                self.keep_spare(Granted { at, sequence });
             }
-    })
+        } else {
+            self.trace.store(0, Ordering::Release);
+        }
+        true
+    }
 }
 
 /// Writes a name into the area of `stream`: its number, or `None` where there is no room.
 pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
-    let name = &name[..name.len().min(NAME_MAX)];
+    let name = &name[..name.len().min(TEXT_MAX)];
     let words = (2 + name.len()).div_ceil(8);
     let next = stream.word(NEXT_NAME_AT);
     let at = loop {
@@ -206,7 +261,7 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
         let (at, after) = match at.after_if_fits(words) {
             Some(after) => (at, after),
             None => {
-                let more = grant(stream, KIND_NAMES, PAGE_BYTES)?;
+                let more = grant(stream, KIND_NAMES, PAGE_BYTES)?.at;
                 (more, more.after_if_fits(words)?)
             }
         };
@@ -214,7 +269,7 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
             break at;
         }
     };
-    let mut bytes = [0; (2 + NAME_MAX + 7) & !7];
+    let mut bytes = [0; (2 + TEXT_MAX + 7) & !7];
     bytes[2..2 + name.len()].copy_from_slice(name);
     let mut put = |length: u16| {
         bytes[..2].copy_from_slice(&length.to_le_bytes());
@@ -228,11 +283,17 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
     Some(at.offset() / 8)
 }
 
-fn grant(stream: &Stream, kind: u32, bytes: u32) -> Option<Position> {
-    let mut grant = Grant { kind, bytes, serial: stream.serial.load(Ordering::Relaxed), ..Grant::default() };
+fn grant(stream: &Stream, kind: u32, bytes: u32) -> Option<Granted> {
+    let granted = ask(stream, Grant { kind, bytes, ..Grant::default() })?;
+    let at = granted.at.offset();
+    sys::populate(stream.base.load(Ordering::Relaxed) as usize + at as usize, granted.at.end() as usize - at as usize);
+    Some(granted)
+}
+
+fn ask(stream: &Stream, grant: Grant) -> Option<Granted> {
+    let mut grant = Grant { serial: stream.serial.load(Ordering::Relaxed), ..grant };
     sys::grant(&mut grant).ok()?;
-    sys::populate(stream.base.load(Ordering::Relaxed) as usize + grant.offset as usize, grant.bytes as usize);
-    Some(Position::new(grant.offset, grant.bytes))
+    Some(Granted { at: Position::new(grant.offset, grant.bytes), sequence: grant.sequence })
 }
 
 impl Lane for &'static Stream {
@@ -265,16 +326,23 @@ impl Lane for &'static Stream {
         self.word(offset).store(word, Ordering::Release);
     }
 
-    fn take_spare(self) -> Option<Position> {
+    fn take_spare(self) -> Option<Granted> {
         let spare = self.spare.load(Ordering::Relaxed);
-        (spare != 0 && sys::exchange(&self.spare, spare, 0)).then_some(Position(spare))
+        if spare == 0 || !sys::exchange(&self.spare, spare, 0) {
+            return None;
+        }
+        let (offset, sequence) = (Position(spare).offset(), self.spare_sequence.load(Ordering::Relaxed));
+        ask(self, Grant { kind: KIND_REST, offset, sequence, ..Grant::default() })
     }
 
-    fn keep_spare(self, grant: Position) {
-        self.spare.store(grant.0, Ordering::Relaxed);
+    fn keep_spare(self, grant: Granted) {
+        // A handler that comes between finds none, or one whose number is another's, which is refused.
+        self.spare.store(0, Ordering::Relaxed);
+        self.spare_sequence.store(grant.sequence, Ordering::Release);
+        self.spare.store(grant.at.0, Ordering::Release);
     }
 
-    fn grant(self) -> Option<Position> {
+    fn grant(self) -> Option<Granted> {
         let bytes = match self.grants.load(Ordering::Relaxed) {
             FULL => return None,
             0 => PAGE_BYTES,
@@ -283,6 +351,10 @@ impl Lane for &'static Stream {
         let more = grant(self, KIND_WORDS, bytes);
         self.grants.store(if more.is_some() { 1 } else { FULL }, Ordering::Relaxed);
         more
+    }
+
+    fn took(self, sequence: u64) {
+        self.sequence.store(sequence, Ordering::Relaxed);
     }
 
     fn lose(self) {

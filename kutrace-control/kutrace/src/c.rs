@@ -15,6 +15,7 @@ use crate::event::{
     DEQUEUE, ENQUEUE, LOCK_ACQUIRED, LOCK_RELEASED, LOCK_TRY, MARK_A, MARK_B, MARK_C, MARK_D, RPC_MIDDLE, RPC_REQUEST,
     RPC_RESPONSE,
 };
+use crate::fields::Fields;
 use crate::insert::{self, Named};
 use crate::site::Site;
 use crate::{control, name, rpc, state, sys, text};
@@ -177,4 +178,39 @@ of_site! {
     kutrace_site_begin(site) site.begin();
     kutrace_site_end(site) site.end();
     kutrace_site_value(site, value: i64) site.value(value);
+    kutrace_site_async_end(site, id: u64) site.async_end(id);
+}
+
+/// Defines functions of a place and fields.
+macro_rules! of_fields {
+    ($($function:ident($site:ident, $fields:ident $(, $argument:ident: $kind:ty)*) $does:expr;)*) => {$(
+        #[no_mangle]
+        unsafe extern "C" fn $function($site: *const Site $(, $argument: $kind)*, fields: *const Fields) -> c_long {
+            // SAFETY: kutrace.h asks for a place that stays, and for fields or null.
+            let ($site, $fields) = unsafe { (&*$site, fields.as_ref().unwrap_or(&Fields::NONE)) };
+            $does.into()
+        }
+    )*};
+}
+
+of_fields! {
+    kutrace_site_event(site, fields) site.event(fields);
+    kutrace_site_begin_with(site, fields) site.begin_with(fields);
+    kutrace_site_async_begin(site, fields, id: u64) site.async_begin(id, fields);
+}
+
+/// Adds bytes, a text, to fields.
+#[no_mangle]
+unsafe extern "C" fn kutrace_fields_text(fields: *mut Fields, text: Text) {
+    // SAFETY: kutrace.h asks for both.
+    let (fields, text) = unsafe { (&mut *fields, text.bytes()) };
+    *fields = fields.bytes(text, false);
+}
+
+/// Adds a number to fields.
+#[no_mangle]
+unsafe extern "C" fn kutrace_fields_word(fields: *mut Fields, word: u64) {
+    // SAFETY: kutrace.h asks for them.
+    let fields = unsafe { &mut *fields };
+    *fields = fields.u64(word);
 }

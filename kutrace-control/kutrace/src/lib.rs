@@ -13,6 +13,9 @@
 //! let _request = kutrace::scope!("request");
 //! kutrace::mark!("parsed");
 //! kutrace::value!("queued", 17);
+//! kutrace::event!("reply", status: u64 = 200, path: str = "/index");
+//! kutrace::begin!("upload", 17); // any thread may end it
+//! kutrace::end!("upload", 17);
 //! ```
 //!
 //! All but [`go`], [`stop`] and [`control`] may be called in any thread and in signal handlers: they allocate
@@ -36,11 +39,13 @@ mod name;
 mod rpc;
 mod stream;
 mod area;
+mod fields;
 mod site;
 mod control;
 mod c;
 
 pub use control::{control, go, stop};
+pub use fields::Fields;
 pub use insert::{addevent, addname, mark_a, mark_b, mark_c, mark_d, Named};
 pub use name::{dequeue, enqueue, keep, lock_acquired, lock_released, lock_try};
 pub use rpc::{rpc_end, rpc_request, rpc_response, rpc_resume, span, Span};

@@ -15,12 +15,17 @@
 //! * Every word is less than 2^31 counts later than *deadline* minus that, the time of a full time before it. A grant
 //!   begins with the deadline at 0, so with a full time.
 //!
-//! Invariants: nothing here waits, allocates or makes a system call but [`Lane::grant`]. The same code runs under an
+//! What a thread that is gone did not use of its grant, another takes over ([`rest`]). The recorder gives it, and only if
+//! that thread is gone for it too, so no two threads ever write into the same grant, and each entry is of the thread that
+//! the recorder noted for its place. Which grant is meant says its number: where number and position do not fit, as a
+//! thread was ended between two steps, the recorder refuses.
+//!
+//! Invariants: nothing here waits, allocates or makes a system call but [`Lane::grant`] and [`Lane::take_spare`]. The same code runs under an
 //! explorer, which kills, interrupts and reads it at every step.
 
 #![forbid(unsafe_code)]
 
-use kutrace_format::abi::programs::{word, FULL_TIME, OPEN, SPAN};
+use kutrace_format::abi::programs::{word, FULL_TIME, OPEN, REST_BYTES, SPAN};
 
 /// Byte offset of a thread's next free word in the area, and in the high half where its grant ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,11 @@ impl Position {
         self.0 as u32
     }
 
+    /// Byte offset of the end of the grant.
+    pub const fn end(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
     /// The position after as many words, if there is room for them.
     pub fn after_if_fits(self, words: usize) -> Option<Position> {
         self.fits(words).then(|| self.after(words))
@@ -52,6 +62,15 @@ impl Position {
     const fn after(self, words: usize) -> Position {
         Position(self.0 + 8 * words as u64)
     }
+}
+
+/// A part of the area that the thread got, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// Where its words go.
+    pub at: Position,
+    /// Its number, by which the rest of it is asked for.
+    pub sequence: u64,
 }
 
 /// What a thread records with. Each function but `grant` and `lose` is one step: a load, a store or an instruction.
@@ -68,22 +87,26 @@ pub trait Lane: Copy {
     fn set_deadline(self, tsc: u64);
     /// Writes a word that this context has claimed.
     fn store(self, offset: u32, word: u64);
-    /// A grant that was asked for and not used, if there is one.
-    fn take_spare(self) -> Option<Position>;
-    /// Keeps one.
-    fn keep_spare(self, grant: Position);
+    /// The rest of a grant that was kept, if there is one and the recorder still gives it.
+    fn take_spare(self) -> Option<Granted>;
+    /// Keeps one that was asked for and not used.
+    fn keep_spare(self, grant: Granted);
     /// Asks for another grant.
-    fn grant(self) -> Option<Position>;
+    fn grant(self) -> Option<Granted>;
+    /// The position is in this grant.
+    fn took(self, sequence: u64);
     /// Counts an entry that has no room.
     fn lose(self);
 }
 
-/// Records a word, whose time is 0, and its payload; false if there is no room, which is counted.
+/// Records a word, whose time is 0, and its payload of at most [`kutrace_format::abi::programs::PAYLOAD_MAX`] words; false if there is no room, which
+/// is counted.
 #[inline(always)]
-pub fn record<L: Lane, const N: usize>(lane: L, what: u64, payload: [u64; N]) -> bool {
+pub fn record<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
+    let words = 1 + payload.len();
     let at = lane.position();
     let now = lane.now();
-    if now < lane.deadline() && at.fits(1 + N) && lane.exchange(at, at.after(1 + N)) {
+    if now < lane.deadline() && at.fits(words) && lane.exchange(at, at.after(words)) {
         write(lane, at, what | u64::from(now as u32), payload);
         return true;
     }
@@ -93,18 +116,19 @@ pub fn record<L: Lane, const N: usize>(lane: L, what: u64, payload: [u64; N]) ->
 /// The same after an interruption, after a gap in time, or in another grant.
 #[cold]
 #[inline(never)]
-fn record_slow<L: Lane, const N: usize>(lane: L, what: u64, payload: [u64; N]) -> bool {
+fn record_slow<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
+    let words = 1 + payload.len();
     loop {
         let at = lane.position();
         let now = lane.now();
         let low = u64::from(now as u32);
         let bridge = if now < lane.deadline() { 0 } else { 2 };
-        if at.fits(bridge + 1 + N) {
-            if !lane.exchange(at, at.after(bridge + 1 + N)) {
+        if at.fits(bridge + words) {
+            if !lane.exchange(at, at.after(bridge + words)) {
                 continue;
             }
             if bridge != 0 {
-                write(lane, at, word(FULL_TIME, 1, 0) | low, [now]);
+                write(lane, at, word(FULL_TIME, 1, 0) | low, &[now]);
                 // A handler that comes before this bridges once more: too early does no harm.
                 lane.set_deadline(now.saturating_add(SPAN));
             }
@@ -117,18 +141,25 @@ fn record_slow<L: Lane, const N: usize>(lane: L, what: u64, payload: [u64; N]) -
         };
         // Before the exchange, so that whoever records first in the grant writes a full time.
         lane.set_deadline(0);
-        if !lane.exchange(at, grant) {
+        if lane.exchange(at, grant.at) {
+            lane.took(grant.sequence);
+        } else {
             lane.keep_spare(grant);
         }
     }
 }
 
+/// What is left of the grant at `position`; `None` if that is too little.
+pub fn rest(position: Position) -> Option<Position> {
+    position.fits(REST_BYTES as usize / 8 + 1).then_some(position)
+}
+
 /// Writes what was claimed. The length comes first, so that a reader can pass over what is not complete.
 #[inline(always)]
-fn write<L: Lane, const N: usize>(lane: L, at: Position, head: u64, payload: [u64; N]) {
-    if N > 0 {
+fn write<L: Lane>(lane: L, at: Position, head: u64, payload: &[u64]) {
+    if !payload.is_empty() {
         lane.store(at.offset(), head | OPEN);
-        for (n, value) in (1..).zip(payload) {
+        for (n, &value) in (1..).zip(payload) {
             lane.store(at.after(n).offset(), value);
         }
     }

@@ -160,19 +160,22 @@ pub fn thread() -> u32 {
     gettid().as_raw_nonzero().get() as u32
 }
 
-/// Whether no thread of this process has this id.
+/// The calling process.
+pub fn process() -> u32 {
+    getpid().as_raw_nonzero().get() as u32
+}
+
+/// Whether no thread, of this process or of another, has this id.
 pub fn is_gone(tid: u32) -> bool {
-    let (process, signal) = (getpid().as_raw_nonzero().get(), 0);
     let answer: i64;
     // SAFETY: signal 0 is sent to nobody, and errors are answered.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!(
             "syscall",
-            inlateout("rax") TGKILL => answer,
-            in("rdi") i64::from(process),
-            in("rsi") u64::from(tid),
-            in("rdx") signal,
+            inlateout("rax") TKILL => answer,
+            in("rdi") u64::from(tid),
+            in("rsi") 0,
             lateout("rcx") _,
             lateout("r11") _,
             options(nostack, preserves_flags, readonly),
@@ -180,14 +183,14 @@ pub fn is_gone(tid: u32) -> bool {
     };
     #[cfg(not(target_arch = "x86_64"))]
     {
-        (answer, _) = (0, (process, signal, tid));
+        (answer, _) = (0, tid);
     }
     answer == -i64::from(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// The number of `tgkill`.
+/// The number of `tkill`. It sees threads of all processes: who shares the memory need not be of the same.
 #[cfg(target_arch = "x86_64")]
-const TGKILL: i64 = 234;
+const TKILL: i64 = 200;
 
 /// The TSC.
 #[cfg(target_arch = "x86_64")]

@@ -116,6 +116,10 @@ points! {
     ProgramEnd PROGRAM_END;
     /// It has a value.
     ProgramValue PROGRAM_VALUE;
+    /// A part of it that any thread may end begins; in spans, the part.
+    ProgramAsyncBegin PROGRAM_ASYNC_BEGIN;
+    /// And ends.
+    ProgramAsyncEnd PROGRAM_ASYNC_END;
     /// A tick interrupted a program.
     PcUser PC_USER;
     /// A tick interrupted the kernel.

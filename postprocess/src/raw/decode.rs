@@ -10,10 +10,10 @@
 //! thread, or one described by a TASK record, is inside a system call whose entry was not seen, a name line
 //! [`number::OPEN_CALL`] says so. [`number::LOST`] opens a gap; its argument is the number of events lost, if known.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use kutrace_format::abi::event::{self, TaskState};
-use kutrace_format::abi::programs::{BEGIN, END, MARK};
+use kutrace_format::abi::programs::{ASYNC_BEGIN, ASYNC_END, BEGIN, END, MARK};
 use kutrace_format::abi::word;
 use kutrace_format::capability::{Capability, Unseen};
 use kutrace_format::event::{Event as Entry, Work};
@@ -21,6 +21,7 @@ use kutrace_format::file::{Name, NameKind};
 
 use super::clock::Clock;
 use super::counter::Counting;
+use super::label::{Label, Labels};
 use super::name::EventNames;
 use super::program::{Programs, Said};
 use super::stream::{Item, Stream, Timed};
@@ -47,8 +48,7 @@ pub struct Decoder<'a> {
     ipc: u8,
     merge: Merge<Stream<'a>>,
     programs: Programs<'a>,
-    /// By program, number and kind of entry.
-    program_names: HashMap<(usize, u32, u32), NameId>,
+    labels: Labels,
     cpus: Vec<Cpu>,
     tasks: Tasks,
     event_names: EventNames,
@@ -136,7 +136,7 @@ impl<'a> Decoder<'a> {
             ipc,
             merge,
             programs,
-            program_names: HashMap::new(),
+            labels: Labels::default(),
             cpus,
             tasks,
             event_names,
@@ -195,27 +195,14 @@ impl<'a> Decoder<'a> {
             self.counts.unplaced += u64::from(begun);
             return;
         };
+        let Label { name, number: named } = self.labels.label(program, &entry, &self.programs, names);
         let (point, arg, ret) = match entry.kind {
-            MARK => (Point::ProgramMark, entry.name, 0),
-            BEGIN => (Point::ProgramBegin, entry.name, 0),
-            END => (Point::ProgramEnd, entry.name, 0),
+            MARK => (Point::ProgramMark, named, 0),
+            BEGIN => (Point::ProgramBegin, named, 0),
+            END => (Point::ProgramEnd, named, 0),
+            ASYNC_BEGIN => (Point::ProgramAsyncBegin, self.labels.part(program, &entry, named), 0),
+            ASYNC_END => (Point::ProgramAsyncEnd, self.labels.part(program, &entry, named), 0),
             _ => (Point::ProgramValue, entry.value as u32, (entry.value >> 32) as i32),
-        };
-        let text = |programs: &Programs| {
-            programs.name(program, entry.name).map_or_else(|| format!("unnamed#{}", entry.name), clean)
-        };
-        let name = match entry.kind {
-            // The values of a name are many, so these are not kept.
-            event_kind if ![MARK, BEGIN, END].contains(&event_kind) => {
-                names.id(&format!("{}={}", text(&self.programs), entry.value))
-            }
-            kind => {
-                let programs = &self.programs;
-                *self
-                    .program_names
-                    .entry((program, entry.name, kind))
-                    .or_insert_with(|| names.id(&format!("{}{}", if kind == END { "/" } else { "" }, text(programs))))
-            }
         };
         let ts = self.clock.units(at);
         let what = What::Point(point);

@@ -65,7 +65,7 @@ impl<'a> Program<'a> {
         self.area.get(LOST_AT as usize..).filter(|rest| rest.len() >= 8).map_or(0, |rest| long(rest, 0))
     }
 
-    /// A name of its own.
+    /// The text of a name of its own.
     pub fn name(&self, number: u32) -> Option<&'a [u8]> {
         name_at(self.area, number)
     }
@@ -73,16 +73,16 @@ impl<'a> Program<'a> {
 
 /// An entry, its thread, and which of the programs that is of.
 #[derive(Clone, Copy, Debug)]
-pub struct Said {
+pub struct Said<'a> {
     /// The thread.
     pub tid: u32,
     /// The program's place among all.
     pub program: usize,
     /// What it says.
-    pub entry: Entry,
+    pub entry: Entry<'a>,
 }
 
-impl When for Said {
+impl When for Said<'_> {
     type Time = u64;
 
     fn when(&self) -> u64 {
@@ -98,10 +98,10 @@ struct Part<'a> {
     entries: Entries<'a>,
 }
 
-impl Iterator for Part<'_> {
-    type Item = Said;
+impl<'a> Iterator for Part<'a> {
+    type Item = Said<'a>;
 
-    fn next(&mut self) -> Option<Said> {
+    fn next(&mut self) -> Option<Said<'a>> {
         let entry = self.entries.next()?;
         Some(Said { tid: self.tid, program: self.program, entry })
     }
@@ -112,7 +112,7 @@ impl Iterator for Part<'_> {
 pub struct Programs<'a> {
     programs: Vec<Program<'a>>,
     merge: Merge<Part<'a>>,
-    next: Option<Said>,
+    next: Option<Said<'a>>,
     last: u64,
 }
 
@@ -133,17 +133,17 @@ impl<'a> Programs<'a> {
     }
 
     /// What comes next.
-    pub fn peek(&self) -> Option<Said> {
+    pub fn peek(&self) -> Option<Said<'a>> {
         self.next
     }
 
     /// Takes that; what comes after it then is next, and the answer.
-    pub fn take(&mut self) -> Option<Said> {
+    pub fn take(&mut self) -> Option<Said<'a>> {
         self.next = self.merge.next().map(|(_, said)| said).filter(|said| said.entry.tsc <= self.last);
         self.next
     }
 
-    /// A name of a program.
+    /// The text of a name of a program.
     pub fn name(&self, program: usize, number: u32) -> Option<&'a [u8]> {
         self.programs[program].name(number)
     }
@@ -151,10 +151,13 @@ impl<'a> Programs<'a> {
     /// What is missing or was wrong, by program, once all was taken.
     pub fn damage(&self) -> Vec<Damage> {
         let mut found = Vec::new();
+        let mut counts = vec![(0, 0); self.programs.len()];
+        for part in self.merge.streams() {
+            counts[part.program].0 += u64::from(part.entries.strange);
+            counts[part.program].1 += u64::from(part.entries.unfinished);
+        }
         for (n, program) in self.programs.iter().enumerate() {
-            let parts = || self.merge.streams().iter().filter(|part| part.program == n);
-            let strange: u64 = parts().map(|part| u64::from(part.entries.strange)).sum();
-            let unfinished: u64 = parts().map(|part| u64::from(part.entries.unfinished)).sum();
+            let (strange, unfinished) = counts[n];
             let comm = program.comm.split(|&c| c == 0).next().unwrap_or_default();
             let who = format!("program {} ({})", program.tgid, comm.escape_ascii());
             let mut say = |count: u64, what: &str| {
@@ -212,7 +215,7 @@ mod tests {
         let mut said = Vec::new();
         while let Some(next) = all.peek() {
             assert_eq!(next.tid, 8);
-            said.push((next.entry.tsc - START, next.entry.kind, next.entry.value));
+            said.push((next.entry.tsc - START, next.entry.kind, next.entry.value as i64));
             all.take();
         }
         (said, all.damage().iter().map(Damage::to_string).collect())

@@ -29,6 +29,8 @@ pub struct Overlays {
     locks: HashMap<(u32, Pid), (Point, Time)>,
     /// By thread: the parts of its program that it is in, the outermost first.
     parts: HashMap<Pid, Vec<Event>>,
+    /// By number: the parts of programs that any thread may end.
+    async_parts: HashMap<u32, (Pid, Event)>,
 }
 
 impl Builder {
@@ -42,12 +44,24 @@ impl Builder {
             Point::Mwait if self.running(c) == Pid::IDLE => self.unwind_idle(c, t, ipc),
             _ => {}
         }
-        if !matches!(point, Point::ProgramBegin | Point::ProgramEnd) {
+        let has_other_end = matches!(
+            point,
+            Point::ProgramBegin | Point::ProgramEnd | Point::ProgramAsyncBegin | Point::ProgramAsyncEnd
+        );
+        if !has_other_end {
             self.line(c, e, point);
         }
         match point {
             Point::ProgramBegin => self.overlays.parts.entry(self.running(c)).or_default().push(Event { ts: t, ..*e }),
             Point::ProgramEnd => self.end_part(self.running(c), e.arg, t),
+            Point::ProgramAsyncBegin => {
+                self.overlays.async_parts.insert(e.arg, (self.running(c), Event { ts: t, ..*e }));
+            }
+            Point::ProgramAsyncEnd => {
+                if let Some((pid, begin)) = self.overlays.async_parts.remove(&e.arg) {
+                    self.part(pid, &begin, Point::ProgramAsyncBegin, t);
+                }
+            }
             Point::Mwait if self.running(c) == Pid::IDLE => {
                 self.close(c, t, Close::Pause { ipc });
                 self.cpus[c].low_power = Some(e.arg).filter(|&hint| hint != IDLE_POLL);
@@ -144,11 +158,16 @@ impl Builder {
     fn end_parts(&mut self, pid: Pid, outermost: usize, t: Time) {
         let parts = self.overlays.parts.get_mut(&pid);
         let ended = parts.map(|parts| parts.split_off(outermost.min(parts.len()))).unwrap_or_default();
-        for begin in ended.into_iter().rev() {
-            let (start, dur) = (begin.ts, (t - begin.ts).max(Time::UNIT));
-            let (what, arg, name) = (What::Point(Point::ProgramBegin), begin.arg.into(), begin.name);
-            self.out.push(Span { start, dur, pid: Some(pid), rpc: -1, what, arg, name, ..Span::default() });
+        for begin in ended.iter().rev() {
+            self.part(pid, begin, Point::ProgramBegin, t);
         }
+    }
+
+    /// A part of a program, which a thread began.
+    fn part(&mut self, pid: Pid, begin: &Event, point: Point, t: Time) {
+        let (start, dur) = (begin.ts, (t - begin.ts).max(Time::UNIT));
+        let (what, arg, name) = (What::Point(point), begin.arg.into(), begin.name);
+        self.out.push(Span { start, dur, pid: Some(pid), rpc: -1, what, arg, name, ..Span::default() });
     }
 
     /// Draws to the end what threads are still in.
@@ -157,6 +176,11 @@ impl Builder {
         pids.sort();
         for pid in pids {
             self.end_parts(pid, 0, to);
+        }
+        let mut open: Vec<_> = std::mem::take(&mut self.overlays.async_parts).into_iter().collect();
+        open.sort_by_key(|(number, _)| *number);
+        for (_, (pid, begin)) in open {
+            self.part(pid, &begin, Point::ProgramAsyncBegin, to);
         }
     }
 

@@ -3,8 +3,9 @@
 //
 // A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
 
+import { withoutFields } from "./field.js";
 import { cpuText, processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
-import { isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
+import { ASYNC_PART, isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
 import { IntervalIndex } from "./intervals.js";
 import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
 import { Kind } from "./tables.js";
@@ -173,15 +174,19 @@ function rpcParts(store, of) {
 }
 
 /**
- * A row for each lock, queue and resource that is spoken of.
+ * A row for each lock, queue and resource that is spoken of, and for each name of parts that any thread may end.
  * @param {Store} store
  * @param {IdsOf} of
  * @returns {Parts | null}
  */
 function resourceParts(store, of) {
   const { kind, arg, name, names, event, events } = store;
-  const bars = of(Kind.LOCK, Kind.QUEUE);
+  const isAsync = (/** @type {number} */ i) => events[event[i]] === ASYNC_PART;
+  const asyncs = events.includes(ASYNC_PART) ? of(Kind.POINT).filter(isAsync) : [];
+  const bars = asyncs.length > 0 ? of(Kind.LOCK, Kind.QUEUE, Kind.POINT).filter((i) => kind[i] !== Kind.POINT || isAsync(i)) : of(Kind.LOCK, Kind.QUEUE);
   const points = of(Kind.POINT).filter((i) => events[event[i]] === RESOURCE_EVENT);
+  /** Rows of parts by name. @type {Map<string, number>} */
+  const parts = new Map();
   /** Rows by argument. @type {Map<number, number>[]} */
   const rows = [];
   for (const sort of RESOURCE_SORTS) rows[sort.kind] = new Map();
@@ -189,6 +194,11 @@ function resourceParts(store, of) {
   const labels = [];
   for (const list of [bars, points]) {
     for (const i of list) {
+      if (isAsync(i)) {
+        const part = withoutFields(names[name[i]]);
+        if (!parts.has(part)) parts.set(part, labels.push(`part ${shownName(part)}`) - 1);
+        continue;
+      }
       const row = rows[kind[i]];
       if (row.has(arg[i])) continue;
       row.set(arg[i], labels.length);
@@ -199,8 +209,8 @@ function resourceParts(store, of) {
   if (labels.length === 0) return null;
   const has = (/** @type {number} */ i) => kind[i] !== Kind.POINT || events[event[i]] === RESOURCE_EVENT;
   return {
-    name: "RES", title: "Locks, queues", keys: labels.map((_, row) => row), labels,
-    rowOf: (i) => (has(i) ? rows[kind[i]]?.get(arg[i]) ?? -1 : -1), bars, points,
+    name: "RES", title: parts.size > 0 ? "Locks, queues, parts" : "Locks, queues", keys: labels.map((_, row) => row), labels,
+    rowOf: (i) => (isAsync(i) ? parts.get(withoutFields(names[name[i]])) ?? -1 : has(i) ? rows[kind[i]]?.get(arg[i]) ?? -1 : -1), bars, points,
     isBase: (i) => events[event[i]] === LOCK_HELD,
   };
 }

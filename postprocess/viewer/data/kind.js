@@ -11,6 +11,8 @@ export const SYSCALL32 = EVENT.SYSCALL32;
 export const MARK_A = EVENT.MARK_A;
 /** A part of a program, as it says itself; it lies on the row of its thread. */
 export const PART = EVENT.PROGRAM_BEGIN;
+/** A part of a program that any thread may end; its name has a row among the resources. */
+export const ASYNC_PART = EVENT.PROGRAM_ASYNC_BEGIN;
 export const LOCK_HELD = EVENT.LOCK_HELD;
 export const RESOURCE_EVENT = EVENT.RESOURCE;
 /** Events by which a message arrives. @type {readonly number[]} */

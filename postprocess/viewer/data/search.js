@@ -36,7 +36,7 @@ const JOINED_MAX = 2;
 const escapedCharacter = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /** The pattern that matches one name and no other. @param {string} name */
-export const exactly = (name) => `^${name.slice(0, TEXT_MAX).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z]+):/g, "$1\\:").replace(UNSEEN, escapedCharacter)}$`;
+export const exactly = (name) => `^${name.slice(0, TEXT_MAX).replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/(\s[a-z][a-z0-9_]*):/g, "$1\\:").replace(UNSEEN, escapedCharacter)}$`;
 
 /** A pattern for one name, joined to that for others if there is one. @param {string} before @param {string} one */
 export function patternWith(before, one) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Selectors: words such as `cpu:0,2-3` or `kind:syscall` in the search box that say where, and of what kind, spans are
-// looked for. What is left of the text is the pattern, and all of them hold together. `\:` is a colon of a pattern.
+// looked for, and `size:17`, what a field of a program's event is. What is left of the text is the pattern, and all of them hold together. `\:` is a colon of a pattern.
 
+import { valuesOf } from "./field.js";
 import { threadText } from "./format.js";
 import { Kind, KIND_NAMES } from "./tables.js";
 /**
@@ -9,8 +10,8 @@ import { Kind, KIND_NAMES } from "./tables.js";
  * @import {Column} from "./part.js"
  */
 
-/** A selector: small letters and a colon, between spaces. */
-export const SELECTOR = /(?<=^|\s)([a-z]+):(\S*)(?=\s|$)/g;
+/** A selector: a word and a colon, between spaces. */
+export const SELECTOR = /(?<=^|\s)([a-z][a-z0-9_]*):(\S*)(?=\s|$)/g;
 
 /** What `kind:` takes. */
 export const KIND_WORDS = new Map(/** @type {[string, number[]][]} */ ([
@@ -25,7 +26,7 @@ export const KIND_WORDS = new Map(/** @type {[string, number[]][]} */ ([
 /** RPCs have numbers of 16 bits. */
 const RPC_NUMBERS = 1 << 16;
 
-/** @typedef {"cpu" | "pid" | "rpc" | "kind"} SelectorKey */
+/** @typedef {"cpu" | "pid" | "rpc" | "kind" | "name"} SelectorKey */
 /** @typedef {(value: number) => boolean} NumberTest */
 
 /**
@@ -69,8 +70,8 @@ export class Scope {
   /** @param {Store} store */
   constructor(store) {
     this.store = store;
-    /** 1 for what is taken, by RPC, by the index of the CPU or thread, by kind; null for all. Names of rows are never taken. @type {Record<SelectorKey, Uint8Array | null>} */
-    this.takes = { cpu: null, pid: null, rpc: null, kind: null };
+    /** 1 for what is taken, by RPC, by the index of the CPU or thread, by kind, by name; null for all. Names of rows are never taken. @type {Record<SelectorKey, Uint8Array | null>} */
+    this.takes = { cpu: null, pid: null, rpc: null, kind: null, name: null };
     if (store.kinds.has(Kind.LABEL)) this.takes.kind = Uint8Array.from(KIND_NAMES, (_, kind) => (kind === Kind.LABEL ? 0 : 1));
     /** The selectors met. @type {Set<string>} */
     this.keys = new Set();
@@ -80,6 +81,8 @@ export class Scope {
   narrow(key, parts) {
     const { store, takes } = this;
     const selector = SELECTORS.get(key);
+    const values = selector ? null : valuesOf(store.names, key);
+    if (values) return this.narrowNames(key, values, parts.split(","));
     if (!selector) return `no selector ${key}: \u2014 there are ${[...SELECTORS.keys()].join(": ")}: \u2014 as text write ${key}\\:`;
     const tests = parts.split(",").map((part) => selector.test(store, part));
     if (tests.includes(null)) return `${key}: takes ${selector.may(store)}`;
@@ -90,19 +93,28 @@ export class Scope {
     return "";
   }
 
+  /** @param {string} field @param {(string | undefined)[]} values by name @param {string[]} wanted */
+  narrowNames(field, values, wanted) {
+    const before = this.takes.name;
+    this.takes.name = Uint8Array.from(values, (value, at) => (before?.[at] !== 0 && value !== undefined && wanted.includes(value) ? 1 : 0));
+    this.keys.add(field);
+    return "";
+  }
+
   /** @param {number} i */
   has(i) {
-    const { takes: { kind, cpu, pid, rpc }, store } = this;
+    const { takes: { kind, cpu, pid, rpc, name }, store } = this;
     return (!kind || kind[store.kind[i]] === 1) && (!cpu || cpu[store.cpu[i]] === 1) && (!pid || pid[store.pid[i]] === 1)
-      && (!rpc || rpc[rpcOf(store, i)] === 1);
+      && (!rpc || rpc[rpcOf(store, i)] === 1) && (!name || name[store.name[i]] === 1);
   }
 
   /** Moves those of some spans that are taken to the front; returns how many. @param {Uint32Array} ids @param {number} count */
   keep(ids, count) {
-    const { takes: { kind, cpu, pid, rpc }, store } = this;
+    const { takes: { kind, cpu, pid, rpc, name }, store } = this;
     if (kind) count = keepTaken(ids, count, store.kind, kind);
     if (cpu) count = keepTaken(ids, count, store.cpu, cpu);
     if (pid) count = keepTaken(ids, count, store.pid, pid);
+    if (name) count = keepTaken(ids, count, store.name, name);
     if (!rpc) return count;
     let kept = 0;
     for (let k = 0; k < count; k++) {

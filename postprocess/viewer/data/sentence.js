@@ -2,7 +2,7 @@
 // What a span was, as a sentence: who did what, where and for how long. Numbers follow below it.
 
 import { callText, cpuText, durationText, returnText, shownName, threadText, valueOf, wokenBy } from "./format.js";
-import { isIdle, LOCK_HELD, PART, waitLetter, WAITS } from "./kind.js";
+import { ASYNC_PART, isIdle, LOCK_HELD, PART, waitLetter, WAITS } from "./kind.js";
 import { Kind } from "./tables.js";
 /**
  * @import {Chains} from "./chain.js"
@@ -68,6 +68,12 @@ export function sentenceOf(store, chains, i, timed) {
     case Kind.WAKEUP: return `${threadText(store, wokenBy(store, i))} was woken by ${causeText(store, i, chains.causeOf(i))} and ran ${time} later.`;
     case Kind.IPI: return `${where} sent an interrupt to ${cpuText(store, valueOf(arg[i]) ?? -1)}.`;
     case Kind.LOCK: return `${thread} ${store.events[store.event[i]] === LOCK_HELD ? "held" : "tried to get"} the lock ${what.slice(1)} for ${time}.`;
-    default: return store.events[store.event[i]] === PART ? `${thread} was in its part ${what} for ${time}.` : "";
+    default: return partSentence(store.events[store.event[i]], thread, what, time);
   }
+}
+
+/** @param {number} event @param {string} thread @param {string} what @param {string} time */
+function partSentence(event, thread, what, time) {
+  if (event === ASYNC_PART) return `The part ${what}, which ${thread} began, took ${time}.`;
+  return event === PART ? `${thread} was in its part ${what} for ${time}.` : "";
 }

@@ -5,6 +5,8 @@
 //! area of a process:   | 0 names grant: lost u64, names end|next u64, zero to 64, names ... | grant | grant | ...
 //! word:                bits 0-31 low TSC | 32-34 kind | 35 open | 36-39 payload words | 40-63 name
 //! name, at 8 * number: 0 bytes of text u16, bit 15 set while it is written | 2 text ...   padded to 8 bytes
+//! text of a name:      name, at most 119 bytes | for each field: 0, type, name
+//! payload:             the number of an async part, if the kind has one | the fields, each from a word on
 //! grant in a file:     0 offset u32  4 bytes u32  8 tid u32  12 kind u32  16 sequence u64  24 tsc u64
 //! ```
 //!
@@ -14,7 +16,7 @@
 //! kernel says; everything else is what the program says.
 
 /// Version of all this.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The device that any process may open.
 pub const DEVICE: &core::ffi::CStr = c"/dev/kutrace_programs";
 
@@ -55,16 +57,23 @@ pub struct Grant {
     pub kind: u32,
     /// Bytes: from the caller how many at most, a multiple of 4096; then how many they are.
     pub bytes: u32,
-    /// Where they begin in the area.
+    /// Where they begin in the area; of a [`KIND_REST`], from the caller, where the next word would go.
     pub offset: u32,
     /// Of which attachment, from the caller: ESTALE if it is not the present one.
     pub serial: u32,
+    /// Its number among all of the process; of a [`KIND_REST`], from the caller, that of the grant whose rest it is.
+    pub sequence: u64,
 }
 
 /// [`Grant::kind`]: words of the thread that asks.
 pub const KIND_WORDS: u32 = 0;
 /// [`Grant::kind`]: names, of all threads of the process.
 pub const KIND_NAMES: u32 = 1;
+/// [`Grant::kind`]: what is left of a grant of words, of a thread that is gone or the caller's own. EBUSY if its thread
+/// is alive, ESTALE if it was granted anew, ENOSPC if less than [`REST_BYTES`] are left; none of these is counted.
+pub const KIND_REST: u32 = 2;
+/// A [`KIND_REST`] begins a multiple of this many bytes after the start of the grant that it is the rest of.
+pub const REST_BYTES: u32 = 32;
 
 /// Where the page is mapped.
 #[repr(C)]
@@ -133,21 +142,46 @@ pub const LOST_AT: u32 = 0;
 pub const NEXT_NAME_AT: u32 = 8;
 /// Byte offset of the first name.
 pub const NAMES_AT: u32 = 64;
-/// Most bytes of a name.
+/// Most bytes of a name without its fields.
 pub const NAME_MAX: usize = 119;
+/// Most bytes of a name with its fields.
+pub const TEXT_MAX: usize = 1022;
 /// In the first two bytes of a name: it is being written.
 pub const NAME_OPEN: u16 = 1 << 15;
 
-/// A moment.
+/// A moment, with the fields of its name.
 pub const MARK: u32 = 1;
-/// A part of the program begins.
+/// A part of the program begins, with the fields of its name.
 pub const BEGIN: u32 = 2;
 /// The innermost part of that name ends.
 pub const END: u32 = 3;
 /// A value: its payload, signed.
 pub const VALUE: u32 = 4;
+/// A part that may end in another thread begins: its number, then the fields of its name.
+pub const ASYNC_BEGIN: u32 = 5;
+/// The part of that name and number ends.
+pub const ASYNC_END: u32 = 6;
 /// The whole TSC is its payload; without a name.
 pub const FULL_TIME: u32 = 7;
+
+/// Most words of payload.
+pub const PAYLOAD_MAX: usize = 15;
+/// A field: an unsigned number, in a word.
+pub const UNSIGNED: u8 = b'u';
+/// A field: a signed number, in a word.
+pub const SIGNED: u8 = b'i';
+/// A field: a double, in a word.
+pub const FLOAT: u8 = b'f';
+/// A field: 0 or 1, in a word.
+pub const BOOL: u8 = b'b';
+/// A field: a number to be shown in base 16, in a word.
+pub const HEX: u8 = b'x';
+/// A field: a text. Its first byte says how many follow, with [`TEXT_CUT`]; the rest of the last word is zero.
+pub const TEXT: u8 = b's';
+/// A field that is always the same: its name is `name=value`, and it has no payload.
+pub const CONSTANT: u8 = b'=';
+/// In the first byte of a text: it was longer.
+pub const TEXT_CUT: u8 = 0x80;
 
 /// A word whose payload is being written.
 pub const OPEN: u64 = 1 << 35;

@@ -135,6 +135,10 @@ everywhere {
     0x232 PROGRAM_END                           "pend"          Number  Tools    Point;
     /// It has a value, of 64 bits: the low half is the argument, the high one what is returned; made by the tools.
     0x233 PROGRAM_VALUE                         "pvalue"        Number  Tools    Mark;
+    /// A part of it that may end in another thread begins: made by the tools; in spans, the part, from begin to end.
+    0x234 PROGRAM_ASYNC_BEGIN                   "pabegin"       Number  Tools    Point;
+    /// That part, by the number in the argument, ends: made by the tools, in events.
+    0x235 PROGRAM_ASYNC_END                     "paend"         Number  Tools    Point;
     /// The point events, all with one argument word: also those that a reader does not know.
     0x200 SPECIAL to 0x27f SPECIAL_LAST         "spl#"          Number  Kernel   Point;
     /// A tick interrupted a program at this address: two words, low half first.
