@@ -26,7 +26,7 @@ pub const PROGRAMS: [&str; 6] =
 pub fn ensure() -> Result<PathBuf> {
     let mut cargo = cargo("build", &folder(), "")?;
     cargo.args(["--lib", "--bins", "--examples"]);
-    cargo.args(["--package", "kutrace"]).args(PROGRAMS);
+    cargo.args(["--package", "kutrace", "--package", "kutrace-tracing"]).args(PROGRAMS);
     run("tools: building", &mut cargo)?;
     Ok(folder().join("release"))
 }

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Marks, parts and fields of a Python program in the KUtrace trace of the machine it runs on.
+
+    import kutrace
+
+    kutrace.mark("parsed")
+    with kutrace.part("request", path="/index", size=17):
+        ...
+
+    @kutrace.part("reply")
+    def reply(): ...
+
+    logging.getLogger().addHandler(kutrace.Handler())
+
+Each is recorded without a system call, and costs about as much as a call of a C function by ctypes; while nothing is
+traced it is one such call. libkutrace.so is looked for as any shared library is.
+"""
+
+import contextlib
+import ctypes
+import logging
+import struct
+
+__all__ = ["Handler", "begin", "end", "event", "is_on", "mark", "part", "value"]
+
+
+class _Site(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_uint64), ("name", ctypes.c_char_p), ("bytes", ctypes.c_size_t)]
+
+
+class _Fields(ctypes.Structure):
+    _fields_ = [("used", ctypes.c_size_t), ("words", ctypes.c_uint64 * 15)]
+
+
+def _load():
+    try:
+        return ctypes.PyDLL("libkutrace.so.0")
+    except OSError:
+        return ctypes.PyDLL("libkutrace.so")
+
+
+# The functions do not wait, so the interpreter's lock is kept.
+_library = _load()
+_library.kutrace_fields_word.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+_library.kutrace_fields_text.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+for _name, _arguments in {
+    "mark": [],
+    "begin": [],
+    "end": [],
+    "value": [ctypes.c_int64],
+    "event": [ctypes.c_void_p],
+    "begin_with": [ctypes.c_void_p],
+    "async_begin": [ctypes.c_uint64, ctypes.c_void_p],
+    "async_end": [ctypes.c_uint64],
+}.items():
+    getattr(_library, "kutrace_site_" + _name).argtypes = [ctypes.c_void_p, *_arguments]
+
+# By name and types of fields. They stay: the library keeps their addresses.
+_sites = {}
+
+
+def is_on():
+    """Whether anything is traced now."""
+    return bool(_library.kutrace_is_on())
+
+
+def _site(name):
+    site = _sites.get(name)
+    if site is None:
+        text = name.encode(errors="replace")
+        site = _sites.setdefault(name, _Site(0, text, len(text)))
+    return ctypes.byref(site)
+
+
+def _pack(name, values):
+    """The place that a name with fields of these types has, and the values."""
+    fields = _Fields()
+    kinds = [name]
+    for field, value in values.items():
+        if isinstance(value, bool):
+            kind, word = "b", int(value)
+        elif isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+            kind, word = "i", value & (1 << 64) - 1
+        elif isinstance(value, float):
+            kind, word = "f", struct.unpack("<Q", struct.pack("<d", value))[0]
+        else:
+            kind, word = "s", None
+        kinds.append(kind + field)
+        if word is None:
+            _library.kutrace_fields_text(ctypes.byref(fields), str(value).replace("\0", "").encode(errors="replace"))
+        else:
+            _library.kutrace_fields_word(ctypes.byref(fields), word)
+    return _site("\0".join(kinds)), ctypes.byref(fields)
+
+
+def mark(name):
+    """This thread is here now; whether that is in the trace."""
+    return bool(_library.kutrace_site_mark(_site(name)))
+
+
+def event(name, **fields):
+    """The same with fields: numbers, booleans, and what else there is as text, 120 bytes in all."""
+    return is_on() and bool(_library.kutrace_site_event(*_pack(name, fields)))
+
+
+def value(name, number):
+    """What is counted here is this much now."""
+    return bool(_library.kutrace_site_value(_site(name), number))
+
+
+class part(contextlib.ContextDecorator):
+    """This thread is in a part of the program: in a with statement, or in the function that this decorates."""
+
+    def __init__(self, name, **fields):
+        self.name, self.fields = name, fields
+
+    def __enter__(self):
+        if not self.fields:
+            _library.kutrace_site_begin(_site(self.name))
+        elif is_on():
+            _library.kutrace_site_begin_with(*_pack(self.name, self.fields))
+        return self
+
+    def __exit__(self, *_):
+        _library.kutrace_site_end(_site(self.name))
+        return False
+
+
+def begin(name, number, **fields):
+    """A part begins that any thread may end, by its name and number."""
+    if not is_on():
+        return False
+    site, packed = _pack(name, fields)
+    return bool(_library.kutrace_site_async_begin(site, number, packed))
+
+
+def end(name, number):
+    """And ends."""
+    return bool(_library.kutrace_site_async_end(_site(name), number))
+
+
+class Handler(logging.Handler):
+    """Lines of a log: marks `log` with level, logger and message."""
+
+    def emit(self, record):
+        if is_on():
+            try:
+                event("log", level=record.levelname, logger=record.name, message=record.getMessage())
+            except Exception:
+                self.handleError(record)

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Spans, events and log lines of a program that knows nothing of KUtrace but two lines in `main`.
+//!
+//! `kutrace_control go; ./service; kutrace_control stop t.trace`
+
+use std::thread;
+
+use tracing::{info, info_span, instrument};
+use tracing_subscriber::prelude::*;
+
+#[instrument]
+fn handle(path: &str, size: u64) -> u64 {
+    let found = info_span!("find", cached = false).in_scope(|| size / 2);
+    info!(status = 200, ratio = 0.5, "answered {path}");
+    found
+}
+
+fn main() {
+    tracing_subscriber::registry().with(kutrace_tracing::layer().lives()).init();
+    let logged = kutrace_tracing::Logger::new().install(log::LevelFilter::Info);
+    log::info!("ready: {}", logged.is_ok());
+    // A span that another thread leaves and closes.
+    let upload = info_span!("upload", id = 7_u64);
+    upload.in_scope(|| handle("/index", 34));
+    let ended = thread::spawn(move || upload.in_scope(|| handle("/other", 17))).join();
+    log::warn!("done: {}", ended.is_ok());
+}

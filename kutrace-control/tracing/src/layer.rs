@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Spans and events of `tracing` as they happen.
+
+use kutrace::{Fields, Site};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::packed::Packed;
+use crate::place::{self, Of};
+
+/// Records the spans and events of `tracing`. See [`layer`].
+#[derive(Debug, Default)]
+pub struct Layer {
+    lives: Option<Lives>,
+}
+
+#[derive(Debug)]
+struct Lives;
+
+/// A layer that records each time in which a thread is in a span, and events.
+pub fn layer() -> Layer {
+    Layer::default()
+}
+
+impl Layer {
+    /// Also records how long each span lives, from its creation to its last handle's end, whichever threads are in it
+    /// meanwhile: for spans of futures, which are entered at each poll.
+    #[must_use]
+    pub fn lives(self) -> Layer {
+        Layer { lives: Some(Lives) }
+    }
+}
+
+/// What a span was created with, if that was traced.
+struct Created {
+    site: &'static Site,
+    fields: Fields,
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> tracing_subscriber::Layer<S> for Layer {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
+        let packed = Packed::of(|visit| attributes.record(visit));
+        let site = place::site(attributes.metadata(), Of::Span, &packed);
+        if self.lives.is_some() {
+            site.async_begin(id.into_u64(), &packed.fields);
+        }
+        span.extensions_mut().insert(Created { site, fields: packed.fields });
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
+        let packed = Packed::of(|visit| values.record(visit));
+        place::site(span.metadata(), Of::Span, &packed).event(&packed.fields);
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if kutrace::is_on() {
+            let packed = Packed::of(|visit| event.record(visit));
+            place::site(event.metadata(), Of::Event, &packed).event(&packed.fields);
+        }
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
+        match span.extensions().get::<Created>() {
+            Some(created) => created.site.begin_with(&created.fields),
+            None => place::site(span.metadata(), Of::Span, &Packed::default()).begin(),
+        };
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        let Some(span) = context.span(id).filter(|_| kutrace::is_on()) else { return };
+        match span.extensions().get::<Created>() {
+            Some(created) => created.site.end(),
+            None => place::site(span.metadata(), Of::Span, &Packed::default()).end(),
+        };
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let Some(span) = context.span(&id).filter(|_| self.lives.is_some() && kutrace::is_on()) else { return };
+        if let Some(created) = span.extensions().get::<Created>() {
+            created.site.async_end(id.into_u64());
+        };
+    }
+}
