@@ -9,6 +9,7 @@ mod recorder;
 mod budget;
 mod word;
 mod packet;
+mod programs;
 mod user;
 mod command;
 mod decode;

@@ -3,7 +3,7 @@
 //!
 //! [`TraceBuilder`] makes a file, [`Recorder`] one CPU. Time is in counts; with the default clock one count is 10 ns, so
 //! counts are the units of the event text. [`repeat`] makes a long trace of a recorded one, [`original`] files of the
-//! original. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
+//! original, [`program`] puts into one what programs recorded. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
 //! docs/format.md alone, [`check`] asks of spans what happened, [`cut`] makes others of a recorded trace, [`stock`] what
 //! a stock kernel tells of it, [`causes`] plants what makes requests slow, [`chromium`] drives a page, [`draw`] reads what
 //! the viewers of others are told; [`fuzz`] says
@@ -11,6 +11,7 @@
 //! what of a file is meant for readers.
 
 pub mod number;
+pub mod program;
 pub mod repeat;
 pub mod original;
 pub mod chromium;

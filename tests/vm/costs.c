@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints what five ways into the kernel cost, and a mark of a program, in ticks of the time stamp counter: instructions,
+// Prints what five ways into the kernel cost, and four marks of a program, in ticks of the time stamp counter: instructions,
 // where the guest counts them (xtask vm --icount). Of system calls, a page fault, a context switch and a mark the fewest
 // of many rounds: the others were interrupted. Of an interrupt the median. With a number it calls getppid that often instead.
 
@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-enum { ROUNDS = 200, CALLS = 1000, PAGES = 200, PAGE = 4096, INTERRUPTS = 251 };
+enum { ROUNDS = 200, CALLS = 1000, OWN = 100, PAGES = 200, PAGE = 4096, INTERRUPTS = 251 };
 
 static uint64_t fewest(void (*prepare)(void), void (*round)(void)) {
     uint64_t fewest = UINT64_MAX;
@@ -56,6 +56,25 @@ static void short_call(void) {
 static void mark(void) {
     for (int n = 0; n < CALLS; n++) {
         kutrace_mark_d(n);
+    }
+}
+
+// What goes into the program's own memory, without a system call; in all less than it can have.
+static void own_mark(void) {
+    for (int n = 0; n < OWN; n++) {
+        KUTRACE_MARK("own");
+    }
+}
+
+static void own_part(void) {
+    for (int n = 0; n < OWN; n++) {
+        KUTRACE_SCOPE("part");
+    }
+}
+
+static void own_value(void) {
+    for (int n = 0; n < OWN; n++) {
+        KUTRACE_VALUE("value", n);
     }
 }
 
@@ -147,5 +166,8 @@ int main(int argc, char **argv) {
     print("switch", switching(), CALLS);
     print("interrupt", interrupt(), 1);
     print("mark", fewest(nothing, mark), CALLS);
+    print("own_mark", fewest(nothing, own_mark), OWN);
+    print("own_part", fewest(nothing, own_part), OWN);
+    print("own_value", fewest(nothing, own_value), OWN);
     return 0;
 }

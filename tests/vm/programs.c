@@ -4,6 +4,8 @@
 // kill         records in two threads and counts in a file that is its standard output, until it is killed
 // fork N       N children, each with one mark
 // threads N    N threads, one after the other, each with one mark
+// crowd N M    M times N threads at a time, each with one mark
+// typed        an event with each type of field, a part with fields, one that another thread ends, a line of a log
 // scribble     attaches, then fills its area with bytes that are not entries
 
 #define _GNU_SOURCE
@@ -42,6 +44,7 @@ static void handler(int signal) {
 
 static void *record(void *argument) {
     volatile unsigned long *count = argument;
+    count[1] = (unsigned long)syscall(SYS_gettid);
     for (;;)
         if (KUTRACE_VALUE("counted", (long)*count))
             ++*count;
@@ -52,6 +55,38 @@ static void *mark(void *argument) {
     long *recorded = argument;
     *recorded += KUTRACE_MARK("thread");
     return NULL;
+}
+
+static void *end(void *id) {
+    KUTRACE_ASYNC_END("upload", (uint64_t)(uintptr_t)id);
+    return NULL;
+}
+
+static void typed(void) {
+    struct kutrace_fields fields = KUTRACE_FIELDS, size = KUTRACE_FIELDS;
+    double half = 0.5;
+    uint64_t bits;
+    pthread_t thread;
+    memcpy(&bits, &half, sizeof(bits));
+    kutrace_fields_word(&fields, 17);
+    kutrace_fields_word(&fields, (uint64_t)-17);
+    kutrace_fields_word(&fields, bits);
+    kutrace_fields_word(&fields, 1);
+    kutrace_fields_word(&fields, 255);
+    kutrace_fields_text(&fields, "/a b");
+    KUTRACE_EVENT("typed\0uu\0ii\0ff\0bb\0xx\0spath", &fields);
+    kutrace_fields_word(&size, 4096);
+    // Two at a time, the first ended last; both places of a name are the same name.
+    KUTRACE_ASYNC_BEGIN("upload\0usize", 7, &size);
+    KUTRACE_ASYNC_BEGIN("upload\0usize", 8, NULL);
+    KUTRACE_BEGIN("part");
+    KUTRACE_END("part");
+    for (uintptr_t id = 8; id > 6; id--) {
+        pthread_create(&thread, NULL, end, (void *)id);
+        pthread_join(thread, NULL);
+    }
+    KUTRACE_LOG("disk full");
+    KUTRACE_MARK("last");
 }
 
 static void scribble(void) {
@@ -104,6 +139,21 @@ int main(int argc, char **argv) {
             pthread_create(&thread, NULL, mark, &recorded);
             pthread_join(thread, NULL);
         }
+        printf("%ld\n", recorded);
+    } else if (!strcmp(what, "typed")) {
+        typed();
+    } else if (!strcmp(what, "crowd")) {
+        pthread_t threads[1000];
+        long marks[1000] = {0};
+        n = n > 1000 ? 1000 : n;
+        for (long round = 0, rounds = argc > 3 ? atol(argv[3]) : 1; round < rounds; round++) {
+            for (long i = 0; i < n; i++)
+                pthread_create(&threads[i], NULL, mark, &marks[i]);
+            for (long i = 0; i < n; i++)
+                pthread_join(threads[i], NULL);
+        }
+        for (long i = 0; i < n; i++)
+            recorded += marks[i];
         printf("%ld\n", recorded);
     } else {
         scribble();

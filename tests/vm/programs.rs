@@ -2,10 +2,13 @@
 //! What programs record into memory of their own: all of it is in the trace, where it happened, whatever became of the
 //! program; and nothing else is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use postprocess::event::number::{PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, SYSCALL, SYSCALL_RETURN};
+use postprocess::event::number::{
+    PROGRAM_ASYNC_BEGIN, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, SYSCALL, SYSCALL_RETURN,
+};
 use postprocess::event::Event;
+use postprocess::span::Span;
 
 use crate::guest;
 use crate::trace::Recording;
@@ -70,48 +73,157 @@ fn what_a_program_records_lies_between_the_kernel_s_entries_around_it() {
     }
 }
 
+/// Traces, and programs killed in each, in the test below.
+const KILLS: (usize, usize) = if guest::SOAK { (50, 200) } else { (2, 6) };
+
 #[test]
 fn nothing_that_was_recorded_is_lost_with_a_killed_program() {
+    let (traces, kills) = KILLS;
     let run = guest::succeed(
         &[],
         &format!(
             "{BUILD}
-            for n in 1 2 3 4 5 6; do
-                truncate -s 4096 counts
+            for n in $(seq {traces}); do
                 kutrace_control go
-                ./programs kill 1<>counts &
-                sleep 0.0$n
-                kill -9 $!
-                wait $! || true
-                # In the middle of whatever it did: the trace has what it had published.
+                for k in $(seq {kills}); do
+                    truncate -s 4096 counts
+                    ./programs kill 1<>counts &
+                    sleep 0.0$(($k % 7 + 1))
+                    kill -9 $!
+                    wait $! || true
+                    od -An -v -t u8 -w8 counts | awk -v n=$n '
+                        NR == 1 || NR == 9 {{ count = $1 }}
+                        NR == 2 || NR == 10 {{ print n, $1, count }}' >>$SHARE/counts
+                    rm counts
+                done
+                # In the middle of whatever the last did: the trace has what it had published.
                 kutrace_control stop $SHARE/$n.raw || [ $? = 3 ]
-                od -An -v -t u8 -w8 counts | awk -v n=$n 'NR==1 {{ print \"main\" n \"=\" $1 }} NR==9 {{ print \"other\" n \"=\" $1 }}'
-                rm counts
             done"
         ),
     );
-    let mut seen = 0;
-    for n in 1..=6 {
+    let said = std::fs::read_to_string(run.file("counts")).unwrap();
+    let numbers = |line: &str| -> Vec<u64> { line.split(' ').map(|number| number.parse().unwrap()).collect() };
+    let said: Vec<Vec<u64>> = said.lines().map(numbers).collect();
+    assert_eq!(said.len(), 2 * traces * kills);
+    for n in 1..=traces {
         let trace = Recording::read(&run.file(&format!("{n}.raw")));
-        let threads: BTreeSet<_> = trace.of(PROGRAM_VALUE).map(|e| e.pid).collect();
-        let mut counts: Vec<u64> = threads
-            .iter()
-            .map(|pid| {
-                let values = trace.of(PROGRAM_VALUE).filter(|e| e.pid == *pid);
-                let values: Vec<u64> = values.map(|e| u64::from(e.arg)).collect();
-                assert!(values.iter().copied().eq(0..values.len() as u64), "{n}: values of {pid:?} are missing");
-                values.len() as u64
-            })
-            .collect();
-        counts.sort();
-        let mut said = [run.number(&format!("main{n}")), run.number(&format!("other{n}"))];
-        said.sort();
-        let recorded = counts.iter().rev().zip(said.iter().rev());
-        // At most the one whose call had not returned is more than the program counted.
-        assert!(recorded.clone().all(|(found, said)| (*said..=said + 1).contains(found)), "{n}: {counts:?}, {said:?}");
-        seen += said.iter().sum::<u64>();
+        let mut values: HashMap<u32, Vec<u64>> = HashMap::new();
+        for e in trace.of(PROGRAM_VALUE) {
+            values.entry(e.pid.number()).or_default().push(e.arg.into());
+        }
+        for line in said.iter().filter(|line| line[0] == n as u64 && line[1] != 0) {
+            let (thread, count) = (line[1] as u32, line[2]);
+            let found = values.remove(&thread).unwrap_or_default();
+            assert!(found.iter().copied().eq(0..found.len() as u64), "{n}: values of {thread} are missing");
+            // At most the one whose call had not returned is more than the program counted.
+            assert!((count..=count + 1).contains(&(found.len() as u64)), "{n}: {thread}: {}, {count}", found.len());
+        }
+        assert!(values.is_empty(), "{n}: {:?}", values.keys());
     }
-    assert!(seen > 1000, "{seen}");
+    assert!(said.iter().map(|line| line[2]).sum::<u64>() > 1000, "{said:?}");
+}
+
+#[test]
+fn fields_async_parts_and_lines_of_a_log_are_shown_with_what_they_say() {
+    let run = guest::succeed(
+        &[],
+        &format!("{BUILD} kutrace_control go; ./programs typed; kutrace_control stop $SHARE/t.raw"),
+    );
+    let trace = Recording::read_whole(&run.file("t.raw"));
+    let names: Vec<_> = trace.of(PROGRAM_MARK).map(|e| trace.event_name(e)).collect();
+    assert_eq!(names, ["typed(u=17,i=-17,f=0.5,b=true,x=0xff,path=/a_b)", "log(message=disk_full)", "last"]);
+    let spans = |event: u32| trace.spans.spans.iter().filter(move |s| s.event() == event as i32);
+    let uploads: Vec<_> = spans(PROGRAM_ASYNC_BEGIN).collect();
+    let [first, second] = uploads[..] else { panic!("{uploads:?}") };
+    assert_eq!([first, second].map(|s| trace.span_name(s)), ["upload(id=7,size=4096)", "upload(id=8,size=?)"]);
+    let part = spans(PROGRAM_BEGIN).next().unwrap();
+    let end = |s: &Span| s.start + s.dur;
+    let last = marks(&trace, "last").next().unwrap();
+    assert!(first.start <= second.start && second.start <= part.start && end(part) <= end(second));
+    assert!(end(second) < end(first) && end(first) <= last.ts && first.thread() == Some(last.pid));
+}
+
+#[test]
+fn each_language_and_library_says_it_in_its_own_words() {
+    let run = guest::succeed(
+        &[],
+        &format!(
+            "{BUILD}
+            LIBRARY=$VM/../../kutrace-control/kutrace
+            g++ -std=c++17 -Wall -Werror -I$LIBRARY/include $LIBRARY/examples/service.cc -L. -lkutrace -o service
+            export PYTHONPATH=$LIBRARY/python PYTHONDONTWRITEBYTECODE=1
+            ./service
+            kutrace_control go
+            ./service
+            python3 $LIBRARY/examples/service.py
+            $TOOLS/examples/service
+            kutrace_control stop $SHARE/t.raw"
+        ),
+    );
+    let trace = Recording::read_whole(&run.file("t.raw"));
+    let said: Vec<_> = trace.of(PROGRAM_MARK).map(|e| trace.event_name(e)).collect();
+    let expected = [
+        "cpp.reply(status=200,ratio=0.5,path=/index)",
+        "log(message=disk_full)",
+        "python.reply(status=200,ratio=0.5,path=/index)",
+        "log(level=WARNING,logger=root,message=disk_93_%_full)",
+        "python.done",
+        "log(level=INFO,target=service,message=ready:_true)",
+        "service(level=INFO,message=answered_/index,status=200,ratio=0.5)",
+        "service(level=INFO,message=answered_/other,status=200,ratio=0.5)",
+        "log(level=WARN,target=service,message=done:_true)",
+    ];
+    assert_eq!(said, expected);
+    let spans = |event: u32| trace.spans.spans.iter().filter(move |s| s.event() == event as i32);
+    let parts: BTreeSet<_> = spans(PROGRAM_BEGIN).map(|s| trace.span_name(s)).collect();
+    for part in [
+        "cpp.handle",
+        "cpp.find(path=/index,cached=false)",
+        "python.handle",
+        "python.find(path=/index,cached=false)",
+        "handle(path=/index,size=34)",
+        "handle(path=/other,size=17)",
+        "find(cached=false)",
+        "upload(id=7)",
+    ] {
+        assert!(parts.contains(part), "{part}: {parts:?}");
+    }
+    let threads: BTreeSet<_> =
+        spans(PROGRAM_BEGIN).filter(|s| trace.span_name(s) == "upload(id=7)").map(Span::thread).collect();
+    assert_eq!(threads.len(), 2);
+    let lives: Vec<_> = spans(PROGRAM_ASYNC_BEGIN).map(|s| trace.span_name(s)).collect();
+    assert!(
+        lives.contains(&"cpp.upload(id=7,size=4096)") && lives.contains(&"python.upload(id=7,size=4096)"),
+        "{lives:?}"
+    );
+    assert!(lives.iter().any(|life| life.starts_with("upload(id=") && life.ends_with(",id=7)")), "{lives:?}");
+}
+
+#[test]
+fn threads_that_come_and_go_share_what_one_of_them_needs() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        &format!(
+            "{BUILD}
+            kutrace_control record -b 192M -o $SHARE/t.raw -- sh -c '
+                echo threads=$(./programs threads 20000)
+                echo crowd=$(./programs crowd 200 10)'
+            kutrace_control gowrap
+            echo wrapped=$(./programs threads 5000)
+            ./programs calls 400000
+            kutrace_control stop $SHARE/wrap.raw"
+        ),
+    );
+    assert_eq!((run.number("threads"), run.number("crowd"), run.number("wrapped")), (20_000, 2000, 5000));
+    let trace = Recording::read_whole(&run.file("t.raw"));
+    let threads: Vec<_> = marks(&trace, "thread").map(|e| e.pid).collect();
+    assert_eq!((threads.len(), threads.iter().collect::<BTreeSet<_>>().len()), (22_000, 22_000));
+    // What is overwritten is the oldest.
+    let trace = Recording::read(&run.file("wrap.raw"));
+    let order: Vec<i64> = marks(&trace, "after").map(|e| e.ts.0).collect();
+    assert!(order.len() > 100_000 && order.is_sorted());
+    assert_eq!(marks(&trace, "thread").count(), marks(&trace, "thread").map(|e| e.pid).collect::<BTreeSet<_>>().len());
+    trace.check();
 }
 
 #[test]

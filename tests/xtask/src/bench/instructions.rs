@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Instructions of five ways into the kernel and of a program's mark, in a guest that counts them: the same number on
+//! Instructions of five ways into the kernel and of a program's marks, in a guest that counts them: the same number on
 //! every run.
 
 use std::fmt;
@@ -12,13 +12,16 @@ use crate::kernel::Which;
 use crate::vm::VmArgs;
 
 /// What tests/vm/costs.c calls each of them, and what the table does.
-const WAYS: [(&str, &str); 6] = [
+const WAYS: [(&str, &str); 9] = [
     ("syscall", "`getppid`, with argument and return value"),
     ("short", "`geteuid`, whose value is one byte"),
     ("fault", "page fault, first touch of an anonymous page"),
     ("switch", "`sched_yield` and the context switch it makes"),
     ("interrupt", "timer interrupt"),
     ("mark", "`kutrace_mark_d`, a mark with a number"),
+    ("own_mark", "`KUTRACE_MARK`, into the program's memory"),
+    ("own_part", "`KUTRACE_SCOPE`, start and end"),
+    ("own_value", "`KUTRACE_VALUE`"),
 ];
 /// What the kernels are called, and what `--kernel` calls each without hooks and with them; a stock kernel is without
 /// the module at first.
