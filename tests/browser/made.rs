@@ -109,7 +109,7 @@ fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
 #[test]
 fn more_rows_than_fit_scroll() {
     let mut made = Made::default();
-    for cpu in 0..1000 {
+    for cpu in 0..2000 {
         made.add(
             Span {
                 cpu: on_cpu(cpu),
@@ -121,7 +121,7 @@ fn more_rows_than_fit_scroll() {
             "-idle-",
         );
     }
-    run_on("scroll", &made.done(), &json!({ "rows": 1000 }));
+    run_on("scroll", &made.done(), &json!({ "rows": 2000 }));
 }
 
 #[test]
