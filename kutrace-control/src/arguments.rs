@@ -239,6 +239,7 @@ pub enum Go {
     /// Record until the buffer is full; also gowrap, goipc, goipcllcwrap
     #[command(alias = "1", after_help = AFTER_GO)]
     Go {
+        /// When it begins
         #[command(flatten)]
         start: Start,
         /// In the background, to a file, until `stop`

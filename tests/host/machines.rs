@@ -208,9 +208,9 @@ fn machines_are_placed_through_others() {
                 world.talk(0, 2, (20, 20), Network { jitter: 30_000.0, ..LAN });
             }
             let placed = world.place();
-            for machine in 1..3 {
-                let error = world.error(&placed[machine], machine, (0.0, LENGTH));
-                let within = within(&placed[machine]);
+            for (machine, place) in placed.iter().enumerate().skip(1) {
+                let error = world.error(place, machine, (0.0, LENGTH));
+                let within = within(place);
                 assert!(error <= within, "seed {seed}, machine {machine}: {error} {within}");
             }
             assert!(placed.iter().all(|p| p.early == 0), "seed {seed}: {placed:?}");

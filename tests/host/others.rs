@@ -48,7 +48,7 @@ fn common(both: [&Events; 2]) -> (Time, Time) {
         for cpu in cpus {
             let mut own = events.events.iter().filter(of_cpus).filter(|e| e.cpu == cpu).map(|e| e.ts);
             from = from.max(own.next().unwrap());
-            to = to.min(own.last().unwrap());
+            to = to.min(own.next_back().unwrap());
         }
     }
     (from + SKEW, to - SKEW)

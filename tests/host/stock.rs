@@ -88,8 +88,10 @@ fn waits(spans: &Spans, min: Time) -> BTreeMap<Option<Pid>, Vec<(&str, Time, Tim
     waits
 }
 
-/// Where wakeups start, and of whom.
-fn wakeups(spans: &Spans) -> Vec<(Time, Option<CpuId>, Option<Pid>, Pid)> {
+/// Where a wakeup starts: when, on which CPU and by whom; and whom it wakes.
+type Wakeup = (Time, Option<CpuId>, Option<Pid>, Pid);
+
+fn wakeups(spans: &Spans) -> Vec<Wakeup> {
     let wakeup = |s: &Span| Some((s.start, s.cpu, s.pid, s.woken()?));
     let mut wakeups: Vec<_> = spans.spans.iter().filter_map(wakeup).collect();
     wakeups.sort_unstable();

@@ -39,7 +39,7 @@ pub struct Batches<R> {
 #[derive(Debug)]
 enum Form<R> {
     Text(Box<Text<R>>),
-    Frames(frame::Reader<R, Event>),
+    Frames(Box<frame::Reader<R, Event>>),
     Tracepoints(Box<tracepoint::Text<R>>),
 }
 
@@ -50,7 +50,7 @@ impl<R: BufRead> Batches<R> {
     /// Whatever error `input` returns, here and below; or that the frames are of a version not known.
     pub(super) fn open(kind: Kind, mut input: R) -> io::Result<Batches<R>> {
         let form = match frame::begins::<Event>(&mut input)? {
-            true => Form::Frames(frame::Reader::new(input)?),
+            true => Form::Frames(Box::new(frame::Reader::new(input)?)),
             false if kind == Kind::Tracepoints => Form::Tracepoints(Box::new(tracepoint::Text::new(input)?)),
             false => Form::Text(Box::new(Text::new(input)?)),
         };
@@ -88,7 +88,7 @@ impl<R: BufRead> Batches<R> {
     pub fn finish(self) -> Meta {
         let mut meta = match self.form {
             Form::Text(text) => text.finish(),
-            Form::Frames(frames) => frames.finish(),
+            Form::Frames(frames) => (*frames).finish(),
             Form::Tracepoints(text) => text.finish(),
         };
         if self.late > 0 {
