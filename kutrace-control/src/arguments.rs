@@ -30,7 +30,6 @@ Examples:
 const TEMPLATE: &str = "\
 {about}
 {usage-heading} {usage}
-Commands:
 {subcommands}{after-help}";
 
 const AFTER_GO: &str = "\
@@ -96,7 +95,7 @@ Examples:
 const AFTER_MERGE: &str = "\
 Examples:
   kutrace_control merge client.trace server.trace -o both.trace
-  kutrace_control merge *.trace -o all.trace; kutrace_control html all.trace";
+  kutrace_control merge web.trace app.trace db.trace -o all.trace";
 
 const AFTER_CHECK: &str = "\
 Examples:

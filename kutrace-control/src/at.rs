@@ -27,7 +27,9 @@ impl TimeOfDay {
     /// A sentence.
     pub fn parse(text: &str) -> Result<TimeOfDay, String> {
         let (time, is_utc) = text.strip_suffix('Z').map_or((text, false), |time| (time, true));
-        let time = if time.starts_with(|c: char| c.is_ascii_digit()) { time.parse().ok() } else { None };
+        // A date or a zone would be passed over.
+        let is_plain = time.chars().all(|c| c.is_ascii_digit() || c == ':');
+        let time = Some(time).filter(|_| is_plain).and_then(|time| time.parse().ok());
         let time =
             time.ok_or_else(|| format!("invalid time '{text}': expected something like 16:30:00 or 16:30:00Z"))?;
         Ok(TimeOfDay { time, is_utc })
