@@ -102,7 +102,7 @@ impl<R: Recorder> Session<R> {
 
     /// Writes what there is of a stream by now.
     pub fn turn_stream(&mut self, stream: &mut Stream<R::Pool>) -> Result<()> {
-        if stream.turn(self.recorder()?)? {
+        while stream.turn(self.recorder()?)? {
             let info = self.recorder()?.info()?;
             let names = self.names_now(&info)?;
             let no_symbols = self.no_symbols;

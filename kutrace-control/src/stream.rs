@@ -107,26 +107,26 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         Ok(Stream { pool, part, ring, cut: None, aside, last, blocks: 0, turn: 0 })
     }
 
-    /// Writes what is full by now. To be called once in a [`PERIOD`]. True if the next file is to begin.
+    /// Writes what is full by now. To be called once in a [`PERIOD`]. True if the next file is to begin: then again, after
+    /// [`Stream::next`].
     pub fn turn<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<bool> {
         self.turn += 1;
         let flushes = self.turn.is_multiple_of(FLUSH);
-        let is_long = self.ring.as_ref().is_some_and(|ring| self.part.sink.bytes() >= ring.size);
-        let mut ends = self.cut.is_some();
-        if is_long && !ends {
-            let counted = reading::now();
-            let moment = sys::moment();
-            ends = recorder.end_blocks()?;
-            if ends {
-                self.cut = Some((moment, counted));
-            }
-        } else if flushes {
+        if flushes && self.cut.is_none() {
             let age = AGE.as_nanos() * u128::from(self.part.header.tsc_hz) / 1_000_000_000;
             recorder.flush(sys::tsc().saturating_sub(age as u64) >> self.part.header.shift)?;
         }
         loop {
             let full = recorder.full()?;
             self.take(recorder, &full)?;
+            // A reader that is behind would not come to the end of this for long, so a file is cut on the way.
+            if self.is_long() && self.cut.is_none() {
+                self.begin_cut(recorder)?;
+            }
+            if self.cut.is_some() && self.is_whole() {
+                self.part.sink.complete()?;
+                return Ok(true);
+            }
             if (full.count as usize) < full.index.len() {
                 break;
             }
@@ -135,7 +135,20 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
             self.part.sink.put(&dump::section(MOMENT, &moment_to_bytes(&sys::moment()), 1))?;
         }
         self.part.sink.complete()?;
-        Ok(ends && self.is_whole())
+        Ok(false)
+    }
+
+    fn is_long(&self) -> bool {
+        self.ring.as_ref().is_some_and(|ring| self.part.sink.bytes() >= ring.size)
+    }
+
+    /// Ends every CPU's block, if each finds another: what begins from now on is of the next file.
+    fn begin_cut<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<()> {
+        let (counted, moment) = (reading::now(), sys::moment());
+        if recorder.end_blocks()? {
+            self.cut = Some((moment, counted));
+        }
+        Ok(())
     }
 
     /// Writes these blocks and gives them back, but for those that belong to the next file.

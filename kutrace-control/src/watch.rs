@@ -107,8 +107,8 @@ pub fn watch<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Statu
 fn is_signalled(guard: &SignalGuard) -> Result<bool> {
     let period = Timespec::try_from(PERIOD)?;
     match poll(&mut [PollFd::new(guard, PollFlags::IN)], Some(&period)) {
-        Ok(0) | Err(Errno::INTR) => Ok(false),
-        Ok(_) => Ok(guard.take()),
+        // A signal that ended the writing of a recording has been taken there.
+        Ok(_) | Err(Errno::INTR) => Ok(guard.take() || guard.is_requested()),
         Err(error) => Err(error.into()),
     }
 }
@@ -227,6 +227,7 @@ impl<'a, R: Recorder> Watch<'a, R> {
         let worst = worst(due, &self.plan.conditions, &self.info);
         let rank = rank(&due[worst], &self.plan.conditions, &self.info);
         let mut told: Vec<Value> = due.iter().map(|trigger| self.told(trigger)).collect();
+        let mut fate = "not kept, others were worse";
         if kept.wants(rank) {
             kept.make_room_for_one(bytes_at_most(&self.info, self.plan));
             let condition = &self.plan.conditions[due[worst].condition];
@@ -242,11 +243,14 @@ impl<'a, R: Recorder> Watch<'a, R> {
                     }
                 }
                 // The next may succeed: a disk that was full, a CPU that found no block.
-                Err(error) => say(format_args!("{}: {error:#}", file.display())),
+                Err(error) => {
+                    say(format_args!("{}: {error:#}", file.display()));
+                    fate = "not written";
+                }
             }
         }
         for (trigger, told) in due.iter().zip(&told) {
-            say(line(&self.plan.conditions[trigger.condition], told));
+            say(line(&self.plan.conditions[trigger.condition], told, fate));
             standard::print(&format!("{told}\n"))?;
         }
         Ok(())
@@ -312,8 +316,8 @@ fn worst(triggers: &[Trigger], conditions: &[Condition], info: &Info) -> usize {
     (0..triggers.len()).max_by(|&a, &b| rank(a).total_cmp(&rank(b))).unwrap_or_default()
 }
 
-/// A trigger for people.
-fn line(condition: &Condition, told: &Value) -> String {
+/// A trigger for people; `fate` is what became of its recording, if that is not in a file.
+fn line(condition: &Condition, told: &Value, fate: &str) -> String {
     let mut line = condition.text.clone();
     if let Some(ns) = told["took_ns"].as_u64() {
         line += &format!(": {:.3} ms", ns as f64 / 1e6);
@@ -329,6 +333,6 @@ fn line(condition: &Condition, told: &Value) -> String {
     }
     match told["file"].as_str() {
         Some(file) => line + ": " + file,
-        None => line + ": not kept, others were worse",
+        None => line + ": " + fate,
     }
 }

@@ -37,7 +37,7 @@ fn what_is_not_understood_has_status_2_and_says_what() {
     let folder = folder();
     for (words, said) in [
         (&["start"][..], "unrecognized subcommand 'start'"),
-        (&["go", "now"], "unexpected argument 'now'"),
+        (&["go", "now"], "--stream"),
         (&["go", "--at", "noon"], "invalid time 'noon': expected something like 16:30:00 or 16:30:00Z"),
         (&["merge", "t.raw", "-o", "x"], "2 values required"),
         (&["record", "-b", "1K"], "'1K': buffer size must be 1M to 64G"),
@@ -306,6 +306,7 @@ fn every_command_has_a_manual_and_the_program_completions() {
         "go",
         "stop",
         "snapshot",
+        "watch",
         "status",
         "reset",
         "mark",

@@ -103,7 +103,7 @@ fn every_event_is_in_exactly_one_file_of_a_ring() {
             echo marks=$n
         }
         export -f busy marks
-        kutrace_control record --stream --rotate 2M --keep 100 -b 8M -o $SHARE/t.trace -- bash -c marks
+        kutrace_control record --stream --rotate 1M --keep 100 -b 8M -o $SHARE/t.trace -- bash -c marks
         kutrace_control record --stream --rotate 1M --keep 2 -b 8M -o $SHARE/few.trace -- bash -c 'busy 300000'"#,
     );
     let files = |start: &str| {

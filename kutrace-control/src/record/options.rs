@@ -40,17 +40,17 @@ pub struct Record {
     /// When the buffer is full, keep the newest events
     #[arg(long)]
     wrap: bool,
-    /// Write while recording: the disk is the limit, not memory
+    /// Write while recording; --rotate SIZE --keep N for a ring of files
     #[arg(long, conflicts_with = "wrap")]
     stream: bool,
     /// With --stream: a new file whenever one has this size
-    #[arg(long, value_name = "SIZE", requires = "stream", value_parser = file_size)]
+    #[arg(long, hide = true, value_name = "SIZE", requires = "stream", value_parser = file_size)]
     rotate: Option<u64>,
     /// What `go --stream` starts.
     #[arg(long, hide = true, requires = "stream")]
     pub background: bool,
     /// With --rotate: files kept, the newest [default: 10]
-    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, hide = true, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
     #[arg(short, long, value_name = "FILE")]

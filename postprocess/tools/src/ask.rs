@@ -58,7 +58,7 @@ pub struct Requests {
     /// RPCs, from request to response; of this method
     #[arg(long, value_name = "METHOD", num_args = 0..=1, default_missing_value = "")]
     rpc: Option<String>,
-    /// From a thread's mark LABEL to its mark /LABEL, or a program's part LABEL
+    /// From a mark LABEL to a mark /LABEL, or a part LABEL
     #[arg(long, value_name = "LABEL")]
     mark: Option<String>,
     /// Each instance of a system call or fault

@@ -88,7 +88,8 @@ export const CANNOT_SHOW = Object.freeze({
   NMIS: "NMIs that no handler claims, and when an NMI begins", MACHINE_CHECKS: "machine checks",
   DENIED: "system calls that seccomp or a tracer denies",
   STOPS: "whether a thread that waits is stopped, frozen, traced or held up for memory",
-  PROGRAM_FAULTS: "how long page faults of programs take",
+  PROGRAM_FAULTS: "how long page faults of programs take", CALLS: "system calls", SOFTIRQS: "softirqs",
+  MOMENTS: "what is shorter than a microsecond",
 });
 
 /** Names of errno values on Linux, by number, for traces that do not bring their machine's. */
