@@ -13,9 +13,10 @@ pub mod sink;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU32;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use kutrace_format::abi::block::{BYTES, WORDS};
 use kutrace_format::abi::command::{Blocks, Info, Moment};
 use kutrace_format::file::{moment_to_bytes, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, MOMENT, NAMES, STOP};
@@ -54,6 +55,8 @@ pub struct Stream<P> {
     aside: Vec<u32>,
     /// The last block of each CPU, and how much it had lost at its end.
     last: BTreeMap<u32, (u64, u64)>,
+    /// The end of the file before, which is being written: recording must not wait for the disk.
+    ending: Option<JoinHandle<Result<()>>>,
     /// Blocks written, to all files.
     blocks: u64,
     turn: u32,
@@ -104,7 +107,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         let header = dump::header(&info, &Selection::default(), ids[0], ids[1]);
         let part = Part::begin(header, output, sink, names, &recorder.left()?)?;
         let (last, aside) = (BTreeMap::new(), Vec::new());
-        Ok(Stream { pool, part, ring, cut: None, aside, last, blocks: 0, turn: 0 })
+        Ok(Stream { pool, part, ring, cut: None, aside, last, ending: None, blocks: 0, turn: 0 })
     }
 
     /// Writes what is full by now. To be called once in a [`PERIOD`]. True if the next file is to begin: then again, after
@@ -119,7 +122,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         loop {
             let full = recorder.full()?;
             self.take(recorder, &full)?;
-            // A reader that is behind would not come to the end of this for long, so a file is cut on the way.
+            // Where the disk is slow this takes long, so a file is also cut on the way.
             if self.is_long() && self.cut.is_none() {
                 self.begin_cut(recorder)?;
             }
@@ -190,6 +193,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         no_symbols: bool,
     ) -> Result<()> {
         let (Some((moment, counted)), Some(ring)) = (self.cut.take(), &mut self.ring) else { return Ok(()) };
+        join(self.ending.take())?;
         let output = ring.next_file();
         let sink = Sink::open(&output)?;
         let bases: BTreeMap<u32, Base> = self
@@ -205,7 +209,9 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         let lost = self.last.values().map(|(_, lost)| lost).sum::<u64>().saturating_sub(before);
         let stop = Header { stop: moment, lost, ..part.header };
         let counted = [part.counted.clone(), counted].concat();
-        part.finish(recorder, stop, names, &counted, no_symbols)?;
+        let (programs, place) = (recorder.programs()?, part.output.to_string());
+        self.ending =
+            Some(thread::spawn(move || part.finish(stop, names, &counted, &programs, no_symbols).context(place)));
         for index in std::mem::take(&mut self.aside) {
             let mut one = Blocks { count: 1, ..Blocks::default() };
             one.index[0] = index;
@@ -233,7 +239,8 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         };
         let left = recorder.left()?;
         let counted = [&self.part.counted, left.get(self.part.left..).unwrap_or_default()].concat();
-        self.part.finish(recorder, stop, names, &counted, no_symbols)?;
+        join(self.ending)?;
+        self.part.finish(stop, names, &counted, &recorder.programs()?, no_symbols)?;
         Ok(Ended { info, blocks: self.blocks, findings: selection.findings })
     }
 
@@ -287,12 +294,12 @@ impl Part {
     }
 
     /// Writes what stands at the end.
-    fn finish<R: Recorder>(
+    fn finish(
         mut self,
-        recorder: &R,
         stop: Header,
         mut names: Names,
         counted: &[u8],
+        programs: &[u8],
         no_symbols: bool,
     ) -> Result<()> {
         if !no_symbols {
@@ -301,8 +308,14 @@ impl Part {
         let stop = Header { blocks: self.blocks, ..stop };
         self.sink.put(&dump::section(NAMES, &names.payload(), names.len()))?;
         self.sink.put(&reading::section(counted))?;
-        self.sink.put(&recorder.programs()?)?;
+        self.sink.put(programs)?;
         self.sink.put(&dump::section(STOP, &dump::sealed_header(&stop), 1))?;
         self.sink.finish()
     }
+}
+
+/// Waits until the end of a file is written.
+fn join(ending: Option<JoinHandle<Result<()>>>) -> Result<()> {
+    let ended = ending.map(|ending| ending.join().unwrap_or_else(|_| bail!("the end of a file was not written")));
+    ended.transpose().map(drop)
 }

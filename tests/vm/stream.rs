@@ -94,17 +94,21 @@ fn every_event_is_in_exactly_one_file_of_a_ring() {
         r#"
         cd /tmp
         export SHARE
-        busy() { dd if=/dev/zero of=/dev/null bs=1 count=$1 2>/dev/null; }
+        # Marks with numbers of their own, and calls between them, until there are enough files.
         marks() {
-            busy 600000 & load=$!
             n=0
-            while test -d /proc/$load; do n=$((n + 1)); kutrace_control mark $n; done
-            wait
+            until test -e $SHARE/$1; do
+                n=$((n + 1))
+                kutrace_control mark $n
+                dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null
+            done
             echo marks=$n
         }
-        export -f busy marks
-        kutrace_control record --stream --rotate 1M --keep 100 -b 8M -o $SHARE/t.trace -- bash -c marks
-        kutrace_control record --stream --rotate 1M --keep 2 -b 8M -o $SHARE/few.trace -- bash -c 'busy 300000'"#,
+        export -f marks
+        # All that is recorded has room in the memory, however slow the disk is.
+        stream="record --stream --no-symbols -b 64M --rotate 1M"
+        kutrace_control $stream --keep 100 -o $SHARE/t.trace -- bash -c 'marks t.000005.trace'
+        kutrace_control $stream --keep 2 -o $SHARE/few.trace -- bash -c 'marks few.000004.trace >/dev/null'"#,
     );
     let files = |start: &str| {
         let mut files: Vec<_> = fs::read_dir(run.share.path())
