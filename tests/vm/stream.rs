@@ -92,12 +92,12 @@ fn every_event_is_in_exactly_one_file_of_a_ring() {
     let run = guest::succeed(
         &["--cpus", "2"],
         r#"
-        cd /tmp
-        export SHARE
+        mkdir /tmp/ring
+        cd /tmp/ring
         # Marks with numbers of their own, and calls between them, until there are enough files.
         marks() {
             n=0
-            until test -e $SHARE/$1; do
+            until test -e $1; do
                 n=$((n + 1))
                 kutrace_control mark $n
                 dd if=/dev/zero of=/dev/null bs=1 count=20000 2>/dev/null
@@ -107,8 +107,9 @@ fn every_event_is_in_exactly_one_file_of_a_ring() {
         export -f marks
         # All that is recorded has room in the memory, however slow the disk is.
         stream="record --stream --no-symbols -b 64M --rotate 1M"
-        kutrace_control $stream --keep 100 -o $SHARE/t.trace -- bash -c 'marks t.000005.trace'
-        kutrace_control $stream --keep 2 -o $SHARE/few.trace -- bash -c 'marks few.000004.trace >/dev/null'"#,
+        kutrace_control $stream --keep 100 -o t.trace -- bash -c 'marks t.000005.trace'
+        kutrace_control $stream --keep 2 -o few.trace -- bash -c 'marks few.000004.trace >/dev/null'
+        cp *.trace $SHARE"#,
     );
     let files = |start: &str| {
         let mut files: Vec<_> = fs::read_dir(run.share.path())
