@@ -72,7 +72,10 @@ impl Story {
                 }
                 // Threads of the kernel take the CPU when they like.
                 What::Wait(reason) if !reason.could_run() => story.waits[thread].push(trace.span_name(s).to_owned()),
-                What::Arc(Arc::Wakeup { woken, .. }) => story.wakeups.extend(place(woken).map(|woken| (thread, woken))),
+                // On a busy host a timer may wake the thread that has set it before that sleeps.
+                What::Arc(Arc::Wakeup { woken, .. }) => {
+                    story.wakeups.extend(place(woken).filter(|woken| *woken != thread).map(|woken| (thread, woken)));
+                }
                 _ => {}
             }
         }
