@@ -216,9 +216,17 @@ impl Stream {
     /// share what is a thread's as well.
     fn is_ours(&self) -> bool {
         let (owner, process) = (self.grants.load(Ordering::Relaxed), sys::process());
-        owner == process
-            || ((owner == 0 || sys::is_gone(owner))
-                && self.grants.compare_exchange(owner, process, Ordering::Relaxed, Ordering::Relaxed).is_ok())
+        if owner == process {
+            return true;
+        }
+        if owner != 0 && !sys::is_gone(owner) {
+            return false;
+        }
+        // Another thread may say so first, of the same process.
+        match self.grants.compare_exchange(owner, process, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(first) => first == process,
+        }
     }
 
     /// Takes over from a thread that is gone, with what it had not used of its grant in this trace; false if it is not,
