@@ -189,8 +189,7 @@ impl<'a, R: Recorder> Watch<'a, R> {
         };
         self.judge.names(std::mem::take(&mut self.skim.names));
         let points = self.skim.take(end);
-        let threads = &self.skim.threads;
-        let mut triggers = self.judge.judge(&points, end, |pid| threads.get(&pid).copied());
+        let mut triggers = self.judge.judge(&points, end, |pid| self.skim.thread(pid));
         triggers.retain(|trigger| trigger.at >= self.since);
         let plain = |condition| Trigger { condition, took: 0, at: end, cpu: None, pid: None, reason: None };
         if asked {
@@ -267,7 +266,7 @@ impl<'a, R: Recorder> Watch<'a, R> {
     /// A trigger for programs.
     fn told(&self, trigger: &Trigger) -> Value {
         let condition = &self.plan.conditions[trigger.condition];
-        let name = trigger.pid.and_then(|pid| self.skim.threads.get(&pid)).map(|comm| {
+        let name = trigger.pid.and_then(|pid| self.skim.thread(pid)).map(|comm| {
             let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
             String::from_utf8_lossy(comm).into_owned()
         });

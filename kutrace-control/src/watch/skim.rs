@@ -64,8 +64,8 @@ pub struct Skim {
     times: HashMap<u32, u64>,
     /// What was found since the last look.
     pub points: Vec<Point>,
-    /// Names of threads, NUL-padded.
-    pub threads: HashMap<u32, [u8; 16]>,
+    /// Names of threads, NUL-padded, and the counter when they were given.
+    threads: HashMap<u32, (u64, [u8; 16])>,
     /// Names since the last look.
     pub names: Vec<Named>,
     /// Entries read.
@@ -132,7 +132,7 @@ impl Skim {
         let Piece { cpu, words, .. } = piece;
         if let Some(begin) = piece.begin {
             self.times.insert(cpu, begin.counter);
-            self.name(begin.pid, begin.comm);
+            self.name(begin.counter, begin.pid, begin.comm);
             let at = begin.counter;
             if begin.gap {
                 self.points.push(Point { at, cpu, event: GAP, argument: 0 });
@@ -154,7 +154,7 @@ impl Skim {
                 Use::Skip => {}
                 Use::Take => self.points.push(Point { at: time, cpu, event, argument }),
                 Use::Time => time = time.max(u64::from(argument) | u64::from(words[at + 2]) << 32),
-                Use::Task => self.name(argument, text(&words[at + 4..next])),
+                Use::Task => self.name(time, argument, text(&words[at + 4..next])),
                 Use::Name => {
                     let bytes: [u8; 56] = text(&words[at + 3..next]);
                     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -179,11 +179,20 @@ impl Skim {
         std::mem::replace(&mut self.points, later)
     }
 
-    fn name(&mut self, pid: u32, comm: [u8; 16]) {
+    /// What a thread is called, NUL-padded.
+    pub fn thread(&self, pid: u32) -> Option<[u8; 16]> {
+        self.threads.get(&pid).map(|(_, comm)| *comm)
+    }
+
+    /// CPUs are read one after the other: a name may be read after one that was given later.
+    fn name(&mut self, at: u64, pid: u32, comm: [u8; 16]) {
         if self.threads.len() >= THREADS {
             self.threads.clear();
         }
-        self.threads.insert(pid, comm);
+        let newest = self.threads.entry(pid).or_insert((at, comm));
+        if newest.0 <= at {
+            *newest = (at, comm);
+        }
     }
 }
 
@@ -230,7 +239,22 @@ mod tests {
         assert_eq!(skim.read(Piece { cpu: 3, begin: None, words: &folded, open: false, lost: true }), 2);
         let found: Vec<_> = skim.take(u64::MAX).iter().map(|p| (p.at, p.event)).collect();
         assert_eq!(found, [(far + 1, SWITCH), (far + 2, SYSCALL + 39), (far + 2, GAP)]);
-        assert_eq!(&skim.threads[&5][..4], b"five");
+        assert_eq!(&skim.thread(5).unwrap()[..4], b"five");
+    }
+
+    #[test]
+    fn a_thread_has_its_newest_name_in_whatever_order_cpus_are_read() {
+        let mut skim = Skim::new(&[]);
+        let mut begin = |cpu, counter, comm: &[u8; 4]| {
+            let mut padded = [0; 16];
+            padded[..4].copy_from_slice(comm);
+            let begin = Some(Begin { counter, pid: 5, comm: padded, gap: false });
+            skim.read(Piece { cpu, begin, words: &[], open: false, lost: false });
+            skim.thread(5).unwrap()[..4].to_vec()
+        };
+        assert_eq!(begin(0, 100, b"bash"), b"bash");
+        assert_eq!(begin(1, 300, b"slow"), b"slow");
+        assert_eq!(begin(0, 200, b"dash"), b"slow", "given before");
     }
 
     #[test]
