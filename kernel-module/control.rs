@@ -20,13 +20,14 @@ use kernel::prelude::*;
 
 use crate::abi::command::{
     Blocks, Cpu, Info, Moment, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD,
-    IOCTL_INFO, IOCTL_LOOK, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE,
-    NOTE_SLEEP, NOTE_UNSTABLE, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
+    IOCTL_INFO, IOCTL_LOOK, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC,
+    LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
 use crate::ffi::Table;
 use crate::on_each_cpu::{Cpus, Round};
 use crate::{arch, clock, ffi, lifecycle, on_each_cpu, ops, pool, stream};
 
+/// What the control lock keeps: whoever has a reference to it holds the lock, or is alone, since there is no device.
 struct State {
     state: u32,
     setup: Setup,
@@ -46,8 +47,8 @@ struct State {
 
 struct StateCell(UnsafeCell<State>);
 
-// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_may_note`, `kutrace_end_for_sleep`, `prepare`, `go` and `end` use it: under the
-// control lock, and while there is no device.
+// SAFETY: only `kutrace_control`, `kutrace_close`, `kutrace_may_note`, `kutrace_end_for_sleep`, `prepare`, `go` and
+// `end` use it: under the control lock, and while there is no device.
 unsafe impl Sync for StateCell {}
 
 static STATE: StateCell = StateCell(UnsafeCell::new(State {
@@ -77,10 +78,14 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
             unsafe { argument.cast::<Info>().write(state.info()) };
             Ok(())
         }
-        // SAFETY: `argument` is valid for a Cpu.
-        IOCTL_CPU => lifecycle::cpu(unsafe { argument.cast::<Cpu>().read() }.cpu)
+        IOCTL_CPU => {
+            // SAFETY: `argument` is valid for a Cpu.
+            let asked = unsafe { argument.cast::<Cpu>().read() };
+            // SAFETY: the control lock is held.
+            let cpu = unsafe { lifecycle::cpu(asked.cpu) };
             // SAFETY: as above.
-            .map(|cpu| unsafe { argument.cast::<Cpu>().write(cpu) }),
+            cpu.map(|cpu| unsafe { argument.cast::<Cpu>().write(cpu) })
+        }
         IOCTL_VECTOR => {
             // SAFETY: `argument` is valid for a Vector, and the control lock is held.
             unsafe { ffi::kutrace_shim_next_vector(argument.cast::<Vector>()) };
@@ -162,8 +167,11 @@ unsafe extern "C" fn kutrace_end_for_sleep() {
 }
 
 /// Prepares a first trace, when the module is loaded.
-pub fn prepare(setup: Setup) -> Result {
-    // SAFETY: neither the device nor the notice of sleep exists yet, so nobody else comes here.
+///
+/// # Safety
+/// Neither the device nor the notice of sleep exists yet, so nobody else comes here.
+pub unsafe fn prepare(setup: Setup) -> Result {
+    // SAFETY: as the caller says.
     let state = unsafe { &mut *STATE.0.get() };
     // SAFETY: the module is being loaded.
     kernel::error::to_result(unsafe { ffi::kutrace_source_choose() })?;
@@ -172,12 +180,15 @@ pub fn prepare(setup: Setup) -> Result {
 }
 
 /// Starts a trace, if the module's parameter asks for that, when the module is loaded.
-pub fn go() -> Result {
+///
+/// # Safety
+/// As of [`prepare`], which has been called.
+pub unsafe fn go() -> Result {
     // SAFETY: reads a parameter.
     let asked = unsafe { ffi::kutrace_shim_go() };
     kernel::error::to_result(asked.min(0))?;
     if asked > 0 {
-        // SAFETY: as in `prepare`.
+        // SAFETY: as the caller says.
         let state = unsafe { &mut *STATE.0.get() };
         let started = state.reset(Setup { flags: WRAP, blocks: 0 }).and_then(|()| state.start());
         if started.is_err() {
@@ -188,10 +199,14 @@ pub fn go() -> Result {
 }
 
 /// Ends a trace that is running, when the module is unloaded. On return no hook runs.
-pub fn end() {
-    // SAFETY: neither the device nor the notice of sleep exists any more, so nobody else comes here.
+///
+/// # Safety
+/// Neither the device nor the notice of sleep exists, so nobody else comes here.
+pub unsafe fn end() {
+    // SAFETY: as the caller says.
     unsafe { &mut *STATE.0.get() }.disconnect();
-    lifecycle::close_counters();
+    // SAFETY: as above, and no hook runs.
+    unsafe { lifecycle::close_counters() };
     // SAFETY: as above.
     unsafe { ffi::kutrace_shim_note_clear() };
 }
@@ -265,10 +280,14 @@ impl State {
         }
         self.settle()?;
         // Where they cannot be had, the trace in the pool stays.
-        lifecycle::open_counters(setup.flags)?;
-        lifecycle::close_counters();
-        pool::resize(setup.blocks)?;
-        lifecycle::reset(setup.flags);
+        // SAFETY: the lock is held as `State` says. The trace is settled, so no hook that records runs; the same below.
+        unsafe { lifecycle::open_counters(setup.flags) }?;
+        // SAFETY: as above.
+        unsafe { lifecycle::close_counters() };
+        // SAFETY: as above, and a reset is next: without that no trace starts.
+        unsafe { pool::resize(setup.blocks) }?;
+        // SAFETY: as above.
+        unsafe { lifecycle::reset(setup.flags) };
         // SAFETY: the control lock is held, or nobody else comes here yet.
         unsafe { ffi::kutrace_shim_note_clear() };
         // SAFETY: the control lock is held, or there is no device yet; a command may sleep.
@@ -314,11 +333,13 @@ impl State {
             return Err(code::EIO);
         }
         // What follows patches code, and waits for every CPU to see it.
-        if on_each_cpu::ask(&Cpus::hold()?) == Round::Mute {
+        // SAFETY: the lock is held as `State` says.
+        if on_each_cpu::ask(&unsafe { Cpus::hold() }?) == Round::Mute {
             return Err(on_each_cpu::late());
         }
         self.connect()?;
-        lifecycle::open_counters(self.setup.flags)?;
+        // SAFETY: as above; and the hooks are off.
+        unsafe { lifecycle::open_counters(self.setup.flags) }?;
         // The hooks go on one after the other. Recording begins when all are on, for all CPUs at once: else a
         // switch whose hook was still off would be missing from the trace.
         // Programs see the trace from here on; what they record before it begins is not part of it.
@@ -329,13 +350,16 @@ impl State {
         enabled.inspect_err(|_| {
             // SAFETY: as above.
             unsafe { ffi::kutrace_programs_close() };
-            lifecycle::close_counters();
+            // SAFETY: as above; and the hooks are not on.
+            unsafe { lifecycle::close_counters() };
         })?;
         self.state = STATE_TRACING;
         self.settled = false;
         // A CPU that comes or goes says so itself, once it is known where each was at the start.
-        let cpus = Cpus::hold().inspect_err(|_| self.stop(0))?;
-        lifecycle::begin();
+        // SAFETY: as above.
+        let cpus = unsafe { Cpus::hold() }.inspect_err(|_| self.stop(0))?;
+        // SAFETY: the pool opens next.
+        unsafe { lifecycle::begin(&cpus) };
         self.start = clock::moment();
         pool::open();
         // SAFETY: interrupts are on. Every other CPU takes one, and so begins its first block.
@@ -351,7 +375,8 @@ impl State {
         if self.state == STATE_TRACING {
             // The hooks go off one after the other. Recording ends before that, on each CPU at one moment. A CPU that
             // is offline has ended its block, and begins none where the pool is closed.
-            let cpus = Cpus::hold();
+            // SAFETY: the lock is held as `State` says.
+            let cpus = unsafe { Cpus::hold() };
             pool::close();
             self.stop = clock::moment();
             // SAFETY: the control lock is held; who stops may sleep.
@@ -364,7 +389,8 @@ impl State {
                 self.notes &= !NOTE_MUTE;
             } else {
                 self.notes |= NOTE_MUTE;
-                lifecycle::end_for_now(arch::tsc() >> SHIFT);
+                // SAFETY: as above.
+                unsafe { lifecycle::end_for_now(arch::tsc() >> SHIFT) };
             }
         }
         // Where this fails the trace is stopped all the same.
@@ -391,15 +417,21 @@ impl State {
         if self.settled {
             return Ok(());
         }
-        if !on_each_cpu::is_answered() || on_each_cpu::ask(&Cpus::hold()?) == Round::Mute {
+        // SAFETY: the lock is held as `State` says.
+        if !on_each_cpu::is_answered() || on_each_cpu::ask(&unsafe { Cpus::hold() }?) == Round::Mute {
             return Err(on_each_cpu::late());
         }
         // SAFETY: a command may sleep; on return no hook runs.
         unsafe { ffi::kutrace_source_disable() };
-        lifecycle::close_counters();
-        lifecycle::finish(arch::tsc() >> SHIFT);
+        // SAFETY: the lock is held, and no hook runs; the same below.
+        unsafe { lifecycle::close_counters() };
+        // SAFETY: as above, and every CPU has answered.
+        unsafe { lifecycle::finish(arch::tsc() >> SHIFT) };
         #[cfg(kutrace_count)]
-        lifecycle::print_counts();
+        // SAFETY: as above.
+        unsafe {
+            lifecycle::print_counts()
+        };
         self.settled = true;
         Ok(())
     }
@@ -407,7 +439,8 @@ impl State {
     /// Ends blocks of a stream that began before the counter `before`.
     fn flush(&mut self, before: u64) -> Result {
         match self.state {
-            STATE_TRACING => stream::flush(before),
+            // SAFETY: the lock is held as `State` says.
+            STATE_TRACING => unsafe { stream::flush(before) },
             _ => Err(code::EINVAL),
         }
     }
@@ -415,7 +448,8 @@ impl State {
     /// Says how far the blocks are filled; the counter up to which that is all.
     fn look(&mut self) -> Result<u64> {
         match self.state {
-            STATE_TRACING => lifecycle::look(),
+            // SAFETY: the lock is held as `State` says.
+            STATE_TRACING => unsafe { lifecycle::look() },
             _ => Err(code::EINVAL),
         }
     }
@@ -432,7 +466,8 @@ impl State {
             return Err(code::EINVAL);
         }
         // A CPU that is offline has ended its block.
-        let cpus = Cpus::hold()?;
+        // SAFETY: the lock is held as `State` says.
+        let cpus = unsafe { Cpus::hold() }?;
         let end = clock::moment();
         self.look_at_clock();
         match on_each_cpu::rotate(&cpus) {
@@ -440,7 +475,8 @@ impl State {
             Round::Refused => return Err(code::EAGAIN),
             Round::Mute => {
                 self.notes |= NOTE_MUTE;
-                lifecycle::end_for_now(arch::tsc() >> SHIFT);
+                // SAFETY: as above.
+                unsafe { lifecycle::end_for_now(arch::tsc() >> SHIFT) };
             }
         }
         match on_each_cpu::wait_for_claims() {

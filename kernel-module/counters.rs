@@ -102,7 +102,8 @@ impl Counter {
         // SAFETY: the index is in perf's event, to which the open counter has a reference until `close`, when no hook
         // runs. perf may change it at any time.
         let index = unsafe { ptr::read_volatile(self.perf.index) };
-        let now = arch::pmc(index);
+        // SAFETY: perf gave the index of a counter that the processor has, or the 0 of an event that never ran.
+        let now = unsafe { arch::pmc(index) };
         self.last.store(now, Relaxed);
         now.saturating_sub(last)
     }

@@ -55,10 +55,15 @@ impl kernel::Module for Recorder {
         let setup = abi::command::Setup { flags: 0, blocks: 0 };
         // SAFETY: the pool is allocated and reset.
         let add_device = |()| kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
-        let ready = control::prepare(setup).and_then(|()| control::go()).and_then(add_device);
+        // SAFETY: there is no device yet.
+        let prepared = unsafe { control::prepare(setup) };
+        // SAFETY: prepared, and as above.
+        let ready = prepared.and_then(|()| unsafe { control::go() }).and_then(add_device);
         if ready.is_err() {
-            control::end();
-            pool::free();
+            // SAFETY: the device was not added.
+            unsafe { control::end() };
+            // SAFETY: as above, and no hook runs any more.
+            unsafe { pool::free() };
         }
         ready.map(|()| Recorder)
     }
@@ -68,7 +73,9 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         // SAFETY: the device was added; no command runs after this, so none can switch hooks on.
         unsafe { ffi::kutrace_shim_device_remove() };
-        control::end();
-        pool::free();
+        // SAFETY: the device is removed.
+        unsafe { control::end() };
+        // SAFETY: as above, and no hook runs any more.
+        unsafe { pool::free() };
     }
 }

@@ -8,13 +8,17 @@ use kernel::prelude::*;
 use crate::abi::command::{Cpu, CPU_MUTE, CPU_OFFLINE, CPU_POSSIBLE, SHIFT};
 #[cfg(kutrace_count)]
 use crate::ffi;
-use crate::on_each_cpu::{cpus, for_each_cpu, is_online, wait_for_calls};
+use crate::on_each_cpu::{cpus, for_each_cpu, is_online, wait_for_calls, Cpus};
 use crate::per_cpu::PerCpu;
 use crate::{arch, pool};
 
-/// Empties the pool and every CPU's state. No hook may run, and no counter be open.
-pub fn reset(flags: u32) {
-    pool::reset(flags);
+/// Empties the pool and every CPU's state. Counters are closed.
+///
+/// # Safety
+/// The control lock is held, and no hook that records runs.
+pub unsafe fn reset(flags: u32) {
+    // SAFETY: as the caller says, and the states follow.
+    unsafe { pool::reset(flags) };
     for_each_cpu(|cpu, state| {
         let fresh = PerCpu::new(cpu, state);
         // SAFETY: `state` is that CPU's PerCpu. No hook that records runs, a program's call looks no further than at
@@ -23,8 +27,11 @@ pub fn reset(flags: u32) {
     });
 }
 
-/// Opens the counters that `flags` ask for on every CPU that is online, or none. No hook may run.
-pub fn open_counters(flags: u32) -> Result {
+/// Opens the counters that `flags` ask for on every CPU that is online, or none.
+///
+/// # Safety
+/// As of [`reset`].
+pub unsafe fn open_counters(flags: u32) -> Result {
     let mut result = Ok(());
     for_each_cpu(|cpu, state| {
         if result.is_ok() {
@@ -33,26 +40,36 @@ pub fn open_counters(flags: u32) -> Result {
         }
     });
     if result.is_err() {
-        close_counters();
+        // SAFETY: as the caller says.
+        unsafe { close_counters() };
     }
     result
 }
 
-/// Closes all that are open. No hook may run.
-pub fn close_counters() {
+/// Closes all that are open.
+///
+/// # Safety
+/// As of [`reset`].
+pub unsafe fn close_counters() {
     // SAFETY: as in `open_counters`.
     for_each_cpu(|_, state| unsafe { &mut (*state).counters }.close());
 }
 
-/// Completes the header of each CPU's last block. No hook may run. `end`: the counter now.
-pub fn finish(end: u64) {
-    // SAFETY: no hook runs and every CPU has answered, so this is the only reference to that CPU's state.
+/// Completes the header of each CPU's last block. `end`: the counter now.
+///
+/// # Safety
+/// As of [`reset`], and every CPU has answered.
+pub unsafe fn finish(end: u64) {
+    // SAFETY: as the caller says, so this is the only reference to that CPU's state.
     for_each_cpu(|_, state| unsafe { (*state).finish(end) });
 }
 
 /// Says in the blocks of the CPUs that have not done what they were told how far these are filled. `end`: the counter
-/// now. The control lock is held.
-pub fn end_for_now(end: u64) {
+/// now.
+///
+/// # Safety
+/// The control lock is held.
+pub unsafe fn end_for_now(end: u64) {
     for_each_cpu(|_, state| {
         // SAFETY: `for_each_cpu` gives the address of a CPU's state.
         if unsafe { PerCpu::is_mute(state) } {
@@ -66,8 +83,11 @@ pub fn end_for_now(end: u64) {
 const LOOKS: u32 = 100;
 
 /// Says in the block of every CPU how far it is filled, and waits until that much is written. The counter up to which it
-/// is said. The control lock is held.
-pub fn look() -> Result<u64> {
+/// is said.
+///
+/// # Safety
+/// The control lock is held.
+pub unsafe fn look() -> Result<u64> {
     let end = arch::tsc() >> SHIFT;
     for_each_cpu(|_, state| {
         // SAFETY: `for_each_cpu` gives the address of a CPU's state.
@@ -80,22 +100,28 @@ pub fn look() -> Result<u64> {
     wait_for_calls().map(|()| end)
 }
 
-/// Says of each CPU whether it is there when recording begins. CPUs are held and the pool is closed.
-pub fn begin() {
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a start holds the control lock, and the CPUs while
-    // the pool is still closed.
+/// Says of each CPU whether it is there when recording begins.
+///
+/// # Safety
+/// The pool is closed.
+pub unsafe fn begin(_: &Cpus) {
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state; CPUs are held, which takes the control lock; and the
+    // pool is closed, as the caller says.
     for_each_cpu(|cpu, state| unsafe { PerCpu::begin(state, is_online(cpu)) });
 }
 
 /// What the holder of the control lock knows of a CPU.
-pub fn cpu(cpu: u32) -> Result<Cpu> {
+///
+/// # Safety
+/// The control lock is held.
+pub unsafe fn cpu(cpu: u32) -> Result<Cpu> {
     let mut found = Cpu { cpu, flags: 0 };
     if cpu >= cpus() {
         return Err(EINVAL);
     }
     for_each_cpu(|number, state| {
         if number == cpu {
-            // SAFETY: `for_each_cpu` gives the address of a CPU's state, and a command holds the control lock.
+            // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock is held.
             let offline = if unsafe { PerCpu::was_offline(state) } { CPU_OFFLINE } else { 0 };
             // SAFETY: as above.
             let mute = if unsafe { PerCpu::is_mute(state) } { CPU_MUTE } else { 0 };
@@ -124,17 +150,21 @@ pub fn refused() -> (u64, u64) {
     sum
 }
 
-/// Prints what was counted since the reset: the calls of hooks, and what became of them. No hook may run.
+/// Prints what was counted since the reset: the calls of hooks, and what became of them.
+///
+/// # Safety
+/// As of [`finish`].
 #[cfg(kutrace_count)]
-pub fn print_counts() {
+pub unsafe fn print_counts() {
     let (mut calls, mut outside) = (0, 0);
     for_each_cpu(|_, state| {
-        // SAFETY: no hook runs.
+        // SAFETY: as the caller says, so nobody writes to the state.
         let state = unsafe { &*state };
         calls += state.calls;
         outside += state.outside;
     });
-    let (recorded, overwritten) = pool::events();
+    // SAFETY: as above.
+    let (recorded, overwritten) = unsafe { pool::events() };
     let lost = lost();
     // SAFETY: it prints numbers.
     unsafe { ffi::kutrace_shim_print_counts(calls, recorded, lost, overwritten, outside) };

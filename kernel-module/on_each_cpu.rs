@@ -35,13 +35,16 @@ pub fn for_each_cpu(mut each: impl FnMut(u32, *mut PerCpu)) {
     }
 }
 
-/// While one lives no CPU comes online or goes offline.
+/// While one lives no CPU comes online or goes offline, and whoever has it has the control lock.
 pub struct Cpus(());
 
 impl Cpus {
     /// Waits until no CPU is about to come or go; ETIMEDOUT where one does not get done, EINTR if the process is
     /// killed.
-    pub fn hold() -> Result<Cpus> {
+    ///
+    /// # Safety
+    /// The control lock is held until the value is gone.
+    pub unsafe fn hold() -> Result<Cpus> {
         // SAFETY: the caller may sleep, and `drop` gives back what is taken.
         wait_for(|| unsafe { ffi::kutrace_shim_try_hold_cpus() }).map(|()| Cpus(()))
     }
@@ -64,8 +67,8 @@ impl Drop for Cpus {
 
 /// Whether a CPU is online, at this moment or for as long as [`Cpus`] are held.
 pub fn is_online(cpu: u32) -> bool {
-    // SAFETY: `for_each_cpu` gives numbers below that of CPUs.
-    unsafe { ffi::kutrace_shim_online(cpu) }
+    // SAFETY: the number is below that of CPUs.
+    cpu < cpus() && unsafe { ffi::kutrace_shim_online(cpu) }
 }
 
 /// How a round went.
@@ -96,7 +99,8 @@ pub fn rotate(cpus: &Cpus) -> Round {
 
 /// As [`rotate`], only of the CPUs whose block has entries and began before the counter `before`.
 pub fn rotate_older(cpus: &Cpus, before: u64) -> Round {
-    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock keeps the pool.
+    // SAFETY: `for_each_cpu` gives the address of a CPU's state, and the control lock, which `cpus` takes, keeps the
+    // pool.
     round_of(cpus, |state| unsafe { PerCpu::is_older(state, before) }, rotate_this)
 }
 
@@ -148,9 +152,10 @@ fn round_of(cpus: &Cpus, meant: impl Fn(*mut PerCpu) -> bool, call: unsafe exter
         let answer = unsafe { PerCpu::answer(state) };
         answer.store(Answer::None as u32, Ordering::Relaxed);
         // One that has not taken the interrupt before will answer to that one, too late.
-        // SAFETY: the CPU is online and held; the control lock lets one caller in. `call` takes any pointer, and stays
-        // until the CPU has made the call: the module does not go before it is disconnected, which has every CPU take
-        // one interrupt after another, and who has come to the second has done what it was told before the first.
+        // SAFETY: the CPU is online and held; the control lock, which that takes, lets one caller in. `call` takes any
+        // pointer, and stays until the CPU has made the call: the module does not go before it is disconnected, which
+        // has every CPU take one interrupt after another, and who has come to the second has done what it was told
+        // before the first.
         unsafe { ffi::kutrace_shim_call(cpu, call) };
     });
     let mut refused = false;

@@ -146,11 +146,11 @@ impl Pool {
             return false;
         }
         let block = self.block(index.into());
-        if self.state(block).state.load(Ordering::Relaxed) != READ {
+        if self.state(block).state.compare_exchange(READ, TAKEN, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return false;
         }
         // What is left in the pool at the end is what was not read.
-        // SAFETY: the header is in the pool, and nobody writes into a block that was handed over.
+        // SAFETY: the header is in the pool, and the exchange has made the block the caller's.
         unsafe { ptr::write_volatile(&raw mut (*block.header()).magic, 0) };
         self.set_free(block);
         true
@@ -218,9 +218,11 @@ impl Pool {
 }
 
 /// Makes the pool one of `blocks` blocks, all zero, or of the size the module was loaded with if that is 0. If there is
-/// no memory for it, the caller may not have as much (E2BIG), or it has that size, it stays as it is. No hook may run;
-/// a reset must follow.
-pub fn resize(blocks: u32) -> Result {
+/// no memory for it, the caller may not have as much (E2BIG), or it has that size, it stays as it is.
+///
+/// # Safety
+/// No hook that records runs, and none will before a reset.
+pub unsafe fn resize(blocks: u32) -> Result {
     // SAFETY: no precondition.
     let loaded = unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES;
     let blocks = if blocks == 0 { loaded } else { blocks as usize }.min(BLOCKS_MAX as usize);
@@ -243,7 +245,8 @@ pub fn resize(blocks: u32) -> Result {
         }
         return Err(ENOMEM);
     }
-    put(memory, states, blocks as u64);
+    // SAFETY: both are from kutrace_shim_alloc, of these sizes, and the rest is as the caller says.
+    unsafe { put(memory, states, blocks as u64) };
     Ok(())
 }
 
@@ -253,13 +256,21 @@ pub fn is_enlarged() -> bool {
     pool().blocks() > (unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES) as u64
 }
 
-/// Frees the pool. No hook and no device may be left.
-pub fn free() {
-    put(ptr::null_mut(), ptr::null_mut(), 0);
+/// Frees the pool.
+///
+/// # Safety
+/// No hook and no device is left.
+pub unsafe fn free() {
+    // SAFETY: no memory, for no blocks; and nobody is left to use what there was.
+    unsafe { put(ptr::null_mut(), ptr::null_mut(), 0) };
 }
 
 /// Puts other memory in the place of the pool's, which is freed; where it is mapped it lives on.
-fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
+///
+/// # Safety
+/// Both are null and `blocks` is 0, or they are from kutrace_shim_alloc, for one more block than that and for as many
+/// states. Nobody uses a block of the pool.
+unsafe fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
     let pool = pool();
     // SAFETY: a command may sleep, and gives the lock back below.
     unsafe { ffi::kutrace_shim_lock_mapping() };
@@ -270,14 +281,17 @@ fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
     // SAFETY: locked above.
     unsafe { ffi::kutrace_shim_unlock_mapping() };
     for memory in [old_memory, old_states] {
-        // SAFETY: null, or from kutrace_shim_alloc, and the pool's no more: no hook runs that has a block, and who maps
-        // it holds its pages.
+        // SAFETY: null, or from kutrace_shim_alloc, and the pool's no more: nobody uses a block, and who maps it holds
+        // its pages.
         unsafe { ffi::kutrace_shim_free(memory) };
     }
 }
 
-/// Empties the pool. No hook may run, and every CPU's state must be reset next.
-pub fn reset(flags: u32) {
+/// Empties the pool.
+///
+/// # Safety
+/// No hook that records runs, and every CPU's state is reset next.
+pub unsafe fn reset(flags: u32) {
     let pool = pool();
     pool.reuse.store(flags & (WRAP | STREAM) != 0, Ordering::Relaxed);
     pool.stream.store(flags & STREAM != 0, Ordering::Relaxed);
@@ -311,11 +325,14 @@ pub fn usage() -> (u32, u32) {
     (pool.blocks() as u32, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
 }
 
-/// Events in the blocks, and in those that were taken anew since the reset. No hook may run.
+/// Events in the blocks, and in those that were taken anew since the reset.
+///
+/// # Safety
+/// No hook that records runs.
 #[cfg(kutrace_count)]
-pub fn events() -> (u64, u64) {
+pub unsafe fn events() -> (u64, u64) {
     let pool = pool();
-    // SAFETY: no hook runs.
+    // SAFETY: as the caller says, so nobody writes into a header.
     let recorded = pool.every_block().map(|block| u64::from(unsafe { (*block.header()).events })).sum();
     (recorded, pool.overwritten.load(Ordering::Relaxed))
 }

@@ -35,8 +35,12 @@ pub fn take_back(blocks: &Blocks) -> Result {
 
 /// Makes the CPUs end their blocks that have entries and began before the counter `before`; for the largest counter all
 /// blocks, and EAGAIN where a CPU finds no block free for its next.
-pub fn flush(before: u64) -> Result {
-    let cpus = Cpus::hold()?;
+///
+/// # Safety
+/// The control lock is held.
+pub unsafe fn flush(before: u64) -> Result {
+    // SAFETY: as the caller says.
+    let cpus = unsafe { Cpus::hold() }?;
     let (is_all, round) = match before {
         u64::MAX => (true, on_each_cpu::rotate(&cpus)),
         before => (false, on_each_cpu::rotate_older(&cpus, before)),

@@ -10,6 +10,7 @@ use crate::abi::command::SHIFT;
 use crate::abi::event::TASK_WORDS;
 use crate::abi::word::TIME_PERIOD;
 use crate::arch;
+use crate::call::TaskLane;
 use crate::entry::Naming;
 use crate::ffi;
 use crate::lane::{Begin, Block, End, Lane, Position, NO_CALL};
@@ -21,13 +22,31 @@ use crate::task::Task;
 macro_rules! field {
     ($name:ident: $type:ty) => {{
         const _: fn(&PerCpu) -> &$type = |state| &state.$name;
-        arch::Field::<$type, { core::mem::offset_of!(PerCpu, $name) }>(PhantomData)
+        // SAFETY: the compiler has found it there. Nobody has a reference to a field that is used so: others read it as
+        // a number, or have the whole state, when no hook runs. What is stored is what the methods below are given, as
+        // positions, blocks and times, and the 0 of none.
+        unsafe { arch::Field::<$type, { core::mem::offset_of!(PerCpu, $name) }>::new() }
     }};
 }
 
 /// The CPU that the code runs on, for as long as it stays there; in a trace with counters or without.
 #[derive(Clone, Copy)]
 pub struct ThisCpu<'a, const COUNTING: bool>(PhantomData<(&'a (), *mut ())>);
+
+/// Another CPU must not get it, nor a reference to it: for a type that is `Send` or `Sync` two of these implementations
+/// fit, and the compiler cannot tell which is meant.
+const _: fn() = || {
+    struct Sent;
+    struct Shared;
+    trait Stays<Why> {
+        fn stays() {}
+    }
+    impl<T> Stays<()> for T {}
+    impl<T: Send> Stays<Sent> for T {}
+    impl<T: Sync> Stays<Shared> for T {}
+    <ThisCpu<'static, false> as Stays<_>>::stays();
+    <ThisCpu<'static, true> as Stays<_>>::stays();
+};
 
 /// Calls `work` with the CPU that it runs on.
 ///
@@ -50,27 +69,30 @@ impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
     pub fn count_call(&self) {}
 
     /// Counts an event in the header of its block, in a module that was built to count.
+    ///
+    /// # Safety
+    /// As of [`Lane::note`].
     #[cfg(kutrace_count)]
-    fn count_event(&self, at: Position) {
+    unsafe fn count_event(&self, at: Position) {
         // SAFETY: `at` is in a block, which has a header.
         let events = unsafe { &raw mut (*at.block().header()).events };
-        // SAFETY: the block is this CPU's, as `Lane::note` has it.
+        // SAFETY: the block is this CPU's.
         unsafe { arch::increment(events) };
     }
 
     #[cfg(not(kutrace_count))]
     #[inline(always)]
-    fn count_event(&self, _at: Position) {}
+    unsafe fn count_event(&self, _at: Position) {}
 }
 
 impl<const COUNTING: bool> ThisCpu<'_, COUNTING> {
-    /// Whether the running program may insert anything.
-    pub fn takes_marks(&self) -> bool {
-        // SAFETY: only a program's system call asks.
+    /// Whether the program whose call this is may insert anything.
+    pub fn takes_marks(_: TaskLane<Self>) -> bool {
+        // SAFETY: a task's call asks, as such a lane says.
         unsafe { ffi::kutrace_shim_may_mark() }
     }
 
-    /// Whether a mark of the running program is taken now, or refused and counted. Only a program's system call asks.
+    /// Whether a mark of a program is taken now, or refused and counted.
     pub fn takes_mark(&self) -> bool {
         let this = field!(this: *mut PerCpu).load();
         // SAFETY: `this` is this CPU's state.
@@ -170,8 +192,9 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn position(&self) -> Position {
+        let address = field!(position: u64).load();
         // SAFETY: only addresses of positions are stored there.
-        unsafe { Position::new(field!(position: u64).load()) }
+        unsafe { Position::new(address) }
     }
 
     #[inline(always)]
@@ -222,7 +245,8 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     unsafe fn note(&self, at: Position) {
-        self.count_event(at);
+        // SAFETY: as the caller says.
+        unsafe { self.count_event(at) };
         if COUNTING {
             let this = field!(this: *mut PerCpu).load();
             // SAFETY: `this` is this CPU's state. Counters are opened and closed while no hook runs, so nobody has an
@@ -371,8 +395,9 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     fn oldest(&self) -> Block {
+        let address = field!(oldest: u64).load();
         // SAFETY: only addresses of blocks are stored there, and the 0 of NO_BLOCK.
-        unsafe { Block::new(field!(oldest: u64).load()) }
+        unsafe { Block::new(address) }
     }
 
     unsafe fn set_oldest(&self, block: Block) {
@@ -381,8 +406,9 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn call_end(&self) -> Position {
+        let address = field!(call_end: u64).load();
         // SAFETY: only addresses of positions are stored there, and the 0 of NO_CALL.
-        unsafe { Position::new(field!(call_end: u64).load()) }
+        unsafe { Position::new(address) }
     }
 
     #[inline(always)]

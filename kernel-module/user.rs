@@ -11,14 +11,16 @@
 use kernel::error::code;
 
 use crate::abi::user::{request, Refused, Request, VERSION_ANSWER, WORDS};
+use crate::call::TaskLane;
 use crate::entry;
 use crate::lane::Lane;
 use crate::this_cpu::ThisCpu;
 
 /// Answers system call 1023: the value, or a negative errno. While tracing is off nothing is inserted, which is 0. The
 /// same is said to programs that may not insert, and to those that do so too often.
-pub fn call<const COUNTING: bool>(cpu: ThisCpu<'_, COUNTING>, command: u64, words: &[u64; WORDS]) -> i64 {
-    let tracing = cpu.is_open() && cpu.takes_marks();
+pub fn call<const COUNTING: bool>(lane: TaskLane<ThisCpu<'_, COUNTING>>, command: u64, words: &[u64; WORDS]) -> i64 {
+    let cpu = lane.lane();
+    let tracing = cpu.is_open() && ThisCpu::takes_marks(lane);
     match request(command, words) {
         Ok(Request::Test) => tracing.into(),
         Ok(Request::Version) => VERSION_ANSWER,

@@ -9,8 +9,20 @@ use crate::abi::command::SHIFT;
 use crate::abi::word::EVENT_BITS;
 use crate::ffi;
 
-/// A field of this CPU's state, `AT` bytes from its start, which whoever makes it has checked.
-pub struct Field<T, const AT: usize>(pub PhantomData<T>);
+/// A field of this CPU's state, `AT` bytes from its start.
+pub struct Field<T, const AT: usize>(PhantomData<T>);
+
+impl<T, const AT: usize> Field<T, AT> {
+    /// The field.
+    ///
+    /// # Safety
+    /// The state has a field of type `T` at that place, to which nobody has a reference, and what is stored is a value
+    /// that it may have.
+    #[inline(always)]
+    pub const unsafe fn new() -> Self {
+        Field(PhantomData)
+    }
+}
 
 /// One instruction on a field of 8 bytes, of this CPU, whichever that is.
 impl<const AT: usize> Field<u64, AT> {
@@ -226,11 +238,13 @@ pub fn tsc() -> u64 {
 
 /// The value of a counter that perf has chosen. It is as wide as the counter, and starts again where perf sets it:
 /// differences are what matters.
+///
+/// # Safety
+/// The processor has a counter of this index: from any other comes an exception.
 #[inline(always)]
-pub fn pmc(index: i32) -> u64 {
+pub unsafe fn pmc(index: i32) -> u64 {
     let (low, high): (u64, u64);
-    // SAFETY: perf gave the index of a counter that the processor has, or the 0 of an event that never ran, and the
-    // kernel may execute rdpmc.
+    // SAFETY: the caller's promise, and the kernel may execute rdpmc.
     unsafe { asm!("rdpmc", in("ecx") index, out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
     high << 32 | low
 }

@@ -53,9 +53,12 @@ const fn functions<const COUNTING: bool>() -> Table {
 }
 
 /// Has `work` record in the hook that is called.
+///
+/// # Safety
+/// A hook calls, so preemption is off.
 #[inline(always)]
-fn record<const COUNTING: bool, R>(work: impl FnOnce(ThisCpu<'_, COUNTING>) -> R) -> R {
-    // SAFETY: hooks run with preemption off.
+unsafe fn record<const COUNTING: bool, R>(work: impl FnOnce(ThisCpu<'_, COUNTING>) -> R) -> R {
+    // SAFETY: as the caller says.
     unsafe {
         on_this_cpu(|cpu| {
             cpu.count_call();
@@ -64,33 +67,42 @@ fn record<const COUNTING: bool, R>(work: impl FnOnce(ThisCpu<'_, COUNTING>) -> R
     }
 }
 
-/// The same in a hook that only tasks come to.
+/// The same in a hook that only tasks come to: system calls and switches are a task's, never an interrupt's.
+///
+/// # Safety
+/// Such a hook calls.
 #[inline(always)]
-fn record_of_task<const COUNTING: bool>(work: impl FnOnce(TaskLane<ThisCpu<'_, COUNTING>>)) {
-    // SAFETY: system calls and switches are a task's, never an interrupt's, and preemption is off, so no other task
-    // comes to the hooks of this CPU before this one has left.
-    record(|cpu| work(unsafe { TaskLane::new(cpu) }))
+unsafe fn record_of_task<const COUNTING: bool>(work: impl FnOnce(TaskLane<ThisCpu<'_, COUNTING>>)) {
+    // SAFETY: as the caller says; and preemption is off, so no other task comes to the hooks of this CPU before this
+    // one has left.
+    unsafe { record(|cpu| work(TaskLane::new(cpu))) }
 }
 
 unsafe extern "C" fn event<const COUNTING: bool>(event: u32) {
-    record(|cpu: ThisCpu<'_, COUNTING>| entry::event(cpu, event))
+    // SAFETY: a hook calls; the same below.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::event(cpu, event)) }
 }
 
 unsafe extern "C" fn value<const COUNTING: bool>(event: u32, value: u32) {
-    record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, event, value))
+    // SAFETY: as above.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, event, value)) }
 }
 
 unsafe extern "C" fn address<const COUNTING: bool>(event: u32, address: u64) {
-    record(|cpu: ThisCpu<'_, COUNTING>| entry::address(cpu, event, address))
+    // SAFETY: as above.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::address(cpu, event, address)) }
 }
 
 unsafe extern "C" fn syscall<const COUNTING: bool>(arg: u64, nr: u32) {
-    record_of_task::<COUNTING>(|lane| entry::syscall(lane, nr, arg))
+    // SAFETY: the hook of system calls.
+    unsafe { record_of_task::<COUNTING>(|lane| entry::syscall(lane, nr, arg)) }
 }
 
 unsafe extern "C" fn syscall_return<const COUNTING: bool>(value: i64) {
     // SAFETY: the running task is at the end of a system call, its own or, if it is new, the one that made it.
-    record_of_task::<COUNTING>(|lane| entry::syscall_return(lane, value, || unsafe { ffi::kutrace_shim_returning() }))
+    let number = || unsafe { ffi::kutrace_shim_returning() };
+    // SAFETY: the hook of their ends.
+    unsafe { record_of_task::<COUNTING>(|lane| entry::syscall_return(lane, value, number)) }
 }
 
 unsafe extern "C" fn packet<const COUNTING: bool>(event: u32, words: *const [u64; packet::WORDS]) {
@@ -100,7 +112,8 @@ unsafe extern "C" fn packet<const COUNTING: bool>(event: u32, words: *const [u64
     // SAFETY: nobody writes module parameters that are read-only.
     let (mask, wanted) = unsafe { (ffi::kutrace_shim_pktmask, ffi::kutrace_shim_pktmatch) };
     if packet::is_wanted(words, mask, wanted as u32) {
-        record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, event, packet::hash(words)))
+        // SAFETY: a hook calls.
+        unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::value(cpu, event, packet::hash(words))) }
     }
 }
 
@@ -109,7 +122,8 @@ unsafe extern "C" fn switch_to<const COUNTING: bool>(next: *mut bindings::task_s
     // switch: it is the next to run, so it has neither ended nor lost its stack. A CPU that goes offline without the
     // kernel's hooks gives the first idle task, which is there for good, with interrupts off too.
     let next = unsafe { Task::new(next) };
-    record_of_task::<COUNTING>(|lane| entry::switch_to(lane, &next))
+    // SAFETY: the hook of switches.
+    unsafe { record_of_task::<COUNTING>(|lane| entry::switch_to(lane, &next)) }
 }
 
 unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct) {
@@ -118,11 +132,13 @@ unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct
     // to which comm_write() has a reference, and which may have ended. cpu_cgroup_attach(), with interrupts on: for the
     // running task, or for tasks that cannot end, because their group is moved under cgroup_threadgroup_rwsem.
     let task = unsafe { Task::new(task) };
-    record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, task.words()))
+    // SAFETY: a hook calls; the same below.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, task.words())) }
 }
 
 unsafe extern "C" fn point<const COUNTING: bool>(event: u32) {
-    record(|cpu: ThisCpu<'_, COUNTING>| entry::point(cpu, event))
+    // SAFETY: as above.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::point(cpu, event)) }
 }
 
 unsafe extern "C" fn rename<const COUNTING: bool>(task: *mut bindings::task_struct, comm: *const [u32; 4]) {
@@ -131,14 +147,15 @@ unsafe extern "C" fn rename<const COUNTING: bool>(task: *mut bindings::task_stru
     let mut words = unsafe { Task::new(task) }.words();
     // SAFETY: the probe has copied TASK_COMM_LEN bytes onto its own stack, where they stay until this returns.
     words[3..].copy_from_slice(unsafe { &*comm });
-    record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, words))
+    // SAFETY: a hook calls.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, words)) }
 }
 
 unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64; WORDS]) -> i64 {
     // SAFETY: kutrace_user() has copied the program's words onto its own stack, where they stay until this returns.
     let words = unsafe { &*words };
-    // SAFETY: hooks run with preemption off.
-    unsafe { on_this_cpu(|cpu: ThisCpu<'_, COUNTING>| user::call(cpu, command, words)) }
+    // SAFETY: the hook of a program's system call, with preemption off, after that of calls and before that of returns.
+    unsafe { on_this_cpu(|cpu: ThisCpu<'_, COUNTING>| user::call(TaskLane::new(cpu), command, words)) }
 }
 
 /// A vector of some CPU is for another device: said by the CPU that gave it.
@@ -151,11 +168,12 @@ unsafe extern "C" fn vector<const COUNTING: bool>(cpu: u32, vector: u32, name: *
     for (at, byte) in name.iter().take(NAME_BYTES).enumerate() {
         words[2 + at / 4] |= u32::from(*byte) << (at % 4 * 8);
     }
-    record(|cpu: ThisCpu<'_, COUNTING>| entry::name(cpu, words))
+    // SAFETY: a hook calls; the same below.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::name(cpu, words)) }
 }
 
 unsafe extern "C" fn cpu<const COUNTING: bool>(event: u32) {
-    record(|cpu: ThisCpu<'_, COUNTING>| {
+    let work = |cpu: ThisCpu<'_, COUNTING>| {
         if event == ONLINE.into() {
             cpu.come();
             return entry::value(cpu, event, cpu.number());
@@ -163,5 +181,7 @@ unsafe extern "C" fn cpu<const COUNTING: bool>(event: u32) {
         entry::value(cpu, event, cpu.number());
         cpu.go();
         claim::close(cpu, End::Offline);
-    })
+    };
+    // SAFETY: as above.
+    unsafe { record(work) }
 }

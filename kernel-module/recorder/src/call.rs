@@ -42,7 +42,7 @@ impl<L: Lane> TaskLane<L> {
     pub fn record<const BASE: u16, const WORDS: usize, const NOTED: usize>(
         self,
         number: u32,
-        write: impl Fn(Claim<L, WORDS, NOTED>),
+        write: impl Fn(&Claim<L, WORDS, NOTED>),
     ) {
         let TaskLane(lane) = self;
         let at = lane.position();
@@ -50,8 +50,9 @@ impl<L: Lane> TaskLane<L> {
         unsafe { lane.set_call_end(at.after(WORDS)) };
         let time = lane.now();
         lane.set_call_time(time);
-        match claim::<L, BASE, WORDS, NOTED>(lane, at, time, number) {
-            Some(claim) => write(claim),
+        // SAFETY: the position was read here, and its block stays for as long as it is the call's end.
+        match unsafe { claim::<L, BASE, WORDS, NOTED>(lane, at, time, number) } {
+            Some(claim) => write(&claim),
             None => self.record_slow::<BASE, WORDS, NOTED>(number, write),
         }
     }
@@ -61,17 +62,18 @@ impl<L: Lane> TaskLane<L> {
     fn record_slow<const BASE: u16, const WORDS: usize, const NOTED: usize>(
         self,
         number: u32,
-        write: impl Fn(Claim<L, WORDS, NOTED>),
+        write: impl Fn(&Claim<L, WORDS, NOTED>),
     ) {
         let TaskLane(lane) = self;
         // SAFETY: left below.
         unsafe { lane.enter() };
         lane.forget_call();
-        if let Some((claim, time)) = claim_slow::<L, BASE, WORDS, NOTED>(lane, number) {
+        // SAFETY: entered above, and left below.
+        if let Some((claim, time)) = unsafe { claim_slow::<L, BASE, WORDS, NOTED>(lane, number) } {
             lane.set_call_time(time);
             // SAFETY: the call is written there, next.
             unsafe { lane.set_call_end(claim.at.after(WORDS)) };
-            write(claim);
+            write(&claim);
         }
         // SAFETY: entered above, and `write` has had the claim.
         unsafe { lane.leave() };

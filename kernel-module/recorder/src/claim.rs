@@ -38,8 +38,23 @@ enum Taken {
     Closed,
 }
 
-/// `WORDS` words reserved for entries of one time, the first of them written. Only a claim makes one, so they are the
-/// holder's, to be written before the claim is left. What is counted is counted for the event in word `NOTED`.
+/// `WORDS` words reserved for entries of one time, the first of them written. Only a claim makes one, and lends it
+/// for as long as it is under way: nobody writes into the words later. What is counted is counted for the event in word
+/// `NOTED`.
+///
+/// ```
+/// # use kutrace_recorder::{claim::{record, Claim}, lane::Lane};
+/// # fn example<L: Lane>(lane: L) {
+/// record::<L, 0, 2, 0>(lane, 1, |claim: &Claim<L, 2>| claim.set::<1>(7));
+/// # }
+/// ```
+/// ```compile_fail,E0521
+/// # use kutrace_recorder::{claim::{record, Claim}, lane::Lane};
+/// # fn example<L: Lane>(lane: L) {
+/// let kept = std::cell::Cell::new(None);
+/// record::<L, 0, 2, 0>(lane, 1, |claim: &Claim<L, 2>| kept.set(Some(claim)));
+/// # }
+/// ```
 pub struct Claim<L, const WORDS: usize, const NOTED: usize = 0> {
     lane: L,
     pub(crate) at: Position,
@@ -78,13 +93,14 @@ impl<L: Lane, const WORDS: usize, const NOTED: usize> Claim<L, WORDS, NOTED> {
 pub fn record<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     lane: L,
     number: u32,
-    write: impl Fn(Claim<L, WORDS, NOTED>),
+    write: impl Fn(&Claim<L, WORDS, NOTED>),
 ) {
     // SAFETY: both ways leave it.
     unsafe { lane.enter() };
-    match claim::<L, BASE, WORDS, NOTED>(lane, lane.position(), lane.now(), number) {
+    // SAFETY: the position is read here, and a claim is under way.
+    match unsafe { claim::<L, BASE, WORDS, NOTED>(lane, lane.position(), lane.now(), number) } {
         Some(claim) => {
-            write(claim);
+            write(&claim);
             // SAFETY: entered above, and `write` has had the claim.
             unsafe { lane.leave() };
         }
@@ -102,25 +118,30 @@ pub fn record<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
 unsafe fn record_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     lane: L,
     number: u32,
-    write: impl Fn(Claim<L, WORDS, NOTED>),
+    write: impl Fn(&Claim<L, WORDS, NOTED>),
 ) {
-    if let Some((claim, _)) = claim_slow::<L, BASE, WORDS, NOTED>(lane, number) {
-        write(claim);
+    // SAFETY: as the caller says.
+    if let Some((claim, _)) = unsafe { claim_slow::<L, BASE, WORDS, NOTED>(lane, number) } {
+        write(&claim);
     }
-    // SAFETY: as the caller says, and `write` has had the claim.
+    // SAFETY: as above, and `write` has had the claim.
     unsafe { lane.leave() };
 }
 
 /// Reserves words at `at` if nothing is in the way, and writes event `BASE + number` into the first.
+///
+/// # Safety
+/// The context that calls has read `at` as position, and nobody gives its block back to the pool before the claim is
+/// written: a claim is under way, or the call's end is in it.
 #[inline(always)]
-pub(crate) fn claim<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
+pub(crate) unsafe fn claim<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     lane: L,
     at: Position,
     time: u64,
     number: u32,
 ) -> Option<Claim<L, WORDS, NOTED>> {
     let first = lane.entry::<BASE>(number, time);
-    // SAFETY: on in the same block.
+    // SAFETY: on in the same block, from a position that the caller has read.
     if lane.is_far(time) || !unsafe { lane.try_advance::<WORDS>(at) } {
         return None;
     }
@@ -153,8 +174,11 @@ const fn fits<L: Lane>(at: Position, words: usize) -> bool {
 }
 
 /// Reserves words after an interruption, after a gap in time, or in another block, and says when. `None` is a counted
-/// loss, or an event outside of the trace. The depth is counted.
-pub(crate) fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
+/// loss, or an event outside of the trace.
+///
+/// # Safety
+/// A claim of the context that calls is under way, until the words are written.
+pub(crate) unsafe fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOTED: usize>(
     lane: L,
     number: u32,
 ) -> Option<(Claim<L, WORDS, NOTED>, u64)> {
@@ -163,7 +187,9 @@ pub(crate) fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOT
         let at = lane.position();
         let time = lane.now();
         let bridge = if lane.is_far(time) { FULL_TIME_WORDS } else { 0 };
-        if !may_be_back(lane, at, time) && fits::<L>(at, bridge + WORDS) {
+        // SAFETY: a claim is under way, and the position is that.
+        let back = unsafe { may_be_back(lane, at, time) };
+        if !back && fits::<L>(at, bridge + WORDS) {
             // SAFETY: on in the same block, which has room.
             if !unsafe { lane.try_move(at, at.after(bridge + WORDS)) } {
                 continue;
@@ -174,13 +200,16 @@ pub(crate) fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOT
             }
             break Some((at.after(bridge), time));
         }
-        let block = match take(lane, &mut held) {
+        // SAFETY: what is held is from an attempt before.
+        let block = match unsafe { take(lane, &mut held) } {
             Taken::Block(block) => block,
-            Taken::Closed if seal(lane, at, time, End::Complete) => {
+            // SAFETY: a claim is under way, and the position was read in it.
+            Taken::Closed if unsafe { seal(lane, at, time, End::Complete) } => {
                 lane.count_outside();
                 break None;
             }
-            Taken::Empty if seal(lane, at, time, End::Lost) => {
+            // SAFETY: as above.
+            Taken::Empty if unsafe { seal(lane, at, time, End::Lost) } => {
                 lane.count_loss();
                 break None;
             }
@@ -192,15 +221,19 @@ pub(crate) fn claim_slow<L: Lane, const BASE: u16, const WORDS: usize, const NOT
             break Some((block.begin(), time));
         }
     };
-    put_aside(lane, held);
+    // SAFETY: `take` gave this context the block, and it was not moved to.
+    unsafe { put_aside(lane, held) };
     let (at, time) = place?;
     // SAFETY: the exchange has reserved the words.
     Some((unsafe { reserved(lane, at, lane.entry::<BASE>(number, time)) }, time))
 }
 
 /// Whether the counter may have stepped back to `time`. If not, the position has moved since `at` or no time before
-/// `at` is later. The depth is counted.
-fn may_be_back<L: Lane>(lane: L, at: Position, time: u64) -> bool {
+/// `at` is /// `at` is later.
+///
+/// # Safety
+/// A claim of the context that calls is under way, which has read `at` as position.
+unsafe fn may_be_back<L: Lane>(lane: L, at: Position, time: u64) -> bool {
     let block = at.block();
     if block == NO_BLOCK || !lane.is_far(time) {
         return false;
@@ -231,7 +264,10 @@ unsafe fn write_full_time<L: Lane>(lane: L, at: Position, time: u64) {
 
 /// A block to go on in: the one `held` from an attempt before, the spare, or one from the pool; not that of the last
 /// call, which an interrupted call may have seen before it was given back.
-fn take<L: Lane>(lane: L, held: &mut Option<Block>) -> Taken {
+///
+/// # Safety
+/// The context that calls holds what is `held`.
+unsafe fn take<L: Lane>(lane: L, held: &mut Option<Block>) -> Taken {
     if !lane.is_open() {
         return Taken::Closed;
     }
@@ -239,7 +275,7 @@ fn take<L: Lane>(lane: L, held: &mut Option<Block>) -> Taken {
     if let Some(block) = *held {
         if block == lane.call_end().block() {
             *held = lane.take_block();
-            // SAFETY: it was taken, and nothing was done with it.
+            // SAFETY: it is held, and nothing was done with it.
             unsafe { lane.give_block(block) };
         }
     }
@@ -248,9 +284,12 @@ fn take<L: Lane>(lane: L, held: &mut Option<Block>) -> Taken {
 
 /// Where an interrupt got there first, the block in hand is kept for later. If there is a spare already, it goes back
 /// unused.
-fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
+///
+/// # Safety
+/// The context that calls holds the block.
+unsafe fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
     if let Some(block) = held {
-        // SAFETY: `take` gave this context the block, and it was not moved to.
+        // SAFETY: as the caller says.
         let kept = unsafe { lane.keep_spare(block) };
         if !kept {
             // SAFETY: as above.
@@ -260,16 +299,17 @@ fn put_aside<L: Lane>(lane: L, held: Option<Block>) {
 }
 
 /// Ends the block of `old` and continues in `block`, with `words` words reserved. False if the position moved since.
-/// The depth is counted.
 ///
 /// # Safety
-/// The context that calls holds `block`; if this is true, no more.
+/// The context that calls holds `block`; if this is true, no more. A claim of it is under way, which has read `old` as
+/// position.
 unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block, words: usize) -> bool {
     let full = old.block();
     // SAFETY: the block was the position's, so it was prepared; a claim is under way, so it is this CPU's still.
     let sequence = if full == NO_BLOCK { 0 } else { 1 + unsafe { lane.sequence(full) } };
     let since = lane.since();
-    let how = if may_be_back(lane, old, time) { Begin::Back } else { Begin::Onward };
+    // SAFETY: as the caller says.
+    let how = if unsafe { may_be_back(lane, old, time) } { Begin::Back } else { Begin::Onward };
     // SAFETY: the caller holds it.
     unsafe { lane.prepare_block(block, sequence, lane.counter(time), how) };
     // SAFETY: the caller holds the block, which is prepared.
@@ -294,14 +334,19 @@ unsafe fn move_to_block<L: Lane>(lane: L, old: Position, time: u64, block: Block
     // SAFETY: every block but NO_BLOCK is one of the pool's.
     unsafe { lane.set_following(full, block) };
     if lane.is_outermost() {
-        retire(lane, block);
+        // SAFETY: the position is in the block, and no other claim that counts is under way.
+        unsafe { retire(lane, block) };
     }
     true
 }
 
-/// Gives back the blocks before `current`, but not the one of the last call. In no other context is a claim under way
-/// that counts, and interrupts that come now leave the blocks alone.
-fn retire<L: Lane>(lane: L, current: Block) {
+/// Gives back the blocks before `current`, but not the one of the last call. Interrupts that come now leave the blocks
+/// alone.
+///
+/// # Safety
+/// The outermost claim is that of the context that calls, which has moved the position to `current` and uses no block
+/// before it.
+unsafe fn retire<L: Lane>(lane: L, current: Block) {
     let call = lane.call_end().block();
     let mut kept = None;
     let mut block = lane.oldest();
@@ -336,7 +381,10 @@ fn end<L: Lane>(lane: L, since: u64, time: u64) -> u64 {
 
 /// Ends a CPU's block where no other follows now, so that nothing shorter slips in after what is missing.
 /// False if the position moved since `at`: there may be room again.
-fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
+///
+/// # Safety
+/// A claim of the context that calls is under way, which has read `at` as position.
+unsafe fn seal<L: Lane>(lane: L, at: Position, time: u64, why: End) -> bool {
     if at.is_sealed() {
         return lane.position() == at;
     }
@@ -382,7 +430,8 @@ pub fn rotate<L: Lane>(lane: L) -> bool {
     let rotated = loop {
         let at = lane.position();
         let time = lane.now();
-        let block = match take(lane, &mut held) {
+        // SAFETY: what is held is from an attempt before.
+        let block = match unsafe { take(lane, &mut held) } {
             Taken::Block(block) => block,
             Taken::Empty | Taken::Closed => break false,
         };
@@ -392,7 +441,8 @@ pub fn rotate<L: Lane>(lane: L) -> bool {
             break true;
         }
     };
-    put_aside(lane, held);
+    // SAFETY: `take` gave this context the block, and it was not moved to.
+    unsafe { put_aside(lane, held) };
     // SAFETY: entered above, and nothing is claimed.
     unsafe { lane.leave() };
     rotated

@@ -32,32 +32,32 @@ pub trait Naming: Lane {
 /// Records an event that its number says all about.
 #[inline(always)]
 pub fn event<L: Lane>(lane: L, event: u32) {
-    record::<L, 0, _, _>(lane, event, |_: Claim<L, 1>| ());
+    record::<L, 0, _, _>(lane, event, |_: &Claim<L, 1>| ());
 }
 
 /// Records an exception and its return at one moment.
 #[inline(always)]
 pub fn point<L: Lane>(lane: L, event: u32) {
-    record::<L, 0, _, _>(lane, event, move |claim: Claim<L, 2>| claim.put::<1>(event + u32::from(TRAP_RETURN - TRAP)));
+    record::<L, 0, _, _>(lane, event, move |claim: &Claim<L, 2>| claim.put::<1>(event + u32::from(TRAP_RETURN - TRAP)));
 }
 
 /// Records an event with one value.
 #[inline(always)]
 pub fn value<L: Lane>(lane: L, event: u32, value: u32) {
-    record::<L, 0, _, _>(lane, event, move |claim: Claim<L, 2>| claim.set::<1>(value));
+    record::<L, 0, _, _>(lane, event, move |claim: &Claim<L, 2>| claim.set::<1>(value));
 }
 
 /// Records an event with an address.
 #[inline(always)]
 pub fn address<L: Lane>(lane: L, event: u32, address: u64) {
     let words = [address as u32, (address >> 32) as u32];
-    record::<L, 0, _, _>(lane, event, move |claim: Claim<L, 3>| claim.set_after::<0, 2>(words));
+    record::<L, 0, _, _>(lane, event, move |claim: &Claim<L, 3>| claim.set_after::<0, 2>(words));
 }
 
 /// Records the start of system call `nr`, below 512, or 0x600 more if it is a 32-bit one, with its first argument.
 #[inline(always)]
 pub fn syscall<L: Lane>(lane: TaskLane<L>, nr: u32, arg: u64) {
-    lane.record::<SYSCALL, _, _>(nr, move |claim: Claim<L, 2>| claim.set::<1>(Call::open(arg)));
+    lane.record::<SYSCALL, _, _>(nr, move |claim: &Claim<L, 2>| claim.set::<1>(Call::open(arg)));
 }
 
 /// Records the return of a system call: folded into the call if that is the last thing recorded. Asks for its number,
@@ -109,7 +109,7 @@ pub fn switch_to<L: Naming>(lane: TaskLane<L>, next: &L::Task) {
 /// Records a switch to the task that `words` tell of, in the same block as who it is.
 #[inline(always)]
 fn switch_to_named<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
-    record::<L, TASK, _, _>(lane, 0, move |claim: Claim<L, { 1 + TASK_WORDS + 2 }, { 1 + TASK_WORDS }>| {
+    record::<L, TASK, _, _>(lane, 0, move |claim: &Claim<L, { 1 + TASK_WORDS + 2 }, { 1 + TASK_WORDS }>| {
         claim.set_after::<0, TASK_WORDS>(words);
         claim.put::<{ 1 + TASK_WORDS }>(SWITCH.into());
         claim.set::<{ 2 + TASK_WORDS }>(words[0]);
@@ -119,7 +119,7 @@ fn switch_to_named<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
 /// Records who a task is.
 #[inline(always)]
 pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
-    record::<L, TASK, _, _>(lane, 0, move |claim: Claim<L, { 1 + TASK_WORDS }>| {
+    record::<L, TASK, _, _>(lane, 0, move |claim: &Claim<L, { 1 + TASK_WORDS }>| {
         claim.set_after::<0, TASK_WORDS>(words)
     });
 }
@@ -127,7 +127,7 @@ pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
 /// Records a name that a program gave.
 #[inline(always)]
 pub fn name<L: Lane>(lane: L, words: [u32; NAME_WORDS]) {
-    record::<L, NAME, _, _>(lane, 0, move |claim: Claim<L, { 1 + NAME_WORDS }>| {
+    record::<L, NAME, _, _>(lane, 0, move |claim: &Claim<L, { 1 + NAME_WORDS }>| {
         claim.set_after::<0, NAME_WORDS>(words)
     });
 }

@@ -7,10 +7,44 @@
 use crate::abi::block;
 
 /// The address of a word in a block.
+///
+/// Safe code makes none from a number, since words are written there:
+///
+/// ```
+/// use kutrace_recorder::lane::Position;
+/// // SAFETY: nothing is written there.
+/// let position = unsafe { Position::new(0x1_0080) };
+/// assert_eq!(position.offset(), 0x80);
+/// ```
+/// ```compile_fail,E0133
+/// use kutrace_recorder::lane::Position;
+/// let position = Position::new(0x1_0080);
+/// ```
+/// ```compile_fail,E0423
+/// use kutrace_recorder::lane::Position;
+/// let position = Position(0x1_0080);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position(u64);
 
 /// The address of a block, a multiple of its size.
+///
+/// Safe code makes none from a number:
+///
+/// ```
+/// use kutrace_recorder::lane::Block;
+/// // SAFETY: nothing is written there.
+/// let block = unsafe { Block::new(0x1_0000) };
+/// assert_eq!(block.address(), 0x1_0000);
+/// ```
+/// ```compile_fail,E0133
+/// use kutrace_recorder::lane::Block;
+/// let block = Block::new(0x1_0000);
+/// ```
+/// ```compile_fail,E0423
+/// use kutrace_recorder::lane::Block;
+/// let block = Block(0x1_0000);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Block(u64);
 
