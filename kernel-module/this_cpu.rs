@@ -29,6 +29,9 @@ macro_rules! field {
     }};
 }
 
+/// [`Lane::is_far`] from here on.
+const FAR: u32 = ((TIME_PERIOD - 1) << SHIFT) as u32;
+
 /// The CPU that the code runs on, for as long as it stays there; in a trace with counters or without.
 #[derive(Clone, Copy)]
 pub struct ThisCpu<'a, const COUNTING: bool>(PhantomData<(&'a (), *mut ())>);
@@ -172,7 +175,7 @@ impl<'a, const COUNTING: bool> Naming for ThisCpu<'a, COUNTING> {
 // and `try_advance`, blocks from the pool, whose `take` gives none twice.
 unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     const ROOM: u16 = match COUNTING {
-        false => block::BYTES - 4,
+        false => block::BYTES - 8,
         true => (block::HEADER_WORDS + block::COUNTED_WORDS) * 4,
     } as u16;
 
@@ -203,16 +206,18 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
     }
 
     #[inline(always)]
-    unsafe fn try_advance<const WORDS: usize>(&self, old: Position) -> bool {
+    unsafe fn try_advance<const WORDS: usize>(&self, old: Position, time: u64) -> bool {
         let new = old.address().wrapping_add(4 * WORDS as u64);
-        if COUNTING && old.offset() > Self::ROOM - 4 * WORDS as u16 {
+        let (position, since) = (field!(position: u64), field!(since: u64));
+        let has_room = old.offset() <= Self::ROOM - 4 * WORDS as u16;
+        if COUNTING && !has_room {
             return false;
         }
         match WORDS {
-            1 => field!(position: u64).advance::<4>(new),
-            2 => field!(position: u64).advance::<8>(new),
-            3 => field!(position: u64).advance::<12>(new),
-            _ => old.offset() <= Self::ROOM - 4 * WORDS as u16 && field!(position: u64).exchange(old.address(), new),
+            1 => position.advance::<4, FAR, _>(new, time, since),
+            2 => position.advance::<8, FAR, _>(new, time, since),
+            3 => position.advance::<12, FAR, _>(new, time, since),
+            _ => !self.is_far(time) && has_room && position.exchange(old.address(), new),
         }
     }
 
@@ -240,7 +245,7 @@ unsafe impl<const COUNTING: bool> Lane for ThisCpu<'_, COUNTING> {
 
     #[inline(always)]
     fn is_far(&self, time: u64) -> bool {
-        field!(since: u64).distance_to(time) >= (TIME_PERIOD - 1) << SHIFT
+        field!(since: u64).distance_to(time) >= FAR.into()
     }
 
     #[inline(always)]

@@ -97,15 +97,28 @@ impl<const AT: usize> Field<u64, AT> {
         true
     }
 
-    /// Makes the field `new` if it is `BY` less, and that is in the same 64 KiB. The lowest 16 bits of `new` are taken
-    /// back by themselves: where `new` is in the next block, the result is not a position.
+    /// Makes the field `new` if it is `BY` less, if 4 bytes past `new` are in the same 64 KiB as that, and if `time` is
+    /// less than `LIMIT` after the field `since`. All of it is one comparison, with what the field is expected to be.
+    ///
+    /// `BY` is taken back from the lowest 16 bits alone, and 1 less if the time is too late. If those bits have to
+    /// borrow, 1 is added to the whole. So where one condition does not hold, what is expected is 1 or 2 more than the
+    /// field was or than the same place in the next 64 KiB; and there never is a position there, see
+    /// [`Block::sealed`](crate::lane::Block::sealed).
     #[inline(always)]
-    pub fn advance<const BY: u16>(self, new: u64) -> bool {
+    pub fn advance<const BY: u16, const LIMIT: u32, const SINCE: usize>(
+        self,
+        new: u64,
+        time: u64,
+        since: Field<u64, SINCE>,
+    ) -> bool {
+        let Field(PhantomData) = since;
         // SAFETY: as in `load`.
         unsafe {
-            asm!("mov rax, {new}", "sub ax, {by}", "cmpxchg gs:[rip + {cpu} + {at}], {new}", "jne {}",
-                label { return false }, new = in(reg) new, by = const BY, out("rax") _,
-                cpu = sym ffi::kutrace_cpu, at = const AT, options(nostack))
+            asm!("sub {time}, gs:[rip + {cpu} + {since}]", "cmp {time}, {limit}", "lea rax, [{new} + 4]",
+                "sbb ax, {less}", "adc rax, 0", "cmpxchg gs:[rip + {cpu} + {at}], {new}", "jne {}",
+                label { return false }, new = in(reg) new, time = inout(reg) time => _, out("rax") _,
+                less = const BY + 3, limit = const LIMIT, cpu = sym ffi::kutrace_cpu, since = const SINCE, at = const AT,
+                options(nostack))
         };
         true
     }

@@ -3,9 +3,11 @@
 
 use kutrace_format::abi;
 
+use advance::ffi;
 use kutrace_recorder::{budget as module_budget, call, claim, entry, lane};
 
 mod recorder;
+mod advance;
 mod budget;
 mod word;
 mod packet;

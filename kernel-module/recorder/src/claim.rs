@@ -142,7 +142,7 @@ pub(crate) unsafe fn claim<L: Lane, const BASE: u16, const WORDS: usize, const N
 ) -> Option<Claim<L, WORDS, NOTED>> {
     let first = lane.entry::<BASE>(number, time);
     // SAFETY: on in the same block, from a position that the caller has read.
-    if lane.is_far(time) || !unsafe { lane.try_advance::<WORDS>(at) } {
+    if !unsafe { lane.try_advance::<WORDS>(at, time) } {
         return None;
     }
     // SAFETY: the exchange has reserved the words.

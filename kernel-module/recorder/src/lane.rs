@@ -129,19 +129,20 @@ impl Block {
         Position(self.0 + 4 * block::HEADER_WORDS as u64)
     }
 
-    /// A position where no entry fits, for as long as there is no other block.
+    /// A position where no entry fits, for as long as there is no other block. No position is 1 or 2 more than another:
+    /// that is where [`Lane::try_advance`] may look for it if it is not to move.
     pub const fn sealed(self) -> Position {
-        Position(self.0 + SEALED as u64)
+        Position(self.0 + block::BYTES as u64 - 1)
     }
 
     /// A position where no entry fits, for good.
     pub(crate) const fn closed(self) -> Position {
-        Position(self.0 + SEALED as u64 + 1)
+        Position(self.0 + SEALED as u64)
     }
 }
 
-/// From this offset on, which no word has, a position says that its block has ended.
-const SEALED: u16 = (block::BYTES - 2) as u16;
+/// From this offset on, past all that entries may fill, a position says that its block has ended.
+const SEALED: u16 = (block::BYTES - 5) as u16;
 
 /// The recorder state of the CPU this runs on, and the pool of blocks. Every method is one step: an
 /// interrupt may come before and after it, not inside.
@@ -151,7 +152,7 @@ const SEALED: u16 = (block::BYTES - 2) as u16;
 /// is in a block that [`Lane::take_block`] has returned on this CPU. That returns no block twice unless
 /// [`Lane::give_block`] was called with it in between.
 pub unsafe trait Lane: Copy {
-    /// Bytes of a block that header and entries may fill, at most all but the last word.
+    /// Bytes of a block that header and entries may fill, at most all but the last two words.
     const ROOM: u16;
 
     /// A claim is under way on this CPU, one more.
@@ -174,12 +175,13 @@ pub unsafe trait Lane: Copy {
     /// # Safety
     /// `new` is in the block of `old`, not before it, or in a block that the context holds, and prepared.
     unsafe fn try_move(&self, old: Position, new: Position) -> bool;
-    /// Moves the position `old` forward by this many words; false, and no change, if it is not `old` any more or the
-    /// block has no room for them.
+    /// Moves the position `old` forward by this many words; false, and no change, if it is not `old` any more, the
+    /// block has no room for them, or `time` [is far](Lane::is_far), at which it may look before it looks at the
+    /// position.
     ///
     /// # Safety
     /// As of [`Lane::try_move`]: the context that calls has read `old` as position.
-    unsafe fn try_advance<const WORDS: usize>(&self, old: Position) -> bool;
+    unsafe fn try_advance<const WORDS: usize>(&self, old: Position, time: u64) -> bool;
     /// The clock.
     fn now(&self) -> u64;
     /// What the clock's time is as counter.

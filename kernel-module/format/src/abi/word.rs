@@ -64,6 +64,8 @@ pub struct Call {
 
 /// Longest duration the short form holds, in counts.
 const SHORT_MAX: u64 = (1 << 7) - 1;
+/// Return values from here to [`SHORT_MAX`] further on are looked at first: errors and small numbers.
+const FIRST_RETURN: i64 = -16;
 /// Longest duration the long form holds, in counts.
 pub const FOLD_MAX: u64 = (1 << 15) - 1;
 /// What is added to a return value, so that it is never 0 where there is one.
@@ -76,26 +78,31 @@ impl Call {
         (arg as u32) << 16
     }
 
-    /// What to add to an open word to fold a return after `dur` counts into it, if value and duration fit the
-    /// short form.
+    /// What to add to an open word to fold a return after `dur` counts into it, if value and duration are such as most
+    /// have, for which one comparison is enough. For others, ask [`Call::fold`].
     #[inline(always)]
     pub const fn short_return(dur: u64, ret: i64) -> Option<u32> {
-        if dur > SHORT_MAX || !Call::fits(ret) {
+        if ret.wrapping_sub(FIRST_RETURN) as u64 | dur > SHORT_MAX {
             return None;
         }
-        Some(((ret + RETURN_BIAS) as u32) << 8 | (dur as u32) << 1)
+        Some(Call::short(dur, ret))
     }
 
     /// The word of `open` with a return after `dur` counts folded in, if they fit either form.
     pub const fn fold(open: u32, dur: u64, ret: i64) -> Option<u32> {
-        if let Some(short) = Call::short_return(dur, ret) {
-            return Some(open + short);
+        if dur <= SHORT_MAX && Call::fits(ret) {
+            return Some(open + Call::short(dur, ret));
         }
         let arg = open as i32 >> 16;
         if dur > FOLD_MAX || !Call::fits(ret) || arg as i8 as i32 != arg {
             return None;
         }
         Some((arg as u32) << 24 | ((ret + RETURN_BIAS) as u32) << 16 | (dur as u32) << 1 | 1)
+    }
+
+    #[inline(always)]
+    const fn short(dur: u64, ret: i64) -> u32 {
+        (ret.wrapping_add(RETURN_BIAS) as u32) << 8 | (dur as u32) << 1
     }
 
     #[inline(always)]

@@ -49,10 +49,10 @@ unsafe impl<const WORDS: usize> Lane for OnCpu<'_, WORDS> {
         })
     }
 
-    unsafe fn try_advance<const BY: usize>(&self, old: Position) -> bool {
+    unsafe fn try_advance<const BY: usize>(&self, old: Position, time: u64) -> bool {
         let fits = usize::from(old.offset()) + 4 * BY <= Self::ROOM.into();
         // SAFETY: the caller's promise.
-        fits && unsafe { self.try_move(old, further(old, BY)) }
+        !self.is_far(time) && fits && unsafe { self.try_move(old, further(old, BY)) }
     }
 
     fn now(&self) -> u64 {
