@@ -8,7 +8,7 @@ mod end;
 
 use std::fs;
 
-use kutrace_format::abi::command::{IOCTL_INFO, VERSION};
+use kutrace_format::abi::command::{IOCTL_INFO, IOCTL_START, IOCTL_STOP, VERSION};
 use kutrace_format::abi::event::MARK_A;
 use postprocess::event::number::MARK_D;
 
@@ -174,19 +174,34 @@ fn a_32_bit_program_is_answered() {
             #include <fcntl.h>
             #include <stdio.h>
             #include <sys/mman.h>
+            static int ask(long device, long command, unsigned *argument) {{
+                long ret = 54;
+                __asm__ volatile("int $0x80" : "+a"(ret) : "b"(device), "c"(command), "d"(argument)
+                                 : "memory", "r8", "r9", "r10", "r11");
+                return -(int)ret;
+            }}
             int main(void) {{
                 int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT;
                 unsigned *info = mmap(NULL, 4096, prot, flags, -1, 0);
-                long ret = 54, device = open("/dev/kutrace", O_RDWR);
-                __asm__ volatile("int $0x80" : "+a"(ret) : "b"(device), "c"({IOCTL_INFO}L), "d"(info)
-                                 : "memory", "r8", "r9", "r10", "r11");
-                printf("ret=%d\nversion=%u\n", -(int)ret, *info);
+                long device = open("/dev/kutrace", O_RDWR);
+                printf("ret=%d\n", ask(device, {IOCTL_INFO}L, info));
+                printf("version=%u\n", *info);
+                printf("nowhere=%d\n", ask(device, {IOCTL_INFO}L, NULL));
+                printf("start=%d\n", ask(device, {IOCTL_START}L, NULL));
+                printf("again=%d\n", ask(device, {IOCTL_START}L, NULL));
+                printf("stop=%d\n", ask(device, {IOCTL_STOP}L, NULL));
+                printf("unknown=%d\n", ask(device, {IOCTL_INFO}L | 99, info));
             }}
 C
             gcc -O2 -o /tmp/ask /tmp/ask.c
             /tmp/ask
+            kutrace_control stop $SHARE/asked.raw
             "#
         ),
     );
     assert_eq!((run.number("ret"), run.number("version")), (0, VERSION.into()));
+    let said = ["nowhere", "start", "again", "stop", "unknown"].map(|name| run.number(name));
+    let [efault, ebusy, enotty] = [14, 16, 25];
+    assert_eq!(said, [efault, 0, ebusy, 0, enotty]);
+    Recording::read_whole(&run.file("asked.raw"));
 }

@@ -31,6 +31,24 @@ fn a_thousand_loads_and_unloads_in_the_debug_kernel() {
     loads_and_unloads(1000, &["--kernel", "debug", "--cpus", "2", "--timeout", "7200"]);
 }
 
+#[test]
+fn a_module_for_another_table_of_hooks_is_refused() {
+    // Both tables of the module begin with the version, and continue with functions, which are zero in the file.
+    guest::succeed(
+        &["--no-load"],
+        r#"
+        perl -0777 -pe '$n = s/[\x08-\xf0](?=\x00\x02\x00\x00{88})/chr(8 + ord $&)/ge; die "$n tables\n" if $n != 2' \
+            $KUTRACE_MODULE >/tmp/other.ko
+        if insmod /tmp/other.ko 2>/tmp/said; then exit 99; fi
+        grep -q 'Invalid module format' /tmp/said
+        dmesg | grep -q 'kutrace: built for the hooks of another kernel than this one'
+        test ! -e /dev/kutrace
+        insmod $KUTRACE_MODULE
+        kutrace_control go
+        "#,
+    );
+}
+
 /// NMIs, until the background job is killed: the kernel answers each `l` with one on every other CPU, and with text.
 /// That keeps off the slow console, so what the kernel complains of is picked out of its log.
 const NMIS: &str = r#"

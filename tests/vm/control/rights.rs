@@ -36,10 +36,17 @@ fn only_who_has_the_right_controls() {
         every "$lacking" $user
         kutrace_control status | grep -q '^state:  empty'
 
-        chmod 660 /dev/kutrace
-        cd /tmp/user
         # CAP_PERFMON, as from the service manager.
         able="$member --inh-caps=+cap_38 --ambient-caps=+cap_38"
+        # What perf lets everybody do, or nobody, is asked of perf alone.
+        for paranoid in -1 0 1 3; do
+            echo $paranoid >/proc/sys/kernel/perf_event_paranoid
+            fails 1 "$lacking" $user kutrace_control go
+            fails 1 "$lacking" $user kutrace_control stop
+            $able kutrace_control status | grep -q '^state:  empty'
+        done
+        chmod 660 /dev/kutrace
+        cd /tmp/user
         $able kutrace_control record -o user.raw -- ls /usr >/dev/null
         $able kutrace_control go
         $able kutrace_control stop go.raw

@@ -140,6 +140,15 @@ mod tests {
     }
 
     #[test]
+    fn only_a_kernel_for_several_cpus_can_have_the_hooks() {
+        let text = made(Series::USUAL, "kernel/kutrace/Kconfig");
+        let option = text.split("config ").find(|option| option.starts_with("KUTRACE\n")).expect("the option");
+        let needs: Vec<&str> = option.lines().filter_map(|line| line.trim().strip_prefix("depends on ")).collect();
+        assert!(needs.join(" && ").split(" && ").any(|need| need == "SMP"), "{option}");
+        assert!(!text.contains("select "), "{text}");
+    }
+
+    #[test]
     fn every_claim_names_a_test_that_there_is() {
         let folder = place::checkout().join("tests/vm");
         for entry in table().unwrap() {
