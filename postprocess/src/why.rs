@@ -2,11 +2,11 @@
 //! Why: where the time of a request went, and what slow requests have that normal ones lack.
 //!
 //! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
-//! what clients and servers send to each other; [`timeline`] is what each thread and each CPU did, [`path`] divides a
-//! thread's time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request,
-//! [`compare`] sets slow requests against normal ones, [`detail`] looks once more at what is shown. [`change`] says
-//! whether one trace is slower than another, [`mod@diff`] through what. [`text`] prints it, [`carry`] puts it into a page,
-//! [`otlp`] writes requests for OpenTelemetry.
+//! what clients and servers send to each other in which [`calls`]; [`timeline`] is what each thread and each CPU did,
+//! [`again`] which of its waits are one, [`path`] divides a thread's time into causes along its critical path,
+//! [`cause`] names them, [`sweep`] adds them up for each request, [`compare`] sets slow requests against normal ones,
+//! [`detail`] looks once more at what is shown. [`change`] says whether one trace is slower than another, [`mod@diff`]
+//! through what. [`text`] prints it, [`carry`] puts it into a page, [`otlp`] writes requests for OpenTelemetry.
 //! [`mod@check`] says what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
@@ -14,7 +14,9 @@
 
 pub mod request;
 pub mod best;
+pub mod calls;
 pub mod exchange;
+pub mod again;
 pub mod timeline;
 pub mod cause;
 pub mod path;
