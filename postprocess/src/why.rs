@@ -120,37 +120,26 @@ pub struct Step {
 pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> {
     let (asked, mut requests) = request::find(timeline.spans, timeline, &question.ask)?;
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
-    let mut by_duration: Vec<u32> = (0..requests.len() as u32).collect();
-    by_duration.sort_by_key(|&n| requests[n as usize].dur());
-    let ranges = compare::ranges(requests.len(), question.slow, &question.normal);
-    let mut sides = vec![Side::Other; requests.len()];
-    if let Some((slow, normal)) = &ranges {
-        by_duration[slow.clone()].iter().for_each(|&n| sides[n as usize] = Side::Slow);
-        by_duration[normal.clone()].iter().for_each(|&n| sides[n as usize] = Side::Normal);
-    }
+    Ok(of_requests(timeline, asked, &requests, question))
+}
+
+/// Divides the time of these requests, ordered by thread and start.
+fn of_requests(timeline: &Timeline, asked: String, requests: &[Request], question: &Question) -> Why {
     let mut causes = Causes::default();
-    let (mut all, mut slow, mut normal) = (Totals::default(), Totals::default(), Totals::default());
-    let mut slowest: Vec<(u32, Vec<(u32, Time)>)> = Vec::new();
-    sweep::sweep(timeline, &mut causes, &requests, |_, n, sums| {
-        let dur = requests[n].dur();
-        all.add(dur, sums);
-        match sides[n] {
-            Side::Other => {}
-            Side::Normal => normal.add(dur, sums),
-            Side::Slow => {
-                slow.add(dur, sums);
-                slowest.push((n as u32, sums.iter().map(|(cause, sum)| (*cause, sum.time)).collect()));
-            }
-        }
+    let mut all = Totals::default();
+    let mut still = vec![Time::ZERO; requests.len()];
+    sweep::sweep(timeline, &mut causes, requests, |causes, n, sums| {
+        all.add(requests[n].dur(), sums);
+        still[n] = compare::stood_still(causes, sums);
     });
+    let by_duration = compare::order(requests, &[]);
     let total = requests.iter().map(Request::dur).sum::<Time>();
-    let data = Data { timeline, requests: &requests, page: &question.page, top: question.top };
-    let compared =
-        ranges.map(|_| compare::compare(&data, &mut causes, (&slow, &normal), &slowest, question.excess_min));
+    let data = Data { timeline, requests, page: &question.page, top: question.top };
+    let compared = compare::compare(&data, &mut causes, question, &still);
     let (parts, left_out) = compare::parts(&data, &mut causes, &all);
     let duration =
         |part: usize| requests[by_duration[(requests.len() * part).div_ceil(1000).max(1) - 1] as usize].dur();
-    Ok(Why {
+    Why {
         asked,
         count: requests.len(),
         durations: Durations {
@@ -167,15 +156,7 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
         left_out,
         compared,
         base: timeline.extent.0,
-    })
-}
-
-/// Which requests one is among.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Slow,
-    Normal,
-    Other,
+    }
 }
 
 /// Of durations in order.
