@@ -2,11 +2,11 @@
 //! Why: where the time of a request went, and what slow requests have that normal ones lack.
 //!
 //! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
-//! what clients and servers send to each other; [`timeline`] is what each thread and each CPU did, [`path`] divides a
-//! thread's time into causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request,
-//! [`compare`] sets slow requests against normal ones, [`detail`] looks once more at what is shown. [`change`] says
-//! whether one trace is slower than another, [`mod@diff`] through what. [`text`] prints it, [`carry`] puts it into a page,
-//! [`otlp`] writes requests for OpenTelemetry.
+//! what clients and servers send to each other in which [`calls`]; [`timeline`] is what each thread and each CPU did,
+//! [`again`] which of its waits are one, [`path`] divides a thread's time into causes along its critical path,
+//! [`cause`] names them, [`sweep`] adds them up for each request, [`compare`] sets slow requests against normal ones,
+//! [`detail`] looks once more at what is shown. [`change`] says whether one trace is slower than another, [`mod@diff`]
+//! through what. [`text`] prints it, [`carry`] puts it into a page, [`otlp`] writes requests for OpenTelemetry.
 //! [`mod@check`] says what must hold. Times are units of 10 ns.
 //!
 //! Invariant: the causes of a request follow each other without gap or overlap, from its start to its end: their sum is
@@ -14,7 +14,9 @@
 
 pub mod request;
 pub mod best;
+pub mod calls;
 pub mod exchange;
+pub mod again;
 pub mod timeline;
 pub mod cause;
 pub mod path;
@@ -118,37 +120,26 @@ pub struct Step {
 pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> {
     let (asked, mut requests) = request::find(timeline.spans, timeline, &question.ask)?;
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
-    let mut by_duration: Vec<u32> = (0..requests.len() as u32).collect();
-    by_duration.sort_by_key(|&n| requests[n as usize].dur());
-    let ranges = compare::ranges(requests.len(), question.slow, &question.normal);
-    let mut sides = vec![Side::Other; requests.len()];
-    if let Some((slow, normal)) = &ranges {
-        by_duration[slow.clone()].iter().for_each(|&n| sides[n as usize] = Side::Slow);
-        by_duration[normal.clone()].iter().for_each(|&n| sides[n as usize] = Side::Normal);
-    }
+    Ok(of_requests(timeline, asked, &requests, question))
+}
+
+/// Divides the time of these requests, ordered by thread and start.
+fn of_requests(timeline: &Timeline, asked: String, requests: &[Request], question: &Question) -> Why {
     let mut causes = Causes::default();
-    let (mut all, mut slow, mut normal) = (Totals::default(), Totals::default(), Totals::default());
-    let mut slowest: Vec<(u32, Vec<(u32, Time)>)> = Vec::new();
-    sweep::sweep(timeline, &mut causes, &requests, |_, n, sums| {
-        let dur = requests[n].dur();
-        all.add(dur, sums);
-        match sides[n] {
-            Side::Other => {}
-            Side::Normal => normal.add(dur, sums),
-            Side::Slow => {
-                slow.add(dur, sums);
-                slowest.push((n as u32, sums.iter().map(|(cause, sum)| (*cause, sum.time)).collect()));
-            }
-        }
+    let mut all = Totals::default();
+    let mut still = vec![Time::ZERO; requests.len()];
+    sweep::sweep(timeline, &mut causes, requests, |causes, n, sums| {
+        all.add(requests[n].dur(), sums);
+        still[n] = compare::stood_still(causes, sums);
     });
+    let by_duration = compare::order(requests, &[]);
     let total = requests.iter().map(Request::dur).sum::<Time>();
-    let data = Data { timeline, requests: &requests, page: &question.page, top: question.top };
-    let compared =
-        ranges.map(|_| compare::compare(&data, &mut causes, (&slow, &normal), &slowest, question.excess_min));
+    let data = Data { timeline, requests, page: &question.page, top: question.top };
+    let compared = compare::compare(&data, &mut causes, question, &still);
     let (parts, left_out) = compare::parts(&data, &mut causes, &all);
     let duration =
         |part: usize| requests[by_duration[(requests.len() * part).div_ceil(1000).max(1) - 1] as usize].dur();
-    Ok(Why {
+    Why {
         asked,
         count: requests.len(),
         durations: Durations {
@@ -165,15 +156,7 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
         left_out,
         compared,
         base: timeline.extent.0,
-    })
-}
-
-/// Which requests one is among.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Slow,
-    Normal,
-    Other,
+    }
 }
 
 /// Of durations in order.

@@ -25,7 +25,7 @@ export const requests = {
     const said = await panel(page);
     for (const text of [asked, `${count} requests: median `]) assert.ok(said.includes(text), said);
     const { slow, normal, causes } = compared;
-    assert.match(await page.locator("#compared").textContent(), new RegExp(`^The slowest ${slow.count}, .* against ${normal.count} normal ones, `));
+    assert.match(await page.locator("#compared").textContent(), new RegExp(`^The slowest ${slow.count} without the time in which CPUs stood still, .* against ${normal.count} normal ones, `));
     const expected = causes.map(({ cause, share, in_slow, in_normal }) => [
       cause, `${(share * 100).toFixed(0)} %`, `${in_slow}/${slow.count}`, `${in_normal}/${normal.count}`,
     ]);
@@ -33,7 +33,7 @@ export const requests = {
     const words = await page.locator("#details .causes td button").allTextContents();
     assert.deepEqual(lines.map(([, , ...rest], k) => [words[k], ...rest]), expected);
 
-    // The longest request fills the picture, and its path lies over the rows.
+    // The first request of the list fills the picture, and its path lies over the rows.
     const before = await ask(page, () => __ku.view());
     await page.locator("#details .listed button").first().click();
     await settle(page);
@@ -41,7 +41,9 @@ export const requests = {
       const { asked: { requests: { start, dur }, request }, view: { t0, t1 } } = __ku.app;
       return { request, start: start[request], dur: dur[request], t0, t1, open: __ku.app.groups.slice(0, 2).every((group) => !group.collapsed) };
     });
-    assert.equal(one.dur, durations.longest);
+    // Without the time in which CPUs stood still: the longest of all contain such times.
+    assert.equal(one.request, await ask(page, () => __ku.app.asked.requests.byRest.at(-1)));
+    assert.ok(said.includes(`With that time the slowest ${compared.apart.slow} take `), said);
     assert.ok(one.t0 < one.start && one.t1 > one.start + one.dur && (one.t1 - one.t0) < 1.2 * one.dur && one.open, JSON.stringify(one));
     const { lines: many, words: told } = await drawn(page);
     assert.ok(many > 10 && told.includes(causes[0].cause), `${many}: ${told}`);
@@ -65,7 +67,8 @@ export const requests = {
     await page.waitForFunction(() => window.__ku?.ready === true);
     await page.waitForSelector("#details .strip");
     await settle(page);
-    assert.ok((await drawn(page)).lines > 10);
+    // The panel takes some of the picture's width.
+    assert.ok((await drawn(page)).lines > 5);
 
     // A span selected meanwhile, then the request: Esc undoes one step at a time.
     await press(page, ".");

@@ -34,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -168,10 +169,27 @@ static void say(int s, const char *line)
 	}
 }
 
+/* Receives all of an answer: the kernel cannot drop pages of a file that are still on their way to somebody. */
+static void hear(int s)
+{
+	static char text[1 << 16];
+	size_t have = 0, whole = 0;
+	do {
+		size_t at = whole ? 0 : have;
+		ssize_t more = recv(s, text + at, sizeof(text) - 1 - at, 0);
+		if (more <= 0)
+			err(1, "no answer");
+		have += more;
+		text[at + more] = 0;
+		char *body = whole ? NULL : strstr(text, "\r\n\r\n"), *length = strstr(text, "Content-Length: ");
+		if (body && length && length < body)
+			whole = body + 4 - text + atoi(length + 16);
+	} while (have < whole || (!whole && !strncmp(text, "HTTP", 4)));
+}
+
 static void ask(void)
 {
 	int s = open_to(number(1)), every = arg[5] ? number(5) : 0;
-	char answer[1 << 16];
 	const char *dropped = getenv("DROP");
 	if (!getenv("SPLIT"))
 		nodelay(s);
@@ -183,8 +201,7 @@ static void ask(void)
 			pthread_create(&thread, NULL, let_go, (void *)(intptr_t)s);
 		}
 		say(s, one_of(every) ? arg[6] : arg[4]);
-		if (recv(s, answer, sizeof(answer), 0) <= 0)
-			err(1, "no answer");
+		hear(s);
 		if (lost)
 			pthread_join(thread, NULL);
 	}
@@ -439,6 +456,8 @@ static void teller(void)
 		signal(SIGCHLD, SIG_IGN);
 	if (IS("calls") || IS("plain"))
 		file = open("/proc/self/exe", O_RDONLY);
+	if (IS("flock"))
+		file = open(path, O_RDWR | O_CREAT, 0600);
 	if (IS("signals")) {
 		struct sigaction action = { .sa_handler = handler, .sa_flags = SA_RESTART };
 		sigaction(SIGUSR1, &action, NULL);
@@ -454,11 +473,16 @@ static void teller(void)
 		if (IS("trim") && bad)
 			madvise(arena, ARENA, MADV_DONTNEED);
 		kutrace_mark_a("q");
-		work(IS("unmapper") || IS("signals") ? 300 : 30);
+		work(IS("unmapper") || IS("signals") || IS("stopped") ? 300 : 30);
 		if (locks) {
 			pthread_mutex_lock(&lock);
 			work(2);
 			pthread_mutex_unlock(&lock);
+		}
+		if (IS("flock")) {
+			flock(file, LOCK_EX);
+			work(2);
+			flock(file, LOCK_UN);
 		}
 		if (IS("trim") || IS("swap"))
 			for (long at = 0; at < (bad || IS("trim") ? ARENA : 1 << 20); at += 4096)

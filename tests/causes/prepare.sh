@@ -37,12 +37,13 @@ record() {
 mkfs.ext4 -q -F /dev/vda && mount /dev/vda disk || exit
 mkdir -p disk/www big
 for n in $(seq 20); do head -c 20000 /dev/urandom >"disk/www/$n"; done
+head -c 400000 /dev/urandom >disk/www/large
 (cd big && seq -f 'a-file-with-a-longer-name-than-most-%g' 3000 | xargs touch)
 sqlite3 disk/db 'create table t(n integer, text); pragma journal_mode=delete;' >/dev/null
 
-# A root in memory for programs that requests start: files of the host come as late as the host likes.
+# A root in memory for programs that requests or plants start: files of the host come as late as the host likes.
 mkdir -p near/dev near/disk near/bin
-for program in bash sqlite3 "$(gcc -print-prog-name=cc1)"; do
+for program in bash flock sleep sqlite3 "$(gcc -print-prog-name=cc1)"; do
     program=$(command -v "$program")
     cp "$program" near/bin
     cp -L --parents $(ldd "$program" | grep -o '/[^ :]*') near

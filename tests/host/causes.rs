@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Small traces in which a cause was planted, as `cargo xtask bench why` records them: `why` names it first.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use flate2::read::GzDecoder;
 use kutrace_tests::causes::{cases, Case, Found};
 use postprocess::why::check::check;
 use postprocess::why::{explain, Question, Timeline, Why};
@@ -18,12 +17,11 @@ const MAX: u64 = 1_000_000;
 /// The recorded cases, each with what `why` makes of it.
 fn recorded() -> Vec<(Case, Why)> {
     let all = cases(include_str!("../causes/cases.txt"));
-    let explained = files("golden/causes", "gz").into_iter().map(|path| {
+    let explained = files("golden/causes", "xz").into_iter().map(|path| {
         let name = path.file_name().unwrap().to_str().unwrap().split('.').next().unwrap();
         let case = all.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("{name}: no such case"));
-        let mut bytes = Vec::new();
-        GzDecoder::new(File::open(&path).unwrap()).read_to_end(&mut bytes).unwrap();
-        let spans = spans(&bytes);
+        let unpacked = Command::new("xz").arg("-dc").arg(&path).output().expect("xz runs: apt-get install xz-utils");
+        let spans = spans(&unpacked.stdout);
         let timeline = Timeline::new(&spans);
         assert_eq!(check(&timeline, &case.ask).unwrap(), [""; 0], "{name}");
         let why = explain(&timeline, &Question { ask: case.ask.clone(), ..Question::default() }).unwrap();

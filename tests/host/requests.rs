@@ -7,10 +7,13 @@ use std::path::Path;
 use std::process::Command;
 
 use kutrace_tests::skip::skip;
+use postprocess::id::Pid;
 use postprocess::sink::page;
+use postprocess::span::what::STALLED;
 use postprocess::span::Spans;
 use postprocess::why::carry::carried;
-use postprocess::why::compare::Excess;
+use postprocess::why::cause::Kind;
+use postprocess::why::compare::{Apart, Compared, Excess};
 use postprocess::why::{explain, Question, Timeline, Why};
 use serde_json::{json, Value};
 
@@ -56,10 +59,17 @@ fn said_by_terminal(why: &Why) -> Value {
         let Excess { cause, time, share, in_slow, in_normal, detail, .. } = cause;
         json!([cause, time, share, in_slow, in_normal, notes(detail)])
     };
+    let compared = why.compared.as_ref();
+    let still = compared.and_then(|compared| compared.apart.as_ref()).map(|Apart { slow, excess, cause }| {
+        json!({
+            "excess": excess, "time": cause.time, "inSlow": cause.in_slow, "inNormal": cause.in_normal, "slow": slow,
+        })
+    });
     let parts: Vec<Value> = why.causes.iter().map(|p| json!([p.cause, p.time, p.share, p.requests])).collect();
     json!({
         "asked": why.asked, "count": why.count, "total": why.total, "amiss": 0, "leftOut": why.left_out, "parts": parts,
-        "compared": why.compared.as_ref().map(|compared| json!({
+        "still": still,
+        "compared": compared.map(|compared| json!({
             "slow": compared.slow, "normal": compared.normal, "excess": compared.excess, "leftOut": compared.left_out,
             "causes": compared.causes.iter().map(excess).collect::<Vec<_>>(),
         })),
@@ -78,6 +88,7 @@ fn in_form(page: &Value) -> Value {
         "asked": page["asked"], "count": page["count"], "total": page["total"], "amiss": page["amiss"],
         "leftOut": page["parts"]["leftOut"],
         "parts": list(&page["parts"]["causes"], &["words", "time", "share", "inSome"]),
+        "still": page["still"],
         "compared": compared.is_object().then(|| json!({
             "slow": page["slow"], "normal": page["normal"], "excess": compared["excess"], "leftOut": compared["leftOut"],
             "causes": list(&compared["causes"], &excess),
@@ -126,6 +137,36 @@ fn page_and_terminal_agree_on_what_ran_slower() {
     let Some(why) = assert_same("paces", &spans) else { return };
     let causes = why.compared.unwrap().causes;
     assert!(causes.iter().any(|cause| cause.cause.contains("instructions per cycle")), "{causes:?}");
+}
+
+/// Requests of which some wait while `hog` runs, and every other one of those for longer: there the CPU stood still.
+fn standing_still(hog_for: u64) -> Spans {
+    let mut still = false;
+    let bytes = made(60, 5, |trace, at| {
+        still = !still;
+        let (pid, time) = if still { (301, 6_000) } else { (300, hog_for) };
+        trace.cpu(0).switch(at + 10, pid, "hog").task(at + 30, pid, "hog", None).switch(at + time, 100, "worker");
+        at + time + 20
+    });
+    let mut spans = spans(&bytes);
+    let its = spans.spans.iter_mut().filter(|span| span.is_own_code() && span.thread() == Some(Pid::new(301)));
+    its.for_each(|span| (span.what, span.pid) = (STALLED, None));
+    spans
+}
+
+#[test]
+fn cpus_that_stood_still_do_not_hide_what_made_others_slow() {
+    let mean = |compared: &Compared| (compared.slow.mean / 1e3).round();
+    let compared = assert_same("hog", &standing_still(3_000)).and_then(|why| why.compared);
+    let Some(compared) = compared else { return };
+    assert_eq!((mean(&compared), &*compared.causes[0].culprit), (3.0, "hog.300"), "{compared:?}");
+    assert!(compared.causes.iter().all(|cause| cause.kind != Kind::Stalled));
+    let apart = compared.apart.unwrap();
+    assert_eq!((apart.slow, apart.cause.rank, apart.cause.in_slow, apart.cause.in_normal), (5, 0, 5, 0));
+    assert!(apart.cause.kind == Kind::Stalled && apart.cause.share > 0.9, "{apart:?}");
+    // Where nothing else stands out, it is a cause like the others.
+    let compared = assert_same("still", &standing_still(60)).and_then(|why| why.compared).unwrap();
+    assert_eq!((mean(&compared), compared.causes[0].kind, compared.apart), (6.0, Kind::Stalled, None));
 }
 
 #[test]

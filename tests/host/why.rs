@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN};
+use kutrace_format::file::NameKind;
 use kutrace_tests::{busy, TraceBuilder};
 use postprocess::direct::spans_of_raw;
 use postprocess::event::number::{level, Level};
@@ -303,6 +304,59 @@ fn a_holder_of_a_lock_that_waits_for_the_disk_is_told_with_the_disk() {
     let bytes = trace_of(holder_in_fsync);
     let cause = "waiting for a lock of other.200, meanwhile waiting for the disk, until irq#36";
     assert_first(&bytes, cause, "other.200");
+}
+
+/// A server is waited for that itself waits for the network; once a timeout ends its wait, and it reads a file, sends
+/// something or not, and waits again.
+fn waiting_again(trace: &mut TraceBuilder, at: u64, sends: bool) -> u64 {
+    if at < STEP {
+        let calls = [(3, "close"), (44, "sendto"), (45, "recvfrom"), (232, "epoll_wait"), (257, "openat")];
+        calls.into_iter().for_each(|(number, name)| trace.name(NameKind::Syscall, number, name));
+    }
+    trace.cpu(0).call(at + 10, 45, 5).switch(at + 20, 0, "");
+    let server = trace.cpu(1).call(at + 25, 232, 5).switch(at + 30, 0, "").entry(at + 2_500, IRQ + 0xec, &[]);
+    server.entry(at + 2_505, RUNNABLE, &[200]).entry(at + 2_510, IRQ_RETURN + 0xec, &[]);
+    server.switch(at + 2_520, 200, "other").small_return(at + 2_545, 0);
+    server.folded(at + 2_550, 257, 7, 2, 3).folded(at + 2_555, 0, 3, 2, 40).folded(at + 2_560, 3, 3, 2, 0);
+    if sends {
+        server.folded(at + 2_565, 1, 8, 2, 1);
+    }
+    server.call(at + 2_570, 232, 5).switch(at + 2_580, 0, "").entry(at + 4_500, SOFTIRQ + 3, &[]);
+    server.entry(at + 4_510, RUNNABLE, &[200]).entry(at + 4_520, SOFTIRQ_RETURN + 3, &[]);
+    server.switch(at + 4_530, 200, "other").small_return(at + 4_555, 1);
+    server.call(at + 4_560, 44, 6).entry(at + 4_565, RUNNABLE, &[100]).small_return(at + 4_570, 1);
+    trace.cpu(0).switch(at + 4_580, 100, "worker").small_return(at + 4_610, 9);
+    at + 4_610
+}
+
+#[test]
+fn a_wait_that_a_timeout_ends_and_that_is_taken_up_again_is_one_wait() {
+    let waits = "waiting for a pipe or socket of other.200, meanwhile waiting for ";
+    let message = format!("{waits}the network; what happens beyond this machine is not known, until BH:rx");
+    assert_first(&trace_of(|trace, at| waiting_again(trace, at, false)), &message, "other.200");
+    // Who sends something has not only waited.
+    let why = asked(&trace_of(|trace, at| waiting_again(trace, at, true)), &Ask::Mark("q".into()));
+    let causes = why.compared.unwrap().causes;
+    assert_eq!(causes[0].cause, format!("{waits}time to pass: a sleep or a timeout"));
+    assert_eq!(causes[1].cause, message);
+}
+
+#[test]
+fn an_own_wait_that_is_taken_up_again_after_the_request_is_not_that_of_the_request() {
+    let bytes = trace_of(|trace, at| {
+        waiting_again(trace, at, false);
+        at + 4_610
+    });
+    let spans = spans(&bytes);
+    let why = explain(&Timeline::new(&spans), &question(Ask::Call("epoll_wait".into()))).unwrap();
+    let text = |n: usize| why.causes[n].cause.clone();
+    assert_eq!(
+        [text(0), text(1)],
+        [
+            "waiting for time to pass: a sleep or a timeout",
+            "waiting for the network; what happens beyond this machine is not known, until BH:rx"
+        ]
+    );
 }
 
 #[test]

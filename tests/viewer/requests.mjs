@@ -45,7 +45,7 @@ function made(n, under, seed) {
   // A search through all spans for each part is for few.
   const spans = n > 1000 ? { start: [], cpu: [], cpus: [] } : stepped(columns);
   columns.steps ??= columns.length.map(() => 0);
-  return new Requests({ asked: "some", causes: CAUSES, threads, sides: null, columns: [] }, Object.fromEntries(Object.entries(columns).map(([field, values]) => [field, Float64Array.from(values)])), spans);
+  return new Requests({ asked: "some", causes: CAUSES, threads, sides: null, apart: false, columns: [] }, Object.fromEntries(Object.entries(columns).map(([field, values]) => [field, Float64Array.from(values)])), spans);
 }
 
 /** Lets parts on CPU 1 end with the start of a span, in columns; the rest says how long it is. The spans, of several CPUs. */

@@ -10,11 +10,12 @@ use super::compare;
 use super::path::Part;
 use super::request::Ask;
 use super::sweep::stretches;
-use super::{Question, Timeline};
+use super::{of_requests, Question, Timeline};
 use crate::id::{CpuId, Pid};
 use crate::sink::page::requests::CauseText;
 use crate::sink::page::Requests;
 use crate::span::limit::OF_A_PART;
+use crate::span::what::STALLED;
 use crate::span::Spans;
 use crate::time::Time;
 
@@ -38,9 +39,11 @@ pub fn carried(spans: &Spans) -> Option<Requests> {
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
     let question = Question::default();
     let ranges = compare::ranges(requests.len(), question.slow, &question.normal);
+    let is_apart = || of_requests(timeline, String::new(), &requests, &question).compared?.apart;
     let mut carried = Requests {
         asked: ask.what(timeline),
         sides: ranges.map(|(slow, normal)| [slow, normal]),
+        apart: spans.spans.iter().any(|s| s.what() == STALLED) && is_apart().is_some(),
         ..Requests::default()
     };
     let mut causes = Causes::default();

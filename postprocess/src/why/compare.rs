@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Slow requests against normal ones: by how much each cause is larger, and in how many of them it occurs.
+//!
+//! CPUs that stood still make any request slow, and hide what makes some slow. So which are slow is asked of the rest
+//! of their time first, and only if nothing stands out in that, of all of it.
 
 use crate::event::names::NameId;
 use crate::time::Time;
@@ -10,8 +13,9 @@ use serde::Serialize;
 use super::cause::{Causes, Kind, NAMELESS};
 use super::detail::{self, Detail};
 use super::request::Request;
-use super::sweep::Sum;
+use super::sweep::{sweep, Sum};
 use super::timeline::Timeline;
+use super::Question;
 
 /// Slow requests, at least; fewer than four times as many are not compared.
 pub const FEWEST: usize = 5;
@@ -110,8 +114,21 @@ pub struct Compared {
     pub causes: Vec<Excess>,
     /// Causes that are not shown, and the share of the excess that they and smaller ones make.
     pub left_out: usize,
+    /// If all of the above is without the time in which CPUs stood still: what that makes among the slowest with it.
+    pub apart: Option<Apart>,
     /// The share of the excess that no cause in the list makes.
     pub unexplained: f64,
+}
+
+/// CPUs that stood still, apart from all else: among the requests that are the slowest with that time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Apart {
+    /// How many those are.
+    pub slow: usize,
+    /// How much longer one of them takes than a normal one.
+    pub excess: f64,
+    /// What of that is time in which CPUs stood still; its rank is 0.
+    pub cause: Excess,
 }
 
 /// Some of the requests.
@@ -126,7 +143,7 @@ pub struct Side {
 /// A cause of which the slow requests have more.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Excess {
-    /// 1 for the largest.
+    /// 1 for the largest; 0 for what is told apart from the list.
     pub rank: usize,
     /// The cause, in words.
     pub cause: String,
@@ -218,48 +235,129 @@ pub fn parts(data: &Data, causes: &mut Causes, all: &Totals) -> (Vec<Part>, usiz
     (parts.collect(), left_out)
 }
 
-/// Compares slow requests with normal ones: their totals; the numbers of the slow ones, and what each has of each
-/// cause. If they are few and take no more than `excess_min` longer, nothing stands out.
-pub fn compare(
-    data: &Data,
-    causes: &mut Causes,
-    (slow, normal): (&Totals, &Totals),
-    slowest: &[(u32, Vec<(u32, Time)>)],
-    excess_min: Time,
-) -> Compared {
-    let excess = slow.mean() - normal.mean();
-    let mut compared = Compared { slow: slow.side(), normal: normal.side(), excess, ..Compared::default() };
-    let is_rare = excess * (slow.requests as f64) < EXCESS_SHARE_MIN * normal.mean() * data.requests.len() as f64;
-    if excess < EXCESS_MIN * normal.mean() || (is_rare && excess < excess_min.0 as f64) {
-        return compared;
+/// How long CPUs stood still, of the sums of a request.
+pub fn stood_still(causes: &Causes, sums: &[(u32, Sum)]) -> Time {
+    sums.iter().filter(|(cause, _)| is_still(causes, *cause)).map(|(_, sum)| sum.time).sum()
+}
+
+fn is_still(causes: &Causes, cause: u32) -> bool {
+    causes.cause(cause).kind == Kind::Stalled
+}
+
+/// The numbers of requests by duration, less the time of each that is to be left out.
+pub fn order(requests: &[Request], without: &[Time]) -> Vec<u32> {
+    let without = |n: u32| without.get(n as usize).copied().unwrap_or_default();
+    let mut order: Vec<u32> = (0..requests.len() as u32).collect();
+    order.sort_by_key(|&n| requests[n as usize].dur() - without(n));
+    order
+}
+
+/// Compares slow requests with normal ones, of all, which are ordered by thread and start; `still` is how long CPUs
+/// stood still in each. Nothing of too few.
+pub fn compare(data: &Data, causes: &mut Causes, question: &Question, still: &[Time]) -> Option<Compared> {
+    let sides = |causes: &mut Causes, without: &[Time]| Sides::new(data, causes, question, without);
+    let whole = sides(causes, &[])?;
+    let Some(cause) = whole.still(causes) else { return Some(whole.compared(data, causes, question)) };
+    let rest = sides(causes, still)?.compared(data, causes, question);
+    if rest.causes.is_empty() {
+        return Some(whole.compared(data, causes, question));
     }
-    let mut list = ranked(slow, normal);
-    compared.left_out = list.len().saturating_sub(data.top);
-    list.truncate(data.top);
-    let numbers: Vec<u32> = slowest.iter().map(|(number, _)| *number).collect();
-    let details = detail::of(data, causes, &numbers, &list.iter().map(|(cause, ..)| vec![*cause]).collect::<Vec<_>>());
-    for (n, ((cause, pace, time), detail)) in list.into_iter().zip(details).enumerate() {
-        let (its, usual) = (slow.of(cause), normal.of(cause));
-        let text = causes.text(cause, data.timeline, detail.thread.as_deref());
-        let mut notes = detail.notes.clone();
-        if its.parts >= 1.5 * usual.parts && its.parts >= usual.parts + 1.0 && its.parts >= 2.0 {
-            notes.insert(0, format!("{:.1} times in each, {:.1} times in a normal one", its.parts, usual.parts));
+    let excess = whole.slow.mean() - whole.normal.mean();
+    let cause = whole.excesses(data, causes, vec![(cause, None, whole.more(cause))]).pop();
+    let apart = cause.map(|cause| Apart { slow: whole.slow.requests, excess, cause: Excess { rank: 0, ..cause } });
+    Some(Compared { apart, ..rest })
+}
+
+/// The slow requests and the normal ones.
+struct Sides {
+    slow: Totals,
+    normal: Totals,
+    /// The numbers of the slow ones, and what each has of each cause.
+    slowest: Vec<(u32, Vec<(u32, Time)>)>,
+}
+
+impl Sides {
+    /// Chosen by duration; less the time of each in which CPUs stood still, if there are such times.
+    fn new(data: &Data, causes: &mut Causes, question: &Question, without: &[Time]) -> Option<Sides> {
+        let order = order(data.requests, without);
+        let (slow, normal) = ranges(order.len(), question.slow, &question.normal)?;
+        let mut sides = Sides { slow: Totals::default(), normal: Totals::default(), slowest: Vec::new() };
+        let mut rest = Vec::new();
+        for (range, is_slow) in [(normal, false), (slow, true)] {
+            let mut numbers = order[range].to_vec();
+            numbers.sort_unstable();
+            let some: Vec<Request> = numbers.iter().map(|&n| data.requests[n as usize]).collect();
+            sweep(data.timeline, causes, &some, |causes, n, sums| {
+                let number = numbers[n];
+                rest.clear();
+                rest.extend(sums.iter().filter(|(cause, _)| without.is_empty() || !is_still(causes, *cause)));
+                let left_out = without.get(number as usize).copied().unwrap_or_default();
+                let side = if is_slow { &mut sides.slow } else { &mut sides.normal };
+                side.add(some[n].dur() - left_out, &rest);
+                if is_slow {
+                    sides.slowest.push((number, rest.iter().map(|(cause, sum)| (*cause, sum.time)).collect()));
+                }
+            });
         }
-        compared.causes.push(Excess {
-            rank: n + 1,
-            cause: at_pace(text, pace),
-            kind: causes.cause(cause).kind,
-            culprit: culprit(data.timeline, causes, cause, &detail),
-            time,
-            share: time / excess,
-            in_slow: its.requests,
-            in_normal: usual.requests,
-            detail: notes,
-            examples: examples(data, slowest, cause),
-        });
+        Some(sides)
     }
-    compared.unexplained = 1.0 - compared.causes.iter().map(|cause| cause.share).sum::<f64>();
-    compared
+
+    /// That CPUs stood still, if that makes a part of the excess that counts.
+    fn still(&self, causes: &Causes) -> Option<u32> {
+        let worth = |cause: &u32| self.more(*cause) > WORTH * (self.slow.mean() - self.normal.mean());
+        self.slow.causes().find(|cause| is_still(causes, *cause)).filter(worth)
+    }
+
+    /// How much more of a cause a slow one has.
+    fn more(&self, cause: u32) -> f64 {
+        self.slow.of(cause).time - self.normal.of(cause).time
+    }
+
+    /// What the slow ones have more of. If they are few and take little longer, nothing stands out.
+    fn compared(&self, data: &Data, causes: &mut Causes, question: &Question) -> Compared {
+        let (slow, normal) = (&self.slow, &self.normal);
+        let excess = slow.mean() - normal.mean();
+        let mut compared = Compared { slow: slow.side(), normal: normal.side(), excess, ..Compared::default() };
+        let is_rare = excess * (slow.requests as f64) < EXCESS_SHARE_MIN * normal.mean() * data.requests.len() as f64;
+        if excess < EXCESS_MIN * normal.mean() || (is_rare && excess < question.excess_min.0 as f64) {
+            return compared;
+        }
+        let mut list = ranked(slow, normal);
+        compared.left_out = list.len().saturating_sub(data.top);
+        list.truncate(data.top);
+        compared.causes = self.excesses(data, causes, list);
+        compared.unexplained = 1.0 - compared.causes.iter().map(|cause| cause.share).sum::<f64>();
+        compared
+    }
+
+    /// More of these causes.
+    fn excesses(&self, data: &Data, causes: &mut Causes, list: Vec<(u32, Option<Paces>, f64)>) -> Vec<Excess> {
+        let (slow, normal) = (&self.slow, &self.normal);
+        let numbers: Vec<u32> = self.slowest.iter().map(|(number, _)| *number).collect();
+        let wanted: Vec<Vec<u32>> = list.iter().map(|(cause, ..)| vec![*cause]).collect();
+        let details = detail::of(data, causes, &numbers, &wanted);
+        let excesses = list.into_iter().zip(details).enumerate().map(|(n, ((cause, pace, time), detail))| {
+            let (its, usual) = (slow.of(cause), normal.of(cause));
+            let text = causes.text(cause, data.timeline, detail.thread.as_deref());
+            let mut notes = detail.notes.clone();
+            if its.parts >= 1.5 * usual.parts && its.parts >= usual.parts + 1.0 && its.parts >= 2.0 {
+                notes.insert(0, format!("{:.1} times in each, {:.1} times in a normal one", its.parts, usual.parts));
+            }
+            Excess {
+                rank: n + 1,
+                cause: at_pace(text, pace),
+                kind: causes.cause(cause).kind,
+                culprit: culprit(data.timeline, causes, cause, &detail),
+                time,
+                share: time / (slow.mean() - normal.mean()),
+                in_slow: its.requests,
+                in_normal: usual.requests,
+                detail: notes,
+                examples: examples(data, &self.slowest, cause),
+            }
+        });
+        excesses.collect()
+    }
 }
 
 /// Causes with what each adds to the difference between the means of some requests and of those that they are compared

@@ -3,6 +3,7 @@
 
 use foldhash::HashMap;
 
+use super::calls::{Call, Calls};
 use super::request::Request;
 use super::timeline::{end, Timeline};
 use crate::event::number::Level;
@@ -11,13 +12,6 @@ use crate::span::wait::Reason;
 use crate::span::what::What;
 use crate::span::{Span, Spans, NONE};
 use crate::time::Time;
-
-/// Calls that send on a descriptor.
-const SENDS: [&str; 8] = ["write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64"];
-/// Calls that receive on one.
-const RECEIVES: [&str; 6] = ["read", "readv", "recv", "recvfrom", "recvmsg", "recvmmsg"];
-/// Calls that wait for any of several descriptors.
-const POLLS: [&str; 7] = ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"];
 
 /// Those of a program; where it uses one descriptor for what it sends and another for what it receives, of any.
 pub fn of_program(find: impl Fn(By) -> Vec<Request>, timeline: &Timeline, program: &str) -> Vec<Request> {
@@ -174,40 +168,6 @@ impl Serving {
             found.push(Request { pid, start, end });
             self.open.remove(&descriptor);
         }
-    }
-}
-
-/// What a call does with its descriptor, as far as requests go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
-    Send,
-    Receive,
-    Poll,
-    Close,
-    Connect,
-    Accept,
-}
-
-/// What the names of a trace stand for.
-#[derive(Debug)]
-struct Calls(Vec<Option<Call>>);
-
-impl Calls {
-    fn new(spans: &Spans) -> Calls {
-        let call = |name: &String| match name.as_str() {
-            name if SENDS.contains(&name) => Some(Call::Send),
-            name if RECEIVES.contains(&name) => Some(Call::Receive),
-            name if POLLS.contains(&name) => Some(Call::Poll),
-            "close" => Some(Call::Close),
-            "connect" => Some(Call::Connect),
-            "accept" | "accept4" => Some(Call::Accept),
-            _ => None,
-        };
-        Calls(spans.names.iter().map(call).collect())
-    }
-
-    fn of(&self, span: &Span) -> Option<Call> {
-        self.0.get(span.name.index()).copied().flatten()
     }
 }
 

@@ -62,7 +62,7 @@ impl Part {
 pub fn path(timeline: &Timeline, causes: &mut Causes, request: &Request) -> Vec<Part> {
     let counted = timeline.spans.meta.flags & IPC != 0;
     let mut path = Path { timeline, causes, parts: Vec::new(), at: request.start, pace: 0, counted };
-    path.follow(Of { pid: request.pid, chain: Chain::OWN, untold: None }, request.end, 0);
+    path.follow(Of { pid: request.pid, chain: Chain::OWN, untold: None, till: request.end }, request.end, 0);
     path.until(request.end, Cause::UNKNOWN, None, None);
     path.parts
 }
@@ -76,6 +76,8 @@ struct Of<'a> {
     chain: Chain,
     /// The wait that is told instead of those of this thread, and what ended it: it works when a device tells it to.
     untold: Option<(&'a Span, NameId)>,
+    /// Until when: to the end of the request, or to when the thread woke who waits for it.
+    till: Time,
 }
 
 impl Of<'_> {
@@ -180,12 +182,17 @@ impl<'a> Path<'a, '_> {
     fn off_cpu(&mut self, thread: &Thread, of: Of<'a>, to: Time, cpus: (Option<CpuId>, Option<CpuId>), depth: u32) {
         let timeline = self.timeline;
         let first = thread.waits.partition_point(|&n| end(timeline.span(n)) <= self.at);
-        for wait in thread.waits[first..].iter().map(|&n| timeline.span(n)).take_while(|s| s.start < to) {
+        for &number in thread.waits[first..].iter().take_while(|&&n| timeline.span(n).start < to) {
+            let wait = timeline.span(number);
             self.untold(of, wait.start.min(to), cpus.1);
             let until = end(wait).min(to);
             match wait.what() {
                 What::Wait(reason) if reason.could_run() => self.runnable(wait, of, cpus, until),
-                _ => self.asleep(thread, wait, of, until, depth),
+                _ => {
+                    let in_it = |last: &&Span| if depth == 0 { last.start < of.till } else { end(last) <= of.till };
+                    let last = timeline.last_of(number).filter(in_it);
+                    self.asleep(thread, last.unwrap_or(wait), of, until, depth);
+                }
             }
         }
         self.untold(of, to, cpus.1);
@@ -255,10 +262,10 @@ impl<'a> Path<'a, '_> {
 
     /// The thread sleeps until `to`, in a wait.
     fn asleep(&mut self, thread: &Thread, wait: &'a Span, of: Of<'a>, to: Time, depth: u32) {
-        let blamed = of.blamed();
+        let (blamed, over) = (of.blamed(), end(wait));
         // A thread that woke another had been awake for that: if not, the trace is damaged.
-        let in_order = depth == 0 || end(wait) <= to;
-        let arc = self.timeline.wakeup(thread, end(wait)).filter(|_| in_order && depth < DEPTH);
+        let in_order = depth == 0 || over <= of.till;
+        let arc = self.timeline.wakeup(thread, over).filter(|_| in_order && depth < DEPTH);
         if of.untold.is_some() {
             return self.untold(of, to, None);
         }
@@ -266,10 +273,10 @@ impl<'a> Path<'a, '_> {
         match arc.map(|arc| self.waker(arc)) {
             Some(Waker::Thread(pid)) => {
                 let chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), wait.name);
-                self.follow(Of { pid, chain, untold: None }, to, depth + 1);
+                self.follow(Of { pid, chain, untold: None, till: over }, to, depth + 1);
             }
             Some(Waker::Servant(pid, ended)) => {
-                self.follow(Of { pid, chain: of.chain, untold: Some((wait, ended)) }, to, depth + 1);
+                self.follow(Of { pid, chain: of.chain, untold: Some((wait, ended)), till: over }, to, depth + 1);
             }
             Some(Waker::Device(name)) => {
                 told.ended = if wait.what() == What::Wait(Reason::Time) { NAMELESS } else { name };

@@ -4,7 +4,7 @@
 use std::fmt::{Result, Write};
 
 use super::change::{Change, Verdict};
-use super::compare::{Compared, Example, Excess, EXCESS_MIN};
+use super::compare::{Apart, Compared, Example, Excess, EXCESS_MIN};
 use super::diff::{Diff, More, Through};
 use super::{Durations, Why};
 use crate::line::count;
@@ -48,14 +48,13 @@ impl Why {
     }
 
     fn against(&self, out: &mut String, compared: &Compared) -> Result {
-        let Compared { slow, normal, excess, causes, left_out, unexplained } = compared;
+        let Compared { slow, normal, excess, causes, left_out, unexplained, apart } = compared;
         let means = [slow.mean, normal.mean, *excess].map(|mean| time(Time(mean as i64)));
         let ([slow_mean, normal_mean, more], usual) = (means, normal.mean);
         let (slow, normal) = (slow.count, normal.count);
-        writeln!(
-            out,
-            "The slowest {slow}, {slow_mean} on average, against {normal} normal ones, {normal_mean}: {more} more\n"
-        )?;
+        let without = if apart.is_some() { " without the time in which CPUs stood still" } else { "" };
+        let slowest = format!("The slowest {slow}{without}, {slow_mean} on average");
+        writeln!(out, "{slowest}, against {normal} normal ones, {normal_mean}: {more} more\n")?;
         if causes.is_empty() {
             let little =
                 if *excess < EXCESS_MIN * usual { "" } else { ": so little more is usual; --min-excess 0 explains it" };
@@ -64,24 +63,28 @@ impl Why {
         }
         writeln!(out, "{:>14}{:>9}{:>12}{:>12}  CAUSE", "more time", "share", "in slow", "in normal")?;
         for cause in causes {
-            let Excess { rank, time: more, share, in_slow, in_normal, detail, examples, .. } = cause;
-            let (in_slow, in_normal) = (format!("{in_slow}/{slow}"), format!("{in_normal}/{normal}"));
-            let (rank, share) = (format!("{rank}."), format!("{:.0} %", share * 100.0));
-            writeln!(
-                out,
-                "{rank:<3}{:>11}{share:>9}{in_slow:>12}{in_normal:>12}  {}",
-                time(Time(*more as i64)),
-                cause.cause
-            )?;
-            if !detail.is_empty() {
-                writeln!(out, "{:BEFORE$}{}", "", detail.join("; "))?;
-            }
-            shown(out, examples, self.base)?;
+            self.excess(out, &format!("{}.", cause.rank), cause, slow, normal)?;
         }
         if *left_out > 0 {
             writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
         }
-        writeln!(out, "{:>14}{:>9}{:26}all else, together", "", format!("{:.0} %", unexplained * 100.0), "")
+        writeln!(out, "{:>14}{:>9}{:26}all else, together", "", format!("{:.0} %", unexplained * 100.0), "")?;
+        let Some(Apart { slow, excess, cause }) = apart else { return Ok(()) };
+        let more = time(Time(*excess as i64));
+        writeln!(out, "\nWith that time the slowest {slow} take {more} more than normal ones:\n")?;
+        self.excess(out, "", cause, *slow, normal)
+    }
+
+    /// A line, or some, of a cause.
+    fn excess(&self, out: &mut String, rank: &str, cause: &Excess, slow: usize, normal: usize) -> Result {
+        let Excess { time: more, share, in_slow, in_normal, detail, examples, cause, .. } = cause;
+        let (in_slow, in_normal) = (format!("{in_slow}/{slow}"), format!("{in_normal}/{normal}"));
+        let (share, more) = (format!("{:.0} %", share * 100.0), time(Time(*more as i64)));
+        writeln!(out, "{rank:<3}{more:>11}{share:>9}{in_slow:>12}{in_normal:>12}  {cause}")?;
+        if !detail.is_empty() {
+            writeln!(out, "{:BEFORE$}{}", "", detail.join("; "))?;
+        }
+        shown(out, examples, self.base)
     }
 
     /// Where the time of all requests went.

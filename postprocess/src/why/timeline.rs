@@ -3,7 +3,10 @@
 
 use foldhash::HashMap;
 
+use super::again::{Again, Doing};
+use super::calls::Calls;
 use crate::event::names::{NameId, Names};
+use crate::event::number::Level;
 use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
 use crate::span::what::{Arc, What};
@@ -25,6 +28,7 @@ pub struct Timeline<'a> {
     pub programs: Vec<String>,
     /// The arcs of interrupts to each CPU, by arrival.
     sent: Vec<Vec<u32>>,
+    again: Again,
     /// First and last moment of the trace.
     pub extent: (Time, Time),
 }
@@ -44,6 +48,7 @@ pub struct Thread {
     program: NameId,
     /// When it ended, or did last what ends it.
     pub exit: Option<Time>,
+    doing: Doing,
 }
 
 /// A thread has a CPU.
@@ -65,11 +70,20 @@ impl<'a> Timeline<'a> {
         let mut extent = (Time::MAX, Time::MIN);
         let ends = |name: &String| matches!(name.as_str(), "exit" | "exit_group");
         let ends: Vec<bool> = spans.names.iter().map(ends).collect();
+        let (calls, mut again) = (Calls::new(spans), Again::default());
         for (n, s) in (0..).zip(&spans.spans) {
             match s.what() {
                 What::Arc(Arc::Wakeup { woken, .. }) => threads.entry(woken).or_default().wakeups.push(n),
                 What::Arc(Arc::Ipi { to }) => list(&mut sent, to).push(n),
-                What::Wait(_) => s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().waits.push(n)),
+                What::Wait(reason) => {
+                    let Some(pid) = s.pid else { continue };
+                    let thread = threads.entry(pid).or_default();
+                    thread.waits.push(n);
+                    thread.doing.waits(n, reason, &mut again);
+                }
+                What::Point(point) if Doing::ends_with(point) => {
+                    s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().doing.marks());
+                }
                 What::Point(Point::Exit) => {
                     s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().exit = Some(s.start));
                 }
@@ -80,6 +94,9 @@ impl<'a> Timeline<'a> {
                     if let Some(pid) = s.thread() {
                         let thread = threads.entry(pid).or_default();
                         thread.executes(cpu, s);
+                        if s.level() == Some(Level::Syscall) {
+                            thread.doing.calls(s, &calls);
+                        }
                         if ends.get(s.name.index()) == Some(&true) {
                             thread.exit = Some(end(s));
                         }
@@ -99,7 +116,8 @@ impl<'a> Timeline<'a> {
         }
         sent.iter_mut().for_each(|list| list.sort_by_key(|&n| end(&spans.spans[n as usize])));
         let extent = if extent.0 > extent.1 { (Time::ZERO, Time::ZERO) } else { extent };
-        Timeline { spans, cpus, threads, programs: programs.into_texts(), sent, extent }
+        again.ordered();
+        Timeline { spans, cpus, threads, programs: programs.into_texts(), sent, again, extent }
     }
 
     /// How many CPUs there are, or one more than the number of the last.
@@ -171,6 +189,11 @@ impl<'a> Timeline<'a> {
     pub fn woken_before(&self, thread: &Thread, at: Time) -> Option<&'a Span> {
         let after = thread.wakeups.partition_point(|&n| self.span(n).start <= at);
         after.checked_sub(1).map(|last| self.span(thread.wakeups[last]))
+    }
+
+    /// The wait that ended one of this index, if a timeout did not really end that.
+    pub fn last_of(&self, wait: u32) -> Option<&'a Span> {
+        self.again.last(wait).map(|last| self.span(last))
     }
 
     /// The wakeup that ended a wait of a thread at this moment.

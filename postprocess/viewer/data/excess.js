@@ -8,7 +8,7 @@ import { roundedText } from "./format.js";
 /** Some must take longer than the others by this part of those, or nothing stands out. */
 const EXCESS_MIN = 0.2;
 /** And slow ones by this time, 200 us, than normal ones: so much is usual now and then. */
-export const EXCESS_TIME_MIN = 20000;
+const EXCESS_TIME_MIN = 20000;
 /** Or so often that what they take longer is this part of what all would take if they were like the others. */
 const EXCESS_SHARE_MIN = 0.1;
 /** A cause counts that makes this part of the excess at least. */
@@ -92,6 +92,25 @@ function blamedFor(requests, numbers, causes) {
     if (OF_CPUS.has(requests.causes[cause].kind)) notes.push(sharesOf(cpus, time, (cpu) => `CPU ${cpu}`));
     return [cause, { thread: names.length === 1 ? names[0] : undefined, notes: notes.filter((note) => note !== "") }];
   }));
+}
+
+/**
+ * Compares the slow requests with the normal ones; nothing of too few. Where time in which CPUs stood still is told apart,
+ * all else is without it: then how much longer the slowest with it take, and how much of that it makes.
+ * @param {Requests} requests
+ */
+export function slowAgainstNormal(requests) {
+  const { sides, byDuration, byRest, apart } = requests;
+  if (!sides) return null;
+  const [slowest, usual] = sides.map(({ start, end }) => byRest.subarray(start, end));
+  const rest = (/** @type {Sums} */ sums) => (apart < 0 ? sums : sums.withoutCause(apart));
+  const [slow, normal] = [slowest, usual].map((numbers) => rest(requests.sum(numbers)));
+  const whole = apart < 0 ? null : sides.map(({ start, end }) => requests.sum(byDuration.subarray(start, end)));
+  const still = whole && {
+    excess: whole[0].mean - whole[1].mean, time: meanOf(whole[0], apart).time - meanOf(whole[1], apart).time,
+    inSlow: whole[0].requests[apart], inNormal: whole[1].requests[apart], slow: whole[0].count,
+  };
+  return { slow, normal, still, compared: compare(requests, slowest, slow, normal, EXCESS_TIME_MIN) };
 }
 
 /**

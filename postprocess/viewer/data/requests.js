@@ -13,7 +13,7 @@ import { unpackPart } from "./part.js";
  * @typedef {{kind: string, text: string[]}} CauseText
  * @typedef {{field: string, rows: number, width: number, wide: number, offset: number, bytes: number}} Stored
  * @typedef {{start: number, end: number}} Side
- * @typedef {{asked: string, causes: CauseText[], threads: Record<string, string>, sides: [Side, Side] | null, columns: Stored[]}} Carried
+ * @typedef {{asked: string, causes: CauseText[], threads: Record<string, string>, sides: [Side, Side] | null, apart: boolean, columns: Stored[]}} Carried
  */
 
 /** A part of a request's time: from when, until when, into which cause it went, on which CPU (-1 for none), and whose thread is to blame (-1 for the request's own). @typedef {{from: number, to: number, cause: number, cpu: number, culprit: number}} PathPart */
@@ -45,6 +45,14 @@ export class Sums {
     }
     return rest;
   }
+
+  /** What is left of these without the time in a cause. @param {number} cause */
+  withoutCause(cause) {
+    const none = new Sums(this.times.length);
+    none.time = this.times[cause];
+    for (const column of /** @type {const} */ (["times", "parts", "works", "requests"])) none[column][cause] = this[column][cause];
+    return this.without(none);
+  }
 }
 
 /** Spans by start, and on which CPU each is, as an index of `cpus`. @typedef {{start: Column, cpu: Column, cpus: number[]}} Starts */
@@ -71,7 +79,7 @@ export async function readRequests(carried, chunks, chunkBytes, spans) {
 
 export class Requests {
   /** @param {Carried} carried @param {Record<string, Column>} columns @param {Starts} spans */
-  constructor({ asked, causes, threads, sides }, { pid, start, dur, parts, steps, length, cause, cpu, culprit, work }, spans) {
+  constructor({ asked, causes, threads, sides, apart }, { pid, start, dur, parts, steps, length, cause, cpu, culprit, work }, spans) {
     this.asked = asked;
     this.causes = causes;
     this.threads = threads;
@@ -97,6 +105,10 @@ export class Requests {
     /** Numbers of requests by duration; of the same by number. */
     this.byDuration = Uint32Array.from(start, (_, n) => n).sort((a, b) => dur[a] - dur[b] || a - b);
     this.all = this.sum(this.byDuration);
+    /** The cause that CPUs stood still, if that is told apart; -1 if not. */
+    this.apart = apart ? causes.findIndex(({ kind }) => kind === "stalled") : -1;
+    /** Numbers of requests by duration without that. */
+    this.byRest = this.apart < 0 ? this.byDuration : this.withoutTimeOf(this.apart);
   }
 
   /** Finds the parts of each request: of one thread, those that overlap share a run of parts. @param {Column} counts @param {Ends} ends */
@@ -210,20 +222,32 @@ export class Requests {
     return byDuration.subarray(firstWith(0, n, (k) => dur[byDuration[k]] >= from), firstWith(0, n, (k) => dur[byDuration[k]] > to));
   }
 
+  /** Numbers of requests by duration without the time in a cause. @param {number} cause */
+  withoutTimeOf(cause) {
+    const timeOf = this.timeIn(cause);
+    const rest = Float64Array.from(this.dur, (dur, r) => dur - timeOf(r));
+    return Uint32Array.from(rest, (_, n) => n).sort((a, b) => rest[a] - rest[b] || a - b);
+  }
+
   /** Of some requests those with most of a cause, most first. @param {Uint32Array} numbers @param {number} cause @param {number} max how many */
   withMost(numbers, cause, max) {
+    const timeOf = this.timeIn(cause);
+    /** @type {[number, number][]} */
+    const those = [...numbers].map((r) => [r, timeOf(r)]);
+    return those.filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1] || this.start[a[0]] - this.start[b[0]]).slice(0, max);
+  }
+
+  /** The time of a cause in each request. @param {number} cause */
+  timeIn(cause) {
     const { cause: causes, length, at, first, after, start, dur } = this;
     const before = new Float64Array(length.length + 1);
     for (let k = 0; k < length.length; k++) before[k + 1] = before[k] + (causes[k] === cause ? length[k] : 0);
-    const timeOf = (/** @type {number} */ r) => {
+    return (/** @type {number} */ r) => {
       const [head, tail] = [first[r], after[r] - 1];
       if (tail < head) return 0;
       const outside = (causes[head] === cause ? start[r] - at[head] : 0) + (causes[tail] === cause ? at[tail] + length[tail] - start[r] - dur[r] : 0);
       return before[tail + 1] - before[head] - outside;
     };
-    /** @type {[number, number][]} */
-    const those = [...numbers].map((r) => [r, timeOf(r)]);
-    return those.filter(([, time]) => time > 0).sort((a, b) => b[1] - a[1] || start[a[0]] - start[b[0]]).slice(0, max);
   }
 
   /** The cause in words, with the thread to blame where one alone is. @param {number} cause @param {string} [culprit] */

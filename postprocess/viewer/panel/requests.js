@@ -3,7 +3,7 @@
 // beside a normal one. What is told was computed when the page was made; data/excess.js adds it up.
 
 import { alignedText, countText, durationText, roundedText, secondsText, shownName, signedText, trimmed } from "../data/format.js";
-import { compare, EXCESS_TIME_MIN, partsOf } from "../data/excess.js";
+import { compare, partsOf, slowAgainstNormal } from "../data/excess.js";
 import { threadsOf } from "../data/groups.js";
 import { Durations } from "../data/pivot.js";
 import { readRequests } from "../data/requests.js";
@@ -178,13 +178,13 @@ export function showRequests(app, panel) {
 /** @param {App} app @param {HTMLElement} panel @param {Requests} requests */
 function showAll(app, panel, requests) {
   const { asked } = app;
-  const { byDuration, dur, n, sides } = requests;
+  const { byDuration, byRest, dur, n, sides } = requests;
   const durations = new Durations();
   durations.addAll(dur, byDuration);
   const of = (/** @type {number} */ part) => durationText(dur[byDuration[Math.max(Math.ceil((n * part) / 1000), 1) - 1]]);
   const said = `${countText(n, "request")}: median ${of(500)}, 90 % ${of(900)}, 99 % ${of(990)}, 99.9 % ${of(999)}, longest ${of(1000)}`;
   const numbers = asked.part ? requests.between(asked.part.from, asked.part.to)
-    : sides ? byDuration.subarray(sides[0].start, sides[0].end) : byDuration;
+    : sides ? byRest.subarray(sides[0].start, sides[0].end) : byDuration;
   const histogram = histogramOf(durations, (from, to) => {
     asked.part = { from, to };
     asked.cause = -1;
@@ -204,25 +204,33 @@ function showAll(app, panel, requests) {
 /** What some requests have more of than the others: those that were chosen than the rest, else slow ones than normal ones. @param {App} app @param {Requests} requests @param {Uint32Array} numbers */
 function comparison(app, requests, numbers) {
   const { asked } = app;
-  const { all, sides, byDuration } = requests;
-  const some = requests.sum(numbers);
-  const others = asked.part ? all.without(some) : sides ? requests.sum(byDuration.subarray(sides[1].start, sides[1].end)) : all;
-  if (others.count === 0 || (!asked.part && !sides)) return everything(app, requests, numbers, some);
-  const { excess, causes, leftOut, unexplained } = compare(requests, numbers, some, others, asked.part ? 0 : EXCESS_TIME_MIN);
+  const chosen = requests.sum(numbers);
+  const sides = asked.part ? null : slowAgainstNormal(requests);
+  const [some, others] = sides ? [sides.slow, sides.normal] : [chosen, requests.all.without(chosen)];
+  if (others.count === 0 || (!asked.part && !sides)) return everything(app, requests, numbers, chosen);
+  const { excess, causes, leftOut, unexplained } = sides ? sides.compared : compare(requests, numbers, some, others);
   const more = excess < 0 ? "less" : "more";
   const mean = (/** @type {Sums} */ sums) => durationText(Math.trunc(sums.mean));
   const [these, those] = asked.part ? ["these", "others"] : ["slow", "normal"];
+  const without = sides?.still ? " without the time in which CPUs stood still" : "";
   const head = asked.part ? `${countText(some.count, "request")}, ${mean(some)} on average, against ${others.count.toLocaleString("en")} others, ${mean(others)}`
-    : `The slowest ${some.count.toLocaleString("en")}, ${mean(some)} on average, against ${others.count.toLocaleString("en")} normal ones, ${mean(others)}`;
+    : `The slowest ${some.count.toLocaleString("en")}${without}, ${mean(some)} on average, against ${others.count.toLocaleString("en")} normal ones, ${mean(others)}`;
   const said = textElement("p", `${head}: ${durationText(Math.trunc(Math.abs(excess)))} ${more}`);
   said.id = "compared";
-  if (causes.length === 0) return [said, textElement("p", "Nothing stands out."), ...everything(app, requests, numbers, some)];
+  if (causes.length === 0) return [said, textElement("p", "Nothing stands out."), ...everything(app, requests, numbers, chosen)];
   const lines = causes.map(({ cause, words, time, share, inSome, inOthers, notes }) => [
     causeCell(app, requests, cause, words, notes), alignedText(Math.trunc(Math.abs(time))), `${roundedText(share * 100, 0)} %`,
     `${inSome}/${some.count}`, `${inOthers}/${others.count}`,
   ]);
   const rest = `${leftOut > 0 ? `${countText(leftOut, "cause")} more, and all` : "All"} else, together: ${roundedText(unexplained * 100, 0)} %`;
-  return [said, causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines), textElement("p", rest)];
+  return [said, causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines), textElement("p", rest), ...(sides?.still ? [stoodStill(sides.still, others.count)] : [])];
+}
+
+/** What CPUs that stood still make, which is told apart. @param {{excess: number, time: number, slow: number, inSlow: number, inNormal: number}} still @param {number} normal how many normal requests there are */
+function stoodStill({ excess, time, slow, inSlow, inNormal }, normal) {
+  const [more, its] = [excess, time].map((each) => durationText(Math.trunc(each)));
+  const share = roundedText((time / excess) * 100, 0);
+  return textElement("p", `With that time the slowest ${slow} take ${more} more than normal ones: ${its} of it, ${share} %, is time in which CPUs stood still, in ${inSlow}/${slow} of them and in ${inNormal}/${normal} normal ones.`);
 }
 
 /** Where the time of some requests went, if there is nothing to compare them with. @param {App} app @param {Requests} requests @param {Uint32Array} numbers @param {Sums} some */

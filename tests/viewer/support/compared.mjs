@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 
 import { piecesOf } from "../../../postprocess/viewer/data/decode.js";
-import { compare, partsOf } from "../../../postprocess/viewer/data/excess.js";
+import { partsOf, slowAgainstNormal } from "../../../postprocess/viewer/data/excess.js";
 import { unpackPart } from "../../../postprocess/viewer/data/part.js";
 import { readRequests } from "../../../postprocess/viewer/data/requests.js";
 
@@ -26,8 +26,7 @@ async function columnOf(field) {
 const spans = { start: await columnOf("start"), cpu: await columnOf("cpu"), cpus };
 const requests = await readRequests(meta.requests, chunks, chunkBytes, spans);
 
-const sumsOf = ({ start, end }) => requests.sum(requests.byDuration.slice(start, end));
-const [slow, normal] = (requests.sides ?? []).map(sumsOf);
+const { slow, normal, still, compared } = slowAgainstNormal(requests) ?? {};
 /** What of a request is in no part of its path, or in more than one. */
 const amiss = Array.from({ length: requests.n }, (_, r) => {
   const parts = requests.pathOf(r);
@@ -35,9 +34,8 @@ const amiss = Array.from({ length: requests.n }, (_, r) => {
   return parts.reduce((sum, { from, to }) => sum - to + from, requests.dur[r]) + gaps;
 }).filter((left) => left !== 0).length;
 const sideOf = ({ count, mean }) => ({ count, mean });
-const slowest = requests.sides?.[0] ?? { start: 0, end: 0 };
 console.log(JSON.stringify({
   asked: requests.asked, count: requests.n, total: requests.all.time, amiss, parts: partsOf(requests, requests.byDuration, requests.all),
   slow: slow && sideOf(slow), normal: slow && sideOf(normal),
-  compared: slow && compare(requests, requests.byDuration.slice(slowest.start, slowest.end), slow, normal),
+  compared, still,
 }));

@@ -17,6 +17,8 @@ use std::process::Command;
 
 use anyhow::{bail, Context, Result};
 
+use why::Judged;
+
 use crate::vm::{self, VmArgs};
 use crate::{place, progress, tools};
 
@@ -31,10 +33,10 @@ pub struct BenchArgs {
     /// The raw trace whose blocks the stages and the page get [default: the longest that earlier commands have left]
     #[arg(long, value_name = "FILE")]
     raw: Option<PathBuf>,
-    /// With `why`: what its random numbers begin with [default: the time]
+    /// With `why` and `diff`: what their random numbers begin with [default: the time]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// With `why`: only cases whose names begin so
+    /// With `why` and `diff`: only cases whose names begin so
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
 }
@@ -49,6 +51,8 @@ enum Part {
     Page,
     /// How often `why` is right, of causes that are planted; only when asked for
     Why,
+    /// How often `diff` tells two recordings of the same load apart; only when asked for
+    Diff,
 }
 
 /// Measures everything, or one part, and prints the tables.
@@ -56,9 +60,13 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let dir = place::made(place::target().join("bench"))?;
     let asked = |part| args.part.is_none_or(|asked| asked == part);
     let mut out = std::io::stdout().lock();
-    if args.part == Some(Part::Why) {
-        write!(out, "{}\n{}", title()?, why::measure(args.seed, &args.case, &dir)?)?;
-        return Ok(());
+    let judged = match args.part {
+        Some(Part::Why) => Some(Judged::Why),
+        Some(Part::Diff) => Some(Judged::Diff),
+        _ => None,
+    };
+    if let Some(judged) = judged {
+        return Ok(write!(out, "{}\n{}", title()?, why::measure(judged, args.seed, &args.case, &dir)?)?);
     }
     if asked(Part::Instructions) {
         let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;

@@ -24,6 +24,8 @@ pub struct Requests {
     pub threads: BTreeMap<u32, String>,
     /// The slow ones and the normal ones, among all ordered by duration; none if there are too few.
     pub sides: Option<[Range<usize>; 2]>,
+    /// Whether that is by their durations without the time in which CPUs stood still, which is told apart.
+    pub apart: bool,
     /// The columns, in the order of [`Column::ALL`].
     pub columns: [Vec<i64>; Column::ALL.len()],
 }
@@ -100,6 +102,8 @@ pub struct Carried {
     causes: Vec<CauseText>,
     threads: BTreeMap<u32, String>,
     sides: Option<[Range<usize>; 2]>,
+    #[serde(default)]
+    apart: bool,
     columns: Vec<Stored>,
 }
 
@@ -113,7 +117,7 @@ impl Requests {
             columns.push(Stored { field, rows: values.len(), width: packed.width, wide: packed.wide, offset, bytes });
             data.extend_from_slice(&packed.bytes);
         }
-        let Requests { asked, causes, threads, sides, .. } = self.clone();
-        Carried { asked, causes, threads, sides, columns }
+        let Requests { asked, causes, threads, sides, apart, .. } = self.clone();
+        Carried { asked, causes, threads, sides, apart, columns }
     }
 }

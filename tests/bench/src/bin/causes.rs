@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How often `why` is right, of what is planted in tests/causes/cases.txt.
+//! How often `why` is right, of what is planted in tests/causes/cases.txt, and how often `diff` is, of what is not.
 //!
 //! `causes script CASES GUEST SEED [NAME...]` prints what records the cases of a guest, after tests/causes/prepare.sh;
-//! `causes judge CASES DIR [NAME...]` reads the traces in DIR, and prints a table.
+//! `causes judge CASES DIR [NAME...]` reads the traces in DIR, and prints a table. `causes script-pairs` and
+//! `causes judge-pairs` do so with the controls, each recorded many times, of which two by two are compared.
 
 #![forbid(unsafe_code)]
 
@@ -15,27 +16,36 @@ use anyhow::{bail, Context, Result};
 use kutrace_tests::causes::{cases, Case, Found, AMONG};
 use postprocess::direct::spans_of_raw;
 use postprocess::span::limit::SpanLimit;
+use postprocess::span::Spans;
+use postprocess::why::change::Verdict;
+use postprocess::why::diff::{self, Before};
 use postprocess::why::{explain, Question, Timeline, Why};
 
 /// How often a control is recorded: a false alarm is to be seen among twenty.
 const CONTROLS: u64 = 2;
+/// Pairs of recordings of each load that are compared.
+const PAIRS: u64 = 20;
+/// Changes by less do not matter: the default of `diff`.
+const ABOVE: f64 = 0.05;
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [what, file, place, rest @ ..] = args.as_slice() else { bail!("causes script|judge CASES ...") };
     let mut cases = cases(&fs::read_to_string(file).with_context(|| file.clone())?);
     let (seed, names) = match (what.as_str(), rest) {
-        ("script", [seed, names @ ..]) => (Some(seed.parse::<u64>().with_context(|| seed.clone())?), names),
-        ("judge", names) => (None, names),
-        _ => bail!("causes: {what}: not script or judge"),
+        ("script" | "script-pairs", [seed, names @ ..]) => (seed.parse::<u64>().with_context(|| seed.clone())?, names),
+        ("judge" | "judge-pairs", names) => (0, names),
+        _ => bail!("causes: {what}: not script, judge, script-pairs or judge-pairs"),
     };
     if let Some(unknown) = names.iter().find(|name| !cases.iter().any(|case| case.name.starts_with(name.as_str()))) {
         bail!("{file}: no case begins with {unknown}");
     }
     cases.retain(|case| names.is_empty() || names.iter().any(|name| case.name.starts_with(name)));
-    let text = match seed {
-        Some(seed) => script(&cases, place, seed),
-        None => table(&cases, Path::new(place))?,
+    let text = match what.as_str() {
+        "script" => script(&cases, place, seed),
+        "judge" => table(&cases, Path::new(place))?,
+        "script-pairs" => script_of_pairs(&cases, place, seed),
+        _ => table_of_pairs(&cases, Path::new(place))?,
     };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
@@ -52,6 +62,50 @@ fn script(cases: &[Case], guest: &str, seed: u64) -> String {
         recordings(case).for_each(|(n, file)| script += &case.script(seed + n, &file));
     }
     script
+}
+
+/// The loads of which two recordings are compared.
+fn loads(cases: &[Case]) -> impl Iterator<Item = &Case> {
+    cases.iter().filter(|case| case.answers.is_empty())
+}
+
+fn script_of_pairs(cases: &[Case], guest: &str, seed: u64) -> String {
+    let loads = loads(cases).filter(|case| case.guest == guest);
+    let scripts = loads.flat_map(|case| (0..2 * PAIRS).map(|n| case.script(seed, &format!("{}.{n}", case.name))));
+    scripts.collect()
+}
+
+fn table_of_pairs(cases: &[Case], dir: &Path) -> Result<String> {
+    let mut text = "| load | pairs | that differ | by |\n|---|---|---|---|\n".to_string();
+    let (mut all, mut differ) = (0, 0);
+    for case in loads(cases) {
+        let found = (0..PAIRS).filter_map(|pair| changed(case, dir, pair).transpose()).collect::<Result<Vec<_>>>()?;
+        let changes: Vec<&str> = found.iter().map(String::as_str).filter(|change| !change.is_empty()).collect();
+        (all, differ) = (all + found.len(), differ + changes.len());
+        writeln!(text, "| {} | {} | {} | {} |", case.name, found.len(), changes.len(), changes.join("; "))?;
+    }
+    writeln!(text, "| all | {all} | {differ} | |")?;
+    Ok(text)
+}
+
+/// How the second recording of a pair is said to differ from the first; empty if it is not, none if one is missing.
+fn changed(case: &Case, dir: &Path, pair: u64) -> Result<Option<String>> {
+    let [first, second] = [2 * pair, 2 * pair + 1].map(|n| dir.join(format!("{}.{n}.raw", case.name)));
+    let (Some(first), Some(second)) = (spans(&first)?, spans(&second)?) else { return Ok(None) };
+    let question = diff::Question { ask: case.ask.clone(), above: ABOVE, top: 1, page: String::new() };
+    let before = Before::new(&Timeline::new(&first), question);
+    let said = before.and_then(|before| before.diff(&Timeline::new(&second)));
+    let said = said.map_err(anyhow::Error::msg).with_context(|| case.name.clone())?;
+    let changes = said.percentiles.iter().filter(|change| change.verdict != Verdict::Same);
+    let changes = changes.map(|change| format!("{} % {:+.1} %", change.percentile * 100.0, change.change * 100.0));
+    Ok(Some(changes.collect::<Vec<_>>().join(", ")))
+}
+
+/// Of a recording, if there is one.
+fn spans(path: &Path) -> Result<Option<Spans>> {
+    let Ok(bytes) = fs::read(path) else { return Ok(None) };
+    let (spans, _) = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).with_context(|| path.display().to_string())?;
+    Ok(Some(spans))
 }
 
 /// What the table counts.
@@ -71,12 +125,10 @@ fn table(cases: &[Case], dir: &Path) -> Result<String> {
     let mut text = "| case | place | explained | first cause |\n|---|---|---|---|\n".to_string();
     for case in cases {
         for (_, file) in recordings(case) {
-            let path = dir.join(format!("{file}.raw"));
-            let Ok(bytes) = fs::read(&path) else {
+            let Some(spans) = spans(&dir.join(format!("{file}.raw")))? else {
                 writeln!(text, "| {file} | not recorded | | |")?;
                 continue;
             };
-            let (spans, _) = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).context(file.clone())?;
             let question = Question { ask: case.ask.clone(), ..Question::default() };
             match explain(&Timeline::new(&spans), &question) {
                 Ok(why) => tally.row(&mut text, case, &file, &why)?,

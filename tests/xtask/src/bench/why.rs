@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! How often `why` is right: records the cases of tests/causes in guests, and judges what it says of them.
+//! How often `why` is right: records the cases of tests/causes in guests, and judges what it says of them. And how
+//! often `diff` is, of many recordings of each control.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,23 +22,36 @@ const GUESTS: [(&str, Variant, u32); 3] =
 const DISK: u32 = 512;
 const LIMIT: u64 = 3600;
 
+/// What is judged.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Judged {
+    /// `why`, of one recording of each case.
+    Why,
+    /// `diff`, of pairs of recordings of each control.
+    Diff,
+}
+
 /// Records the cases whose names begin so, or all, and returns the table.
-pub fn measure(seed: Option<u64>, names: &[String], dir: &Path) -> Result<String> {
+pub fn measure(judged: Judged, seed: Option<u64>, names: &[String], dir: &Path) -> Result<String> {
+    let (name, [script, judge]) = match judged {
+        Judged::Why => ("why", ["script", "judge"]),
+        Judged::Diff => ("diff", ["script-pairs", "judge-pairs"]),
+    };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_secs());
     let seed = seed.unwrap_or(now);
     let causes = place::checkout().join("tests/causes");
     let plant = compile(&causes.join("plant.c"), dir)?;
-    let traces = dir.join("why");
+    let traces = dir.join(name);
     if traces.exists() {
         fs::remove_dir_all(&traces).with_context(|| traces.display().to_string())?;
     }
     let traces = place::made(traces)?;
-    let judge = judge(dir)?;
+    let program = program(dir)?;
     let cases = causes.join("cases.txt");
-    for (name, kernel, cpus) in GUESTS {
-        let mut script = Command::new(&judge);
-        script.arg("script").arg(&cases).args([name, &seed.to_string()]).args(names);
-        let script = output(&mut script)?;
+    for (guest, kernel, cpus) in GUESTS {
+        let mut command = Command::new(&program);
+        command.arg(script).arg(&cases).args([guest, &seed.to_string()]).args(names);
+        let script = output(&mut command)?;
         if script.is_empty() {
             continue;
         }
@@ -53,13 +67,13 @@ pub fn measure(seed: Option<u64>, names: &[String], dir: &Path) -> Result<String
         };
         in_guest(&script, &plant, &traces, how)?;
     }
-    let mut table = Command::new(&judge);
-    table.arg("judge").arg(&cases).arg(&traces).args(names);
-    Ok(format!("`cargo xtask bench why --seed {seed}`\n\n{}\n", output(&mut table)?))
+    let mut table = Command::new(&program);
+    table.arg(judge).arg(&cases).arg(&traces).args(names);
+    Ok(format!("`cargo xtask bench {name} --seed {seed}`\n\n{}\n", output(&mut table)?))
 }
 
 /// The program that knows the cases.
-fn judge(dir: &Path) -> Result<PathBuf> {
+fn program(dir: &Path) -> Result<PathBuf> {
     let mut cargo = tied("cargo");
     cargo.args(["build", "--release", "--locked", "--package", "kutrace-bench", "--bin", "causes"]);
     progress::run("bench: building", cargo.current_dir(place::checkout()), &dir.join("causes.log"))?;

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Waits that a timeout ended and that their thread took up again: they are one wait, for what ends the last of them.
+//!
+//! A server does not wait for messages for ever: now and then a timeout ends its wait, it looks after itself, and waits
+//! again, in the same call with the same argument. Whoever waits for that server meanwhile waits for the message.
+//!
+//! Invariant: between two such waits the thread sent nothing, received nothing but what it read of a file that it had
+//! opened, woke nobody, recorded no mark and waited for nothing else. So no request begins or ends there, except one
+//! that is a call.
+
+use foldhash::HashMap;
+
+use super::calls::{Call, Calls};
+use crate::event::names::NameId;
+use crate::event::point::Point;
+use crate::span::wait::Reason;
+use crate::span::{Span, NONE};
+
+/// The waits of a trace that were taken up again, by the index of their spans: those that ended them.
+#[derive(Debug, Default)]
+pub struct Again(HashMap<u32, u32>);
+
+/// What a thread is about, in the order of its spans.
+#[derive(Debug, Default)]
+pub struct Doing {
+    /// The call that it is in: its name and argument.
+    call: Option<(NameId, i64)>,
+    /// The last wait, while it may be taken up again.
+    wait: Option<Wait>,
+}
+
+/// A wait that a timer ended.
+#[derive(Debug)]
+struct Wait {
+    span: u32,
+    call: (NameId, i64),
+    /// Whether the call has returned.
+    over: bool,
+    /// Descriptors of files that the thread opened since.
+    opened: Vec<i64>,
+}
+
+impl Again {
+    /// The wait that ended this one, perhaps after others.
+    pub fn last(&self, wait: u32) -> Option<u32> {
+        self.0.get(&wait).copied()
+    }
+
+    /// Makes each wait known with the last of those that follow.
+    pub fn ordered(&mut self) {
+        let mut waits: Vec<u32> = self.0.keys().copied().collect();
+        waits.sort_unstable();
+        for wait in waits.into_iter().rev() {
+            let next = self.0[&wait];
+            if let Some(&last) = self.0.get(&next) {
+                self.0.insert(wait, last);
+            }
+        }
+    }
+}
+
+impl Doing {
+    /// It waits, as this span shows.
+    pub fn waits(&mut self, span: u32, reason: Reason, again: &mut Again) {
+        if reason.could_run() {
+            return;
+        }
+        if let Some(before) = self.wait.take().filter(|before| before.over && Some(before.call) == self.call) {
+            again.0.insert(before.span, span);
+        }
+        let call = self.call.filter(|_| reason == Reason::Time);
+        self.wait = call.map(|call| Wait { span, call, over: false, opened: Vec::new() });
+    }
+
+    /// It is in a system call.
+    pub fn calls(&mut self, s: &Span, calls: &Calls) {
+        self.call = (s.ret == NONE).then_some((s.name, s.arg));
+        let Some(wait) = self.wait.as_mut().filter(|_| s.ret != NONE) else { return };
+        let call = calls.of(s);
+        let goes_on = match (wait.over, call) {
+            (false, Some(call)) if (s.name, s.arg) == wait.call => {
+                wait.over = true;
+                call.timed_out(s.ret)
+            }
+            (false, _) => false,
+            (true, Some(Call::Send)) => false,
+            (true, Some(Call::Poll | Call::Futex | Call::Accept)) => s.ret <= 0,
+            (true, Some(Call::Receive)) => s.ret <= 0 || wait.opened.contains(&s.arg),
+            (true, Some(Call::Open)) => {
+                wait.opened.push(s.ret);
+                true
+            }
+            (true, Some(Call::Close)) => {
+                wait.opened.retain(|descriptor| *descriptor != s.arg);
+                true
+            }
+            (true, Some(Call::Connect) | None) => true,
+        };
+        if !goes_on {
+            self.wait = None;
+        }
+    }
+
+    /// Whether a thread that says this is about something else from there on.
+    pub fn ends_with(point: Point) -> bool {
+        point.is_mark() || point.is_rpc() || matches!(point, Point::ProgramMark | Point::ProgramBegin)
+    }
+
+    /// It says so.
+    pub fn marks(&mut self) {
+        self.wait = None;
+    }
+}
