@@ -52,22 +52,26 @@ export function wholeCalls(store) {
   const [first, last] = [new Uint32Array(pieces), new Uint32Array(pieces)];
   const own = new Float64Array(pieces);
   const [work, misses] = [paces, missesOf].map((steps) => new Float64Array(steps ? pieces : 0));
-  /** The call and the fault that each thread is in, -1 for none. */
-  const [inCall, inFault] = [new Int32Array(pids.length).fill(-1), new Int32Array(pids.length).fill(-1)];
+  /** The call that each thread is in and its fault, -1 for none. */
+  const inside = new Int32Array(2 * pids.length).fill(-1);
   let count = 0;
   for (let i = 0; i < n; i++) {
-    const thread = pid[i];
-    if (kind[i] === Kind.USER) inCall[thread] = inFault[thread] = -1;
-    if (kind[i] !== Kind.SYSCALL && kind[i] !== Kind.TRAP) continue;
-    const isCall = kind[i] === Kind.SYSCALL;
-    let one = isCall ? inCall[thread] : inFault[thread];
+    const k = kind[i];
+    if (k !== Kind.USER && k !== Kind.SYSCALL && k !== Kind.TRAP) continue;
+    const call = 2 * pid[i];
+    const fault = call + 1;
+    if (k === Kind.USER) {
+      inside[call] = inside[fault] = -1;
+      continue;
+    }
+    let one = inside[k === Kind.TRAP ? fault : call];
     if (one < 0 || event[first[one]] !== event[i] || arg[first[one]] !== arg[i]) first[one = count++] = i;
     last[one] = i;
     own[one] += dur[i];
     if (paces) work[one] += dur[i] * paces[ipc[i] & 15];
     if (missesOf) misses[one] += missesOf[ipc[i] & 15];
-    inFault[thread] = isCall ? -1 : one;
-    if (isCall) inCall[thread] = ret[i] === 0 ? one : -1;
+    inside[fault] = k === Kind.TRAP ? one : -1;
+    if (k === Kind.SYSCALL) inside[call] = ret[i] === 0 ? one : -1;
   }
   const [firsts, lasts] = [first.slice(0, count), last.slice(0, count)];
   const starts = taken(start, firsts);
@@ -94,7 +98,8 @@ export function wholeCalls(store) {
  */
 export function thingsAmong({ kind, dur, pid, pids }, whole, ids) {
   /** By thread, the call and the fault that began last, and those that were counted last. */
-  const [inCall, inFault, lastCall, lastFault] = Array.from({ length: 4 }, () => new Int32Array(pids.length).fill(-1));
+  const [inside, counted] = [new Int32Array(2 * pids.length).fill(-1), new Int32Array(2 * pids.length).fill(-1)];
+  const placeOf = (/** @type {number} */ thread, /** @type {number} */ k) => 2 * thread + (k === Kind.TRAP ? 1 : 0);
   let [pieces, calls, shortest, longest, next] = [0, 0, Infinity, 0, 0];
   /** @type {Calls | null} */
   let all = null;
@@ -104,11 +109,11 @@ export function thingsAmong({ kind, dur, pid, pids }, whole, ids) {
     if (kind[i] === Kind.SYSCALL || kind[i] === Kind.TRAP) {
       pieces++;
       const { first, store } = (all ??= whole());
-      for (; next < store.n && first[next] <= i; next++) (store.kind[next] === Kind.TRAP ? inFault : inCall)[store.pid[next]] = next;
-      const [inside, last] = kind[i] === Kind.TRAP ? [inFault, lastFault] : [inCall, lastCall];
-      const one = inside[pid[i]];
-      if (last[pid[i]] === one) continue;
-      last[pid[i]] = one;
+      for (; next < store.n && first[next] <= i; next++) inside[placeOf(store.pid[next], store.kind[next])] = next;
+      const place = placeOf(pid[i], kind[i]);
+      const one = inside[place];
+      if (counted[place] === one) continue;
+      counted[place] = one;
       calls++;
       length = store.dur[one];
     }

@@ -162,10 +162,13 @@ export class Search {
     return texts;
   }
 
-  /** Numbers texts before a search needs them, a few at a time. */
+  /** Numbers texts before a search needs them, a few at a time, and puts calls together. */
   prepare() {
     const texts = this.texts[0] ??= new Texts(this.store, false);
-    if (texts.count === this.store.n) return;
+    if (texts.count === this.store.n) {
+      this.whole ??= wholeCalls(this.store);
+      return;
+    }
     texts.number(Math.min(texts.count + PREPARED_TOGETHER, this.store.n));
     setTimeout(() => this.prepare());
   }

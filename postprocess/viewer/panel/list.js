@@ -29,14 +29,21 @@ const LIST_MAX = 200;
 const LIST_ROOM = 4096;
 
 /**
- * A column of spans: its title, what a cell says, the values sorted by, the rank of each value if it is not itself one.
- * @typedef {{title: string, cell: (i: number) => string | Node, values: Column, ranks: ArrayLike<number> | null}} SpanColumn
+ * A column of spans: its title, what a cell says, the values sorted by, and what gives the rank of each value if it is not itself one.
+ * @typedef {{title: string, cell: (i: number) => string | Node, values: Column, ranks: (() => ArrayLike<number>) | null}} SpanColumn
  */
 
-/** The rank of each of some texts. @param {string[]} texts */
-function ranksOf(texts) {
-  const ranks = new Uint32Array(texts.length);
-  texts.map((_, k) => k).sort((a, b) => (texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : 0)).forEach((k, rank) => (ranks[k] = rank));
+/** Ranks that were needed once: there may be tens of thousands of texts. @type {WeakMap<readonly (string | number)[], Uint32Array>} */
+const RANKS = new WeakMap();
+
+/** The rank of each of some texts, by what has these texts. @template {string | number} T @param {readonly T[]} values @param {(value: T) => string} textOf */
+function ranksOf(values, textOf) {
+  let ranks = RANKS.get(values);
+  if (!ranks) {
+    const texts = values.map(textOf);
+    RANKS.set(values, (ranks = new Uint32Array(texts.length)));
+    for (const [rank, k] of [...texts.keys()].sort((a, b) => (texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : 0)).entries()) ranks[k] = rank;
+  }
   return ranks;
 }
 
@@ -46,9 +53,9 @@ function columnsOfSpans({ list: { store, calls } }) {
   const counted = (store.meta.flags & FLAG.COUNTERS) !== 0;
   const cpuText = (/** @type {number} */ i) => (cpus[cpu[i]] >= 0 ? String(cpus[cpu[i]]) : "");
   return [
-    { title: "Span", cell: (i) => callText(store, i), values: name, ranks: ranksOf(names) },
-    { title: "Thread", cell: (i) => (pids[pid[i]] >= 0 ? threadText(store, pids[pid[i]]) : ""), values: pid, ranks: ranksOf(pids.map((number) => threadText(store, number))) },
-    { title: "CPU", cell: cpuText, values: cpu, ranks: cpus },
+    { title: "Span", cell: (i) => callText(store, i), values: name, ranks: () => ranksOf(names, (text) => text) },
+    { title: "Thread", cell: (i) => (pids[pid[i]] >= 0 ? threadText(store, pids[pid[i]]) : ""), values: pid, ranks: () => ranksOf(pids, (number) => threadText(store, number)) },
+    { title: "CPU", cell: cpuText, values: cpu, ranks: () => cpus },
     { title: "Start", cell: (i) => secondsText(start[i]), values: start, ranks: null },
     { title: "Duration", cell: (i) => alignedText(dur[i]), values: dur, ranks: null },
     ...(calls ? [{ title: "Own time", cell: (/** @type {number} */ i) => alignedText(calls.own[i]), values: calls.own, ranks: null }] : []),
@@ -64,7 +71,8 @@ function columnsOfSpans({ list: { store, calls } }) {
  * @param {boolean} down
  * @returns {number[]}
  */
-function firstInOrder(ids, { title, values, ranks }, down) {
+function firstInOrder(ids, { title, values, ranks: ranksOfAll }, down) {
+  const ranks = ranksOfAll?.();
   const sign = down ? -1 : 1;
   const none = title === "Returned" ? 0 : NaN;
   const keys = new Float64Array(LIST_ROOM);
@@ -137,7 +145,7 @@ function groupsInOrder(list, pivot) {
   list.sortByOneOf([...chosen, ...columns].map(([title]) => title), "Sum");
   const { sort, down } = list;
   const which = chosen.findIndex(([title]) => title === sort);
-  const ranks = which < 0 ? null : ranksOf(chosen[which][1].texts);
+  const ranks = which < 0 ? null : ranksOf(chosen[which][1].texts, (text) => text);
   const [, value] = columns.find(([title]) => title === sort) ?? GROUP_COLUMNS[1];
   const sign = down ? -1 : 1;
   const keys = pivot.groups.map((group, at) => sign * (ranks ? ranks[pivot.numberOf(at, which)] ?? 0 : value(group)));
