@@ -171,6 +171,18 @@ export const frame = {
 
   async closed(page) {
     const button = page.locator("#open-homes");
+    // Whatever is found, nothing moves where it is said.
+    for (const [width, height] of [[1600, 900], [1280, 720], [1200, 640]]) {
+      await page.setViewportSize({ width, height });
+      await page.fill("#pattern", "");
+      await settle(page);
+      const before = await plot(page);
+      for (const pattern of ["kind:syscall", "kind:wait", "[", "no such name"]) {
+        await page.fill("#pattern", pattern);
+        await settle(page);
+        assert.deepEqual(await plot(page), before, `${width}x${height}, ${pattern}`);
+      }
+    }
     await page.fill("#pattern", "kind:syscall");
     await settle(page);
     assert.ok(await button.isHidden());

@@ -32,6 +32,10 @@ export const requests = {
     const lines = await linesOf(page, ".causes");
     const words = await page.locator("#details .causes td button").allTextContents();
     assert.deepEqual(lines.map(([, , ...rest], k) => [words[k], ...rest]), expected);
+    // Causes have their colours where the system has its own.
+    await page.emulateMedia({ forcedColors: "active" });
+    assert.ok(new Set(await page.locator("#details .chip").evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor))).size > 1);
+    await page.emulateMedia({ forcedColors: "none" });
 
     // The longest request fills the picture, and its path lies over the rows.
     const before = await ask(page, () => __ku.view());
