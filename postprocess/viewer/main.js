@@ -460,11 +460,12 @@ export class App {
     this.help.showModal();
   }
 
-  /** Forgets one thing: the path of wakeups, what is selected, a request, the table, what is measured, searched, highlighted. */
+  /** Forgets one thing: the path of wakeups, the whole call, what is selected, a request, the table, what is measured, searched, highlighted. */
   forget() {
     const { search, highlight } = this;
     if (this.chain || this.call) {
-      this.chain = this.call = null;
+      if (!this.chain) this.call = null;
+      this.chain = null;
       this.showDetails();
       this.overlayChanged();
     } else if (this.selected >= 0 || this.notes.selected) this.select(-1);

@@ -230,6 +230,9 @@ export const frame = {
     assert.ok(search === "" && selected !== null, "Esc in the box loses what is selected");
     await press(page, "v");
     assert.equal((await state()).listing, true, "the keys are not given back");
+    // After a choice of the table, too.
+    await page.getByLabel("Kinds").selectOption("fault");
+    await page.getByLabel("Kinds").focus();
     await press(page, "Escape");
     assert.equal((await state()).listing, false);
     return {};

@@ -150,6 +150,13 @@ export const search = {
     await page.keyboard.press("e");
     await settle(page);
     assert.deepEqual(await groups(), [true, false], "the call is selected on a row that is closed");
+    // Esc takes back the path of wakeups, then the call, then what is selected.
+    await page.keyboard.press("b");
+    const left = () => ask(page, () => [__ku.app.chain, __ku.app.call, __ku.selected()].map((one) => one !== null));
+    for (const wanted of [[true, true, true], [false, true, true], [false, false, true], [false, false, false]]) {
+      assert.deepEqual(await left(), wanted);
+      await page.keyboard.press("Escape");
+    }
     // Idle time ends with the wakeup of what ran then, which comes after it.
     await ask(page, () => __ku.app.select(Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i)).find(({ name }) => name === "-idle-").i));
     await page.keyboard.press("b");
