@@ -37,7 +37,7 @@ export function handle(app) {
     },
     search: () => ({
       ...search.query, active: search.active, count: search.ids.length, total: search.total,
-      shortest: search.shortest, longest: search.longest, current: search.current, text: search.text(view),
+      current: search.current, text: search.text(view),
     }),
     selected: () => (app.selected >= 0 ? describe(app.selected) : null),
     measured: () => app.measured,

@@ -316,7 +316,7 @@ export class App {
     return [from, from + this.store.dur[i]];
   }
 
-  /** Zooms to the selected span, else to the measured range. */
+  /** Zooms to the selected span, or the call that is selected with it, on a row in sight; else to the measured range. */
   fitSelection() {
     const { selected, view } = this;
     if (selected < 0) {
@@ -327,6 +327,7 @@ export class App {
     const [from, to] = this.placeOf(selected);
     const room = Math.max((to - from) * 0.1, SHORTEST / 2);
     view.show(from - room, to + room);
+    this.revealRow(selected);
     this.viewChanged();
   }
 
@@ -459,11 +460,12 @@ export class App {
     this.help.showModal();
   }
 
-  /** Forgets one thing: the path of wakeups, what is selected, a request, the table, what is measured, searched, highlighted. */
+  /** Forgets one thing: the path of wakeups, the whole call, what is selected, a request, the table, what is measured, searched, highlighted. */
   forget() {
     const { search, highlight } = this;
     if (this.chain || this.call) {
-      this.chain = this.call = null;
+      if (!this.chain) this.call = null;
+      this.chain = null;
       this.showDetails();
       this.overlayChanged();
     } else if (this.selected >= 0 || this.notes.selected) this.select(-1);

@@ -9,19 +9,21 @@ use kutrace_format::abi::word::Call as Word;
 use kutrace_format::file::NameKind;
 use kutrace_tests::calls::{contradictions, is_call, Call, Said};
 use kutrace_tests::chromium::run;
-use kutrace_tests::number::{idle, of_thread};
+use kutrace_tests::number::{idle, of_thread, on_cpu};
 use kutrace_tests::TraceBuilder;
 use postprocess::event::names::NameId;
+use postprocess::event::number::{user, USER};
 use postprocess::event::write::Writer;
+use postprocess::id::{CpuId, Pid};
 use postprocess::sink::page;
 use postprocess::source;
-use postprocess::span::what::What;
-use postprocess::span::{build, Span, Spans};
+use postprocess::span::what::{Arc, What};
+use postprocess::span::{build, Span, Spans, NONE};
 use postprocess::time::Time;
 use serde_json::{json, Value};
 
 use crate::drive::run_on;
-use crate::spans::workload;
+use crate::spans::{workload, Made};
 
 const ERRORS: &str = include_str!("../../postprocess/src/tables/errno.txt");
 
@@ -164,7 +166,7 @@ fn values_are_shown_as_far_as_they_are_known() {
 fn a_return_that_was_not_is_nowhere_in_panel_table_file_and_search() {
     let call = Span { pid: of_thread(7), what: What::of(SYSCALL as i32 + 1), arg: 16, ..idle() };
     let spans = [
-        Span { start: Time::ZERO, dur: Time(400), ret: postprocess::span::NONE, ..call },
+        Span { start: Time::ZERO, dur: Time(400), ret: NONE, ..call },
         Span {
             start: Time(400),
             dur: Time(200),
@@ -172,13 +174,35 @@ fn a_return_that_was_not_is_nowhere_in_panel_table_file_and_search() {
             ..Span { pid: of_thread(7), ..idle() }
         },
         Span { start: Time(600), dur: Time(400), ret: 9, name: NameId::EMPTY, ..call },
-        Span { start: Time(1000), dur: Time(500), arg: postprocess::span::NONE, ret: 3, ..call },
+        Span { start: Time(1000), dur: Time(500), arg: NONE, ret: 3, ..call },
     ];
     let mut all =
         Spans { names: vec!["write".into(), "local_timer".into()], spans: spans.to_vec(), ..Spans::default() };
     all.spans[1].name = NameId(1);
     all.meta.value_bits = 32;
     run_on("returns", &all, &json!({}));
+}
+
+#[test]
+fn calls_are_counted_selected_and_summed_up_as_wholes() {
+    let mut made = Made::default();
+    made.0.meta.flags = 0xa0;
+    made.row((0, 0, USER, 0, 500, "-idle-"));
+    made.row((1, 6, user(Pid::new(6)), 0, 680, "b.6"));
+    made.row((1, 6, user(Pid::new(6)), 700, 1300, "b.6"));
+    made.row((0, 5, user(Pid::new(5)), 500, 100, "a.5"));
+    for (start, dur, cpu, ret, ipc) in [(600, 5, 0, NONE, 0b1001), (610, 5, 0, NONE, 0), (680, 20, 1, 7, 0b1011)] {
+        let what = What::of(SYSCALL as i32);
+        let (start, dur) = (Time(start), Time(dur));
+        made.add(Span { cpu: on_cpu(cpu), pid: of_thread(5), what, start, dur, arg: 3, ret, ipc, ..idle() }, "read");
+    }
+    made.row((0, 5, u32::from(IRQ) + 0xec, 605, 5, "timer"));
+    let arc = What::Arc(Arc::Wakeup { to: CpuId::new(0), woken: Pid::new(5) });
+    made.add(
+        Span { cpu: on_cpu(1), pid: of_thread(6), what: arc, start: Time(40), dur: Time(460), ..idle() },
+        "-wakeup-",
+    );
+    run_on("things", &made.done(), &json!({}));
 }
 
 #[test]

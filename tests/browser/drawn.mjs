@@ -223,12 +223,12 @@ export const drawn = {
     // And only what lies there is counted, now and when the rows change.
     const found = () => ask(page, () => __ku.search());
     const lit = await found();
-    assert.ok(lit.count === 300 && lit.text.startsWith("Matches on highlighted rows: 300, total"), lit.text);
+    assert.ok(lit.count === 300 && lit.text.startsWith("Matches on highlighted rows: 300 calls, total"), lit.text);
     await click(label("worker.1002"));
     assert.equal((await found()).count, 600);
     await click(label("worker.1001"), { button: "right" });
     const every = await found();
-    assert.ok(every.count === 1200 && every.text.startsWith("Matches: 1,200, total"), every.text);
+    assert.ok(every.count === 1200 && every.text.startsWith("Matches: 1,200 calls, total"), every.text);
     return { all, both };
   },
 

@@ -171,6 +171,18 @@ export const frame = {
 
   async closed(page) {
     const button = page.locator("#open-homes");
+    // Whatever is found, nothing moves where it is said.
+    for (const [width, height] of [[1600, 900], [1280, 720], [1200, 640]]) {
+      await page.setViewportSize({ width, height });
+      await page.fill("#pattern", "");
+      await settle(page);
+      const before = await plot(page);
+      for (const pattern of ["kind:syscall", "kind:wait", "[", "no such name"]) {
+        await page.fill("#pattern", pattern);
+        await settle(page);
+        assert.deepEqual(await plot(page), before, `${width}x${height}, ${pattern}`);
+      }
+    }
     await page.fill("#pattern", "kind:syscall");
     await settle(page);
     assert.ok(await button.isHidden());
@@ -218,6 +230,9 @@ export const frame = {
     assert.ok(search === "" && selected !== null, "Esc in the box loses what is selected");
     await press(page, "v");
     assert.equal((await state()).listing, true, "the keys are not given back");
+    // After a choice of the table, too.
+    await page.getByLabel("Kinds").selectOption("fault");
+    await page.getByLabel("Kinds").focus();
     await press(page, "Escape");
     assert.equal((await state()).listing, false);
     return {};

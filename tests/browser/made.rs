@@ -101,7 +101,9 @@ fn a_wakeup_is_followed_back_through_threads_to_an_interrupt() {
         ["write", 1270, from_a],
         ["wait_disk", 250, from_a],
         ["a.21", 150, first_of_a],
-        ["-idle-", 0, []]
+        ["-idle-", 0, steps],
+        ["-idle-", 1050, []],
+        ["disk", 1000, []]
     ]);
     run_on("chain", &relay(), &json!({ "chains": expected }));
 }

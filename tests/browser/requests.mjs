@@ -16,6 +16,16 @@ async function press(page, key) {
   await settle(page);
 }
 
+/** Fails if anything of the panel is cut off where the window is narrow. */
+async function assertNarrow(page) {
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 400, height: 800 });
+  await settle(page);
+  assert.equal(await ask(page, () => document.querySelector("#details").scrollWidth - document.querySelector("#details").clientWidth), 0);
+  await page.setViewportSize(size);
+  await settle(page);
+}
+
 export const requests = {
   async requests(page, { asked, count, compared, durations }) {
     assert.ok(await page.locator("#requests").isVisible());
@@ -32,6 +42,12 @@ export const requests = {
     const lines = await linesOf(page, ".causes");
     const words = await page.locator("#details .causes td button").allTextContents();
     assert.deepEqual(lines.map(([, , ...rest], k) => [words[k], ...rest]), expected);
+    // Causes have their colours where the system has its own.
+    await page.emulateMedia({ forcedColors: "active" });
+    assert.ok(new Set(await page.locator("#details .chip").evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor))).size > 1);
+    await page.emulateMedia({ forcedColors: "none" });
+
+    await assertNarrow(page);
 
     // The first request of the list fills the picture, and its path lies over the rows.
     const before = await ask(page, () => __ku.view());
@@ -52,6 +68,7 @@ export const requests = {
     assert.equal(head[0], causes[0].cause);
     assert.deepEqual(together.slice(0, 2), ["Together", await ask(page, (dur) => alignedText(dur), one.dur)]);
     assert.equal(await page.locator("#details .strip").count(), 2, "no normal request beside it");
+    await assertNarrow(page);
     const [ours, normals] = await page.locator("#details .strip").evaluateAll((strips) => strips.map((strip) => {
       const last = strip.lastElementChild;
       return Number(last.getAttribute("x")) + Number(last.getAttribute("width"));

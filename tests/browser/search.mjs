@@ -132,4 +132,46 @@ export const search = {
     for (const selector of ["cpu:", "pid:", "rpc:", "kind:"]) assert.ok(sheet.includes(selector), `${selector} is not on the sheet`);
     return { count };
   },
+
+  /** Calls in pieces: counted, selected and summed up as calls; and what ends idle time. */
+  async things(page) {
+    for (const [pattern, text] of [
+      ["read", "Matches: 3 pieces of 1 call, total 300 ns [1 \u00b5s..1 \u00b5s]"], ["=7$", "Matches: 1 call, total 200 ns [1 \u00b5s..1 \u00b5s]"],
+      ["read|timer", "Matches: 4, with pieces of 1 call, total 350 ns [50 ns..1 \u00b5s]"], ["timer", "Matches: 1, total 50 ns [50 ns..50 ns]"],
+    ]) assert.equal((await type(page, pattern)).text, text);
+    await type(page, "");
+    const groups = () => ask(page, () => __ku.app.groups.slice(0, 2).map((group) => !group.collapsed));
+    await ask(page, () => {
+      for (const group of __ku.app.groups.slice(0, 2)) if (!group.collapsed) __ku.toggle(group.name);
+      __ku.app.select(Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i)).find(({ ret }) => ret === 7).i);
+    });
+    assert.deepEqual(await groups(), [false, false]);
+    await page.locator("#overlay").focus();
+    await page.keyboard.press("e");
+    await settle(page);
+    assert.deepEqual(await groups(), [true, false], "the call is selected on a row that is closed");
+    // Esc takes back the path of wakeups, then the call, then what is selected.
+    await page.keyboard.press("b");
+    const left = () => ask(page, () => [__ku.app.chain, __ku.app.call, __ku.selected()].map((one) => one !== null));
+    for (const wanted of [[true, true, true], [false, true, true], [false, false, true], [false, false, false]]) {
+      assert.deepEqual(await left(), wanted);
+      await page.keyboard.press("Escape");
+    }
+    // Idle time ends with the wakeup of what ran then, which comes after it.
+    await ask(page, () => __ku.app.select(Array.from({ length: __ku.counts.spans }, (_, i) => __ku.span(i)).find(({ name }) => name === "-idle-").i));
+    await page.keyboard.press("b");
+    assert.equal(await page.locator("#details h2").last().textContent(), "What ended the idle time");
+    assert.match(await page.locator("#details .chain").textContent(), /^\+?400 ns.*a\.5 was woken by b\.6/);
+    const lines = () => page.locator("#details tr").evaluateAll((rows) => rows.map((row) => [...row.cells].slice(-2).map((cell) => cell.textContent)));
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("v");
+    await page.getByLabel("Where").selectOption("whole");
+    await page.getByLabel("Group by", { exact: true }).selectOption("name");
+    await page.locator("#details th button", { hasText: "LLC misses" }).click();
+    assert.deepEqual((await lines()).slice(0, 2), [["IPC", "LLC misses"], ["0.83+", "520+"]]);
+    await page.getByLabel("Kinds").selectOption("calls");
+    assert.deepEqual(await lines(), [["IPC", "LLC misses"], ["0.83+", "520+"]]);
+    return {};
+  },
 };

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { callAround, wholeCalls } from "../../postprocess/viewer/data/calls.js";
+import { callAround, thingsAmong, wholeCalls } from "../../postprocess/viewer/data/calls.js";
 import { callText } from "../../postprocess/viewer/data/format.js";
 import { buildGroups } from "../../postprocess/viewer/data/groups.js";
 import { indexByKind } from "../../postprocess/viewer/data/rows.js";
@@ -30,6 +30,19 @@ test("what returned, another call or user code ends a call, of its own thread on
   assert.deepEqual(callsOf([call(0, 10, 5, 3), call(10, 10, 5, 4, 2)]), [["read(3)...", 0, 10, 10], ["read(4)=2", 10, 10, 10]]);
   assert.deepEqual(callsOf([call(0, 10, 5, 3), user(10, 5, 5), call(20, 10, 5, 3, 2)]).length, 2);
   assert.deepEqual(callsOf([call(0, 10, 5, 3), call(10, 9, 6, 3, 4), call(20, 10, 5, 3, 2)]), [["read(3)=2", 0, 30, 20], ["read(3)=4", 10, 9, 9]]);
+});
+
+test("pieces are counted as the calls they belong to, and these have their whole length", () => {
+  const spans = [
+    user(0, 9, 5), call(10, 10, 5, 3), fault(20, 4, 5), call(24, 6, 5, 3), call(40, 5, 6, 3, 1, 1), call(50, 10, 5, 3, 2), call(60, 3, 5, 3, 1), user(63, 1, 5),
+  ];
+  const store = storeOf(spans);
+  const of = (...ids) => thingsAmong(store, () => wholeCalls(store), Uint32Array.from(ids));
+  assert.deepEqual(of(0, 1, 2, 3, 4, 5, 6, 7), { pieces: 6, calls: 4, shortest: 1, longest: 50 });
+  // Any piece stands for its call, and for no other.
+  for (const piece of [1, 3, 5]) assert.deepEqual(of(piece), { pieces: 1, calls: 1, shortest: 50, longest: 50 });
+  assert.deepEqual(of(3, 4, 5, 6), { pieces: 4, calls: 3, shortest: 3, longest: 50 });
+  assert.deepEqual(thingsAmong(store, () => assert.fail("calls are put together for nothing"), Uint32Array.of(0, 7)), { pieces: 0, calls: 0, shortest: 1, longest: 9 });
 });
 
 test("a fault in a call is one of its own, and the call continues after it", () => {

@@ -4,37 +4,47 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
-import { countsInstructions, GROUPINGS, Pivot } from "../../postprocess/viewer/data/pivot.js";
+import { GROUPINGS, Pivot } from "../../postprocess/viewer/data/pivot.js";
 import { EVENT, FLAG } from "../../postprocess/viewer/data/tables.js";
 import { storeOf } from "./support/store.mjs";
 
-/** Instructions per cycle by name, of spans that have counted them by this code. */
-function paces(flags) {
+/** By name, instructions per cycle and misses, of spans that have counted them by this code. */
+function counted(flags) {
   const span = (start, dur, name, ipc) => ({ start, dur, name, ipc, cpu: 0, pid: 5, event: EVENT.SYSCALL });
   const wait = { start: 0, dur: 1000, name: "wait_disk", ipc: 0, pid: 5, event: EVENT.WAIT_A + 3 };
-  // Codes 3 and 12 are 7 and 36 sixteenths.
+  // Codes 3 and 12 are 7 and 36 sixteenths, or 16 and 8192 misses and more; as two counters, 0 and 512, 2 and 0.
   const store = storeOf([wait, span(0, 100, "read", 3), span(100, 300, "read", 12), span(400, 50, "write", 12)], { flags });
   const names = GROUPINGS.find(([id]) => id === "name")[2](store);
   const pivot = new Pivot(store, Uint32Array.from({ length: store.n }, (_, i) => i), [names]);
-  const of = pivot.groups.map((group, at) => [names.texts[pivot.numberOf(at, 0)], group.pace]);
-  return [countsInstructions(store), of, pivot.all.pace];
+  const of = pivot.groups.map(({ pace, misses }, at) => [names.texts[pivot.numberOf(at, 0)], pace, misses]);
+  return [of, [pivot.all.pace, pivot.all.misses]];
 }
 
-test("instructions per cycle of a group are those of all its time, where they were counted", () => {
+test("what was counted in a group is that of all its time", () => {
   const read = (100 * 7 + 300 * 36) / 400 / 16;
   const all = (100 * 7 + 350 * 36) / 450 / 16;
-  assert.deepEqual(paces(FLAG.IPC), [true, [["wait_disk", -1], ["read", read], ["write", 36 / 16]], all]);
-  // Of misses, or of both in one code, nothing is summed up.
-  for (const flags of [0, FLAG.LLC, FLAG.COUNTERS]) assert.deepEqual(paces(flags), [false, [["wait_disk", -1], ["read", -1], ["write", -1]], -1]);
+  assert.deepEqual(counted(0), [[["wait_disk", -1, 0], ["read", -1, 0], ["write", -1, 0]], [-1, 0]]);
+  assert.deepEqual(counted(FLAG.IPC), [[["wait_disk", -1, 0], ["read", read, 0], ["write", 36 / 16, 0]], [all, 0]]);
+  assert.deepEqual(counted(FLAG.LLC), [[["wait_disk", -1, 0], ["read", 0, 8208], ["write", 0, 8192]], [0, 16400]]);
+  assert.deepEqual(counted(FLAG.COUNTERS), [[["wait_disk", -1, 0], ["read", 1.5, 512], ["write", 2, 0]], [(300 * 2 + 50 * 2) / 450, 512]]);
+});
+
+test("what was counted in a call is that of all its pieces", () => {
+  const call = (start, dur, ipc, ret) => ({ start, dur, pid: 7, cpu: 0, ret, arg: 3, ipc, name: "read", event: EVENT.SYSCALL });
+  const calls = wholeCalls(storeOf([call(0, 100, 3), call(300, 300, 12, 1), call(700, 50, 12, 1)], { flags: FLAG.COUNTERS }));
+  const [name] = GROUPINGS.map(([, , make]) => make(calls.store));
+  const { groups } = new Pivot(calls.store, Uint32Array.of(0, 1), [name], calls);
+  assert.deepEqual(groups.map(({ pace, misses, own }) => [pace, misses, own]), [[(350 * 2) / 450, 512, 450]]);
 });
 
 test("threads of a process are one group, whose calls have the sum of their own time", () => {
   const call = (start, dur, pid, cpu, ret) => ({ start, dur, pid, cpu, ret, arg: 3, name: "read", event: EVENT.SYSCALL });
   // Thread 8 waits in its call, from 120 to 300.
   const spans = [call(0, 50, 7, 0, 1), call(50, 70, 8, 0), call(60, 30, 9, 1, 1), call(300, 10, 8, 0, 1)];
-  const { store, own } = wholeCalls(storeOf(spans, { processes: { 8: 7 } }));
+  const calls = wholeCalls(storeOf(spans, { processes: { 8: 7 } }));
+  const { store } = calls;
   const processes = GROUPINGS.find(([id]) => id === "process")[2](store);
-  const pivot = new Pivot(store, Uint32Array.from({ length: store.n }, (_, i) => i), [processes], own);
+  const pivot = new Pivot(store, Uint32Array.from({ length: store.n }, (_, i) => i), [processes], calls);
   const of = pivot.groups.map((group, at) => {
     const number = pivot.numberOf(at, 0);
     return [processes.texts[number], processes.finds[number], group.count, group.sum, group.own];

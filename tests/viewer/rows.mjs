@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
 import { buildGroups, foldedThreads } from "../../postprocess/viewer/data/groups.js";
 import { Durations, minOfStep, Pivot, stepOf } from "../../postprocess/viewer/data/pivot.js";
 import { IntervalIndex } from "../../postprocess/viewer/data/intervals.js";
@@ -135,7 +136,8 @@ test("a range holds the parts of spans inside it, by name, CPU, thread and wait"
     { start: 140, dur: 60, event: EVENT.USER, cpu: 0, pid: 0, name: "-idle-" },
   ]);
   const groups = buildGroups(store, indexByKind(store));
-  const totals = new Totals(store, groups, { shows: () => true }, 90, 150);
+  const calls = wholeCalls(store);
+  const totals = new Totals(store, groups, { shows: () => true, calls }, 90, 150);
   const times = (sums, parts) => mostTime(sums).map((sum) => [sum.key, ...parts.map((part) => sum[part])]);
   const [a, wait, read, idle] = [...store.name];
   assert.deepEqual(times(totals.names, ["user", "kernel", "idle"]), [[read, 0, 40, 0], [a, 10, 0, 0], [idle, 0, 0, 10]]);
@@ -143,7 +145,23 @@ test("a range holds the parts of spans inside it, by name, CPU, thread and wait"
   assert.deepEqual(times(totals.threads, ["user", "kernel", "wait"]), [[8, 0, 0, 60], [7, 10, 40, 0]]);
   assert.deepEqual(times(totals.waits, ["wait", "count"]), [[wait, 60, 1]]);
   assert.deepEqual([totals.longest, totals.longestWaits], [[2, 0], [1]]);
-  assert.deepEqual(times(new Totals(store, groups, { shows: (i) => i === 2 }, 90, 150).names, ["kernel"]), [[read, 40]]);
+  assert.deepEqual(times(new Totals(store, groups, { shows: (i) => i === 2, calls }, 90, 150).names, ["kernel"]), [[read, 40]]);
+});
+
+test("a range counts calls, however many pieces of them it has, and none that is over", () => {
+  const call = (start, dur, pid, ret) => ({ start, dur, event: EVENT.SYSCALL, cpu: pid, pid, arg: 3, ret, name: "read" });
+  const timer = (start, pid) => ({ start, dur: 10, event: EVENT.IRQ, cpu: pid, pid, name: "timer" });
+  const store = storeOf([call(0, 50, 7, 1), call(60, 40, 7), call(90, 20, 8, 5), timer(100, 7), call(110, 20, 7), timer(130, 7), call(140, 20, 7, 1), call(160, 20, 7, 1)]);
+  const groups = buildGroups(store, indexByKind(store));
+  const counts = (from, to, shows = () => true) => {
+    const { names } = new Totals(store, groups, { shows, calls: wholeCalls(store) }, from, to);
+    return Object.fromEntries([...names.values()].map(({ key, count }) => [store.names[key], count]));
+  };
+  assert.deepEqual(counts(55, 155), { read: 2, timer: 2 });
+  assert.deepEqual(counts(0, 200), { read: 4, timer: 2 });
+  assert.deepEqual(counts(0, 200, (i) => store.pid[i] === store.pid[2]), { read: 1 });
+  // One is interrupted all the while, but not over.
+  assert.deepEqual(counts(100, 108), { read: 2, timer: 1 });
 });
 
 test("parts of a program lie above the row of its thread, stacked, and are no events there", () => {

@@ -43,3 +43,22 @@ test("a span is told in a sentence, in words before numbers", () => {
   ]);
   assert.ok(!sentenceOf(store, chains, 8, false).includes("300 ns"), "a time that is not known is not said");
 });
+
+test("what ended idle time is the wakeup of the thread that ran then, or nothing", () => {
+  const idle = (start, dur, cpu) => ({ start, dur, cpu, event: EVENT.USER, pid: 0, name: "-idle-" });
+  const interrupt = (start, cpu) => ({ start, dur: 5, cpu, event: EVENT.IRQ + 0xec, pid: 0, name: "timer" });
+  const runs = (start, dur, cpu, pid) => ({ start, dur, cpu, pid, event: EVENT.USER + pid, name: `t.${pid}` });
+  const woken = (start, dur, by, cpu, pid) => ({ start, dur, cpu: by, pid: 6, arg: cpu, ret: pid, event: EVENT.WAKEUP_ARC, name: "-wakeup-" });
+  const made = [
+    runs(0, 500, 1, 6), runs(0, 10, 2, 7), idle(0, 100, 0), interrupt(100, 0), idle(105, 95, 0), woken(150, 60, 1, 0, 5),
+    { start: 200, dur: 5, cpu: 0, pid: 0, event: EVENT.IDLE_EXIT, name: "-c-exit-" }, interrupt(205, 0), runs(210, 50, 0, 5),
+    // Thread 7 was woken long before, and comes over from another CPU.
+    woken(215, 1, 1, 2, 7), runs(216, 100, 2, 7), idle(260, 140, 0), runs(400, 20, 0, 7), idle(420, 10, 0),
+  ];
+  const store = storeOf(made);
+  const kinds = indexByKind(store);
+  const chains = new Chains(store, buildGroups(store, kinds), laneOfKind(store, kinds, Kind.WAKEUP));
+  const arcs = made.flatMap(({ event }, i) => (event === EVENT.USER || event === EVENT.IDLE_EXIT ? [chains.firstArc(i)] : []));
+  assert.deepEqual(arcs, [-1, 5, 5, -1, -1]);
+  assert.deepEqual(chains.leadingTo(4).map(({ arc, cause }) => [arc, cause]), [[5, 0]]);
+});

@@ -2,6 +2,7 @@
 // System calls and faults as wholes: each from the start of its first piece to the end of its last, whatever cut in and
 // whatever the thread waited for. They are kept as spans are, so that whatever lists spans lists them.
 
+import { countersOf } from "./counters.js";
 import { firstInLane, firstInRow } from "./rows.js";
 import { Kind } from "./tables.js";
 /**
@@ -9,7 +10,11 @@ import { Kind } from "./tables.js";
  * @import {Group} from "./groups.js"
  */
 
-/** Whole calls as spans: the first piece of each and its last; how long its thread was in it on a CPU, the call's own time. @typedef {{store: Store, first: Uint32Array, last: Uint32Array, own: Float64Array}} Calls */
+/**
+ * Whole calls as spans: the first piece of each and its last; how long its thread was in it on a CPU, the call's own time;
+ * what was counted meanwhile, as `Durations` has it.
+ * @typedef {{store: Store, first: Uint32Array, last: Uint32Array, own: Float64Array, work: Float64Array, misses: Float64Array}} Calls
+ */
 
 /**
  * Copies the values at some places, by their width in bytes. One loop that met all sorts of arrays would be many
@@ -41,53 +46,81 @@ function taken(column, ids) {
  * @returns {Calls}
  */
 export function wholeCalls(store) {
-  const { n, start, dur, kind, pid, pids, event, arg, ret } = store;
-  const first = new Uint32Array(store.counts.kind[Kind.SYSCALL] + store.counts.kind[Kind.TRAP]);
-  const last = new Uint32Array(first.length);
-  const own = new Float64Array(first.length);
-  /** The call and the fault that each thread is in, -1 for none. */
-  const [inCall, inFault] = [new Int32Array(pids.length).fill(-1), new Int32Array(pids.length).fill(-1)];
+  const { n, start, dur, kind, pid, pids, event, arg, ret, ipc, counts } = store;
+  const { paces, misses: missesOf } = countersOf(store);
+  const pieces = counts.kind[Kind.SYSCALL] + counts.kind[Kind.TRAP];
+  const [first, last] = [new Uint32Array(pieces), new Uint32Array(pieces)];
+  const own = new Float64Array(pieces);
+  const [work, misses] = [paces, missesOf].map((steps) => new Float64Array(steps ? pieces : 0));
+  /** The call that each thread is in and its fault, -1 for none. */
+  const inside = new Int32Array(2 * pids.length).fill(-1);
   let count = 0;
-  /** Adds a piece to what is open, or to a new one; which. @param {number} open @param {number} i */
-  const add = (open, i) => {
-    const one = open >= 0 && event[first[open]] === event[i] && arg[first[open]] === arg[i] ? open : count++;
-    if (one !== open) first[one] = i;
+  for (let i = 0; i < n; i++) {
+    const k = kind[i];
+    if (k !== Kind.USER && k !== Kind.SYSCALL && k !== Kind.TRAP) continue;
+    const call = 2 * pid[i];
+    const fault = call + 1;
+    if (k === Kind.USER) {
+      inside[call] = inside[fault] = -1;
+      continue;
+    }
+    let one = inside[k === Kind.TRAP ? fault : call];
+    if (one < 0 || event[first[one]] !== event[i] || arg[first[one]] !== arg[i]) first[one = count++] = i;
     last[one] = i;
     own[one] += dur[i];
-    return one;
-  };
-  for (let i = 0; i < n; i++) {
-    const thread = pid[i];
-    switch (kind[i]) {
-      case Kind.USER:
-        inCall[thread] = inFault[thread] = -1;
-        break;
-      case Kind.SYSCALL: {
-        const one = add(inCall[thread], i);
-        inCall[thread] = ret[i] === 0 ? one : -1;
-        inFault[thread] = -1;
-        break;
-      }
-      case Kind.TRAP:
-        inFault[thread] = add(inFault[thread], i);
-        break;
-    }
+    if (paces) work[one] += dur[i] * paces[ipc[i] & 15];
+    if (missesOf) misses[one] += missesOf[ipc[i] & 15];
+    inside[fault] = k === Kind.TRAP ? one : -1;
+    if (k === Kind.SYSCALL) inside[call] = ret[i] === 0 ? one : -1;
   }
-  const firsts = first.slice(0, count);
-  const lasts = last.slice(0, count);
+  const [firsts, lasts] = [first.slice(0, count), last.slice(0, count)];
   const starts = taken(start, firsts);
   const durs = new Float64Array(count);
   for (let call = 0; call < count; call++) durs[call] = start[lasts[call]] + dur[lasts[call]] - starts[call];
-  const kinds = taken(kind, firsts);
   return {
-    first: firsts, last: lasts, own: own.slice(0, count),
+    first: firsts, last: lasts, own: own.slice(0, count), work: work.slice(0, count), misses: misses.slice(0, count),
     store: {
       ...store, n: count, start: starts, dur: durs,
       cpu: taken(store.cpu, firsts), pid: taken(pid, firsts), rpc: taken(store.rpc, firsts), event: taken(event, firsts), arg: taken(arg, firsts),
-      ret: taken(ret, lasts), ipc: new Uint8Array(count), name: taken(store.name, firsts), kind: kinds,
-      kinds: new Set(kinds),
+      ret: taken(ret, lasts), ipc: new Uint8Array(count), name: taken(store.name, firsts), kind: taken(kind, firsts),
+      kinds: new Set([Kind.SYSCALL, Kind.TRAP].filter((k) => counts.kind[k] > 0)),
     },
   };
+}
+
+/** What some spans are: how many are pieces of calls or faults, of how many; the shortest and the longest, of these as wholes. @typedef {{pieces: number, calls: number, shortest: number, longest: number}} Things */
+
+/**
+ * @param {Store} store
+ * @param {() => Calls} whole all calls, which are not asked for if there is no piece of one
+ * @param {Uint32Array} ids in order of time
+ * @returns {Things}
+ */
+export function thingsAmong({ kind, dur, pid, pids }, whole, ids) {
+  /** By thread, the call and the fault that began last, and those that were counted last. */
+  const [inside, counted] = [new Int32Array(2 * pids.length).fill(-1), new Int32Array(2 * pids.length).fill(-1)];
+  const placeOf = (/** @type {number} */ thread, /** @type {number} */ k) => 2 * thread + (k === Kind.TRAP ? 1 : 0);
+  let [pieces, calls, shortest, longest, next] = [0, 0, Infinity, 0, 0];
+  /** @type {Calls | null} */
+  let all = null;
+  for (let k = 0; k < ids.length; k++) {
+    const i = ids[k];
+    let length = dur[i];
+    if (kind[i] === Kind.SYSCALL || kind[i] === Kind.TRAP) {
+      pieces++;
+      const { first, store } = (all ??= whole());
+      for (; next < store.n && first[next] <= i; next++) inside[placeOf(store.pid[next], store.kind[next])] = next;
+      const place = placeOf(pid[i], kind[i]);
+      const one = inside[place];
+      if (counted[place] === one) continue;
+      counted[place] = one;
+      calls++;
+      length = store.dur[one];
+    }
+    if (length < shortest) shortest = length;
+    if (length > longest) longest = length;
+  }
+  return { pieces, calls, shortest, longest };
 }
 
 /** Spans of a thread that are looked at on either side of one. */

@@ -50,10 +50,11 @@ export class Chains {
     return steps;
   }
 
-  /** The wakeup that a span itself is, or that ended it if it is a wait, or that came before it. @param {number} i */
+  /** The wakeup that a span itself is, or that ended it if it is a wait or idle, or that came before it. @param {number} i */
   firstArc(i) {
     const { start, dur, kind } = this.store;
     if (kind[i] === Kind.WAKEUP) return i;
+    if (isIdle(kind[i])) return this.arcAfterIdle(i);
     // A wait ends 10 ns around the wakeup; the wait for a CPU ends when the thread runs.
     const time = kind[i] === Kind.WAIT ? start[i] + dur[i] : start[i];
     const row = this.threads.rowOf(i);
@@ -61,6 +62,20 @@ export class Chains {
     const { first, ids } = this.arcs;
     const k = seekStart(start, ids, first[row], first[row + 1], time - 1);
     return k < first[row + 1] && start[ids[k]] <= time + 1 ? ids[k] : this.arcBefore(row, time);
+  }
+
+  /** The wakeup of the thread that ran after a CPU was idle; -1 if interrupts did not let it run any, or it waited for this CPU before. @param {number} i */
+  arcAfterIdle(i) {
+    const { start, dur, kind } = this.store;
+    const { first, ids } = this.cpus.exec;
+    const row = this.cpus.rowOf(i);
+    if (row < 0) return -1;
+    let k = firstInRow(this.store, this.cpus.exec, row, start[i]);
+    while (k < first[row + 1] && (isIdle(kind[ids[k]]) || start[ids[k]] <= start[i])) k++;
+    while (k < first[row + 1] && !isIdle(kind[ids[k]]) && this.threads.rowOf(ids[k]) < 0) k++;
+    if (k === first[row + 1] || isIdle(kind[ids[k]])) return -1;
+    const arc = this.arcBefore(this.threads.rowOf(ids[k]), start[ids[k]]);
+    return arc >= 0 && start[arc] + dur[arc] > start[i] ? arc : -1;
   }
 
   /** The last wakeup of a thread that had an effect by `time`, or -1. @param {number} row @param {number} time */

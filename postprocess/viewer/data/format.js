@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Numbers, times and spans as text.
 
+import { counterTexts } from "./counters.js";
 import { isExecution, SYSCALL32 } from "./kind.js";
 import { machineOfCpu, machineOfThread } from "./machines.js";
-import { ERRNO, FLAG, Kind } from "./tables.js";
+import { ERRNO, Kind } from "./tables.js";
 /** @import {Meta, Store} from "./decode.js" */
 
 /** Units of 10 ns, the page's unit of time, in a second. */
@@ -30,17 +31,6 @@ const TAKE_FOLDERS = new Set([
 /** Calls called `...at` whose first argument is something else. */
 const TAKE_NO_FOLDERS = new Set(["symlinkat", "shmat", "fstat", "stat", "lstat", "oldstat", "oldlstat", "oldfstat", "ustat"]);
 const AT_FDCWD = -100;
-
-/** Steps of the IPC code: instructions per cycle, in words. */
-const IPC_TEXT = Object.freeze([
-  "0", "1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8", "1", "1.25", "1.5", "1.75", "2", "2.5", "3", "3.5+",
-]);
-
-/** Steps of the LLC code: last-level cache misses, in words. */
-const LLC_TEXT = Object.freeze([
-  "0", "1+", "8+", "16+", "32+", "64+", "128+", "256+", "512+", "1024+", "2048+", "4096+", "8192+", "16384+", "32768+",
-  "65536+",
-]);
 
 /** Characters that control, turn the direction round or take no room. */
 export const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
@@ -251,23 +241,6 @@ export function spanText(store, i) {
   if (store.rpc[i] > 0) parts.push(`RPC ${store.rpc[i] & 0xffff}`);
   if (isExecution(kind)) parts.push(...counterTexts(store, i).map(([what, value]) => `${what} ${value}`));
   return parts.join("  ");
-}
-
-/**
- * What was counted during a span, by the flags of the trace: pairs of what and value. Two counters share one code, two
- * bits each.
- * @param {Store} store
- * @param {number} i
- * @returns {[string, string][]}
- */
-export function counterTexts(store, i) {
-  const code = store.ipc[i] & 15;
-  switch (store.meta.flags & FLAG.COUNTERS) {
-    case FLAG.IPC: return [["IPC", IPC_TEXT[code]]];
-    case FLAG.LLC: return [["LLC misses", LLC_TEXT[code]]];
-    case FLAG.COUNTERS: return [["IPC", `${IPC_TEXT[code & 12]}+`], ["LLC misses", `${["0", "8", "64", "512"][code & 3]}+`]];
-    default: return [];
-  }
 }
 
 /** The thread that a wakeup makes run. @param {Store} store @param {number} i */

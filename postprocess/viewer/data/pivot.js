@@ -4,11 +4,13 @@
 // One pass over the spans counts each in the step of its duration, of its group. A step is at most a 32nd of its
 // durations wide, so quantiles are right within 1.6 %; count, sum, shortest and longest are exact.
 
+import { countersOf } from "./counters.js";
 import { processOf, shownName, threadText } from "./format.js";
 import { exactly } from "./search.js";
 import { isExecution } from "./kind.js";
-import { FLAG, KIND_NAMES } from "./tables.js";
+import { KIND_NAMES } from "./tables.js";
 /**
+ * @import {Calls} from "./calls.js"
  * @import {Store} from "./decode.js"
  * @import {Column} from "./part.js"
  */
@@ -20,8 +22,8 @@ const DOUBLING = 1 << STEP_BITS;
 const STEPS = 40 * DOUBLING;
 /** Groups that are told apart, in 16 bits; the others are one. */
 const GROUPS_MAX = 16384;
-/** Pairs of groups up to which a table says the place of each. */
-const PAIRS_MAX = 1 << 22;
+/** Pairs of groups up to which a table says the place of each; of its room only what is used takes memory. */
+const PAIRS_MAX = 1 << 26;
 
 /** The step of a duration. @param {number} units */
 export function stepOf(units) {
@@ -89,12 +91,6 @@ function processesOf(store) {
   };
 }
 
-/** Sixteenths of an instruction per cycle, by the code of a span: the middle of each step, as postprocess/src/why/path.rs has them. */
-const SIXTEENTHS = Object.freeze([1, 3, 5, 7, 9, 11, 13, 15, 18, 22, 26, 30, 36, 44, 52, 60]);
-
-/** Whether a trace counted instructions per cycle and nothing else. @param {Store} store */
-export const countsInstructions = ({ meta }) => (meta.flags & FLAG.COUNTERS) === FLAG.IPC;
-
 /** Some durations: how many, how long together, the shortest, the longest, and how many there are of each step. */
 export class Durations {
   count = 0;
@@ -103,9 +99,10 @@ export class Durations {
   longest = 0;
   /** Of whole calls, the time their threads were in them on a CPU. */
   own = 0;
-  /** Time of execution in which instructions were counted, and that times sixteenths of them per cycle. */
+  /** Time of execution in which anything was counted, that times sixteenths of an instruction per cycle, and misses. */
   counted = 0;
   work = 0;
+  misses = 0;
 
   /** @param {Uint32Array} [steps] */
   constructor(steps = new Uint32Array(STEPS)) {
@@ -149,6 +146,7 @@ export class Durations {
     this.own += other.own;
     this.counted += other.counted;
     this.work += other.work;
+    this.misses += other.misses;
     if (other.count === 0) return;
     for (let step = stepOf(other.shortest); step <= stepOf(other.longest); step++) this.steps[step] += other.steps[step];
   }
@@ -160,9 +158,9 @@ export class Pivot {
    * @param {Store} store
    * @param {Uint32Array} ids
    * @param {Grouping[]} by two at most; of none, only `all` is there
-   * @param {Float64Array} [own] of whole calls, the own time of each
+   * @param {Calls | null} [calls] whose store it is, if it is one of whole calls
    */
-  constructor(store, ids, by, own) {
+  constructor(store, ids, by, calls = null) {
     const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), texts: [""], finds: [""] };
     const [one, two] = [by[0], by[1] ?? alone];
     this.width = two.texts.length;
@@ -172,13 +170,13 @@ export class Pivot {
     this.groups = [];
     this.all = new Durations();
     if (by.length === 0) this.all.addAll(store.dur, ids);
-    else this.add(store, ids, one, two, own);
+    else this.add(store, ids, one, two, calls);
     for (const group of this.groups) this.all.join(group);
   }
 
-  /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Float64Array} [own] */
-  add(store, ids, one, two, own) {
-    const { dur, ipc, kind } = store;
+  /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Calls | null} calls */
+  add(store, ids, one, two, calls) {
+    const { dur } = store;
     const places = this.placesOf(ids, one, two);
     const steps = new Uint32Array(this.pairs.length * STEPS);
     // Count, sum, shortest and longest of each group lie beside each other, in one line of the processor's cache.
@@ -197,36 +195,58 @@ export class Pivot {
       const [count, sum, shortest, longest] = numbers.subarray(4 * at, 4 * at + 4);
       return Object.assign(new Durations(steps.subarray(at * STEPS, (at + 1) * STEPS)), { count, sum, shortest, longest });
     });
-    if (own) for (let k = 0; k < ids.length; k++) this.groups[places[k]].own += own[ids[k]];
-    if (!countsInstructions(store)) return;
+    if (calls) this.addCalls(ids, places, calls);
+    else this.addCounted(store, ids, places);
+  }
+
+  /** Adds up what was counted while spans ran. @param {Store} store @param {Uint32Array} ids @param {Uint16Array} places */
+  addCounted(store, ids, places) {
+    const { dur, ipc, kind } = store;
+    const { paces, misses } = countersOf(store);
+    if (!paces && !misses) return;
     for (let k = 0; k < ids.length; k++) {
       const i = ids[k];
       if (!isExecution(kind[i])) continue;
       const group = this.groups[places[k]];
       group.counted += dur[i];
-      group.work += dur[i] * SIXTEENTHS[ipc[i] & 15];
+      if (paces) group.work += dur[i] * paces[ipc[i] & 15];
+      if (misses) group.misses += misses[ipc[i] & 15];
     }
   }
 
-  /** The group of each span, which is made with its first. @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two */
-  placesOf(ids, { column: first, of: firstOf }, { column: second, of: secondOf }) {
+  /** Adds up the own time of whole calls, and what was counted in it. @param {Uint32Array} ids @param {Uint16Array} places @param {Calls} calls */
+  addCalls(ids, places, { own, work, misses }) {
+    for (let k = 0; k < ids.length; k++) {
+      const group = this.groups[places[k]];
+      group.own += own[ids[k]];
+      if (work.length > 0) group.work += work[ids[k]];
+      if (misses.length > 0) group.misses += misses[ids[k]];
+    }
+    if (work.length + misses.length > 0) for (const group of this.groups) group.counted = group.own;
+  }
+
+  /** The group of each span, which is made with its first. @param {Uint32Array} ids @param {Grouping} first @param {Grouping} second */
+  placesOf(ids, first, second) {
     const { width, pairs } = this;
-    const size = width * (Math.max(...firstOf) + 1);
-    const table = size <= PAIRS_MAX ? new Int32Array(size).fill(-1) : null;
+    const size = width * first.texts.length;
+    // Both have the place of a pair from 1 on.
+    const table = size <= PAIRS_MAX ? new Uint16Array(size) : null;
     /** @type {Map<number, number>} */
     const map = new Map();
+    const [one, two] = [first.column, second.column];
+    const [ofOne, ofTwo] = [first.of, second.of];
     const places = new Uint16Array(ids.length);
     for (let k = 0; k < ids.length; k++) {
       const i = ids[k];
-      const pair = firstOf[first[i]] * width + secondOf[second[i]];
-      let at = table ? table[pair] : map.get(pair) ?? -1;
-      if (at < 0) {
-        at = Math.min(pairs.length, GROUPS_MAX);
+      const pair = ofOne[one[i]] * width + ofTwo[two[i]];
+      let at = table ? table[pair] : map.get(pair) ?? 0;
+      if (at === 0) {
+        at = Math.min(pairs.length, GROUPS_MAX) + 1;
         if (table) table[pair] = at;
         else map.set(pair, at);
-        if (at === pairs.length) pairs.push(at === GROUPS_MAX ? -1 : pair);
+        if (at > pairs.length) pairs.push(at > GROUPS_MAX ? -1 : pair);
       }
-      places[k] = at;
+      places[k] = at - 1;
     }
     return places;
   }

@@ -6,12 +6,14 @@
 // once. As in the original viewer, names that begin with a dash match only patterns that do, unless a kind was asked for,
 // and while rows are highlighted only what lies on those is found.
 
-import { durationText, parseDuration, UNSEEN } from "./format.js";
+import { thingsAmong, wholeCalls } from "./calls.js";
+import { countText, durationText, parseDuration, UNSEEN } from "./format.js";
 import { indexByRow, laneOf, putInstantsFirst, seekStart } from "./rows.js";
 import { keepTaken, readSelectors, Scope } from "./selector.js";
 import { FLAG, Kind } from "./tables.js";
 import { TEXT_MAX, Texts } from "./texts.js";
 /**
+ * @import {Calls, Things} from "./calls.js"
  * @import {Store} from "./decode.js"
  * @import {Group} from "./groups.js"
  * @import {HighlightedRows} from "./highlight.js"
@@ -79,8 +81,10 @@ export class Search {
     this.ids = new Uint32Array(0);
     this.room = new Uint32Array(0);
     this.total = 0;
-    this.shortest = 0;
-    this.longest = 0;
+    /** All calls, once they were asked for. @type {Calls | null} */
+    this.whole = null;
+    /** What `things` found last. @type {Things | null} */
+    this.found = null;
     /** Time of all matches before each block of them. */
     this.sums = new Float64Array(1);
     /** Which of the matches is shown, -1 before the first. */
@@ -140,6 +144,16 @@ export class Search {
     this.collect();
   }
 
+  /** All calls of the trace. */
+  get calls() {
+    return (this.whole ??= wholeCalls(this.store));
+  }
+
+  /** What the matches are. */
+  get things() {
+    return (this.found ??= thingsAmong(this.store, () => this.calls, this.ids));
+  }
+
   /** The texts of all spans. @param {boolean} counters whether what was counted belongs to them */
   textsOf(counters) {
     const which = counters && (this.store.meta.flags & FLAG.COUNTERS) !== 0 ? 1 : 0;
@@ -148,10 +162,13 @@ export class Search {
     return texts;
   }
 
-  /** Numbers texts before a search needs them, a few at a time. */
+  /** Numbers texts before a search needs them, a few at a time, and puts calls together. */
   prepare() {
     const texts = this.texts[0] ??= new Texts(this.store, false);
-    if (texts.count === this.store.n) return;
+    if (texts.count === this.store.n) {
+      this.whole ??= wholeCalls(this.store);
+      return;
+    }
     texts.number(Math.min(texts.count + PREPARED_TOGETHER, this.store.n));
     setTimeout(() => this.prepare());
   }
@@ -172,6 +189,7 @@ export class Search {
     }
     this.ids = this.room.subarray(0, total);
     this.current = -1;
+    this.found = null;
     this.lanes.clear();
     this.addUp();
   }
@@ -212,16 +230,12 @@ export class Search {
   addUp() {
     const { ids, store: { dur } } = this;
     this.sums = new Float64Array((ids.length >>> SUM_BITS) + 1);
-    let [total, shortest, longest] = [0, Infinity, 0];
+    this.total = 0;
     for (let k = 0; k < ids.length; k++) {
-      const d = dur[ids[k]];
-      if ((k & ((1 << SUM_BITS) - 1)) === 0) this.sums[k >>> SUM_BITS] = total;
-      total += d;
-      if (d < shortest) shortest = d;
-      if (d > longest) longest = d;
+      if ((k & ((1 << SUM_BITS) - 1)) === 0) this.sums[k >>> SUM_BITS] = this.total;
+      this.total += dur[ids[k]];
     }
-    if ((ids.length & ((1 << SUM_BITS) - 1)) === 0) this.sums[ids.length >>> SUM_BITS] = total;
-    [this.total, this.shortest, this.longest] = [total, shortest, longest];
+    if ((ids.length & ((1 << SUM_BITS) - 1)) === 0) this.sums[ids.length >>> SUM_BITS] = this.total;
   }
 
   /** Time of the first matches. @param {number} count */
@@ -304,9 +318,11 @@ export class Search {
     if (!this.active) return "";
     const n = this.ids.length;
     const at = this.current >= 0 ? `${(this.current + 1).toLocaleString("en")} of ` : "";
-    const count = `Matches${this.highlight.active ? " on highlighted rows" : ""}: ${at}${n.toLocaleString("en")}`;
+    const { pieces, calls, shortest, longest } = this.things;
+    const of = pieces === 0 ? "" : calls === n ? ` call${n === 1 ? "" : "s"}` : `${pieces < n ? ", with" : ""} pieces of ${countText(calls, "call")}`;
+    const count = `Matches${this.highlight.active ? " on highlighted rows" : ""}: ${at}${n.toLocaleString("en")}${of}`;
     if (n === 0) return count;
-    const range = `${durationText(this.shortest)}..${durationText(this.longest)}`;
+    const range = `${durationText(shortest)}..${durationText(longest)}`;
     const { start } = this.store;
     const from = seekStart(start, this.ids, 0, n, t0);
     const to = seekStart(start, this.ids, from, n, t1);

@@ -2,7 +2,8 @@
 // Which spans read the same, so that a pattern is tried on each text once: as names have numbers, whole calls such as
 // `read(3)=EAGAIN` get them here, once the search box is used.
 
-import { callText, counterTexts } from "./format.js";
+import { counterTexts } from "./counters.js";
+import { callText } from "./format.js";
 import { isExecution, SYSCALL32 } from "./kind.js";
 import { Kind, KIND_NAMES } from "./tables.js";
 /** @import {Store} from "./decode.js" */

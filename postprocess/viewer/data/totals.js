@@ -8,6 +8,7 @@ import { isAbsent, isIdle, isKernel } from "./kind.js";
 import { firstInLane, firstInRow } from "./rows.js";
 import { Kind } from "./tables.js";
 /**
+ * @import {Calls} from "./calls.js"
  * @import {Store} from "./decode.js"
  * @import {Group} from "./groups.js"
  * @import {Index} from "./rows.js"
@@ -17,7 +18,7 @@ import { Kind } from "./tables.js";
 const TOTALS_MAX = 20;
 
 /**
- * Time by what was done in it, units of 10 ns, and number of spans; `key` is a name's index, a CPU, or a thread.
+ * Time by what was done in it, units of 10 ns, and how often: spans, but calls and faults as wholes; `key` is a name's index, a CPU, or a thread.
  * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, stalled: number, absent: number, wait: number}} Sum
  */
 
@@ -39,6 +40,8 @@ export class Totals {
   cpus = new Map();
   /** @type {Map<number, Sum>} */
   threads = new Map();
+  /** Names of which pieces of calls or faults were met. @type {Set<number>} */
+  pieces = new Set();
   /** By the name of what was waited for. @type {Map<number, Sum>} */
   waits = new Map();
   /** The longest spans that are not idle, longest first. @type {number[]} */
@@ -49,7 +52,7 @@ export class Totals {
   /**
    * @param {Store} store
    * @param {Group[]} groups
-   * @param {{shows: (i: number) => boolean}} search
+   * @param {{shows: (i: number) => boolean, calls: Calls}} search
    * @param {number} from
    * @param {number} to
    */
@@ -60,6 +63,17 @@ export class Totals {
     this.to = to;
     cpus.keys.forEach((_, row) => this.addRow(cpus.exec, row, firstInRow(store, cpus.exec, row, from)));
     threads.keys.forEach((_, row) => this.addRow(threads.waits, row, firstInLane(threads.waits, row, from)));
+    if (this.pieces.size > 0) this.countCalls(search.calls);
+  }
+
+  /** Counts calls where pieces of them were met. @param {Calls} calls */
+  countCalls({ store: { n, start, dur, name }, first, last }) {
+    const { names, pieces, search, from, to } = this;
+    for (const key of pieces) /** @type {Sum} */ (names.get(key)).count = 0;
+    for (let call = 0; call < n && start[call] < to; call++) {
+      if (start[call] + dur[call] <= from || !pieces.has(name[call]) || !(search.shows(first[call]) || search.shows(last[call]))) continue;
+      /** @type {Sum} */ (names.get(name[call])).count++;
+    }
   }
 
   /** @param {Index} index @param {number} row @param {number} first position of the first span that can reach the range */
@@ -77,6 +91,7 @@ export class Totals {
     const time = this.inside(i);
     const part = partOf(kind[i]);
     this.count(part === "wait" ? this.waits : this.names, name[i], part, time);
+    if (kind[i] === Kind.SYSCALL || kind[i] === Kind.TRAP) this.pieces.add(name[i]);
     if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
     if (part !== "idle" && pids[pid[i]] > 0) this.count(this.threads, pids[pid[i]], part, time);
     if (part !== "idle") this.rank(part === "wait" ? this.longestWaits : this.longest, i);

@@ -93,7 +93,9 @@ const WITH_CONTROL = {
 
 /** Whether an element takes a key itself. @param {EventTarget | null} target @param {string} key */
 function takesKey(target, key) {
-  if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement) return true;
+  if (target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement) return true;
+  // A choice that was made keeps the focus, and has no use for Esc.
+  if (target instanceof HTMLSelectElement) return key !== "Escape";
   return target instanceof HTMLButtonElement && (key === "Enter" || key === " ");
 }
 

@@ -29,6 +29,8 @@ export function selectCall(app) {
   const call = callOfSelected(app);
   if (!call) return;
   app.call = call;
+  // All of it lies on one row only among threads.
+  app.home = app.groups[1];
   app.fitSelection();
   app.showDetails();
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The panel's text: the selected note, the selected span in full, the table or the totals.
 
+import { counterTexts } from "../data/counters.js";
 import {
-  callText, clockText, counterTexts, durationText, processOf, returnText, secondsText, threadText, timesText, valueOf, wokenBy,
+  callText, clockText, durationText, processOf, returnText, secondsText, threadText, timesText, valueOf, wokenBy,
 } from "../data/format.js";
 import { isExecution } from "../data/kind.js";
 import { sentenceOf } from "../data/sentence.js";

@@ -11,6 +11,8 @@ import { textElement } from "../dom.js";
 const HISTOGRAM_BARS = 110;
 const BARS_OF_DOUBLING = Object.freeze([32, 16, 8, 4, 2, 1]);
 const HISTOGRAM_HEIGHT = 64;
+/** Parts of a hundred of a narrow histogram that a tick's text takes. */
+const HISTOGRAM_TICK = 16;
 
 /** A bar: from which duration to which (exclusive), and how many. @typedef {{from: number, to: number, count: number}} Bar */
 
@@ -78,10 +80,12 @@ export function histogramOf(durations, keep, kept = null) {
 function ticksOf(from, to, place) {
   const axis = textElement("div", "", "ticks");
   const powers = Array.from({ length: 14 }, (_, k) => 10 ** k).filter((units) => units >= from && units < to);
-  for (const units of powers.length > 1 ? powers : [from, (from + to) / 2]) {
+  // Where the panel is narrow, only some have room.
+  const every = powers.length > 1 ? Math.ceil(HISTOGRAM_TICK / (place(powers[1]) - place(powers[0]))) : 1;
+  for (const [k, units] of (powers.length > 1 ? powers : [from, (from + to) / 2]).entries()) {
     // A text that would be cut at the right edge is left out.
     if (place(units) > 88) continue;
-    const tick = textElement("span", durationText(Math.round(units)));
+    const tick = textElement("span", durationText(Math.round(units)), k % every === 0 ? "" : "dense");
     tick.style.left = `${place(units)}%`;
     axis.append(tick);
   }

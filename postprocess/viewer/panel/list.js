@@ -4,11 +4,12 @@
 //
 // All passes run over numbers of spans in typed arrays, and only the lines that are shown are sorted and put in words.
 
+import { countersOf, counterTexts } from "../data/counters.js";
 import {
-  alignedText, callText, counterTexts, countText, durationText, parseDuration, returnText, secondsText, threadText,
+  alignedText, callText, countText, durationText, parseDuration, returnText, secondsText, threadText,
 } from "../data/format.js";
 import { isExecution } from "../data/kind.js";
-import { countsInstructions, GROUPINGS, Pivot } from "../data/pivot.js";
+import { GROUPINGS, Pivot } from "../data/pivot.js";
 import { KIND_WORDS, SELECTOR } from "../data/selector.js";
 import { FLAG, KIND_NAMES } from "../data/tables.js";
 import { histogramOf } from "./histogram.js";
@@ -28,14 +29,21 @@ const LIST_MAX = 200;
 const LIST_ROOM = 4096;
 
 /**
- * A column of spans: its title, what a cell says, the values sorted by, the rank of each value if it is not itself one.
- * @typedef {{title: string, cell: (i: number) => string | Node, values: Column, ranks: ArrayLike<number> | null}} SpanColumn
+ * A column of spans: its title, what a cell says, the values sorted by, and what gives the rank of each value if it is not itself one.
+ * @typedef {{title: string, cell: (i: number) => string | Node, values: Column, ranks: (() => ArrayLike<number>) | null}} SpanColumn
  */
 
-/** The rank of each of some texts. @param {string[]} texts */
-function ranksOf(texts) {
-  const ranks = new Uint32Array(texts.length);
-  texts.map((_, k) => k).sort((a, b) => (texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : 0)).forEach((k, rank) => (ranks[k] = rank));
+/** Ranks that were needed once: there may be tens of thousands of texts. @type {WeakMap<readonly (string | number)[], Uint32Array>} */
+const RANKS = new WeakMap();
+
+/** The rank of each of some texts, by what has these texts. @template {string | number} T @param {readonly T[]} values @param {(value: T) => string} textOf */
+function ranksOf(values, textOf) {
+  let ranks = RANKS.get(values);
+  if (!ranks) {
+    const texts = values.map(textOf);
+    RANKS.set(values, (ranks = new Uint32Array(texts.length)));
+    for (const [rank, k] of [...texts.keys()].sort((a, b) => (texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : 0)).entries()) ranks[k] = rank;
+  }
   return ranks;
 }
 
@@ -45,9 +53,9 @@ function columnsOfSpans({ list: { store, calls } }) {
   const counted = (store.meta.flags & FLAG.COUNTERS) !== 0;
   const cpuText = (/** @type {number} */ i) => (cpus[cpu[i]] >= 0 ? String(cpus[cpu[i]]) : "");
   return [
-    { title: "Span", cell: (i) => callText(store, i), values: name, ranks: ranksOf(names) },
-    { title: "Thread", cell: (i) => (pids[pid[i]] >= 0 ? threadText(store, pids[pid[i]]) : ""), values: pid, ranks: ranksOf(pids.map((number) => threadText(store, number))) },
-    { title: "CPU", cell: cpuText, values: cpu, ranks: cpus },
+    { title: "Span", cell: (i) => callText(store, i), values: name, ranks: () => ranksOf(names, (text) => text) },
+    { title: "Thread", cell: (i) => (pids[pid[i]] >= 0 ? threadText(store, pids[pid[i]]) : ""), values: pid, ranks: () => ranksOf(pids, (number) => threadText(store, number)) },
+    { title: "CPU", cell: cpuText, values: cpu, ranks: () => cpus },
     { title: "Start", cell: (i) => secondsText(start[i]), values: start, ranks: null },
     { title: "Duration", cell: (i) => alignedText(dur[i]), values: dur, ranks: null },
     ...(calls ? [{ title: "Own time", cell: (/** @type {number} */ i) => alignedText(calls.own[i]), values: calls.own, ranks: null }] : []),
@@ -63,7 +71,8 @@ function columnsOfSpans({ list: { store, calls } }) {
  * @param {boolean} down
  * @returns {number[]}
  */
-function firstInOrder(ids, { title, values, ranks }, down) {
+function firstInOrder(ids, { title, values, ranks: ranksOfAll }, down) {
+  const ranks = ranksOfAll?.();
   const sign = down ? -1 : 1;
   const none = title === "Returned" ? 0 : NaN;
   const keys = new Float64Array(LIST_ROOM);
@@ -94,26 +103,38 @@ function firstInOrder(ids, { title, values, ranks }, down) {
   return [...kept.subarray(0, count)];
 }
 
-/** The columns of groups that follow what they are grouped by. @type {readonly [string, (durations: Durations) => number][]} */
+/** A column of groups: its title, and its value. @typedef {[string, (durations: Durations) => number]} GroupColumn */
+
+/** The columns of groups that follow what they are grouped by. @type {readonly GroupColumn[]} */
 const GROUP_COLUMNS = Object.freeze([
   ["Count", (durations) => durations.count], ["Sum", (durations) => durations.sum], ["Shortest", (durations) => durations.shortest],
   ["Median", (durations) => durations.quantile(0.5)], ["p90", (durations) => durations.quantile(0.9)],
   ["p99", (durations) => durations.quantile(0.99)], ["Longest", (durations) => durations.longest],
 ]);
-/** One more, of whole calls. @type {[string, (durations: Durations) => number]} */
+/** One more, of whole calls. @type {GroupColumn} */
 const OWN_COLUMN = ["Own time", (durations) => durations.own];
-/** One more, where they were counted. @type {[string, (durations: Durations) => number]} */
+/** More, where they were counted; of waits and the like nothing was. @type {GroupColumn} */
 const IPC_COLUMN = ["IPC", (durations) => durations.pace];
+/** @type {GroupColumn} */
+const MISSES_COLUMN = ["LLC misses", (durations) => (durations.counted > 0 ? durations.misses : -1)];
 
-/** The columns of groups of what is listed: with own time after the sum of calls, and instructions per cycle where they were counted. @param {Listing} list */
-const groupColumns = ({ store, calls }) => (
-  calls ? [...GROUP_COLUMNS.slice(0, 2), OWN_COLUMN, ...GROUP_COLUMNS.slice(2)] : countsInstructions(store) ? [...GROUP_COLUMNS, IPC_COLUMN] : GROUP_COLUMNS
-);
+/** The columns of groups of what is listed: with own time after the sum of calls, and with sums of what was counted. @param {Listing} list */
+function groupColumns({ spans, calls }) {
+  const { paces, misses } = countersOf(spans);
+  return [
+    ...GROUP_COLUMNS.slice(0, 2), ...(calls ? [OWN_COLUMN] : []), ...GROUP_COLUMNS.slice(2),
+    ...(paces ? [IPC_COLUMN] : []), ...(misses ? [MISSES_COLUMN] : []),
+  ];
+}
 
-/** A cell of a group. @param {string} title @param {number} value */
-function groupCell(title, value) {
-  if (title === "Count") return value.toLocaleString("en");
-  if (title === "IPC") return value < 0 ? "" : value.toFixed(2);
+/** Columns of groups that are not times. */
+const NUMBER_COLUMNS = new Set(["Count", "IPC", "LLC misses"]);
+
+/** A cell of a group: a number that is known from below has a plus after it. @param {Listing} list @param {string} title @param {number} value */
+function groupCell({ spans }, title, value) {
+  if (value < 0) return "";
+  if (title === "IPC") return `${value.toFixed(2)}${countersOf(spans).isPair ? "+" : ""}`;
+  if (NUMBER_COLUMNS.has(title)) return `${value.toLocaleString("en")}${title === "Count" ? "" : "+"}`;
   return alignedText(value);
 }
 
@@ -124,7 +145,7 @@ function groupsInOrder(list, pivot) {
   list.sortByOneOf([...chosen, ...columns].map(([title]) => title), "Sum");
   const { sort, down } = list;
   const which = chosen.findIndex(([title]) => title === sort);
-  const ranks = which < 0 ? null : ranksOf(chosen[which][1].texts);
+  const ranks = which < 0 ? null : ranksOf(chosen[which][1].texts, (text) => text);
   const [, value] = columns.find(([title]) => title === sort) ?? GROUP_COLUMNS[1];
   const sign = down ? -1 : 1;
   const keys = pivot.groups.map((group, at) => sign * (ranks ? ranks[pivot.numberOf(at, which)] ?? 0 : value(group)));
@@ -140,7 +161,7 @@ function tableOfGroups(app, pivot) {
     const texts = chosen.map(([, { texts }], which) => texts[numbers[which]] ?? "all others");
     const finds = chosen.map(([, { finds }], which) => finds[numbers[which]] ?? "");
     const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds));
-    return [link, ...texts.slice(1), ...groupColumns(list).map(([title, value]) => groupCell(title, value(pivot.groups[at])))];
+    return [link, ...texts.slice(1), ...groupColumns(list).map(([title, value]) => groupCell(list, title, value(pivot.groups[at])))];
   });
   return tableOf([...chosen.map(([title]) => title), ...groupColumns(list).map(([title]) => title)], lines);
 }
@@ -251,11 +272,13 @@ function csvOfGroups(list, pivot) {
   const { chosen } = list;
   const quoted = (/** @type {string} */ text) => `"${text.replaceAll('"', '""')}"`;
   const columns = groupColumns(list);
-  const isTime = (/** @type {string} */ title) => title !== "Count" && title !== "IPC";
-  const head = [...chosen.map(([title]) => title.toLowerCase()), ...columns.map(([title]) => (isTime(title) ? `${title.toLowerCase().replace(" ", "_")}_ns` : title.toLowerCase()))];
+  const isTime = (/** @type {string} */ title) => !NUMBER_COLUMNS.has(title);
+  const head = [...chosen.map(([title]) => title.toLowerCase()), ...columns.map(([title]) => title.toLowerCase().replace(" ", "_") + (isTime(title) ? "_ns" : ""))];
+  const cell = (/** @type {string} */ title, /** @type {number} */ value) =>
+    (isTime(title) ? value * 10 : value < 0 ? "" : title === "IPC" ? value.toFixed(2) : value);
   const lines = groupsInOrder(list, pivot).map((at) => [
     ...chosen.map(([, { texts }], which) => quoted(texts[pivot.numberOf(at, which)] ?? "all others")),
-    ...columns.map(([title, value]) => (title === "IPC" ? groupCell(title, value(pivot.groups[at])) : value(pivot.groups[at]) * (isTime(title) ? 10 : 1))),
+    ...columns.map(([title, value]) => cell(title, value(pivot.groups[at]))),
   ].join(","));
   return new Blob([[head.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" });
 }
@@ -286,7 +309,7 @@ export function showList(app, panel) {
   const ids = list.collect();
   list.shown = list.key;
   const { chosen } = list;
-  const pivot = new Pivot(list.store, ids, chosen.map(([, grouping]) => grouping), list.calls?.own);
+  const pivot = new Pivot(list.store, ids, chosen.map(([, grouping]) => grouping), list.calls);
   const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, ids);
   const lines = table.rows.length - 1;
   commandTable(app, table);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the table lists, and in which order: the choices made in the panel, which the address carries.
 
-import { wholeCalls } from "../data/calls.js";
 import { isIdle } from "../data/kind.js";
 import { GROUPINGS } from "../data/pivot.js";
 import { KIND_WORDS } from "../data/selector.js";
@@ -38,8 +37,6 @@ export class Listing {
   shown = "";
   /** By what they are of: spans or whole calls. @type {Map<Store, [string, Grouping][]>} */
   groupings = new Map();
-  /** Once they were asked for. @type {Calls | null} */
-  made = null;
 
   /** @param {{store: Store, view: View, highlight: HighlightedRows, search: Search}} parts */
   constructor({ store, view, highlight, search }) {
@@ -51,7 +48,7 @@ export class Listing {
 
   /** Whole calls, if it is they that are listed. */
   get calls() {
-    return this.what === CALLS ? (this.made ??= wholeCalls(this.spans)) : null;
+    return this.what === CALLS ? this.search.calls : null;
   }
 
   /** What is listed, as spans. */

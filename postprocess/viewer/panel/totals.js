@@ -62,7 +62,7 @@ export function showTotals(app, panel, from, to) {
     actionButton("Fit (F)", "Zoom to this range", () => app.fitSelection()),
     actionButton("Keep as note (M)", "Keep this length as a note on the picture", () => annotate(app)),
     actionButton("CSV", "Save the spans of this range as a table", () => offer(fileName(app, "csv"), csvOf(app, from, to))),
-    classed("cpus", tableOf(["CPU", ...parts.map(([name]) => name)], cpus)), tableOf(["Name", "spans", "time", ...counted], byName(totals.names)),
+    classed("cpus", tableOf(["CPU", ...parts.map(([name]) => name)], cpus)), tableOf(["Name", "count", "time", ...counted], byName(totals.names)),
     tableOf(["Thread", "user", "kernel", "stalled", "waits"], threads), tableOf(["Wait", "spans", "time", ...counted], byName(totals.waits)),
     longest("Longest", totals.longest), longest("Longest wait", totals.longestWaits),
   );

@@ -2,6 +2,7 @@
 // The wakeups that led to the selected span, as a list to go through.
 
 import { durationText, shownName, signedText, threadText, wokenBy } from "../data/format.js";
+import { isIdle } from "../data/kind.js";
 import { causeText } from "../data/sentence.js";
 import { actionButton, textElement } from "../dom.js";
 /**
@@ -32,5 +33,7 @@ export function showChain(app, panel, chain) {
   const table = document.createElement("table");
   table.className = "chain";
   table.append(...lines);
-  panel.append(textElement("h2", chain.length > 0 ? "Why it ran only now" : "Nothing woke this thread before"), table);
+  const idle = isIdle(store.kind[selected]);
+  const [some, none] = idle ? ["What ended the idle time", "Nothing woke a thread for this CPU then"] : ["Why it ran only now", "Nothing woke this thread before"];
+  panel.append(textElement("h2", chain.length > 0 ? some : none), table);
 }
