@@ -30,6 +30,7 @@ pub mod stream;
 pub mod follow;
 pub mod skim;
 pub mod watch;
+pub mod top;
 pub mod output;
 pub mod merge;
 pub mod show;
