@@ -17,10 +17,10 @@ use crate::output::{IfExists, Output};
 use crate::quantity::duration;
 use crate::record::options::{Record, AFTER_RECORD};
 use crate::session::Mode;
+use crate::top::options::{Top, AFTER_TOP};
 use crate::watch::options::{Watch, AFTER_WATCH};
 
 const AFTER: &str = "\
-Without a command, reads commands from standard input, as the original does.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but events lost, 130 Ctrl-C
 Examples:
   kutrace_control record -o t.trace -- make -j4; kutrace_control html t.trace
@@ -29,7 +29,7 @@ Examples:
 /// Without `--help` and `--version`, so that it fits a screen.
 const TEMPLATE: &str = "\
 {about}
-{usage-heading} {usage}
+{usage-heading} {usage}; without one, commands are read from stdin
 {subcommands}{after-help}";
 
 const AFTER_GO: &str = "\
@@ -165,6 +165,9 @@ pub enum Command {
     /// Keep the moments at which something takes too long (wrap mode)
     #[command(after_help = AFTER_WATCH)]
     Watch(Watch),
+    /// Show where the time goes, once a second
+    #[command(after_help = AFTER_TOP)]
+    Top(Top),
     /// Show the state of the recorder
     #[command(after_help = AFTER_STATUS)]
     Status,
@@ -476,7 +479,7 @@ mod tests {
     fn every_help_fits_a_screen_and_ends_with_two_examples_that_are_understood() {
         let command = Arguments::command();
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(names.len(), 25, "{names:?}");
+        assert_eq!(names.len(), 26, "{names:?}");
         for words in [&[][..]].into_iter().chain(names.chunks(1)) {
             let help = help(words);
             let lines: Vec<&str> = help.lines().collect();

@@ -20,6 +20,7 @@ use crate::record::record;
 use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
+use crate::top::top;
 use crate::watch::watch;
 
 /// Does what is asked.
@@ -63,6 +64,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Watch(options) => {
             return watch(session.without_symbols(options.no_symbols), &options.plan());
         }
+        Command::Top(options) => top(session, options.plan())?,
         Command::Status => standard::print(&session.status()?).map(done)?,
         Command::Reset { force: true } => session.force_reset().map(done)?,
         Command::Reset { force: false } => session.reset().map(done)?,

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::Result;
 use kutrace_format::abi::block::{Header, BYTES, FLAG_LOST, HEADER_WORDS, WORDS};
 use kutrace_format::abi::command::Info;
+use kutrace_format::abi::event::TaskState;
 
 use crate::device::Recorder;
 use crate::pool::{self, Id};
@@ -36,7 +37,7 @@ pub struct Piece<'a> {
 }
 
 /// How a block begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begin {
     /// The counter.
     pub counter: u64,
@@ -44,6 +45,8 @@ pub struct Begin {
     pub pid: u32,
     /// Its name, NUL-padded.
     pub comm: [u8; 16],
+    /// The call it is in, and whether it is one of the kernel.
+    pub state: TaskState,
     /// Whether events are missing before it.
     pub gap: bool,
 }
@@ -145,7 +148,9 @@ impl Follow {
             for (n, bytes) in comm.chunks_exact_mut(4).enumerate() {
                 bytes.copy_from_slice(&(header(offset_of!(Header, comm) + 4 * n) as u32).to_le_bytes());
             }
-            Begin { counter: place.id.begin, pid: header(offset_of!(Header, pid)) as u32, comm, gap: place.gap }
+            let pid = header(offset_of!(Header, pid)) as u32;
+            let state = TaskState(header(offset_of!(Header, task_state)) as u32);
+            Begin { counter: place.id.begin, pid, comm, state, gap: place.gap }
         });
         let lost = ended && header(offset_of!(Header, flags)) as u32 & FLAG_LOST != 0;
         let from = place.read.max(4 * HEADER_WORDS);

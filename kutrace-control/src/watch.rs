@@ -2,8 +2,8 @@
 //! `watch`: beside a flight recorder, keeps the moments at which something took too long, each as a recording with its
 //! page and its explanation.
 //!
-//! [`condition`] is what is watched for, [`crate::follow`] gives the words that are new, of which [`skim`] takes what
-//! conditions are about, [`judge`] says which hold, and [`kept`] is the folder of the worst.
+//! [`condition`] is what is watched for, [`crate::follow`] gives the words that are new, of which [`crate::skim`] takes
+//! what conditions are about, [`judge`] says which hold, and [`kept`] is the folder of the worst.
 //!
 //! Invariants: the recorder is not disturbed; what is watched costs no more memory the longer it is watched; a moment's
 //! recording reaches from as long before it as the recorder's memory to [`AFTER`] after it.
@@ -14,7 +14,6 @@ pub mod kept;
 pub mod options;
 mod explain;
 mod pressure;
-mod skim;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -35,13 +34,13 @@ use crate::device::Recorder;
 use crate::follow::Follow;
 use crate::output::{IfExists, Output};
 use crate::session::Session;
+use crate::skim::Skim;
 use crate::sys;
 use condition::{Condition, Thing, What};
 use explain::Explain;
 use judge::{Judge, Trigger};
 use kept::{Kept, Rank};
 use pressure::Pressure;
-use skim::Skim;
 
 /// How often what is new is looked at.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -169,7 +168,7 @@ impl<'a, R: Recorder> Watch<'a, R> {
             info,
             pool: recorder.pool(info.blocks)?,
             follow: Follow::default(),
-            skim: Skim::new(&plan.conditions),
+            skim: Skim::new(plan.conditions.iter().flat_map(Condition::events)),
             judge: Judge::new(&plan.conditions, counts_per_ms, &vectors),
             pressure: Pressure::new(&plan.conditions)?,
             since: sys::tsc() >> info.shift,

@@ -307,6 +307,7 @@ fn every_command_has_a_manual_and_the_program_completions() {
         "stop",
         "snapshot",
         "watch",
+        "top",
         "status",
         "reset",
         "mark",

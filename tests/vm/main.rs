@@ -30,6 +30,7 @@ mod wrap;
 mod snapshot;
 mod stream;
 mod watch;
+mod top;
 mod waits;
 mod hotplug;
 mod lifecycle;

@@ -2,9 +2,14 @@
 //! What is watched for, as it is written: `call:fsync > 50ms`, `wait_cpu > 5ms`, `psi:cpu some 10%`, `signal`.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use kutrace_format::abi::event::{SYSCALL, SYSCALL32};
+use kutrace_format::abi::event::{
+    IRQ, IRQ_LAST, IRQ_RETURN, IRQ_RETURN_LAST, MARK_A, MARK_C, OPEN_RETURN, RESOURCE, RPC_REQUEST, RPC_RESPONSE,
+    RUNNABLE, SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ, SOFTIRQ_LAST, SOFTIRQ_RETURN, SOFTIRQ_RETURN_LAST, SYSCALL,
+    SYSCALL32, SYSCALL_RETURN,
+};
 use kutrace_format::base40;
 use kutrace_format::file::NameKind;
 use postprocess::tables;
@@ -79,6 +84,28 @@ impl FromStr for Condition {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+impl Condition {
+    /// The numbers of the events that tell whether it holds, beside switches and ends of threads.
+    pub fn events(&self) -> Vec<RangeInclusive<u16>> {
+        match &self.what {
+            What::Longer(Thing::Rpc(_), _) => vec![RPC_REQUEST..=RPC_RESPONSE],
+            What::Longer(Thing::Mark(..), _) => vec![MARK_A..=MARK_C],
+            What::Longer(Thing::Call(events), _) => {
+                let returns =
+                    events.iter().filter(|&&call| call < SYSCALL32).map(|call| call - SYSCALL + SYSCALL_RETURN);
+                let one = |event| event..=event;
+                let of_any = [OPEN_RETURN..=OPEN_RETURN, SMALL_RETURN..=SMALL_RETURN_LAST];
+                events.iter().copied().chain(returns).map(one).chain(of_any).collect()
+            }
+            What::Longer(Thing::WaitCpu, _) => vec![RUNNABLE..=RUNNABLE],
+            What::Longer(Thing::Softirq(_), _) => vec![SOFTIRQ..=SOFTIRQ_LAST, SOFTIRQ_RETURN..=SOFTIRQ_RETURN_LAST],
+            What::Longer(Thing::Irq(_), _) => vec![IRQ..=IRQ_LAST, IRQ_RETURN..=IRQ_RETURN_LAST],
+            What::Keep => vec![MARK_C..=MARK_C, RESOURCE..=RESOURCE],
+            What::Longer(Thing::Run(_), _) | What::Pressure { .. } | What::Signal => Vec::new(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use kutrace_format::file::NameKind;
 use postprocess::tables;
 
 use super::condition::{Condition, Thing, What};
-use super::skim::{Named, Point, GAP, RUNS};
+use crate::skim::{Named, Point, GAP, RUNS};
 
 /// The label of the mark by which a program asks for a snapshot.
 pub const KEEP: &str = "keep";

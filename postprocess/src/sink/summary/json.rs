@@ -29,12 +29,12 @@ struct Told<'a> {
     wrapped: bool,
     unseen: &'a [String],
     counted: &'a [String],
-    damage: List<'a, String>,
+    damage: List<&'a [String]>,
     cpus: Vec<Cpu>,
-    programs: List<'a, Program>,
-    calls: List<'a, Counted<'a>>,
-    interrupts: List<'a, Counted<'a>>,
-    faults: List<'a, Counted<'a>>,
+    programs: List<&'a [Program]>,
+    calls: List<Vec<Counted<'a>>>,
+    interrupts: List<Vec<Counted<'a>>>,
+    faults: List<Vec<Counted<'a>>>,
     waits: &'a [Wait],
     #[serde(skip_serializing_if = "Option::is_none")]
     woken: Option<Waited<'a>>,
@@ -46,15 +46,23 @@ struct Told<'a> {
 
 /// The first of a list, and how many more there are.
 #[derive(Serialize)]
-struct List<'a, T> {
-    first: &'a [T],
+struct List<T> {
+    first: T,
     left_out: usize,
 }
 
-impl<'a, T> List<'a, T> {
-    fn new(all: &'a [T], top: usize) -> List<'a, T> {
+impl<'a, T> List<&'a [T]> {
+    fn new(all: &'a [T], top: usize) -> List<&'a [T]> {
         let first = &all[..top.min(all.len())];
         List { first, left_out: all.len() - first.len() }
+    }
+}
+
+impl<T> List<Vec<T>> {
+    fn of(mut all: Vec<T>, top: usize) -> List<Vec<T>> {
+        let left_out = all.len().saturating_sub(top);
+        all.truncate(top);
+        List { first: all, left_out }
     }
 }
 
@@ -121,7 +129,7 @@ struct Long<'a> {
     thread: &'a str,
     /// -1 if it is not known.
     cpu: i64,
-    meanwhile: List<'a, (String, Time)>,
+    meanwhile: List<&'a [(String, Time)]>,
 }
 
 impl<'a> Waited<'a> {
@@ -145,6 +153,11 @@ impl<'a> Waited<'a> {
 impl Summary {
     /// All of it as JSON, with the first `top` of each list whose length has no bound.
     pub fn json(&self, top: usize) -> serde_json::Result<String> {
+        Ok(serde_json::to_string_pretty(&self.told(top))? + "\n")
+    }
+
+    /// The same, to be written by serde.
+    pub fn told(&self, top: usize) -> impl Serialize + '_ {
         let meta = &self.meta;
         let parts: Vec<_> = self.parts().collect();
         let cpu = |(cpu, share): &(CpuId, Share)| Cpu {
@@ -155,9 +168,8 @@ impl Summary {
             stalls: parts.iter().any(|(name, _)| *name == "stalled").then_some(share.stalls),
             offline: share.offline,
         };
-        let [calls, interrupts, faults] = [&self.calls, &self.interrupts, &self.faults].map(|sums| Counted::all(sums));
         let wakeups = meta.sees(Capability::Wakeups);
-        let told = Told {
+        Told {
             host: &meta.host,
             kernel: &meta.kernel,
             cpu_model: &meta.cpu_model,
@@ -172,14 +184,13 @@ impl Summary {
             damage: List::new(&meta.quality, top),
             cpus: self.cpus.iter().map(cpu).collect(),
             programs: List::new(&self.programs, top),
-            calls: List::new(&calls, top),
-            interrupts: List::new(&interrupts, top),
-            faults: List::new(&faults, top),
+            calls: List::of(Counted::all(&self.calls), top),
+            interrupts: List::of(Counted::all(&self.interrupts), top),
+            faults: List::of(Counted::all(&self.faults), top),
             waits: &self.waits,
             woken: wakeups.then(|| Waited::new(&self.woken, top)),
             preempted: wakeups.then(|| Waited::new(&self.preempted, top)),
             running: wakeups.then_some(self.running),
-        };
-        Ok(serde_json::to_string_pretty(&told)? + "\n")
+        }
     }
 }

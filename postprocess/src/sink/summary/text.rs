@@ -187,12 +187,13 @@ fn line(out: &mut String, text: std::fmt::Arguments) {
     let _ = writeln!(out, "{text}");
 }
 
-fn average(total: Time, count: u64) -> Time {
+/// The average of these.
+pub fn average(total: Time, count: u64) -> Time {
     total / count.max(1) as i64
 }
 
 /// A part of all, in percent.
-pub(crate) fn percent(part: Time, all: Time) -> String {
+pub fn percent(part: Time, all: Time) -> String {
     format!("{:.1} %", part.0 as f64 * 100.0 / all.0.max(1) as f64)
 }
 
@@ -202,7 +203,7 @@ pub(crate) fn seconds(at: Time) -> String {
 }
 
 /// A duration with the unit that leaves one to three digits before the point.
-pub(crate) fn time(time: Time) -> String {
+pub fn time(time: Time) -> String {
     let ns = time.0 as f64 * 10.0;
     match time.0 {
         ..100 => format!("{ns:.0} ns"),

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Words of blocks to the few of them that conditions are about, ordered by time over all CPUs.
+//! Words of blocks to those of them that are asked for, ordered by time over all CPUs.
 //!
 //! An entry costs the look-up of its number in two tables. What is not asked for is passed over.
 //!
 //! Invariant: any words are read to their end.
 
+use std::ops::RangeInclusive;
+
 use foldhash::HashMap;
 use kutrace_format::abi::event::{
-    argument_words, EXIT, FULL_TIME, IRQ, IRQ_LAST, IRQ_RETURN, MARK_A, MARK_C, NAME, OPEN_RETURN, RESOURCE,
-    RPC_REQUEST, RPC_RESPONSE, RUNNABLE, SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ, SOFTIRQ_LAST, SOFTIRQ_RETURN,
-    SWITCH, SYSCALL, SYSCALL32, SYSCALL32_LAST, SYSCALL_LAST, SYSCALL_RETURN, TASK, UNKNOWN_CALL,
+    argument_words, TaskState, EXIT, FULL_TIME, NAME, SWITCH, SYSCALL, SYSCALL32, SYSCALL32_LAST, SYSCALL_LAST, TASK,
+    UNKNOWN_CALL,
 };
 use kutrace_format::abi::word;
 
-use super::condition::{Condition, Thing, What};
 use crate::follow::Piece;
 
-/// Something that conditions are about.
+/// Something that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// The counter.
@@ -33,6 +33,17 @@ pub struct Point {
 pub const RUNS: u16 = 0xfff0;
 /// See [`RUNS`].
 pub const GAP: u16 = 0xfff1;
+
+/// What was said of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The counter then.
+    at: u64,
+    /// Its name, NUL-padded.
+    pub comm: [u8; 16],
+    /// The call it was in, and whether it is one of the kernel.
+    pub state: TaskState,
+}
 
 /// A name that a program or the kernel has given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +75,7 @@ pub struct Skim {
     times: HashMap<u32, u64>,
     /// What was found since the last look.
     pub points: Vec<Point>,
-    /// Names of threads, NUL-padded, and the counter when they were given.
-    threads: HashMap<u32, (u64, [u8; 16])>,
+    threads: HashMap<u32, Thread>,
     /// Names since the last look.
     pub names: Vec<Named>,
     /// Entries read.
@@ -76,44 +86,14 @@ pub struct Skim {
 const THREADS: usize = 1 << 17;
 
 impl Skim {
-    /// Reads for these conditions.
-    pub fn new(conditions: &[Condition]) -> Skim {
+    /// Reads events of these numbers, and the switches and ends of threads.
+    pub fn new(asked: impl IntoIterator<Item = RangeInclusive<u16>>) -> Skim {
         let mut uses = vec![Use::Skip; 1 << word::EVENT_BITS];
-        let mut set = |from: u16, to: u16, what: Use| uses[from.into()..=to.into()].fill(what);
-        set(FULL_TIME, FULL_TIME, Use::Time);
-        set(TASK, TASK, Use::Task);
-        set(NAME, NAME, Use::Name);
-        set(SWITCH, SWITCH, Use::Take);
-        set(EXIT, EXIT, Use::Take);
-        for condition in conditions {
-            match &condition.what {
-                What::Longer(Thing::Rpc(_), _) => set(RPC_REQUEST, RPC_RESPONSE, Use::Take),
-                What::Longer(Thing::Mark(..), _) => set(MARK_A, MARK_C, Use::Take),
-                What::Longer(Thing::Call(events), _) => {
-                    for &event in events {
-                        set(event, event, Use::Take);
-                        if event < SYSCALL32 {
-                            set(event - SYSCALL + SYSCALL_RETURN, event - SYSCALL + SYSCALL_RETURN, Use::Take);
-                        }
-                    }
-                    set(OPEN_RETURN, OPEN_RETURN, Use::Take);
-                    set(SMALL_RETURN, SMALL_RETURN_LAST, Use::Take);
-                }
-                What::Longer(Thing::WaitCpu, _) => set(RUNNABLE, RUNNABLE, Use::Take),
-                What::Longer(Thing::Softirq(_), _) => {
-                    set(SOFTIRQ, SOFTIRQ_LAST, Use::Take);
-                    set(SOFTIRQ_RETURN, SOFTIRQ_RETURN + (SOFTIRQ_LAST - SOFTIRQ), Use::Take);
-                }
-                What::Longer(Thing::Irq(_), _) => {
-                    set(IRQ, IRQ_LAST, Use::Take);
-                    set(IRQ_RETURN, IRQ_RETURN + (IRQ_LAST - IRQ), Use::Take);
-                }
-                What::Keep => {
-                    set(MARK_C, MARK_C, Use::Take);
-                    set(RESOURCE, RESOURCE, Use::Take);
-                }
-                What::Longer(Thing::Run(_), _) | What::Pressure { .. } | What::Signal => {}
-            }
+        for range in asked.into_iter().chain([SWITCH..=SWITCH, EXIT..=EXIT]) {
+            uses[usize::from(*range.start())..=usize::from(*range.end())].fill(Use::Take);
+        }
+        for (event, what) in [(FULL_TIME, Use::Time), (TASK, Use::Task), (NAME, Use::Name)] {
+            uses[usize::from(event)] = what;
         }
         let words = (0..1 << word::EVENT_BITS).map(|event| argument_words(event).unwrap_or(0) as u8).collect();
         Skim {
@@ -132,8 +112,8 @@ impl Skim {
         let Piece { cpu, words, .. } = piece;
         if let Some(begin) = piece.begin {
             self.times.insert(cpu, begin.counter);
-            self.name(begin.counter, begin.pid, begin.comm);
             let at = begin.counter;
+            self.learn(begin.pid, Thread { at, comm: begin.comm, state: begin.state });
             if begin.gap {
                 self.points.push(Point { at, cpu, event: GAP, argument: 0 });
             }
@@ -154,7 +134,10 @@ impl Skim {
                 Use::Skip => {}
                 Use::Take => self.points.push(Point { at: time, cpu, event, argument }),
                 Use::Time => time = time.max(u64::from(argument) | u64::from(words[at + 2]) << 32),
-                Use::Task => self.name(time, argument, text(&words[at + 4..next])),
+                Use::Task => {
+                    let state = TaskState(words[at + 3]);
+                    self.learn(argument, Thread { at: time, comm: text(&words[at + 4..next]), state });
+                }
                 Use::Name => {
                     let bytes: [u8; 56] = text(&words[at + 3..next]);
                     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
@@ -181,17 +164,22 @@ impl Skim {
 
     /// What a thread is called, NUL-padded.
     pub fn thread(&self, pid: u32) -> Option<[u8; 16]> {
-        self.threads.get(&pid).map(|(_, comm)| *comm)
+        self.known(pid).map(|thread| thread.comm)
     }
 
-    /// CPUs are read one after the other: a name may be read after one that was given later.
-    fn name(&mut self, at: u64, pid: u32, comm: [u8; 16]) {
+    /// What was said of a thread last.
+    pub fn known(&self, pid: u32) -> Option<&Thread> {
+        self.threads.get(&pid)
+    }
+
+    /// CPUs are read one after the other: something may be read after what was said later.
+    fn learn(&mut self, pid: u32, thread: Thread) {
         if self.threads.len() >= THREADS {
             self.threads.clear();
         }
-        let newest = self.threads.entry(pid).or_insert((at, comm));
-        if newest.0 <= at {
-            *newest = (at, comm);
+        let newest = self.threads.entry(pid).or_insert(thread);
+        if newest.at <= thread.at {
+            *newest = thread;
         }
     }
 }
@@ -212,43 +200,52 @@ fn text<const BYTES: usize>(words: &[u32]) -> [u8; BYTES] {
 mod tests {
     use super::*;
     use crate::follow::Begin;
+    use kutrace_format::abi::event::{OPEN_RETURN, RUNNABLE, SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ};
     use kutrace_format::abi::word::{entry, Call};
+
+    const GETPID: u16 = SYSCALL + 39;
 
     #[test]
     fn what_is_asked_for_is_found_with_its_whole_time_and_the_rest_passed_over() {
-        let mut skim = Skim::new(&["call:getpid > 1us".parse().unwrap()]);
-        let begin = Some(Begin { counter: 0x7_fff0, pid: 5, comm: *b"five\0\0\0\0\0\0\0\0\0\0\0\0", gap: false });
+        let mut skim = Skim::new([GETPID..=GETPID]);
+        let begin = Some(Begin {
+            counter: 0x7_fff0,
+            pid: 5,
+            comm: *b"five\0\0\0\0\0\0\0\0\0\0\0\0",
+            state: TaskState(0xffff),
+            gap: false,
+        });
         let far = 0x12_3456_789a_u64;
         let words = [
             entry(SOFTIRQ, 0x7_fff8),
-            entry(SYSCALL + 39, 0x8_0000),
+            entry(GETPID, 0x8_0000),
             Call::open(7),
             entry(FULL_TIME, far),
             far as u32,
             (far >> 32) as u32,
             entry(SWITCH, far + 1),
             6,
-            entry(SYSCALL + 39, far + 2),
+            entry(GETPID, far + 2),
             Call::open(8),
         ];
         let used = skim.read(Piece { cpu: 3, begin, words: &words, open: true, lost: false });
         assert_eq!(used, 8, "the last call may still return");
         let found: Vec<_> = skim.take(far).iter().map(|p| (p.at, p.event, p.argument)).collect();
-        assert_eq!(found, [(0x7_fff0, RUNS, 5), (0x8_0000, SYSCALL + 39, Call::open(7))]);
+        assert_eq!(found, [(0x7_fff0, RUNS, 5), (0x8_0000, GETPID, Call::open(7))]);
         let folded = [words[8], Call::fold(words[9], 100, 5).unwrap()];
         assert_eq!(skim.read(Piece { cpu: 3, begin: None, words: &folded, open: false, lost: true }), 2);
         let found: Vec<_> = skim.take(u64::MAX).iter().map(|p| (p.at, p.event)).collect();
-        assert_eq!(found, [(far + 1, SWITCH), (far + 2, SYSCALL + 39), (far + 2, GAP)]);
+        assert_eq!(found, [(far + 1, SWITCH), (far + 2, GETPID), (far + 2, GAP)]);
         assert_eq!(&skim.thread(5).unwrap()[..4], b"five");
     }
 
     #[test]
     fn a_thread_has_its_newest_name_in_whatever_order_cpus_are_read() {
-        let mut skim = Skim::new(&[]);
+        let mut skim = Skim::new([]);
         let mut begin = |cpu, counter, comm: &[u8; 4]| {
             let mut padded = [0; 16];
             padded[..4].copy_from_slice(comm);
-            let begin = Some(Begin { counter, pid: 5, comm: padded, gap: false });
+            let begin = Some(Begin { counter, pid: 5, comm: padded, state: TaskState(0xffff), gap: false });
             skim.read(Piece { cpu, begin, words: &[], open: false, lost: false });
             skim.thread(5).unwrap()[..4].to_vec()
         };
@@ -259,7 +256,7 @@ mod tests {
 
     #[test]
     fn any_words_are_read_to_their_end() {
-        let mut skim = Skim::new(&["wait_cpu > 1us".parse().unwrap(), "call:read > 1us".parse().unwrap()]);
+        let mut skim = Skim::new([RUNNABLE..=RUNNABLE, OPEN_RETURN..=OPEN_RETURN, SMALL_RETURN..=SMALL_RETURN_LAST]);
         let mut seed = 1_u32;
         for length in 0..400 {
             let words: Vec<u32> = (0..length)

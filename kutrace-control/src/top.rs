@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! `top`: what a running recorder has seen in the last second and in the last minute, once a second.
+//!
+//! [`crate::follow`] gives the words that are new, [`crate::skim`] makes points of them, the [`ledger`] adds them up,
+//! with what threads wait for ([`sleep`]), to [`window`]s, of which text, JSON or the [`screen`] are made; [`replay`]
+//! does the same with a recorded trace.
+//!
+//! Invariants: the recorder is not disturbed; memory is bounded; what was not read in time is counted and told.
+
+pub mod ledger;
+pub mod options;
+pub mod replay;
+pub mod screen;
+pub mod sleep;
+pub mod window;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{bail, Context, Result};
+use kutrace_cli::signal::SignalGuard;
+use kutrace_cli::{standard, Exit, Failure};
+use kutrace_format::abi::command::{Info, Moment, STATE_TRACING};
+use kutrace_format::capability::Unseen;
+use postprocess::raw::clock::Clock;
+use postprocess::sink::summary::Summary;
+use postprocess::span::Meta;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use serde_json::json;
+
+use crate::device::Recorder;
+use crate::dump;
+use crate::follow::Follow;
+use crate::selection::Selection;
+use crate::session::Session;
+use crate::skim::Skim;
+use crate::sys;
+use ledger::Ledger;
+use screen::Screen;
+use window::{about, Known, Window};
+
+/// How often what is new is read.
+const PERIOD: Duration = Duration::from_millis(100);
+/// Readings of the clocks of which the best is taken: others may have been interrupted.
+const READINGS: usize = 8;
+/// The seconds of a minute.
+const MINUTE: usize = 60;
+
+/// How it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// How often.
+    pub count: u64,
+    /// As JSON.
+    pub json: bool,
+    /// Lines of each list at most, of text and JSON.
+    pub lines: usize,
+    /// On a screen, with keys.
+    pub screen: bool,
+}
+
+/// What is shown.
+#[derive(Debug)]
+pub struct Picture {
+    /// The last second.
+    pub second: Summary,
+    /// The last minute.
+    pub minute: Summary,
+    /// Of the kernel's time of all CPUs, and of each CPU, the part of interrupts: in the second, in the minute.
+    pub interrupts: [Vec<f64>; 2],
+    /// Blocks that were overwritten before they were read, since the beginning.
+    pub missed: u64,
+}
+
+/// Carries out a plan.
+///
+/// # Errors
+/// If nothing is recorded, or that ends; or standard output cannot be written.
+pub fn top<R: Recorder>(session: &mut Session<R>, plan: Plan) -> Result<Exit> {
+    let guard = SignalGuard::new()?;
+    let mut live = Live::new(session)?;
+    let mut screen = if plan.screen { Some(Screen::open()?) } else { None };
+    let mut shown = 0;
+    while shown < plan.count {
+        let ended = match &mut screen {
+            Some(screen) => screen.wait(PERIOD)?,
+            None => sleep(&guard)?,
+        };
+        if guard.take() || guard.is_requested() {
+            return Ok(Exit::Interrupted);
+        }
+        if ended {
+            break;
+        }
+        live.turn(session)?;
+        if !live.is_due() {
+            continue;
+        }
+        shown += 1;
+        let picture = live.picture(session)?;
+        match &mut screen {
+            Some(screen) => screen.show(picture)?,
+            None => print(&picture, plan).context(standard::OUTPUT)?,
+        }
+    }
+    Ok(if live.missed > 0 { Exit::Lost } else { Exit::Done })
+}
+
+/// Waits for a period, or a signal.
+fn sleep(guard: &SignalGuard) -> Result<bool> {
+    match poll(&mut [PollFd::new(guard, PollFlags::IN)], Some(&Timespec::try_from(PERIOD)?)) {
+        Ok(_) | Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Now, on clocks that were read at once.
+fn now() -> Moment {
+    let reading = || {
+        let moment = sys::moment();
+        (sys::tsc() - moment.tsc, moment)
+    };
+    (0..READINGS).map(|_| reading()).min_by_key(|(took, _)| *took).map_or_else(sys::moment, |(_, moment)| moment)
+}
+
+/// Whoever reads it may go away, and is told nothing.
+fn print(picture: &Picture, plan: Plan) -> io::Result<()> {
+    let text = match plan.json {
+        false => picture.second.text(plan.lines) + "\n",
+        true => {
+            let (second, minute) = (picture.second.told(plan.lines), picture.minute.told(plan.lines));
+            format!("{}\n", json!({ "second": second, "minute": minute, "missed_blocks": picture.missed }))
+        }
+    };
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// A recorder that is followed.
+struct Live<R: Recorder> {
+    info: Info,
+    pool: R::Pool,
+    follow: Follow,
+    skim: Skim,
+    ledger: Ledger,
+    meta: Meta,
+    /// The counter up to which all was read at the last look. What is told goes up to the one before: of a call that
+    /// was the last of its CPU it may not have been known yet whether it returns.
+    read: u64,
+    settled: u64,
+    /// The counter from which on it is to be shown again.
+    due: u64,
+    minute: VecDeque<Window>,
+    /// Blocks overwritten before they were read since it was begun, and at the last picture.
+    missed: u64,
+    told_missed: u64,
+    told_lost: u64,
+}
+
+impl<R: Recorder> Live<R> {
+    fn new(session: &mut Session<R>) -> Result<Live<R>> {
+        let recorder = session.recorder()?;
+        let info = recorder.info()?;
+        if info.state != STATE_TRACING {
+            bail!(Failure::new("no trace is running", "start one: kutrace_control gowrap"));
+        }
+        let unseen = Unseen(info.unseen);
+        let mut live = Live {
+            info,
+            pool: recorder.pool(info.blocks)?,
+            follow: Follow::default(),
+            skim: Skim::new([0..=u16::MAX >> 4]),
+            ledger: Ledger::new(unseen, &recorder.vectors()?),
+            meta: about(unseen.texts()),
+            read: 0,
+            settled: 0,
+            due: 0,
+            minute: VecDeque::new(),
+            missed: 0,
+            told_missed: 0,
+            told_lost: info.lost,
+        };
+        // What was recorded before tells what threads are at; it does not count.
+        live.turn(session)?;
+        live.turn(session)?;
+        live.ledger.cut(live.settled);
+        live.due = live.settled + live.second();
+        Ok(live)
+    }
+
+    /// Reads what is new.
+    fn turn(&mut self, session: &mut Session<R>) -> Result<()> {
+        let recorder = session.recorder()?;
+        let info = recorder.info()?;
+        if info.start != self.info.start || info.state != STATE_TRACING {
+            bail!("the recording has ended");
+        }
+        let skim = &mut self.skim;
+        let read = self.follow.turn(recorder, &self.pool, |piece| skim.read(piece))?;
+        self.settled = std::mem::replace(&mut self.read, read);
+        self.missed = self.follow.missed;
+        self.points();
+        Ok(())
+    }
+
+    /// A second in counts.
+    fn second(&self) -> u64 {
+        (u64::from(self.info.tsc_khz) * 1000) >> self.info.shift
+    }
+
+    /// Whether another second has passed, and all of it was read.
+    fn is_due(&mut self) -> bool {
+        let is_due = self.settled >= self.due;
+        while self.due <= self.settled {
+            self.due += self.second();
+        }
+        is_due
+    }
+
+    fn points(&mut self) {
+        self.ledger.names(std::mem::take(&mut self.skim.names));
+        let points = self.skim.take(self.settled);
+        self.ledger.take(&points, &self.skim);
+    }
+
+    /// What is shown now.
+    fn picture(&mut self, session: &mut Session<R>) -> Result<Picture> {
+        let mut second = self.ledger.cut(self.settled);
+        let lost = session.recorder()?.info()?.lost;
+        second.lost = lost - std::mem::replace(&mut self.told_lost, lost).min(lost);
+        second.missed = self.missed - std::mem::replace(&mut self.told_missed, self.missed);
+        if self.minute.len() == MINUTE {
+            self.minute.pop_front();
+        }
+        let mut minute = Window::default();
+        self.minute.push_back(second);
+        self.minute.iter().for_each(|second| minute.join(second));
+        let until_now = Info { stop: now(), ..self.info };
+        let (clock, _) = Clock::new(&dump::header(&until_now, &Selection::default(), [0; 16], [0; 16]));
+        let known = Known { clock, meta: &self.meta, names: &self.ledger.names, threads: &self.skim };
+        let second = &self.minute[self.minute.len() - 1];
+        Ok(Picture {
+            second: second.summary(&known),
+            minute: minute.summary(&known),
+            interrupts: [second.interrupts(), minute.interrupts()],
+            missed: self.missed,
+        })
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the command line of `top` can be.
+
+use std::io::{self, IsTerminal};
+
+use clap::Args;
+
+use super::Plan;
+
+/// Below the help.
+pub const AFTER_TOP: &str = "\
+At a terminal, keys choose: q quit, m minute, t c l n order, 1-6 a list, 0 all
+Exit status: 3 if some of it was not read in time
+Examples:
+  kutrace_control gowrap; kutrace_control top
+  kutrace_control top --json --count 60 | jq .second.events";
+
+/// Options of `top`.
+#[derive(Args, Clone, Debug)]
+pub struct Top {
+    /// End after N seconds; lines of text instead of a screen
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Print JSON: the last second and minute, each as `summary --json` has it
+    #[arg(long)]
+    json: bool,
+    /// Lines per list of text and JSON
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    top: usize,
+}
+
+impl Top {
+    /// What is to be done: without a terminal, or where only so much is asked for, text.
+    pub fn plan(&self) -> Plan {
+        let screen = !self.json && self.count.is_none() && io::stdout().is_terminal() && io::stdin().is_terminal();
+        Plan { count: self.count.unwrap_or(u64::MAX), json: self.json, lines: self.top, screen }
+    }
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What happened in a time, added up; several that follow each other are one. It is told as a summary.
+//!
+//! Times and durations are counts of the recorder until they are told.
+
+use std::collections::BTreeMap;
+
+use foldhash::HashMap;
+use kutrace_format::capability::Capability;
+use postprocess::event::date;
+use postprocess::event::names::{clean, NameId, Names};
+use postprocess::event::number::Level;
+use postprocess::id::CpuId;
+use postprocess::raw::clock::Clock;
+use postprocess::sink::summary::latency::{Latency, Worst, PERMILLE};
+use postprocess::sink::summary::share::Share;
+use postprocess::sink::summary::wait::Wait;
+use postprocess::sink::summary::work::{Program, Sum};
+use postprocess::sink::summary::Summary;
+use postprocess::span::wait::Reason;
+use postprocess::span::Meta;
+use postprocess::time::Time;
+
+use crate::names::machine;
+use crate::skim::Skim;
+
+/// Waits for a CPU that are told in full.
+const WORST: usize = 5;
+/// Leading bits that are kept of durations in a distribution: they are told with an error of 0.4 % at most.
+const BITS: u32 = 8;
+
+/// How often something of the kernel began, and the time it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Use {
+    /// How often it began.
+    pub count: u64,
+    /// CPU time, without what interrupted it.
+    pub total: u64,
+    /// Most CPU time of one that ended.
+    pub longest: u64,
+    /// Longest from begin to end of one that ended.
+    pub slowest: u64,
+}
+
+impl Use {
+    /// Takes what another has counted.
+    pub fn add(&mut self, other: &Use) {
+        self.count += other.count;
+        self.total += other.total;
+        self.longest = self.longest.max(other.longest);
+        self.slowest = self.slowest.max(other.slowest);
+    }
+}
+
+/// What a CPU's time was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// By kind.
+    pub user: u64,
+    /// System calls, faults, threads of the kernel, the scheduler.
+    pub kernel: u64,
+    /// Interrupts and softirqs.
+    pub interrupts: u64,
+    /// Nothing to do.
+    pub idle: u64,
+    /// Not known.
+    pub lost: u64,
+    /// Offline; no part of its time.
+    pub offline: u64,
+}
+
+impl Part {
+    /// All its time.
+    pub fn total(&self) -> u64 {
+        self.user + self.kernel + self.interrupts + self.idle + self.lost
+    }
+
+    fn add(&mut self, other: &Part) {
+        self.user += other.user;
+        self.kernel += other.kernel;
+        self.interrupts += other.interrupts;
+        self.idle += other.idle;
+        self.lost += other.lost;
+        self.offline += other.offline;
+    }
+}
+
+/// What a thread took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// In user code.
+    pub user: u64,
+    /// In the kernel, but for interrupts.
+    pub kernel: u64,
+    /// With interrupts.
+    pub on_cpu: u64,
+    /// How often it got a CPU.
+    pub runs: u64,
+    /// The longest without losing it, from its start.
+    pub longest: u64,
+}
+
+impl Run {
+    /// Takes what another has counted.
+    pub fn add(&mut self, other: &Run) {
+        self.user += other.user;
+        self.kernel += other.kernel;
+        self.on_cpu += other.on_cpu;
+        self.runs += other.runs;
+        self.longest = self.longest.max(other.longest);
+    }
+}
+
+/// A wait, with when it began and whose it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// How long.
+    pub dur: u64,
+    /// Since when.
+    pub at: u64,
+    /// The thread.
+    pub pid: u32,
+    /// The CPU that it got.
+    pub cpu: u32,
+}
+
+/// Waits for one reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Waits {
+    count: u64,
+    total: u64,
+    longest: Waited,
+}
+
+/// Waits by their length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spread {
+    lengths: HashMap<u64, u64>,
+    /// Longest first.
+    worst: Vec<Waited>,
+}
+
+impl Spread {
+    /// Takes a wait.
+    pub fn add(&mut self, wait: Waited) {
+        let drop = (u64::BITS - wait.dur.leading_zeros()).saturating_sub(BITS);
+        let middle = if drop == 0 { 0 } else { 1 << (drop - 1) };
+        *self.lengths.entry((wait.dur >> drop << drop) + middle).or_default() += 1;
+        self.keep(wait);
+    }
+
+    /// The longest; 0 if there is none.
+    pub fn longest(&self) -> u64 {
+        self.worst.first().map_or(0, |worst| worst.dur)
+    }
+
+    fn keep(&mut self, wait: Waited) {
+        let place = self.worst.partition_point(|worse| worse.dur >= wait.dur);
+        if place < WORST {
+            self.worst.insert(place, wait);
+            self.worst.truncate(WORST);
+        }
+    }
+
+    fn join(&mut self, other: &Spread) {
+        for (length, count) in &other.lengths {
+            *self.lengths.entry(*length).or_default() += count;
+        }
+        other.worst.iter().for_each(|wait| self.keep(*wait));
+    }
+}
+
+/// What happened in a time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// From this counter.
+    pub from: u64,
+    /// To this.
+    pub to: u64,
+    /// Events.
+    pub events: u64,
+    /// Events that the recorder had no room for.
+    pub lost: u64,
+    /// Blocks of events that were overwritten before they were read.
+    pub missed: u64,
+    /// By CPU; those of which nothing was seen have none.
+    pub cpus: BTreeMap<u32, Part>,
+    /// What the kernel did.
+    pub uses: HashMap<(Level, NameId), Use>,
+    /// What threads took, by pid.
+    pub runs: HashMap<u32, Run>,
+    waits: BTreeMap<u8, Waits>,
+    /// From wakeups to runs.
+    pub woken: Spread,
+    /// From the loss of a CPU to the next run.
+    pub preempted: Spread,
+    /// Wakeups of threads that ran.
+    pub running: u64,
+}
+
+/// What is known beside a window, to tell it.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// Counter to time.
+    pub clock: Clock,
+    /// What is said about the machine.
+    pub meta: &'a Meta,
+    /// Names of what the kernel does.
+    pub names: &'a Names,
+    /// Names of threads.
+    pub threads: &'a Skim,
+}
+
+impl Window {
+    /// Takes a wait that has ended.
+    pub fn wait(&mut self, reason: Reason, wait: Waited) {
+        let waits = self.waits.entry(reason.letter()).or_default();
+        waits.count += 1;
+        waits.total += wait.dur;
+        if wait.dur > waits.longest.dur {
+            waits.longest = wait;
+        }
+    }
+
+    /// Reasons of waits, with how many and how long they were.
+    #[cfg(test)]
+    pub fn waits(&self) -> impl Iterator<Item = (Reason, u64, u64)> + '_ {
+        self.waits.iter().map(|(letter, waits)| (Reason::of(*letter), waits.count, waits.total))
+    }
+
+    /// Takes another that follows.
+    pub fn join(&mut self, next: &Window) {
+        if self.to == 0 {
+            self.from = next.from;
+        }
+        self.to = next.to;
+        self.events += next.events;
+        self.lost += next.lost;
+        self.missed += next.missed;
+        self.running += next.running;
+        next.cpus.iter().for_each(|(cpu, part)| self.cpus.entry(*cpu).or_default().add(part));
+        next.uses.iter().for_each(|(work, other)| self.uses.entry(*work).or_default().add(other));
+        next.runs.iter().for_each(|(pid, run)| self.runs.entry(*pid).or_default().add(run));
+        for (reason, other) in &next.waits {
+            let waits = self.waits.entry(*reason).or_default();
+            waits.count += other.count;
+            waits.total += other.total;
+            if other.longest.dur > waits.longest.dur {
+                waits.longest = other.longest;
+            }
+        }
+        self.woken.join(&next.woken);
+        self.preempted.join(&next.preempted);
+    }
+
+    /// It as the summary of a trace of that time. Who had a CPU while others waited for it is not known.
+    pub fn summary(&self, known: &Known) -> Summary {
+        let moment = |at: u64| known.clock.units(at);
+        let time = |counts: u64| moment(self.from + counts) - moment(self.from);
+        let mut meta = known.meta.clone();
+        meta.tracebase = date::utc(known.clock.base);
+        meta.lost = self.lost;
+        if self.missed > 0 {
+            meta.quality.push(format!("{} blocks were overwritten before they were read", self.missed));
+        }
+        let wait = |(letter, waits): (&u8, &Waits)| Wait {
+            name: Reason::of(*letter).name().to_string(),
+            count: waits.count,
+            total: time(waits.total),
+            longest: time(waits.longest.dur),
+            at: moment(waits.longest.at),
+            thread: known.thread(waits.longest.pid),
+        };
+        let mut waits: Vec<Wait> = self.waits.iter().map(wait).collect();
+        waits.sort_by(|a, b| b.total.cmp(&a.total).then(a.name.cmp(&b.name)));
+        Summary {
+            meta,
+            extent: (moment(self.from), moment(self.to)),
+            events: self.events,
+            cpus: self.cpus.iter().map(|(cpu, part)| (CpuId::new(*cpu), share(part, time))).collect(),
+            programs: self.programs(known, time),
+            calls: self.sums(known, &[Level::Syscall, Level::Sched], time),
+            interrupts: self.sums(known, &[Level::Irq, Level::Softirq], time),
+            faults: self.sums(known, &[Level::Trap], time),
+            waits,
+            woken: self.latency(&self.woken, known),
+            preempted: self.latency(&self.preempted, known),
+            running: self.running,
+        }
+    }
+
+    /// The part of interrupts in the time of all CPUs, and of each.
+    pub fn interrupts(&self) -> Vec<f64> {
+        let mut all = Part::default();
+        self.cpus.values().for_each(|part| all.add(part));
+        let of = |part: &Part| part.interrupts as f64 / part.total().max(1) as f64;
+        std::iter::once(&all).chain(self.cpus.values()).map(of).collect()
+    }
+
+    fn programs(&self, known: &Known, time: impl Fn(u64) -> Time) -> Vec<Program> {
+        let mut programs: BTreeMap<String, (usize, Run)> = BTreeMap::new();
+        for (pid, run) in &self.runs {
+            let program = programs.entry(known.program(*pid)).or_default();
+            program.0 += 1;
+            program.1.add(run);
+        }
+        let told = |(name, (threads, run)): (String, (usize, Run))| Program {
+            name,
+            threads,
+            user: time(run.user),
+            kernel: time(run.kernel),
+            runs: run.runs,
+            on_cpu: time(run.on_cpu),
+            longest: time(run.longest),
+        };
+        let mut programs: Vec<Program> = programs.into_iter().map(told).collect();
+        programs.sort_by_key(|program| std::cmp::Reverse(program.user + program.kernel));
+        programs
+    }
+
+    fn sums(&self, known: &Known, levels: &[Level], time: impl Fn(u64) -> Time) -> Vec<Sum> {
+        let told = |((_, name), of): (&(Level, NameId), &Use)| Sum {
+            name: known.names.text(*name).to_string(),
+            count: of.count,
+            points: 0,
+            total: time(of.total),
+            longest: time(of.longest),
+            slowest: time(of.slowest),
+        };
+        let mut sums: Vec<Sum> = self.uses.iter().filter(|((level, _), _)| levels.contains(level)).map(told).collect();
+        sums.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
+        sums
+    }
+
+    fn latency(&self, spread: &Spread, known: &Known) -> Latency {
+        let time = |counts: u64| known.clock.units(self.from + counts) - known.clock.units(self.from);
+        let mut lengths: Vec<(u64, u64)> = spread.lengths.iter().map(|(length, count)| (*length, *count)).collect();
+        lengths.sort_unstable();
+        let count: u64 = lengths.iter().map(|(_, count)| count).sum();
+        let longest = spread.longest();
+        let at = |permille: u64| {
+            let rank = (count * permille).div_ceil(1000).max(1);
+            let mut below = 0;
+            let found = lengths.iter().find(|(_, count)| {
+                below += count;
+                below >= rank
+            });
+            // The last is known as it was.
+            if rank == count {
+                longest
+            } else {
+                found.map_or(0, |(length, _)| (*length).min(longest))
+            }
+        };
+        let worst = |wait: &Waited| Worst {
+            at: known.clock.units(wait.at),
+            dur: time(wait.dur),
+            thread: known.thread(wait.pid),
+            cpu: Some(CpuId::new(wait.cpu)),
+            meanwhile: Vec::new(),
+        };
+        Latency {
+            count,
+            percentiles: PERMILLE.map(|permille| time(at(permille))),
+            worst: spread.worst.iter().map(worst).collect(),
+        }
+    }
+}
+
+fn share(part: &Part, time: impl Fn(u64) -> Time) -> Share {
+    Share {
+        user: time(part.user),
+        kernel: time(part.kernel + part.interrupts),
+        idle: time(part.idle),
+        lost: time(part.lost),
+        offline: time(part.offline),
+        ..Share::default()
+    }
+}
+
+impl Known<'_> {
+    /// The name of a thread without its number, `?` if it has none.
+    pub fn program(&self, pid: u32) -> String {
+        let comm = self.threads.thread(pid).unwrap_or_default();
+        let name = clean(comm.split(|byte| *byte == 0).next().unwrap_or_default());
+        if name.is_empty() {
+            "?".to_string()
+        } else {
+            name
+        }
+    }
+
+    /// Name and number of a thread.
+    pub fn thread(&self, pid: u32) -> String {
+        match self.threads.thread(pid) {
+            Some(_) => format!("{}.{pid}", self.program(pid)),
+            None => format!("pid.{pid}"),
+        }
+    }
+}
+
+/// What is said about this machine and what its recorder cannot see.
+pub fn about<'a>(unseen: impl Iterator<Item = &'a str>) -> Meta {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut unseen: Vec<String> = unseen.map(str::to_string).collect();
+    // Where a CPU stood still nothing here finds out.
+    let stalls = Capability::Interrupts.unseen().to_string();
+    if !unseen.contains(&stalls) {
+        unseen.push(stalls);
+    }
+    Meta {
+        host: machine::host(),
+        kernel: machine::kernel(),
+        cpu_model: machine::cpu_model(&cpuinfo).unwrap_or_default().to_string(),
+        unseen,
+        ..Meta::default()
+    }
+}
