@@ -17,6 +17,7 @@ pub mod best;
 pub mod exchange;
 pub mod timeline;
 pub mod cause;
+pub mod message;
 pub mod path;
 pub mod sweep;
 pub mod compare;
