@@ -19,9 +19,10 @@ use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD,
-    IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
-    IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
+    IOCTL_HOLD, IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
+    IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX, SHIFT, STATE_EMPTY,
+    STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
 use crate::ffi::Table;
 use crate::on_each_cpu::{Cpus, Round};
@@ -71,7 +72,9 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
     // SAFETY: the control lock is held.
     let state = unsafe { &mut *STATE.0.get() };
     let result = match command {
-        IOCTL_RESET | IOCTL_PORTS | IOCTL_START | IOCTL_STOP | IOCTL_HOLD if state.is_held_by_other_than(file) => Err(code::EBUSY),
+        IOCTL_RESET | IOCTL_PORTS | IOCTL_START | IOCTL_STOP | IOCTL_HOLD if state.is_held_by_other_than(file) => {
+            Err(code::EBUSY)
+        }
         IOCTL_INFO => {
             // SAFETY: `argument` is valid for an Info.
             unsafe { argument.cast::<Info>().write(state.info()) };
@@ -290,8 +293,8 @@ impl State {
         if ports.count as usize > PORTS_MAX && ports.count != PORTS_ALL {
             return Err(code::EINVAL);
         }
-        // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else comes
-        // here yet.
+        // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else
+        // comes here yet.
         kernel::error::to_result(unsafe { ffi::kutrace_packets_choose(ports.count, ports.port.as_ptr()) })
     }
 

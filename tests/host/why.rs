@@ -329,8 +329,8 @@ fn a_packet_that_is_sent_again_is_told_from_one_that_is_late() {
     assert!(late.starts_with("waiting for the network; what happens beyond this machine is not known"), "{late}");
 }
 
-/// A request to another thread and its answer, as packets: how long the thread works, how long the answer is on its way,
-/// and whether it is sent again meanwhile. Returns when it has arrived.
+/// A request to another thread and its answer, as packets: how long the thread works, how long the answer is on its
+/// way, and whether it is sent again meanwhile. Returns when it has arrived.
 fn ask_other(trace: &mut TraceBuilder, at: u64, (work, way): (u64, u64), again: bool) -> u64 {
     let packet = |flow| FlowPacket { flow, ports: [40112, 6379], bytes: 30, flags: 16, sequence: at as u32 }.words();
     let [request, answer] = [packet(4), packet(5)];

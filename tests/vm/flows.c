@@ -26,7 +26,8 @@ static struct tcp_info told(int s) {
 
 int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(4712) };
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(4712) };
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     if (listener < 0 || client < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
         bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 1) ||

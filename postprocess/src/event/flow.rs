@@ -9,8 +9,9 @@
 //! ```
 //!
 //! After the ports comes the flow: a hash of both addresses, both ports and the protocol, its lowest bit the direction.
-//! So all that follows the first point is the same where a packet is sent and where it arrives. The argument of the event is
-//! TCP's sequence number of the first byte, of UDP the hash of the first 32 bytes; its value is the bytes of data.
+//! So all that follows the first point is the same where a packet is sent and where it arrives. The argument of the
+//! event is TCP's sequence number of the first byte, of UDP the hash of the first 32 bytes; its value is the bytes of
+//! data.
 
 use kutrace_format::abi::packet::FlowPacket;
 

@@ -41,8 +41,8 @@ pub struct Passed {
 }
 
 impl Packets {
-    /// Takes an event; those that are no packets are left out. So are those of flows without data: one that says no more
-    /// than what has arrived is like the one before.
+    /// Takes an event; those that are no packets are left out. So are those of flows without data: one that says no
+    /// more than what has arrived is like the one before.
     pub fn event(&mut self, e: &Event, names: &Names) {
         match e.event() {
             number::TX_PACKET => self.sent(Key::Hash(e.arg), e.ts),

@@ -97,7 +97,7 @@ impl FlowPacket {
     }
 }
 
-/// The flow of a packet: a hash of both ends and of whether it is of UDP, the lesser end first, and which of them sends.
+/// The flow of a packet: a hash of both ends, the lesser first, and of whether it is of UDP; and which end sends.
 const fn flow(packet: &Packet) -> u32 {
     let ends = [end(packet, 0), end(packet, 1)];
     let (low, high) = if ends[0] < ends[1] { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
