@@ -19,9 +19,10 @@ use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Blocks, Cpu, Info, Moment, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD,
-    IOCTL_INFO, IOCTL_LOOK, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR, IPC,
-    LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
+    IOCTL_HOLD, IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
+    IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX, SHIFT, STATE_EMPTY,
+    STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
 use crate::ffi::Table;
 use crate::on_each_cpu::{Cpus, Round};
@@ -72,7 +73,9 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
     // SAFETY: the control lock is held.
     let state = unsafe { &mut *STATE.0.get() };
     let result = match command {
-        IOCTL_RESET | IOCTL_START | IOCTL_STOP | IOCTL_HOLD if state.is_held_by_other_than(file) => Err(code::EBUSY),
+        IOCTL_RESET | IOCTL_PORTS | IOCTL_START | IOCTL_STOP | IOCTL_HOLD if state.is_held_by_other_than(file) => {
+            Err(code::EBUSY)
+        }
         IOCTL_INFO => {
             // SAFETY: `argument` is valid for an Info.
             unsafe { argument.cast::<Info>().write(state.info()) };
@@ -93,6 +96,8 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
         }
         // SAFETY: `argument` is valid for a Setup.
         IOCTL_RESET => state.reset(unsafe { argument.cast::<Setup>().read() }),
+        // SAFETY: `argument` is valid for Ports.
+        IOCTL_PORTS => state.choose(&unsafe { argument.cast::<Ports>().read() }),
         IOCTL_START => state.start(),
         IOCTL_STOP => {
             state.stop(0);
@@ -296,7 +301,20 @@ impl State {
         self.setup = setup;
         (self.start, self.stop) = (Moment::default(), Moment::default());
         self.notes = 0;
-        Ok(())
+        self.choose(&Ports::default())
+    }
+
+    /// Chooses whose packets are recorded.
+    fn choose(&mut self, ports: &Ports) -> Result {
+        if self.state != STATE_EMPTY {
+            return Err(code::EBUSY);
+        }
+        if ports.count as usize > PORTS_MAX && ports.count != PORTS_ALL {
+            return Err(code::EINVAL);
+        }
+        // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else
+        // comes here yet.
+        kernel::error::to_result(unsafe { ffi::kutrace_packets_choose(ports.count, ports.port.as_ptr()) })
     }
 
     /// Lets the source call what records in the present mode.

@@ -5,7 +5,8 @@
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use crate::abi::command::{Moment, Vector};
-use crate::abi::{packet, user};
+use crate::abi::packet::{self, Packet};
+use crate::abi::user;
 use kernel::bindings;
 
 /// `struct kutrace_ops` of include/linux/kutrace.h.
@@ -31,6 +32,7 @@ pub struct Table {
     pub ops: Ops,
     pub point: unsafe extern "C" fn(u32),
     pub rename: unsafe extern "C" fn(*mut bindings::task_struct, *const [u32; 4]),
+    pub flow: unsafe extern "C" fn(bool, *const Packet, *const [u64; packet::WORDS]),
 }
 
 /// `KUTRACE_OPS_VERSION`.
@@ -90,6 +92,15 @@ extern "C" {
     /// # Safety
     /// A source is chosen.
     pub fn kutrace_source_unseen() -> u64;
+
+    // source/packets.c
+
+    /// Chooses the ports of the next trace.
+    ///
+    /// # Safety
+    /// `ports` is valid for `count`, unless that is `PORTS_ALL`. The source is off, and the control lock is held or
+    /// nobody else comes here yet.
+    pub fn kutrace_packets_choose(count: u32, ports: *const u16) -> c_int;
 
     // kernel/rcu/tree.c
 

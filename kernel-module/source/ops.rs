@@ -9,8 +9,8 @@ use core::ffi::{c_char, CStr};
 use kernel::bindings;
 
 use crate::abi::command::{IPC, LLC};
-use crate::abi::event::{Vector, NAME_BYTES, NAME_VECTOR, NAME_WORDS, ONLINE};
-use crate::abi::packet;
+use crate::abi::event::{Vector, FLOW_RECEIVED, FLOW_SENT, NAME_BYTES, NAME_VECTOR, NAME_WORDS, ONLINE};
+use crate::abi::packet::{self, FlowPacket, Packet};
 use crate::abi::user::WORDS;
 use crate::call::TaskLane;
 use crate::claim;
@@ -49,7 +49,7 @@ const fn functions<const COUNTING: bool>() -> Table {
         vector: vector::<COUNTING>,
         cpu: cpu::<COUNTING>,
     };
-    Table { ops, point: point::<COUNTING>, rename: rename::<COUNTING> }
+    Table { ops, point: point::<COUNTING>, rename: rename::<COUNTING>, flow: flow::<COUNTING> }
 }
 
 /// Has `work` record in the hook that is called.
@@ -149,6 +149,17 @@ unsafe extern "C" fn rename<const COUNTING: bool>(task: *mut bindings::task_stru
     words[3..].copy_from_slice(unsafe { &*comm });
     // SAFETY: a hook calls.
     unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, words)) }
+}
+
+unsafe extern "C" fn flow<const COUNTING: bool>(sent: bool, packet: *const Packet, data: *const [u64; packet::WORDS]) {
+    // SAFETY: kutrace_packet_seen() has read the headers onto its own stack, where they stay until this returns.
+    let packet = unsafe { &*packet };
+    // SAFETY: as above.
+    let data = unsafe { &*data };
+    let event = if sent { FLOW_SENT } else { FLOW_RECEIVED };
+    let words = FlowPacket::of(packet, data).words();
+    // SAFETY: kutrace_packet_seen() calls as a hook does, with preemption off.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::packet(cpu, event.into(), words)) }
 }
 
 unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64; WORDS]) -> i64 {

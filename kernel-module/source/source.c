@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
+#include "packets.h"
 #include "source.h"
 
 static char *source = "";
@@ -25,6 +26,7 @@ static const struct kutrace_source * const kutrace_sources[] = {
 };
 
 static const struct kutrace_source *kutrace_chosen;
+static const struct kutrace_table *kutrace_table;
 
 /* Remove when: the module! macro takes texts. */
 int kutrace_source_choose(void)
@@ -43,21 +45,28 @@ int kutrace_source_choose(void)
 
 int kutrace_source_connect(const struct kutrace_table *table)
 {
+	kutrace_table = table;
 	return kutrace_chosen->connect(table);
 }
 
 void kutrace_source_disconnect(void)
 {
+	kutrace_packets_end();
 	kutrace_chosen->disconnect();
 }
 
 int kutrace_source_enable(void)
 {
-	return kutrace_chosen->enable();
+	int ret = kutrace_chosen->enable() ?: kutrace_packets_begin(kutrace_table);
+
+	if (ret)
+		kutrace_chosen->disable();
+	return ret;
 }
 
 void kutrace_source_disable(void)
 {
+	kutrace_packets_end();
 	kutrace_chosen->disable();
 }
 

@@ -14,6 +14,8 @@
 #include "kutrace.h"
 #endif
 
+struct kutrace_packet;
+
 /* What a source calls. Layout of Table in ../ffi.rs. */
 struct kutrace_table {
 	/* As the hooks of a patched kernel know it. */
@@ -22,6 +24,8 @@ struct kutrace_table {
 	void (*point)(unsigned int event);
 	/* A task is about to have another name, of TASK_COMM_LEN bytes. */
 	void (*rename)(struct task_struct *task, const char *comm);
+	/* A packet of a chosen port, with the first 32 bytes of UDP's data. */
+	void (*flow)(bool sent, const struct kutrace_packet *packet, const u64 *data);
 };
 
 /* Values of Info::source in ../format/src/abi/command.rs. */

@@ -13,6 +13,7 @@
 #include <asm/hypervisor.h>
 #include <asm/ibt.h>
 
+#include "packets.h"
 #include "tracepoints/probe.h"
 
 /* Bits of ../format/src/capability.rs. */
@@ -160,10 +161,11 @@ static int kutrace_tracepoints_enable(void)
 static u64 kutrace_tracepoints_unseen(void)
 {
 	u64 unseen = BIT_ULL(QUOTAS) | BIT_ULL(EXCEPTIONS) | BIT_ULL(KERNEL_FAULTS) |
-		     BIT_ULL(ENTRY_CODE) | BIT_ULL(FREQUENCY) | BIT_ULL(PACKETS) |
-		     BIT_ULL(NMIS) | BIT_ULL(MACHINE_CHECKS) | BIT_ULL(DENIED) |
-		     BIT_ULL(STOPS);
+		     BIT_ULL(ENTRY_CODE) | BIT_ULL(FREQUENCY) | BIT_ULL(NMIS) |
+		     BIT_ULL(MACHINE_CHECKS) | BIT_ULL(DENIED) | BIT_ULL(STOPS);
 
+	if (!kutrace_packets_wanted())
+		unseen |= BIT_ULL(PACKETS);
 	/* Which the kernel has for KVM. */
 	if (!IS_ENABLED(CONFIG_USER_RETURN_NOTIFIER))
 		unseen |= BIT_ULL(PROGRAM_FAULTS);

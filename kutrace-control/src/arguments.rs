@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use kutrace_format::abi::command::{IPC, LLC, WRAP};
+use kutrace_format::abi::command::{Ports, IPC, LLC, WRAP};
 use kutrace_tools::ask::{Asked, Between};
 use kutrace_tools::draw::Viewer;
 
 use crate::at::TimeOfDay;
 use crate::mark::Mark;
 use crate::output::{IfExists, Output};
+use crate::ports;
 use crate::quantity::duration;
 use crate::record::options::{Record, AFTER_RECORD};
 use crate::session::Mode;
@@ -279,6 +280,9 @@ pub struct Start {
     /// Wait until this time of the day: 16:30:00, or 15:30:00Z in UTC
     #[arg(long, value_name = "TIME", value_parser = TimeOfDay::parse)]
     at: Option<TimeOfDay>,
+    /// Also TCP and UDP packets: all, or of ports 80,6379
+    #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
+    packets: Option<Ports>,
 }
 
 /// What is read, named as in the tools that turn one kind of file into another.
@@ -375,8 +379,8 @@ impl Arguments {
 }
 
 impl Go {
-    /// How it records, and from when on.
-    pub fn plan(&self) -> (Mode, Option<&TimeOfDay>) {
+    /// How it records, whose packets, and from when on.
+    pub fn plan(&self) -> (Mode, Option<Ports>, Option<&TimeOfDay>) {
         let (flags, start) = match self {
             Go::Go { start, .. } => (0, start),
             Go::Gowrap(start) => (WRAP, start),
@@ -387,7 +391,7 @@ impl Go {
             Go::Gollcwrap(start) => (LLC | WRAP, start),
             Go::Goipcllcwrap(start) => (IPC | LLC | WRAP, start),
         };
-        (Mode(flags), start.at.as_ref())
+        (Mode(flags), start.packets, start.at.as_ref())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What each command does.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
 use std::thread;
 
@@ -16,6 +17,7 @@ use crate::check::{self, Grade};
 use crate::device::Device;
 use crate::merge::merge;
 use crate::output::{IfExists, Output};
+use crate::ports;
 use crate::record::record;
 use crate::script::{self, CommandSource};
 use crate::session::Session;
@@ -41,14 +43,19 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
     let done = |()| Exit::Done;
     let exit = match command {
         Command::Record(options) => {
-            return record(session.without_symbols(options.no_symbols), &options.plan());
+            let session = session.without_symbols(options.no_symbols).with_packets(options.packets);
+            return record(session, &options.plan());
         }
         Command::Go(go) => {
-            let (mode, at) = go.plan();
+            let (mode, packets, at) = go.plan();
             at.map_or(Ok(()), TimeOfDay::wait)?;
             match go {
-                Go::Go { stream: true, options, .. } => return background::begin(session, &options),
-                _ => session.go(mode).map(done)?,
+                Go::Go { stream: true, options, .. } => {
+                    let packets = packets.map(|ports| format!("--packets={}", ports::text(&ports)));
+                    let options: Vec<OsString> = packets.into_iter().map(OsString::from).chain(options).collect();
+                    return background::begin(session, &options);
+                }
+                _ => session.with_packets(packets).go(mode).map(done)?,
             }
         }
         Command::Stop { file, .. } if background::is_running(session)? => match file {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use anyhow::{ensure, Context, Result};
 use kutrace_cli::Failure;
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Setup, Vector, VERSION};
+use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Ports, Setup, Vector, VERSION};
 use kutrace_format::abi::event::NAME_BYTES;
 use kutrace_format::reading::READINGS_MAX;
 use rustix::fs::{Mode, OFlags};
@@ -30,6 +30,8 @@ pub trait Recorder: Sized {
     fn info(&self) -> Result<Info>;
     /// Empties the pool and sets the mode; refused while tracing.
     fn reset(&self, setup: Setup) -> Result<()>;
+    /// Chooses whose packets the next trace has; of an empty recorder only.
+    fn choose(&self, ports: &Ports) -> Result<()>;
     /// Starts tracing.
     fn start(&self) -> Result<()>;
     /// Stops tracing and closes every block.
@@ -87,6 +89,14 @@ impl Recorder for Device {
 
     fn reset(&self, setup: Setup) -> Result<()> {
         sys::reset(self.file.as_fd(), setup).map_err(|errno| self.refusal(errno)).context("reset").context(PATH)
+    }
+
+    fn choose(&self, ports: &Ports) -> Result<()> {
+        let refused = |errno| match errno {
+            Errno::OPNOTSUPP => Failure::new("this kernel has no TCP/IP", "record without --packets"),
+            errno => self.refusal(errno),
+        };
+        sys::choose(self.file.as_fd(), *ports).map_err(refused).context("ports").context(PATH)
     }
 
     fn start(&self) -> Result<()> {
@@ -288,7 +298,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 10");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 11");
     }
 
     #[test]

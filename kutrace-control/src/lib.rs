@@ -10,6 +10,7 @@ pub mod arguments;
 pub mod command;
 pub mod script;
 pub mod quantity;
+pub mod ports;
 pub mod at;
 pub mod record;
 pub mod background;

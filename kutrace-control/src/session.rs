@@ -16,7 +16,9 @@ use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use kutrace_cli::signal::SignalGuard;
 use kutrace_cli::{say, Exit, Failure};
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Cpu, Info, Setup, CPU_MUTE, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM};
+use kutrace_format::abi::command::{
+    Cpu, Info, Ports, Setup, CPU_MUTE, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM,
+};
 use kutrace_format::file::Header;
 use rustix::time::{clock_gettime, ClockId};
 
@@ -42,18 +44,33 @@ pub struct Session<R> {
     recorder: Option<R>,
     at_start: Vec<Task>,
     no_symbols: bool,
+    packets: Option<Ports>,
 }
 
 impl<R: Recorder> Session<R> {
     /// A session that has opened nothing yet.
     pub fn new() -> Session<R> {
-        Session { recorder: None, at_start: Vec::new(), no_symbols: false }
+        Session { recorder: None, at_start: Vec::new(), no_symbols: false, packets: None }
     }
 
     /// From here on, traces are written without the names of the kernel's functions, if that is asked for.
     pub fn without_symbols(&mut self, asked: bool) -> &mut Session<R> {
         self.no_symbols = asked;
         self
+    }
+
+    /// From here on, traces have the packets of these ports, if any.
+    pub fn with_packets(&mut self, ports: Option<Ports>) -> &mut Session<R> {
+        self.packets = ports;
+        self
+    }
+
+    /// Empties the recorder, for a trace that is like this.
+    fn prepare(&mut self, setup: Setup) -> Result<()> {
+        let packets = self.packets;
+        let recorder = self.recorder()?;
+        recorder.reset(setup)?;
+        packets.map_or(Ok(()), |ports| recorder.choose(&ports))
     }
 
     /// The recorder, opened.
@@ -68,7 +85,7 @@ impl<R: Recorder> Session<R> {
     /// Empties the recorder and starts it.
     pub fn go(&mut self, mode: Mode) -> Result<()> {
         self.refuse_while_tracing()?;
-        self.recorder()?.reset(Setup { flags: mode.0, blocks: 0 })?;
+        self.prepare(Setup { flags: mode.0, blocks: 0 })?;
         self.start()
     }
 
@@ -77,7 +94,7 @@ impl<R: Recorder> Session<R> {
     pub fn go_held(&mut self, mode: Mode, blocks: u32) -> Result<()> {
         self.refuse_while_tracing()?;
         self.recorder()?.hold()?;
-        self.recorder()?.reset(Setup { flags: mode.0, blocks })?;
+        self.prepare(Setup { flags: mode.0, blocks })?;
         self.start()
     }
 
@@ -92,7 +109,7 @@ impl<R: Recorder> Session<R> {
     ) -> Result<Stream<R::Pool>> {
         self.refuse_while_tracing()?;
         self.recorder()?.hold()?;
-        self.recorder()?.reset(Setup { flags: mode.0 | STREAM, blocks })?;
+        self.prepare(Setup { flags: mode.0 | STREAM, blocks })?;
         let info = self.recorder()?.info()?;
         let names = self.names_now(&info)?;
         let (sink, ids) = (Sink::open(&output)?, [machine::random_uuid()?, machine::boot_id()?]);

@@ -11,8 +11,9 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
-    Blocks, Cpu, Info, Moment, Setup, Vector, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD, IOCTL_INFO,
-    IOCTL_LOOK, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD,
+    IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
+    IOCTL_VECTOR,
 };
 use kutrace_format::abi::programs::{Granted, Program, IOCTL_PROGRAM};
 use kutrace_format::abi::user;
@@ -33,6 +34,14 @@ pub fn info(device: BorrowedFd<'_>) -> Result<Info> {
 pub fn reset(device: BorrowedFd<'_>, setup: Setup) -> Result<()> {
     // SAFETY: the number says that the kernel reads a `Setup`, which has no padding.
     let command = unsafe { Setter::<{ IOCTL_RESET }, Setup>::new(setup) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Chooses whose packets are recorded.
+pub fn choose(device: BorrowedFd<'_>, ports: Ports) -> Result<()> {
+    // SAFETY: the number says that the kernel reads `Ports`, which have no padding.
+    let command = unsafe { Setter::<{ IOCTL_PORTS }, Ports>::new(ports) };
     // SAFETY: the command points to no memory but its own.
     unsafe { ioctl(device, command) }
 }

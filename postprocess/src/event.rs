@@ -8,6 +8,7 @@
 pub mod number;
 pub mod work;
 pub mod point;
+pub mod flow;
 pub mod what;
 pub mod names;
 pub mod date;

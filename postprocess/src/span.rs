@@ -23,6 +23,7 @@ pub mod switch;
 pub mod point;
 pub mod wake;
 pub mod rpc;
+pub mod flow;
 pub mod wait;
 pub mod runnable;
 pub mod stall;

@@ -19,6 +19,7 @@ pub mod exchange;
 pub mod again;
 pub mod timeline;
 pub mod cause;
+pub mod message;
 pub mod path;
 pub mod sweep;
 pub mod compare;

@@ -57,7 +57,8 @@ fn check<const BY: u16>() {
     for old in in_block.clone().step_by(4).map(|place| begin + place).chain(ended[..2].iter().copied()) {
         let fits = old + u64::from(BY) <= begin + LAST;
         let near = (0..=8).map(|by| old - 4 + by).flat_map(|now| [now, now + BYTES as u64]);
-        let is_position = |now: &u64| ended.contains(now) || now % 4 == 0 && in_block.contains(&(now % BYTES as u64));
+        let is_position =
+            |now: &u64| ended.contains(now) || now.is_multiple_of(4) && in_block.contains(&(now % BYTES as u64));
         for now in near.filter(is_position).chain(ended.iter().copied()) {
             for late in [0, 1, u64::from(LIMIT) - 1, LIMIT.into(), 1 << 16, 1 << 32, u64::MAX, u64::MAX - 0xffff] {
                 let moved = moves::<BY>(old, now, late);

@@ -6,7 +6,7 @@ use kutrace_tests::busy;
 use postprocess::event::{Event, Events};
 use postprocess::id::Pid;
 use postprocess::machine::file::{self, Machine};
-use postprocess::machine::packet::Packets;
+use postprocess::machine::packet::{Key, Packets};
 use postprocess::machine::place::{place, By, Known, Placed};
 use postprocess::machine::shift::Shift;
 use postprocess::raw::damage::NotATrace;
@@ -92,6 +92,7 @@ impl World {
         let taken = least + network.jitter * -(1.0 - self.dice.part()).ln() * (1.0 + 9.0 * self.dice.part().powi(8));
         self.key += 1;
         let key = if self.dice.part() < network.same { self.dice.below(self.key) } else { self.key };
+        let key = Key::Hash(key as u32);
         self.packets[from].sent(key, self.clocks[from].shows(at));
         if self.dice.part() >= network.lost {
             self.packets[to].received(key, self.clocks[to].shows(at + taken));
@@ -284,7 +285,7 @@ fn no_times_stop_the_reader() {
         for one in &mut known {
             let limit = [10, 1 << 20, 1 << 61, 1 << 62][dice.below(4) as usize];
             for _ in 0..dice.below(60) {
-                let key = dice.below(30);
+                let key = Key::Hash(dice.below(30) as u32);
                 let at = Time(dice.below(limit) as i64);
                 if dice.below(2) == 0 {
                     one.packets.sent(key, at)

@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kutrace_format::abi::event::{IPI, IRQ, IRQ_RETURN, MARK_A, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN};
+use kutrace_format::abi::event::{
+    FLOW_RECEIVED, FLOW_SENT, IPI, IRQ, IRQ_RETURN, MARK_A, RUNNABLE, SOFTIRQ, SOFTIRQ_RETURN,
+};
+use kutrace_format::abi::packet::FlowPacket;
 use kutrace_format::file::NameKind;
 use kutrace_tests::{busy, TraceBuilder};
 use postprocess::direct::spans_of_raw;
@@ -378,6 +381,39 @@ fn a_packet_that_is_sent_again_is_told_from_one_that_is_late() {
     let why = asked(&answer(false), &Ask::Mark("q".into()));
     let late = &why.compared.unwrap().causes[0].cause;
     assert!(late.starts_with("waiting for the network; what happens beyond this machine is not known"), "{late}");
+}
+
+/// A request to another thread and its answer, as packets: how long the thread works, how long the answer is on its
+/// way, and whether it is sent again meanwhile. Returns when it has arrived.
+fn ask_other(trace: &mut TraceBuilder, at: u64, (work, way): (u64, u64), again: bool) -> u64 {
+    let packet = |flow| FlowPacket { flow, ports: [40112, 6379], bytes: 30, flags: 16, sequence: at as u32 }.words();
+    let [request, answer] = [packet(4), packet(5)];
+    trace.cpu(1).call(at + 1, 45, 5).switch(at + 5, 0, "");
+    trace.cpu(0).call(at + 10, 44, 5).entry(at + 20, FLOW_SENT, &request).small_return(at + 30, 30);
+    trace.cpu(0).call(at + 40, 45, 5).switch(at + 50, 0, "");
+    let arrives = trace.cpu(1).entry(at + 60, SOFTIRQ + 3, &[]).entry(at + 70, FLOW_RECEIVED, &request);
+    arrives.entry(at + 80, RUNNABLE, &[200]).entry(at + 90, SOFTIRQ_RETURN + 3, &[]);
+    trace.cpu(1).switch(at + 100, 200, "other").small_return(at + 130, 30);
+    let sent = at + 150 + work;
+    trace.cpu(1).call(sent - 10, 44, 5).entry(sent, FLOW_SENT, &answer).small_return(sent + 10, 30);
+    if again {
+        let timer = trace.cpu(1).entry(sent + 20, SOFTIRQ + 1, &[]).entry(sent + 30, FLOW_SENT, &answer);
+        timer.entry(sent + 40, SOFTIRQ_RETURN + 1, &[]);
+    }
+    let end = sent + 50 + way;
+    let arrives = trace.cpu(0).entry(end, SOFTIRQ + 3, &[]).entry(end + 10, FLOW_RECEIVED, &answer);
+    arrives.entry(end + 20, RUNNABLE, &[100]).entry(end + 30, SOFTIRQ_RETURN + 3, &[]);
+    trace.cpu(0).switch(end + 40, 100, "worker").small_return(end + 70, 30);
+    end + 80
+}
+
+#[test]
+fn the_way_of_a_message_is_told_from_the_work_for_it() {
+    let asked = |times, again| trace_of(move |trace, at| ask_other(trace, at, times, again));
+    assert_first(&asked((6_000, 0), false), "waiting for a message of other.200, meanwhile user code", "other.200");
+    let way = "waiting for a message of other, meanwhile it was on its way through the network";
+    assert_first(&asked((0, 6_000), false), way, "network");
+    assert_first(&asked((0, 6_000), true), &format!("{way}, and sent again"), "network");
 }
 
 #[test]

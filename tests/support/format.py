@@ -15,6 +15,7 @@ import zlib
 
 BLOCK = 65536
 NOP, FULL_TIME, TASK, NAME, SWITCH, EXIT = 0, 1, 2, 3, 0x200, 0x220
+FLOW_RECEIVED, FLOW_SENT = 4, 5
 IPI, THROTTLE, UNTHROTTLE = 0x207, 0x223, 0x224
 SCHED, SCHED_RETURN = 0xDFF, 0xFFF
 PC_KERNEL = 0x281
@@ -31,7 +32,7 @@ class Unreadable(Exception):
 
 def words_of(number):
     """How many argument words follow an entry; None if that is not known."""
-    listed = {NOP: 0, FULL_TIME: 2, TASK: 7, NAME: 16, 0x280: 2, 0x281: 2, SCHED: 0, SCHED_RETURN: 0}
+    listed = {NOP: 0, FULL_TIME: 2, TASK: 7, NAME: 16, FLOW_RECEIVED: 4, FLOW_SENT: 4, 0x280: 2, 0x281: 2, SCHED: 0, SCHED_RETURN: 0}
     if number in listed:
         return listed[number]
     for first, last, words in [
@@ -390,6 +391,13 @@ def lines(trace):
         elif number == NAME:
             names.vector(words)
             continue
+        elif number in (FLOW_RECEIVED, FLOW_SENT):
+            sent, flags = number == FLOW_SENT, words[2] >> 24
+            event, dur = 0x22E + sent, 1
+            argument, value = words[3], words[2] & 0xFFFFFF
+            letters = "".join(letter for bit, letter in ((2, "S"), (1, "F"), (4, "R")) if flags & bit)
+            sample = f"{'rt'[sent]}x.{words[1] >> 16}>{words[1] & 0xFFFF}{'' if flags else '/udp'}#{words[0]:08x}"
+            sample += letters and ":" + letters
         elif number < 0x280:
             argument, dur = words[0], int(number != SWITCH)
             if number == IPI:

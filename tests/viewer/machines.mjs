@@ -33,6 +33,23 @@ test("CPUs and threads are called after their machines, if there are several", (
   assert.equal(machineOfCpu(store.meta, 99), machines[1]);
 });
 
+test("a packet of a flow crosses by its flow and sequence number, and only with data", () => {
+  const { TX_FLOW, RX_FLOW } = EVENT;
+  const flow = (start, cpu, event, arg, ret) => {
+    const way = event === TX_FLOW ? "tx" : "rx";
+    return { ...packet(start, cpu, event, arg), ret, name: `${way}.40112>6379#0000beef` };
+  };
+  const store = storeOf([
+    flow(10, 0, TX_FLOW, 1, 30), flow(20, 4, RX_FLOW, 1, 30),
+    flow(30, 0, TX_FLOW, 31, 0), flow(35, 4, RX_FLOW, 31, 0),
+    flow(40, 0, TX_FLOW, 61, 5), { ...flow(45, 0, TX_FLOW, 61, 5), name: "retx.40112>6379#0000beef" }, flow(50, 4, RX_FLOW, 61, 5),
+    flow(60, 0, TX_FLOW, 91, 5), { ...flow(65, 4, RX_FLOW, 91, 5), name: "rx.40112>6379#0000cafe" },
+  ]);
+  store.meta.machines = machines;
+  const times = crossings(store).map(({ sent, received }) => [store.start[sent], store.start[received]]);
+  assert.deepEqual(times, [[10, 20]]);
+});
+
 test("a packet crosses from where it was sent once to where it was received once, on another machine", () => {
   const { TX_PACKET, RX_PACKET, TX_USER } = EVENT;
   const store = storeOf([

@@ -45,7 +45,7 @@ fn guests(scripts: &[&str]) -> (TempDir, Vec<Run>) {
             if n + 1 < scripts.len() {
                 connect(end(n, "a"), end(n, "b"), format!("10.0.{n}.1"));
             }
-            let build = "cd /tmp; gcc -O2 -o exchange $VM/exchange.c\ninsmod $KUTRACE_MODULE pktmask=-1\n";
+            let build = "cd /tmp; gcc -O2 -o exchange $VM/exchange.c\n";
             let script = format!("{head}{build}{script}");
             let runs = &runs;
             scope.spawn(move || {
@@ -59,10 +59,13 @@ fn guests(scripts: &[&str]) -> (TempDir, Vec<Run>) {
     (folder, runs)
 }
 
+fn control() -> Command {
+    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/release/kutrace_control"))
+}
+
 /// Merges traces as a user does; what was said.
 fn merge(traces: &[&Path], out: &Path) -> String {
-    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/release/kutrace_control");
-    let merged = Command::new(tool).arg("merge").args(traces).arg("-o").arg(out).output().unwrap();
+    let merged = control().arg("merge").args(traces).arg("-o").arg(out).output().unwrap();
     let said = String::from_utf8_lossy(&merged.stderr).into_owned();
     println!("{said}");
     assert!(merged.status.success(), "{said}");
@@ -95,6 +98,7 @@ fn apart(file: &[u8], traces: [&[u8]; 2]) -> (i128, i128) {
 #[test]
 fn two_guests_on_one_cable_have_one_time() {
     let rounds = ["tcp", "udp"];
+    let load = "insmod $KUTRACE_MODULE pktmask=-1\n";
     let serve = rounds.map(|kind| {
         format!("kutrace_control go\n./exchange serve {kind} 4711\nkutrace_control stop $SHARE/{kind}.trace\n")
     });
@@ -104,7 +108,7 @@ fn two_guests_on_one_cable_have_one_time() {
              kutrace_control stop $SHARE/{kind}.trace\nsleep 2\n"
         )
     });
-    let (folder, runs) = guests(&[&ask.concat(), &serve.concat()]);
+    let (folder, runs) = guests(&[&(load.to_string() + &ask.concat()), &(load.to_string() + &serve.concat())]);
     let mut constants = Vec::new();
     for kind in rounds {
         let traces = [0, 1].map(|n: usize| runs[n].file(&format!("{kind}.trace")));
@@ -144,7 +148,12 @@ fn two_guests_on_one_cable_have_one_time() {
 #[test]
 fn three_guests_in_a_row_have_one_time() {
     let ask = |next: u32| format!("./exchange ask tcp 10.0.{next}.2 4711 500\n");
-    let record = |work: &str| format!("kutrace_control go\n{work}\nkutrace_control stop $SHARE/t.trace\nsleep 2\n");
+    let record = |work: &str| {
+        format!(
+            "insmod $KUTRACE_MODULE pktmask=0\nkutrace_control go --packets 4711\n{work}\n\
+             kutrace_control stop $SHARE/t.trace\nsleep 2\n"
+        )
+    };
     let (folder, runs) = guests(&[
         &record(&ask(0)),
         &record(&format!("./exchange serve tcp 4711 & {}wait\n", ask(1))),
@@ -160,4 +169,11 @@ fn three_guests_in_a_row_have_one_time() {
     let events = source::decode(&std::fs::read(&out).unwrap()).unwrap();
     let within: Vec<Time> = events.meta.machines.iter().map(|machine| machine.within.unwrap()).collect();
     assert!(within[0] == Time::ZERO && within[1] < within[2], "{within:?}");
+    // What the first waits for is on its way, or at the second, which waits for the third.
+    let why = control().arg("why").arg(&out).args(["--client", "exchange", "--json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&why.stdout).into_owned();
+    assert!(why.status.success(), "{}", String::from_utf8_lossy(&why.stderr));
+    for part in ["waiting for a message of exchange on machine1, meanwhile ", "it was on its way through the network"] {
+        assert!(said.contains(part), "{part}:\n{said}");
+    }
 }

@@ -19,6 +19,7 @@ mod denied;
 mod held;
 mod nmi;
 mod packets;
+mod flows;
 mod proof;
 mod hooks;
 mod user;

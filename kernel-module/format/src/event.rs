@@ -274,6 +274,14 @@ impl Shape {
             Shape::Thread => arguments![pid Unsigned(32)],
             Shape::Ipi => arguments![cpu Unsigned(16), vector Unsigned(8), unused Unsigned(8)],
             Shape::Quota => arguments![cgroup Unsigned(20), cpu Unsigned(12)],
+            Shape::Packet => arguments![
+                flow Unsigned(32),
+                to_port Unsigned(16),
+                from_port Unsigned(16),
+                bytes Unsigned(24),
+                flags Unsigned(8),
+                seq Unsigned(32)
+            ],
             Shape::Address => arguments![pc Unsigned(64)],
             Shape::Call => arguments![call Call],
             Shape::Value => arguments![ret Signed(32)],

@@ -124,6 +124,12 @@ pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     });
 }
 
+/// Records a packet of a flow.
+#[inline(always)]
+pub fn packet<L: Lane>(lane: L, event: u32, words: [u32; 4]) {
+    record::<L, 0, _, _>(lane, event, move |claim: &Claim<L, 5>| claim.set_after::<0, 4>(words));
+}
+
 /// Records a name that a program gave.
 #[inline(always)]
 pub fn name<L: Lane>(lane: L, words: [u32; NAME_WORDS]) {

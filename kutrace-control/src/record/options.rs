@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use kutrace_format::abi::command::{IPC, LLC, WRAP};
+use kutrace_format::abi::command::{Ports, IPC, LLC, WRAP};
 
 use super::Plan;
 use crate::output::{IfExists, Output};
+use crate::ports;
 use crate::quantity::{blocks, duration, file_size};
 use crate::session::Mode;
 
@@ -37,10 +38,13 @@ pub struct Record {
     /// Count misses of the last-level cache (experimental)
     #[arg(long)]
     llc: bool,
+    /// Also TCP and UDP packets: all, or of ports 80,6379
+    #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
+    pub packets: Option<Ports>,
     /// When the buffer is full, keep the newest events
     #[arg(long)]
     wrap: bool,
-    /// Write while recording; --rotate SIZE --keep N for a ring of files
+    /// Write while recording; --rotate SIZE --keep N: a ring
     #[arg(long, conflicts_with = "wrap")]
     stream: bool,
     /// With --stream: a new file whenever one has this size

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::block::{Header as BlockHeader, BYTES};
-use kutrace_format::abi::command::{Blocks, Moment, Vector, CPU_POSSIBLE, SHIFT, STATE_STOPPED, WRAP};
+use kutrace_format::abi::command::{Blocks, Moment, Vector, CPU_POSSIBLE, PORTS_ALL, SHIFT, STATE_STOPPED, WRAP};
 use kutrace_format::file::{Header, HEADER_BYTES};
 
 use super::*;
@@ -50,6 +50,11 @@ impl Recorder for Memory {
             _ => "reset to wrap",
         });
         self.set(|info| *info = Info { flags: setup.flags, shift: SHIFT, tsc_khz: 1_000_000, ..Info::default() });
+        Ok(())
+    }
+
+    fn choose(&self, ports: &Ports) -> Result<()> {
+        self.log.borrow_mut().push(if *ports == Ports::default() { "choose none" } else { "choose ports" });
         Ok(())
     }
 
@@ -166,6 +171,17 @@ fn lost_events_are_written_around_and_end_with_status_3() {
     session.go(Mode(0)).unwrap();
     assert_eq!(session.stop(&file(&path)).unwrap(), Exit::Lost);
     assert!(path.exists());
+}
+
+#[test]
+fn ports_are_chosen_after_the_reset_that_forgets_them() {
+    let mut session = session(0);
+    let ports = Ports { count: PORTS_ALL, ..Ports::default() };
+    session.with_packets(Some(ports)).go(Mode(0)).unwrap();
+    session.off().unwrap();
+    session.with_packets(None).go_held(Mode(0), 7).unwrap();
+    let log = session.recorder().unwrap().log.borrow().clone();
+    assert_eq!(log, ["reset", "choose ports", "start", "stop", "hold", "reset to 7", "start"]);
 }
 
 #[test]

@@ -76,6 +76,10 @@ points! {
     RxPacket RX_PACKET;
     /// A packet is sent.
     TxPacket TX_PACKET;
+    /// A packet of a flow is received: see [`super::flow`].
+    RxFlow RX_FLOW;
+    /// A packet of a flow is sent.
+    TxFlow TX_FLOW;
     /// The program received a message.
     RxUser RX_USER;
     /// The program sends one.
@@ -154,7 +158,10 @@ impl Point {
 
     /// Whether it is a packet, or a message of a program.
     pub const fn is_packet(self) -> bool {
-        matches!(self, Point::RxPacket | Point::TxPacket | Point::RxUser | Point::TxUser)
+        matches!(
+            self,
+            Point::RxPacket | Point::TxPacket | Point::RxFlow | Point::TxFlow | Point::RxUser | Point::TxUser
+        )
     }
 }
 

@@ -39,7 +39,7 @@ pub fn known(trace: &dyn Trace, name: &str) -> Known {
     let mut decoder = trace.decoder(&mut names);
     let (mut packets, mut host) = (Packets::default(), None);
     while let Some(event) = decoder.next(&mut names) {
-        packets.event(&event);
+        packets.event(&event, &names);
         if event.event() == number::HOST_NAME {
             host = Some(names.text(event.name).to_string()).filter(|host| !host.is_empty() && !host.contains('('));
         }

@@ -29,7 +29,7 @@ use super::task::{Call, Seen, Tasks};
 use crate::event::names::{clean, in_function, NameId, Names};
 use crate::event::point::Point;
 use crate::event::what::What;
-use crate::event::{number, Event};
+use crate::event::{flow, number, Event};
 use crate::id::{CpuId, Pid};
 use crate::merge::Merge;
 use crate::time::Time;
@@ -242,6 +242,12 @@ impl<'a> Decoder<'a> {
             Entry::Ipi(ipi) => self.point(cpu, ts, event, ipi.0, (ipi.cpu(), ipi.vector().into()), names),
             Entry::Quota { throttle, .. } => {
                 self.point(cpu, ts, event, throttle.0, (throttle.group(), throttle.cpu()), names);
+            }
+            Entry::Packet { sent, packet } => {
+                let what = What::Point(if sent { Point::TxFlow } else { Point::RxFlow });
+                let name = names.id(&flow::name(sent, &packet));
+                let (arg, ret) = (packet.sequence, packet.bytes as i32);
+                self.push(cpu, Event { ts, dur: Time::UNIT, what, arg, ret, name, ..Event::default() });
             }
             Entry::Point { argument, .. } => {
                 self.point(cpu, ts, event, argument, (argument, 0), names);

@@ -26,6 +26,7 @@ use kutrace_format::capability::{Capability, Unseen};
 use super::abi::TracedAbi;
 use super::begin::Doubt;
 use super::cpu::{Close, Cpu, Phase};
+use super::flow::Flows;
 use super::order::order;
 use super::point::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
@@ -59,6 +60,7 @@ pub struct Builder {
     pub(super) threads: Threads,
     pub(super) overlays: Overlays,
     pub(super) rpcs: Rpcs,
+    pub(super) flows: Flows,
     pub(super) out: Vec<Span>,
     pub(super) period: Period,
     pub(super) perhaps_ends: Vec<PerhapsEnds>,

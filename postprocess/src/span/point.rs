@@ -37,6 +37,10 @@ impl Builder {
     /// A point event.
     pub(super) fn point(&mut self, c: usize, e: &Event, point: Point, t: Time) {
         let ipc = e.ipc & 15;
+        if point == Point::TxFlow {
+            let again = self.told_again(e);
+            return self.line(c, &again, point);
+        }
         match point {
             Point::Frequency | Point::FrequencySet | Point::PcUser | Point::PcKernel => {
                 return self.sample(c, e, point, t)

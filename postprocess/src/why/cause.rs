@@ -64,6 +64,10 @@ pub enum Kind {
     Quota,
     /// The thread waited, and no thread is known that kept it waiting.
     Wait,
+    /// What the thread waited for was on its way: sent, and not received yet.
+    Network,
+    /// The same, and it was sent again.
+    Resent,
     /// The CPU stood still.
     Stalled,
     /// The CPU was offline.
@@ -158,6 +162,8 @@ impl Causes {
             Kind::Idle => "waiting for an idle CPU to wake up".to_string(),
             Kind::Quota => "waiting for the CPU quota of the control group".to_string(),
             Kind::Wait => wait(name, text(cause.ended)),
+            Kind::Network => "it was on its way through the network".to_string(),
+            Kind::Resent => "it was on its way through the network, and sent again".to_string(),
             Kind::Stalled => "the CPU stood still (steal, SMI or emulation)".to_string(),
             Kind::Offline => "the CPU was offline".to_string(),
             Kind::Lost => "not known: events were lost".to_string(),

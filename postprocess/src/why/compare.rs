@@ -393,6 +393,9 @@ pub fn at_pace(text: String, paces: Option<Paces>) -> String {
 /// Who or what is to blame for a cause, by name.
 pub fn culprit(timeline: &Timeline, causes: &Causes, cause: u32, detail: &Detail) -> String {
     let cause = causes.cause(cause);
+    if matches!(cause.kind, Kind::Network | Kind::Resent) {
+        return "network".to_string();
+    }
     let named = |name: NameId| timeline.spans.names.get(name.index()).cloned().unwrap_or_default();
     let program = |id: NameId| timeline.programs.get(id.index()).cloned();
     let waited_for = Some(causes.awaited(cause.chain)).filter(|id| *id != NAMELESS).and_then(program);

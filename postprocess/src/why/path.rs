@@ -9,6 +9,7 @@
 //! piece of the path of any longer stretch of its thread.
 
 use super::cause::{Cause, Causes, Chain, Kind, NAMELESS};
+use super::message::Message;
 use super::request::Request;
 use super::timeline::{end, Thread, Timeline};
 use crate::event::names::NameId;
@@ -269,6 +270,10 @@ impl<'a> Path<'a, '_> {
         if of.untold.is_some() {
             return self.untold(of, to, None);
         }
+        let (timeline, for_net) = (self.timeline, wait.what() == What::Wait(Reason::Net));
+        if let Some(message) = arc.filter(|_| for_net).and_then(|arc| timeline.messages.woke(timeline, of.pid, arc)) {
+            return self.arriving(message, wait, of, to, depth);
+        }
         let mut told = Cause { chain: of.chain, ..Cause::own(Kind::Wait, wait.name) };
         match arc.map(|arc| self.waker(arc)) {
             Some(Waker::Thread(pid)) => {
@@ -284,6 +289,17 @@ impl<'a> Path<'a, '_> {
             }
             None => self.until(to, told, None, blamed),
         }
+    }
+
+    /// The thread waits for a message: for its sender, and when it is sent for the network.
+    fn arriving(&mut self, message: Message, wait: &'a Span, of: Of<'a>, to: Time, depth: u32) {
+        let mut chain = of.chain;
+        if let Some(pid) = message.by {
+            chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), wait.name);
+            self.follow(Of { pid, chain, untold: None, till: message.sent }, message.sent.min(to), depth + 1);
+        }
+        let kind = if message.again { Kind::Resent } else { Kind::Network };
+        self.until(to, Cause { chain, ..Cause::own(kind, NAMELESS) }, None, None);
     }
 
     /// Whose doing a wakeup is.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What each CPU executed, and each thread: when it ran and where, what it waited for between, and who woke it.
 
+use std::borrow::Cow;
+
 use foldhash::HashMap;
 
 use super::again::{Again, Doing};
 use super::calls::Calls;
+use super::message::Messages;
 use crate::event::names::{NameId, Names};
 use crate::event::number::Level;
 use crate::event::point::Point;
@@ -31,6 +34,8 @@ pub struct Timeline<'a> {
     again: Again,
     /// First and last moment of the trace.
     pub extent: (Time, Time),
+    /// Packets of which both ends are in the trace.
+    pub messages: Messages,
 }
 
 /// One thread.
@@ -106,18 +111,22 @@ impl<'a> Timeline<'a> {
             }
         }
         let mut programs = Names::default();
-        for thread in threads.values_mut() {
+        for (pid, thread) in &mut threads {
             thread.runs.sort_by_key(|run| run.start);
             let by_end = |&n: &u32| (end(&spans.spans[n as usize]), spans.spans[n as usize].start);
             thread.waits.sort_by_key(by_end);
             thread.wakeups.sort_by_key(|&n| spans.spans[n as usize].start);
             let name = thread.name.map_or("", |name| spans.names[name].as_str());
-            thread.program = programs.id(of_all_cpus(program(name)));
+            thread.program = programs.id(&on_machine(spans, *pid, of_all_cpus(program(name))));
         }
         sent.iter_mut().for_each(|list| list.sort_by_key(|&n| end(&spans.spans[n as usize])));
         let extent = if extent.0 > extent.1 { (Time::ZERO, Time::ZERO) } else { extent };
         again.ordered();
-        Timeline { spans, cpus, threads, programs: programs.into_texts(), sent, again, extent }
+        let messages = Messages::default();
+        let mut timeline =
+            Timeline { spans, cpus, threads, programs: programs.into_texts(), sent, again, extent, messages };
+        timeline.messages = Messages::of(&timeline);
+        timeline
     }
 
     /// How many CPUs there are, or one more than the number of the last.
@@ -145,10 +154,11 @@ impl<'a> Timeline<'a> {
         self.threads.iter().map(|(pid, thread)| (*pid, thread))
     }
 
-    /// Program and number of a thread, as `redis-server.107`.
+    /// Program and number of a thread, as `redis-server.107`; with its machine, if there are several.
     pub fn name(&self, pid: Pid) -> String {
         let known = self.thread(pid).and_then(|thread| thread.name);
-        known.map_or_else(|| format!(".{pid}"), |name| self.spans.names[name].clone())
+        let unknown = format!(".{pid}");
+        on_machine(self.spans, pid, known.map_or(&unknown, |name| &self.spans.names[name])).into_owned()
     }
 
     /// The program of a thread; empty if that is not known.
@@ -223,6 +233,17 @@ impl Thread {
 /// The program in the name of a thread, `program.pid`.
 fn program(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(program, _)| program)
+}
+
+/// What a thread or its program is called, of all machines.
+fn on_machine<'n>(spans: &Spans, pid: Pid, name: &'n str) -> Cow<'n, str> {
+    match &spans.meta.machines[..] {
+        [_, _, ..] => {
+            let machine = spans.meta.machines.get(pid.machine() as usize).map_or("?", |machine| &machine.name);
+            Cow::Owned(format!("{name} on {machine}"))
+        }
+        _ => Cow::Borrowed(name),
+    }
 }
 
 /// What the threads of the kernel have in common that do the same for several CPUs, or are given any work.

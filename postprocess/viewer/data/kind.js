@@ -16,7 +16,7 @@ export const ASYNC_PART = EVENT.PROGRAM_ASYNC_BEGIN;
 export const LOCK_HELD = EVENT.LOCK_HELD;
 export const RESOURCE_EVENT = EVENT.RESOURCE;
 /** Events by which a message arrives. @type {readonly number[]} */
-export const RX_EVENTS = Object.freeze([EVENT.RPC_RECEIVED, EVENT.RX_PACKET, EVENT.RX_USER]);
+export const RX_EVENTS = Object.freeze([EVENT.RPC_RECEIVED, EVENT.RX_PACKET, EVENT.RX_USER, EVENT.RX_FLOW]);
 export const WAIT_A = EVENT.WAIT_A;
 /** wait_quota. */
 export const WAIT_QUOTA = WAIT_A + 16;

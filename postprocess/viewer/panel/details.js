@@ -7,7 +7,7 @@ import {
 } from "../data/format.js";
 import { isExecution } from "../data/kind.js";
 import { sentenceOf } from "../data/sentence.js";
-import { Kind, KIND_NAMES, CANNOT_SHOW } from "../data/tables.js";
+import { EVENT, Kind, KIND_NAMES, CANNOT_SHOW } from "../data/tables.js";
 import { behindBegin } from "../view/axis.js";
 import { callOfSelected, linesOfCall, selectCall } from "./call.js";
 import { showList } from "./list.js";
@@ -121,7 +121,8 @@ function detailsOf(store, i) {
   if (times !== "") lines.push(["In the trace", `${times} ×`]);
   if (store.rpc[i] !== 0) lines.push(["RPC", String(store.rpc[i] & 0xffff)]);
   if (isExecution(kind)) lines.push(...counterTexts(store, i));
-  if (!arc && arg !== null && kind !== Kind.WAIT) lines.push(["Argument", `${arg} (0x${arg.toString(16)})`]);
+  if (event === EVENT.RX_FLOW || event === EVENT.TX_FLOW) lines.push(["Bytes", value], [/\/udp#/.test(callText(store, i)) ? "Hash" : "Sequence", String(arg)]);
+  else if (!arc && arg !== null && kind !== Kind.WAIT) lines.push(["Argument", `${arg} (0x${arg.toString(16)})`]);
   lines.push(["Event", event < 0 ? String(event) : `0x${event.toString(16)}`]);
   return lines;
 }

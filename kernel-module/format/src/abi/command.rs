@@ -7,7 +7,7 @@
 //! tools leave the section `KCNT` of the file.
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 
@@ -52,6 +52,9 @@ pub const FLUSH: u8 = 11;
 /// which its return may still be folded. No CPU is disturbed, and no block ended. Gives the counter up to which all is
 /// said; a block that is in the midst of a claim keeps what was said of it before. `_IOR(TYPE, 12, u64)`.
 pub const LOOK: u8 = 12;
+/// Chooses the ports of TCP and UDP whose packets the next trace is to have; [`RESET`] chooses none. EBUSY unless the
+/// recorder is empty, EOPNOTSUPP where the kernel has no TCP/IP. `_IOW(TYPE, 13, Ports)`.
+pub const PORTS: u8 = 13;
 
 /// The number of an ioctl that carries `size` bytes both ways (`_IOWR`).
 pub const fn exchange_number(command: u8, size: usize) -> u32 {
@@ -214,6 +217,27 @@ pub struct Blocks {
     pub index: [u32; 31],
 }
 
+/// Most ports that can be chosen one by one.
+pub const PORTS_MAX: usize = 62;
+/// [`Ports::count`]: all ports.
+pub const PORTS_ALL: u32 = u32::MAX;
+
+/// Ports whose packets are recorded: of the sender, or of the receiver.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// How many, or [`PORTS_ALL`].
+    pub count: u32,
+    /// Which; what follows the last is 0.
+    pub port: [u16; PORTS_MAX],
+}
+
+impl Default for Ports {
+    fn default() -> Ports {
+        Ports { count: 0, port: [0; PORTS_MAX] }
+    }
+}
+
 /// The number of [`INFO`].
 pub const IOCTL_INFO: u32 = read_number(INFO, core::mem::size_of::<Info>());
 /// The number of [`RESET`].
@@ -240,3 +264,5 @@ pub const IOCTL_FREE: u32 = write_number(FREE, core::mem::size_of::<Blocks>());
 pub const IOCTL_FLUSH: u32 = write_number(FLUSH, core::mem::size_of::<u64>());
 /// The number of [`LOOK`].
 pub const IOCTL_LOOK: u32 = read_number(LOOK, core::mem::size_of::<u64>());
+/// The number of [`PORTS`].
+pub const IOCTL_PORTS: u32 = write_number(PORTS, core::mem::size_of::<Ports>());

@@ -20,6 +20,8 @@ pub enum Shape {
     Ipi,
     /// A [`Throttle`].
     Quota,
+    /// A [`crate::abi::packet::FlowPacket`].
+    Packet,
     /// An address, low half first.
     Address,
     /// A [`crate::abi::word::Call`].
@@ -35,6 +37,7 @@ impl Shape {
             Shape::Nothing => 0,
             Shape::Number | Shape::Thread | Shape::Ipi | Shape::Quota | Shape::Call | Shape::Value => 1,
             Shape::Counter | Shape::Address => 2,
+            Shape::Packet => 4,
             Shape::Task => TASK_WORDS,
             Shape::Name => NAME_WORDS,
         }

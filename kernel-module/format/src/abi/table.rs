@@ -31,6 +31,10 @@ block {
     /// is the original's number of a name, its length digit 0), and the kernel tells what a [`Vector`] is called from
     /// here on: the first word is [`NAME_VECTOR`], and an empty text means that it is for no device any more.
     0x003 NAME                                  "name"          Name    Recorder Other;
+    /// A packet of a flow is received, see [`crate::abi::packet::FlowPacket`].
+    0x004 FLOW_RECEIVED                         "rx"            Packet  Recorder Packet;
+    /// And sent.
+    0x005 FLOW_SENT                             "tx"            Packet  Recorder Packet;
     /// Softirq number n starts: `SOFTIRQ + n`, n below 16.
     0x300 SOFTIRQ to 0x30f SOFTIRQ_LAST         "BH:"           Nothing Kernel   Softirq;
     /// Softirq number n ends: `SOFTIRQ_RETURN + n`.
@@ -201,6 +205,10 @@ line {
     /// Ours: the thread in the argument belongs to the process whose number, that of its first thread, the name gives; a
     /// thread of which nothing is said is the first of its own.
     0x10b PROCESS                               ""              Tools    Name;
+    /// Ours: a packet of a flow is received: the argument is TCP's sequence number, the value its bytes.
+    0x22e RX_FLOW                               "rx"            Tools    Packet;
+    /// And sent.
+    0x22f TX_FLOW                               "tx"            Tools    Packet;
     /// What names something, is a name or tells of something that lasts.
     0x001 NAMES to 0x1ff NAMES_LAST             ""              Tools    Name;
     /// Softirqs; the argument says which. The interrupt of vector 255 has this number, too.

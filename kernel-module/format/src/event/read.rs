@@ -2,10 +2,11 @@
 //! An entry of a block as what it says: the event, its argument words by their types.
 
 use crate::abi::event::{
-    shape, Ipi, Shape, TaskState, Throttle, EXIT, IRQ, IRQ_RETURN, OPEN_RETURN, PC_USER, RUNNABLE, SCHED, SCHED_RETURN,
-    SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ, SOFTIRQ_LAST, SOFTIRQ_RETURN, SOFTIRQ_RETURN_LAST, SWITCH, SYSCALL,
-    SYSCALL32, SYSCALL_RETURN, THROTTLE, TRAP, TRAP_RETURN,
+    shape, Ipi, Shape, TaskState, Throttle, EXIT, FLOW_SENT, IRQ, IRQ_RETURN, OPEN_RETURN, PC_USER, RUNNABLE, SCHED,
+    SCHED_RETURN, SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ, SOFTIRQ_LAST, SOFTIRQ_RETURN, SOFTIRQ_RETURN_LAST, SWITCH,
+    SYSCALL, SYSCALL32, SYSCALL_RETURN, THROTTLE, TRAP, TRAP_RETURN,
 };
+use crate::abi::packet::FlowPacket;
 use crate::abi::word;
 
 /// What an entry of a block says.
@@ -49,6 +50,13 @@ pub enum Event<'a> {
         throttle: Throttle,
         /// Whether it may run again.
         ends: bool,
+    },
+    /// A packet of a flow is sent or received.
+    Packet {
+        /// Whether it is sent.
+        sent: bool,
+        /// What it is.
+        packet: FlowPacket,
     },
     /// Something else at a point in time.
     Point {
@@ -122,6 +130,10 @@ impl<'a> Event<'a> {
             Shape::Number | Shape::Thread => Event::Point { number, argument: word(words) },
             Shape::Ipi => Event::Ipi(Ipi(word(words))),
             Shape::Quota => Event::Quota { throttle: Throttle(word(words)), ends: number != THROTTLE },
+            Shape::Packet => {
+                let packet = FlowPacket::read([0, 4, 8, 12].map(|at| word(&words[at..])));
+                Event::Packet { sent: number == FLOW_SENT, packet }
+            }
             Shape::Address => Event::Sample { user: number == PC_USER, pc: long(words) },
             Shape::Call => {
                 let nr = if number < SYSCALL32 { number - SYSCALL } else { number - SYSCALL32 + TaskState::COMPAT };

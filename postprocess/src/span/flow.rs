@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Retransmissions: a packet of TCP with data is sent again if its first byte is before the end of what its flow has
+//! sent by then.
+
+use std::collections::HashMap;
+
+use super::build::Builder;
+use crate::event::flow;
+use crate::event::Event;
+
+/// By flow: the sequence number after all that was sent.
+#[derive(Debug, Default)]
+pub struct Flows(HashMap<u32, u32>);
+
+impl Flows {
+    /// Whether data are sent again that begin at `sequence`; a connection that `begins` anew has sent none.
+    fn send(&mut self, flow: u32, begins: bool, sequence: u32, bytes: u32) -> bool {
+        if begins {
+            self.0.remove(&flow);
+        }
+        if begins || bytes == 0 {
+            return false;
+        }
+        let end = sequence.wrapping_add(bytes);
+        let sent = self.0.entry(flow).or_insert(sequence);
+        let again = is_before(sequence, *sent);
+        if is_before(*sent, end) {
+            *sent = end;
+        }
+        again
+    }
+}
+
+/// Whether a sequence number is before another, of numbers that are less than half of all apart.
+const fn is_before(sequence: u32, other: u32) -> bool {
+    (sequence.wrapping_sub(other) as i32) < 0
+}
+
+impl Builder {
+    /// A packet that is sent, under the name of one that is sent again if it is.
+    pub(super) fn told_again(&mut self, e: &Event) -> Event {
+        let text = self.names.text(e.name);
+        let Some(named) = flow::named(text).filter(|named| named.tcp) else { return *e };
+        let again = self.flows.send(named.flow, named.begins, e.arg, e.ret as u32);
+        let name = if again { self.names.id(&format!("re{}", self.names.text(e.name))) } else { e.name };
+        Event { name, ..*e }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_is_sent_again() {
+        let mut flows = Flows::default();
+        let one = 4;
+        let sent = [(u32::MAX - 9, 10), (0, 0), (0, 100), (0, 100), (50, 100), (150, 0), (150, 1), (u32::MAX - 9, 10)];
+        let again = sent.map(|(sequence, bytes)| flows.send(one, false, sequence, bytes));
+        assert_eq!(again, [false, false, false, true, true, false, false, true]);
+        assert!(!flows.send(5, false, 0, 100), "another flow");
+        assert!(!flows.send(one, true, 7, 0) && !flows.send(one, false, 8, 5), "a new connection");
+    }
+}
