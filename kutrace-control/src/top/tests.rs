@@ -2,11 +2,9 @@
 //! What `top` would have told of a recorded trace is what `summary` tells of it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
+use std::process::Command;
 
-use flate2::read::GzDecoder;
 use postprocess::direct::summary_of_raw;
 use postprocess::raw;
 use postprocess::sink::summary::work::Sum;
@@ -55,9 +53,8 @@ fn what_is_told_of_a_trace_is_its_summary() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/causes");
     let mut found = Differences::default();
     for sample in ["cold", "crowd", "hog", "holder", "more-work", "poll", "sleep", "syncer", "work"] {
-        let mut bytes = Vec::new();
-        let file = File::open(folder.join(sample).with_extension("raw.gz")).unwrap();
-        GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+        let path = folder.join(sample).with_extension("raw.xz");
+        let bytes = Command::new("xz").arg("-dc").arg(path).output().expect("xz runs: apt-get install xz-utils").stdout;
         let told = Replay::new(&raw::parse(&bytes).unwrap()).summary();
         let known = summary_of_raw(&bytes, 5).unwrap();
         // Where a CPU stood still only the summary knows.

@@ -26,6 +26,7 @@ typealias integer { size = 8; align = 8; signed = false; } := u8;
 typealias integer { size = 12; align = 1; signed = false; } := u12;
 typealias integer { size = 20; align = 1; signed = false; } := u20;
 typealias integer { size = 16; align = 8; signed = false; } := u16;
+typealias integer { size = 24; align = 8; signed = false; } := u24;
 typealias integer { size = 32; align = 8; signed = false; } := u32;
 typealias integer { size = 32; align = 8; signed = true; } := i32;
 typealias integer { size = 64; align = 8; signed = false; } := u64;
