@@ -35,11 +35,12 @@ const FULL: u32 = u32::MAX;
 /// What a thread knows, or for the first in the arena the process.
 #[repr(C, align(64))]
 pub struct Stream {
+    /// First, as it is what is written.
+    position: AtomicU64,
     /// The trace that all this is of; 0 for none.
     trace: AtomicU32,
     /// The thread; of the process, a trace in which it was refused an area.
     tid: AtomicU32,
-    position: AtomicU64,
     deadline: AtomicU64,
     /// The number of the grant that the position is in.
     sequence: AtomicU64,
@@ -259,21 +260,20 @@ impl Stream {
 pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
     let name = &name[..name.len().min(TEXT_MAX)];
     let words = (2 + name.len()).div_ceil(8);
+    let bytes = 8 * words as u32;
     let next = stream.word(NEXT_NAME_AT);
     let at = loop {
         let seen = next.load(Ordering::Relaxed);
-        let at = match seen {
-            0 => Position(u64::from(PAGE_BYTES) << 32 | u64::from(NAMES_AT)),
-            seen => Position(seen),
+        let (mut at, mut end) = match seen {
+            0 => (NAMES_AT, PAGE_BYTES),
+            seen => (seen as u32, (seen >> 32) as u32),
         };
-        let (at, after) = match at.after_if_fits(words) {
-            Some(after) => (at, after),
-            None => {
-                let more = grant(stream, KIND_NAMES, PAGE_BYTES)?.at;
-                (more, more.after_if_fits(words)?)
-            }
-        };
-        if next.compare_exchange(seen, after.0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        if end.saturating_sub(at) < bytes {
+            let more = grant(stream, KIND_NAMES, PAGE_BYTES)?.at;
+            (at, end) = (more.offset(), more.end());
+        }
+        let after = u64::from(end) << 32 | u64::from(at + bytes);
+        if next.compare_exchange(seen, after, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             break at;
         }
     };
@@ -283,12 +283,12 @@ pub fn define(stream: &Stream, name: &[u8]) -> Option<u32> {
         bytes[..2].copy_from_slice(&length.to_le_bytes());
         for (n, word) in bytes.chunks_exact(8).take(words).enumerate().rev() {
             let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-            stream.word(at.offset() + 8 * n as u32).store(word, Ordering::Release);
+            stream.word(at + 8 * n as u32).store(word, Ordering::Release);
         }
     };
     put(name.len() as u16 | NAME_OPEN);
     put(name.len() as u16);
-    Some(at.offset() / 8)
+    Some(at / 8)
 }
 
 fn grant(stream: &Stream, kind: u32, bytes: u32) -> Option<Granted> {

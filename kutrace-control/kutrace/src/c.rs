@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use kutrace_format::abi::programs::{BEGIN, END, MARK, VALUE};
 use kutrace_format::abi::user::{TEST, VERSION};
 use rustix::io::Errno;
 
@@ -174,10 +175,10 @@ macro_rules! of_site {
 }
 
 of_site! {
-    kutrace_site_mark(site) site.mark();
-    kutrace_site_begin(site) site.begin();
-    kutrace_site_end(site) site.end();
-    kutrace_site_value(site, value: i64) site.value(value);
+    kutrace_site_mark(site) site.put(MARK, &[]);
+    kutrace_site_begin(site) site.put(BEGIN, &[]);
+    kutrace_site_end(site) site.put(END, &[]);
+    kutrace_site_value(site, value: i64) site.put(VALUE, &[value as u64]);
     kutrace_site_async_end(site, id: u64) site.async_end(id);
 }
 

@@ -12,7 +12,7 @@ use kutrace_format::abi::programs::{word, ASYNC_BEGIN, ASYNC_END, BEGIN, END, MA
 use crate::area::{self, Stream};
 use crate::event::MARK_A;
 use crate::fields::Fields;
-use crate::stream::record;
+use crate::stream::{record, record_slowly};
 use crate::sys::Text;
 use crate::{insert, rpc, state, text};
 
@@ -21,7 +21,7 @@ use crate::{insert, rpc, state, text};
 #[derive(Debug)]
 #[repr(C)]
 pub struct Site {
-    /// The attachment in which it has a number, and that.
+    /// The attachment in which it has a number, and from bit 40 on that, as in a word.
     id: AtomicU64,
     name: Text,
 }
@@ -42,103 +42,136 @@ impl Site {
     /// This thread is here now, with what the fields of the name are.
     #[inline]
     pub fn event(&self, fields: &Fields) -> bool {
-        match state::trace() {
-            0 => false,
-            trace => put(self, trace, MARK, fields.words()).unwrap_or_else(|| self.mark_by_call()),
-        }
+        self.put(MARK, fields.words()) > 0
     }
 
     /// As [`Site::begin`], with what the fields of the name are.
     #[inline]
     pub fn begin_with(&self, fields: &Fields) -> bool {
-        match state::trace() {
-            0 => false,
-            trace => put(self, trace, BEGIN, fields.words()).unwrap_or_else(|| self.begin_by_call() != 0),
-        }
+        self.put(BEGIN, fields.words()) > 0
     }
 
     /// A part of the program begins that any thread may end, by [`Site::async_end`] of a place with the same name and the
     /// same number. No two parts of a name that overlap in a process may have the same number. The fields take at
     /// most 14 words here. Where the recorder grants no memory it is not recorded.
     pub fn async_begin(&self, id: u64, fields: &Fields) -> bool {
-        match state::trace() {
-            0 => false,
-            trace => {
-                let mut words = [id; PAYLOAD_MAX];
-                let fields = &fields.words()[..fields.words().len().min(PAYLOAD_MAX - 1)];
-                words[1..=fields.len()].copy_from_slice(fields);
-                put(self, trace, ASYNC_BEGIN, &words[..=fields.len()]).unwrap_or(false)
-            }
+        if state::seen() == 0 {
+            return false;
         }
+        let mut words = [id; PAYLOAD_MAX];
+        let fields = &fields.words()[..fields.words().len().min(PAYLOAD_MAX - 1)];
+        words[1..=fields.len()].copy_from_slice(fields);
+        self.put(ASYNC_BEGIN, &words[..=fields.len()]) > 0
     }
 
     /// And ends.
     pub fn async_end(&self, id: u64) -> bool {
-        match state::trace() {
-            0 => false,
-            trace => put(self, trace, ASYNC_END, &[id]).unwrap_or(false),
-        }
+        self.put(ASYNC_END, &[id]) > 0
     }
 
     /// This thread is here now; whether that is in the trace.
     #[inline]
     pub fn mark(&self) -> bool {
-        match state::trace() {
-            0 => false,
-            trace => put(self, trace, MARK, &[]).unwrap_or_else(|| self.mark_by_call()),
-        }
+        self.put(MARK, &[]) > 0
     }
 
     /// This thread begins with a part of the program; [`Site::end`] ends it, in the same thread. Parts nest.
     #[inline]
     pub fn begin(&self) -> bool {
-        match state::trace() {
-            0 => false,
-            trace => put(self, trace, BEGIN, &[]).unwrap_or_else(|| self.begin_by_call() != 0),
-        }
+        self.put(BEGIN, &[]) > 0
     }
 
     /// And ends it, and every part that was begun inside.
     #[inline]
     pub fn end(&self) -> bool {
-        match state::trace() {
-            0 => false,
-            trace => put(self, trace, END, &[]).unwrap_or_else(|| rpc::turn_to(0) > 0),
-        }
+        self.put(END, &[]) > 0
     }
 
     /// What is counted here is this much now. Where the recorder grants no memory it is not recorded.
     #[inline]
     pub fn value(&self, value: i64) -> bool {
-        match state::trace() {
-            0 => false,
-            trace => put(self, trace, VALUE, &[value as u64]).unwrap_or(false),
-        }
+        self.put(VALUE, &[value as u64]) > 0
     }
 
     /// This thread is in a part of the program until the answer is dropped.
     #[inline]
     pub fn scope(&'static self) -> Scope {
-        let trace = state::trace();
-        if trace == 0 {
-            return Scope { site: self, token: OFF, thread: PhantomData };
-        }
-        let token = match put(self, trace, BEGIN, &[]) {
-            Some(true) => RECORDED,
-            Some(false) => OFF,
-            None => self.begin_by_call(),
+        let token = match state::seen() {
+            0 => OFF,
+            trace if self.put_at_once(trace, BEGIN, &[]) => RECORDED,
+            _ => self.scope_slowly(),
         };
         Scope { site: self, token, thread: PhantomData }
     }
 
-    #[cold]
-    fn mark_by_call(&self) -> bool {
-        insert::event(MARK_A, text::base40(self.plain())) > 0
+    /// Has it recorded: 1 if it is in the trace, else 0, which C is answered as it is.
+    #[inline(always)]
+    pub fn put(&self, kind: u32, payload: &[u64]) -> i64 {
+        match state::seen() {
+            0 => 0,
+            trace if self.put_at_once(trace, kind, payload) => 1,
+            _ => self.put_slowly(kind, payload),
+        }
     }
 
+    /// Records in this thread's memory, if nothing is in the way: false if something is, and nothing was recorded.
+    #[inline(always)]
+    fn put_at_once(&self, trace: u32, kind: u32, payload: &[u64]) -> bool {
+        let stream = area::stream();
+        let id = self.id.load(Ordering::Relaxed);
+        stream.serial(trace).is_some_and(|serial| {
+            id as u32 == serial && record(stream, word(kind, payload.len(), 0) | (id ^ u64::from(serial)), payload)
+        })
+    }
+
+    /// The first time in a thread, at a place, or in a trace; where something is in the way, and where there is no memory.
     #[cold]
-    fn begin_by_call(&self) -> u64 {
-        rpc::begin_span(self.plain())
+    #[inline(never)]
+    fn put_slowly(&self, kind: u32, payload: &[u64]) -> i64 {
+        match state::trace() {
+            0 => 0,
+            trace => self.put_with_memory(trace, kind, payload).unwrap_or_else(|| self.put_by_call(kind)).into(),
+        }
+    }
+
+    /// The same where the recorder grants no memory.
+    fn put_by_call(&self, kind: u32) -> bool {
+        match kind {
+            MARK => insert::event(MARK_A, text::base40(self.plain())) > 0,
+            BEGIN => rpc::begin_span(self.plain()) != 0,
+            END => rpc::turn_to(0) > 0,
+            _ => false,
+        }
+    }
+
+    /// The same of a part that ends where its scope does: the scope's token.
+    #[cold]
+    #[inline(never)]
+    fn scope_slowly(&self) -> u64 {
+        match state::trace() {
+            0 => OFF,
+            trace => match self.put_with_memory(trace, BEGIN, &[]) {
+                Some(true) => RECORDED,
+                Some(false) => OFF,
+                None => rpc::begin_span(self.plain()),
+            },
+        }
+    }
+
+    /// Records in this thread's memory: whether there was room, or `None` where it gets none.
+    fn put_with_memory(&self, trace: u32, kind: u32, payload: &[u64]) -> Option<bool> {
+        let stream: &'static Stream = area::prepare(trace)?;
+        let serial = stream.serial(trace)?;
+        let known = self.id.load(Ordering::Relaxed);
+        let number = if known as u32 == serial {
+            (known >> 40) as u32
+        } else {
+            // Where names have no room the entry has none.
+            let number = area::define(stream, self.name.bytes()).unwrap_or(0);
+            self.id.store(u64::from(number) << 40 | u64::from(serial), Ordering::Relaxed);
+            number
+        };
+        Some(record_slowly(stream, word(kind, payload.len(), number), payload))
     }
 
     /// The name without fields.
@@ -175,37 +208,6 @@ impl Drop for Scope {
             token => rpc::end_span(token),
         }
     }
-}
-
-/// Records in this thread's memory: whether there was room, or `None` where it gets none.
-#[inline(always)]
-fn put(site: &Site, trace: u32, kind: u32, payload: &[u64]) -> Option<bool> {
-    let stream = area::stream();
-    let id = site.id.load(Ordering::Relaxed);
-    match stream.serial(trace) {
-        Some(serial) if (id >> 32) as u32 == serial => {
-            Some(record(stream, word(kind, payload.len(), id as u32), payload))
-        }
-        _ => put_slow(site, trace, kind, payload),
-    }
-}
-
-/// The first time in a thread, at a place, or in a trace.
-#[cold]
-#[inline(never)]
-fn put_slow(site: &Site, trace: u32, kind: u32, payload: &[u64]) -> Option<bool> {
-    let stream: &'static Stream = area::prepare(trace)?;
-    let serial = stream.serial(trace)?;
-    let known = site.id.load(Ordering::Relaxed);
-    let number = if (known >> 32) as u32 == serial {
-        known as u32
-    } else {
-        // Where names have no room the entry has none.
-        let number = area::define(stream, site.name.bytes()).unwrap_or(0);
-        site.id.store(u64::from(serial) << 32 | u64::from(number), Ordering::Relaxed);
-        number
-    };
-    Some(record(stream, word(kind, payload.len(), number), payload))
 }
 
 /// Marks this moment with a name: `kutrace::mark!("parsed")`.

@@ -16,10 +16,12 @@ use rustix::io::Errno;
 
 use crate::sys;
 
+/// What [`UNKNOWN`] and [`ASK`] say: more traces than a kernel records.
+const UNSURE: u32 = i32::MAX as u32;
 /// The word, before anybody looked for it.
-static UNKNOWN: AtomicU32 = AtomicU32::new(1);
+static UNKNOWN: AtomicU32 = AtomicU32::new(UNSURE);
 /// The word where only the recorder can tell.
-static ASK: AtomicU32 = AtomicU32::new(1);
+static ASK: AtomicU32 = AtomicU32::new(UNSURE);
 /// The word where nothing is ever traced.
 static NEVER: AtomicU32 = AtomicU32::new(0);
 
@@ -30,7 +32,11 @@ static WORD: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::from_ref(&UNKNOWN).cast_
 /// A mark asks this itself; it is for what a program would compute for a mark only.
 #[inline]
 pub fn is_on() -> bool {
-    word().load(Ordering::Relaxed) != 0 && is_on_indeed()
+    match seen() {
+        0 => false,
+        UNSURE => is_on_indeed(),
+        _ => true,
+    }
 }
 
 /// Asks the recorder whether it is tracing, by a system call.
@@ -57,40 +63,46 @@ pub fn answer(answer: i64) -> io::Result<u64> {
 /// The number of the trace that is recorded now, 0 for none. Not 0 where only the recorder can tell.
 #[inline]
 pub fn trace() -> u32 {
-    match word().load(Ordering::Relaxed) {
-        0 => 0,
-        seen => look(seen),
+    match seen() {
+        UNSURE => look(),
+        seen => seen,
     }
 }
 
-#[inline]
+/// As [`trace`], but not 0 either before anybody called that: what no [`crate::area::Stream`] is of.
+#[inline(always)]
+pub fn seen() -> u32 {
+    word().load(Ordering::Relaxed)
+}
+
+#[inline(always)]
 fn word() -> &'static AtomicU32 {
     deref(WORD.load(Ordering::Acquire))
 }
 
 #[allow(unsafe_code)]
-#[inline]
+#[inline(always)]
 fn deref(word: *mut AtomicU32) -> &'static AtomicU32 {
     // SAFETY: by the invariant.
     unsafe { &*word }
 }
 
 /// What the word says, after looking for it if it was not known.
-fn look(seen: u32) -> u32 {
-    if !ptr::eq(word(), &UNKNOWN) {
-        return seen;
+#[cold]
+fn look() -> u32 {
+    if ptr::eq(word(), &UNKNOWN) {
+        find();
     }
-    find();
-    word().load(Ordering::Relaxed)
+    seen()
 }
 
+/// Where only looking or asking tells.
 #[cold]
 fn is_on_indeed() -> bool {
-    let trace = trace();
-    if ptr::eq(word(), &ASK) {
-        return test().unwrap_or(false);
+    match look() {
+        UNSURE => test().unwrap_or(false),
+        trace => trace != 0,
     }
-    trace != 0
 }
 
 /// Looks for the word. Several threads, or a signal handler meanwhile, may do the same; the first has its way.

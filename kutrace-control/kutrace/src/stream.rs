@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Recording into a thread's own memory: no system call, no lock, safe in signal handlers and against being killed.
 //!
-//! A thread has a *position*: where its next word goes and where its grant ends, in one number. An entry is claimed by
+//! A thread has a *position*: where its next word goes and how much its grant has left, in one number. An entry is claimed by
 //! moving the position with one compare-exchange that only this thread and its signal handlers make, so it needs no
 //! `lock` prefix. Handlers nest strictly: one that comes between any two steps has finished its own entries when the
 //! step after it runs. From that follows all that this file promises:
@@ -27,7 +27,7 @@
 
 use kutrace_format::abi::programs::{word, FULL_TIME, OPEN, REST_BYTES, SPAN};
 
-/// Byte offset of a thread's next free word in the area, and in the high half where its grant ends.
+/// Byte offset of a thread's next free word in the area, and in the high half how many words its grant has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position(pub u64);
 
@@ -37,7 +37,7 @@ impl Position {
 
     /// The start of a grant.
     pub const fn new(offset: u32, bytes: u32) -> Position {
-        Position((offset as u64 + bytes as u64) << 32 | offset as u64)
+        Position((bytes as u64 / 8) << 32 | offset as u64)
     }
 
     /// Byte offset of the next free word.
@@ -47,20 +47,24 @@ impl Position {
 
     /// Byte offset of the end of the grant.
     pub const fn end(self) -> u32 {
-        (self.0 >> 32) as u32
+        self.offset() + 8 * (self.0 >> 32) as u32
     }
 
-    /// The position after as many words, if there is room for them.
-    pub fn after_if_fits(self, words: usize) -> Option<Position> {
-        self.fits(words).then(|| self.after(words))
+    /// The position after as many words, if there is room for them: where less than none are left, the number is negative.
+    #[inline(always)]
+    const fn after_if_fits(self, words: usize) -> Option<Position> {
+        let after = self.after(words);
+        if after.0 as i64 >= 0 {
+            Some(after)
+        } else {
+            None
+        }
     }
 
-    const fn fits(self, words: usize) -> bool {
-        self.offset() as u64 + 8 * words as u64 <= self.0 >> 32
-    }
-
+    /// The same where there is room: more bytes, and less words.
+    #[inline(always)]
     const fn after(self, words: usize) -> Position {
-        Position(self.0 + 8 * words as u64)
+        Position(self.0.wrapping_add((8 * words as u64).wrapping_sub((words as u64) << 32)))
     }
 }
 
@@ -99,32 +103,35 @@ pub trait Lane: Copy {
     fn lose(self);
 }
 
-/// Records a word, whose time is 0, and its payload of at most [`kutrace_format::abi::programs::PAYLOAD_MAX`] words; false if there is no room, which
-/// is counted.
+/// Records a word, whose time is 0, and its payload of at most [`kutrace_format::abi::programs::PAYLOAD_MAX`] words, if
+/// nothing is in the way: false if something is, and nothing was recorded.
 #[inline(always)]
 pub fn record<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
-    let words = 1 + payload.len();
     let at = lane.position();
     let now = lane.now();
-    if now < lane.deadline() && at.fits(words) && lane.exchange(at, at.after(words)) {
-        write(lane, at, what | u64::from(now as u32), payload);
-        return true;
+    if now >= lane.deadline() {
+        return false;
     }
-    record_slow(lane, what, payload)
+    let Some(after) = at.after_if_fits(1 + payload.len()) else { return false };
+    if !lane.exchange(at, after) {
+        return false;
+    }
+    write(lane, at, what | u64::from(now as u32), payload);
+    true
 }
 
-/// The same after an interruption, after a gap in time, or in another grant.
+/// The same after an interruption, after a gap in time, or in another grant; false if there is no room, which is counted.
 #[cold]
 #[inline(never)]
-fn record_slow<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
+pub fn record_slowly<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
     let words = 1 + payload.len();
     loop {
         let at = lane.position();
         let now = lane.now();
         let low = u64::from(now as u32);
         let bridge = if now < lane.deadline() { 0 } else { 2 };
-        if at.fits(bridge + words) {
-            if !lane.exchange(at, at.after(bridge + words)) {
+        if let Some(after) = at.after_if_fits(bridge + words) {
+            if !lane.exchange(at, after) {
                 continue;
             }
             if bridge != 0 {
@@ -151,7 +158,7 @@ fn record_slow<L: Lane>(lane: L, what: u64, payload: &[u64]) -> bool {
 
 /// What is left of the grant at `position`; `None` if that is too little.
 pub fn rest(position: Position) -> Option<Position> {
-    position.fits(REST_BYTES as usize / 8 + 1).then_some(position)
+    position.after_if_fits(REST_BYTES as usize / 8 + 1).map(|_| position)
 }
 
 /// Writes what was claimed. The length comes first, so that a reader can pass over what is not complete.
@@ -159,8 +166,8 @@ pub fn rest(position: Position) -> Option<Position> {
 fn write<L: Lane>(lane: L, at: Position, head: u64, payload: &[u64]) {
     if !payload.is_empty() {
         lane.store(at.offset(), head | OPEN);
-        for (n, &value) in (1..).zip(payload) {
-            lane.store(at.after(n).offset(), value);
+        for (&value, n) in payload.iter().zip(1..) {
+            lane.store(at.offset() + 8 * n, value);
         }
     }
     lane.store(at.offset(), head);

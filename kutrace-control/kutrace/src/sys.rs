@@ -210,20 +210,18 @@ pub fn tsc() -> u64 {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn exchange(cell: &AtomicU64, old: u64, new: u64) -> bool {
-    let equal: u8;
+    let seen: u64;
     // SAFETY: the memory is valid and aligned; only this thread and its handlers write it.
     unsafe {
         std::arch::asm!(
             "cmpxchg qword ptr [{cell}], {new}",
-            "sete {equal}",
             cell = in(reg) cell.as_ptr(),
             new = in(reg) new,
-            equal = lateout(reg_byte) equal,
-            inlateout("rax") old => _,
+            inlateout("rax") old => seen,
             options(nostack),
         )
     };
-    equal != 0
+    seen == old
 }
 
 /// The same where it is not needed.

@@ -2,6 +2,7 @@
 //! `cargo xtask bench`: what tracing, the stages and the page cost, as the tables of docs/overhead.md.
 
 mod instructions;
+mod marks;
 mod native;
 mod traces;
 mod content;
@@ -45,6 +46,8 @@ pub struct BenchArgs {
 enum Part {
     /// Instructions of tracing, in guests that count them
     Instructions,
+    /// What programs record into their own memory; needs no VM
+    Marks,
     /// From raw file to page; needs no VM
     Stages,
     /// The page in a browser; needs no VM
@@ -71,6 +74,9 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     if asked(Part::Instructions) {
         let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
         writeln!(out, "{}\n{}", title()?, instructions::measure(&costs, &dir)?)?;
+    }
+    if asked(Part::Marks) {
+        writeln!(out, "{}\n{}", title()?, marks::measure(&dir)?)?;
     }
     if args.part.is_none() {
         tracing(&dir)?;

@@ -150,10 +150,11 @@ impl World {
         let id = self.begun.get() + 1;
         self.begun.set(id);
         self.times.borrow_mut().push((self.clock.get(), u64::MAX, self.thread.get()));
-        let recorded = match id % 3 {
-            0 => record(self, word(VALUE, 1, id as u32), &[id]),
-            _ => record(self, word(MARK, 0, id as u32), &[]),
+        let (what, payload) = match id % 3 {
+            0 => (word(VALUE, 1, id as u32), &[id][..]),
+            _ => (word(MARK, 0, id as u32), &[][..]),
         };
+        let recorded = record(self, what, payload) || record_slowly(self, what, payload);
         self.times.borrow_mut()[id as usize - 1].1 = self.clock.get();
         if recorded {
             self.returned.borrow_mut().push(id);

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Times what a program records into its own memory, next to a loop of `rdtsc`. Prints for each way, by name, medians over
+//! many rounds in which each has its turn: ns and multiple of rdtsc back to back, then the same with a wait after each call.
+//!
+//! The code is the library's, unchanged; what it needs of the recorder is in [`recorder`].
+//!
+//! The first argument says more: `registry` and `layer` time a span of `tracing` with what they name instead, `first`
+//! prints ns and KiB of the first mark of a process, `count NAME` does nothing but call one way in [`counted`].
+
+// What of the library only other programs use.
+#![allow(dead_code, unreachable_pub)]
+
+extern crate self as kutrace;
+
+#[path = "recorder.rs"]
+mod sys;
+#[path = "../../../../../kutrace-control/kutrace/src/state.rs"]
+mod state;
+#[path = "../../../../../kutrace-control/kutrace/src/text.rs"]
+mod text;
+#[allow(unused_imports)]
+#[path = "../../../../../kutrace-control/kutrace/src/event.rs"]
+mod event;
+#[path = "../../../../../kutrace-control/kutrace/src/insert.rs"]
+mod insert;
+#[path = "../../../../../kutrace-control/kutrace/src/name.rs"]
+mod name;
+#[path = "../../../../../kutrace-control/kutrace/src/rpc.rs"]
+mod rpc;
+#[path = "../../../../../kutrace-control/kutrace/src/stream.rs"]
+mod stream;
+#[path = "../../../../../kutrace-control/kutrace/src/area.rs"]
+mod area;
+#[path = "../../../../../kutrace-control/kutrace/src/fields.rs"]
+mod fields;
+#[path = "../../../../../kutrace-control/kutrace/src/site.rs"]
+mod site;
+#[path = "../../../../../kutrace-control/kutrace/src/control.rs"]
+mod control;
+#[path = "../../../../../kutrace-control/kutrace/src/c.rs"]
+mod c;
+#[path = "../../../../../kutrace-control/tracing/src/packed.rs"]
+mod packed;
+#[path = "../../../../../kutrace-control/tracing/src/place.rs"]
+mod place;
+#[path = "../../../../../kutrace-control/tracing/src/layer.rs"]
+mod layer;
+
+mod first;
+mod pair;
+
+pub use fields::Fields;
+pub use site::{Scope, Site};
+pub use state::is_on;
+
+use std::arch::x86_64::{_mm_lfence, _rdtsc};
+use std::ffi::c_long;
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tracing_subscriber::prelude::*;
+
+const ROUNDS: usize = 1001;
+/// Calls of a way in a round: few, so that most rounds are not interrupted and need no new part of the area.
+const CALLS: u32 = 500;
+/// Calls before any are counted: the first part of an area has been filled after them.
+const WARM: u32 = 700;
+
+/// What is timed: so many calls of it, back to back or apart, and whether anything is traced meanwhile.
+struct Way {
+    name: &'static str,
+    traced: bool,
+    together: fn(u32),
+    apart: fn(u32),
+}
+
+/// Its name, whether anything is traced, what is called.
+macro_rules! way {
+    ($name:literal, $traced:literal, $call:expr) => {
+        Way {
+            name: $name,
+            traced: $traced,
+            together: |calls| (0..calls).for_each($call),
+            apart: |calls| {
+                (0..calls).for_each(|n| {
+                    $call(n);
+                    wait();
+                })
+            },
+        }
+    };
+}
+
+/// What is timed without a subscriber, and with one.
+const PLAIN: [Way; 9] = [
+    way!("rdtsc", true, |_| _ = black_box(sys::tsc())),
+    way!("mark", true, |_| _ = kutrace::mark!("mark")),
+    way!("span", true, |_| drop(kutrace::scope!("span"))),
+    way!("value", true, |n: u32| _ = kutrace::value!("value", i64::from(n))),
+    way!("event", true, |n: u32| _ = kutrace::event!("event", a: u64 = n.into(), b: u64 = 2, c: u64 = 3)),
+    way!("c_mark", true, |_| _ = call_from_c()),
+    way!("nothing", false, |n: u32| _ = black_box(n)),
+    way!("off_mark", false, |_| _ = black_box(kutrace::mark!("mark"))),
+    way!("off_span", false, |_| drop(black_box(kutrace::scope!("span")))),
+];
+const SUBSCRIBED: [Way; 2] = [
+    way!("rdtsc", true, |_| _ = black_box(sys::tsc())),
+    way!("tracing", true, |_| drop(tracing::info_span!("part").entered())),
+];
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut out = io::stdout().lock();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["first"] => return first::print(&mut out),
+        ["count", name] => return count(&PLAIN, name),
+        ["registry", ref rest @ ..] => {
+            tracing_subscriber::registry().init();
+            return subscribed(rest, &mut out);
+        }
+        ["layer", ref rest @ ..] => {
+            tracing_subscriber::registry().with(layer::layer()).init();
+            return subscribed(rest, &mut out);
+        }
+        _ => {}
+    }
+    print(&mut out, &PLAIN)?;
+    writeln!(out, "with_memory {}", with_memory())?;
+    writeln!(out, "pair {}", pair::over_one())
+}
+
+fn subscribed(arguments: &[&str], out: &mut impl Write) -> io::Result<()> {
+    match arguments {
+        ["count", name] => count(&SUBSCRIBED, name),
+        _ => print(out, &SUBSCRIBED),
+    }
+}
+
+fn call_from_c() -> c_long {
+    extern "C" {
+        fn kutrace_site_mark(site: *const Site) -> c_long;
+    }
+    static SITE: Site = Site::new("c_mark");
+    // SAFETY: the place is a static.
+    unsafe { black_box(kutrace_site_mark as unsafe extern "C" fn(*const Site) -> c_long)(&raw const SITE) }
+}
+
+/// Sets whether anything is traced.
+fn trace(traced: bool) {
+    sys::TRACE.store(traced.into(), Ordering::Relaxed);
+}
+
+/// Calls one way in [`counted`].
+fn count(ways: &[Way], name: &str) -> io::Result<()> {
+    let way = ways.iter().find(|way| way.name == name).ok_or(io::ErrorKind::NotFound)?;
+    trace(way.traced);
+    (way.together)(WARM);
+    counted(way.together);
+    Ok(())
+}
+
+/// What a tool that counts instructions is to look at.
+#[inline(never)]
+fn counted(calls: fn(u32)) {
+    calls(CALLS);
+}
+
+/// Lets all that was begun come to its end, so that a call cannot hide behind the next one.
+#[inline(always)]
+fn wait() {
+    // SAFETY: every x86-64 processor has this instruction.
+    unsafe { _mm_lfence() }
+}
+
+/// Counts of the time stamp counter that `work` takes.
+fn ticks(work: impl FnOnce()) -> f64 {
+    let now = || {
+        wait();
+        // SAFETY: as above.
+        let now = unsafe { _rdtsc() };
+        wait();
+        now
+    };
+    let begin = now();
+    work();
+    (now() - begin) as f64
+}
+
+/// ns in a count of the time stamp counter.
+fn tick() -> f64 {
+    let begin = Instant::now();
+    let ticks = ticks(|| while begin.elapsed() < Duration::from_millis(100) {});
+    begin.elapsed().as_nanos() as f64 / ticks
+}
+
+/// Counts of a round of each way.
+fn round(ways: &[Way], calls: fn(&Way) -> fn(u32)) -> Vec<f64> {
+    let time = |way: &Way| {
+        trace(way.traced);
+        ticks(|| calls(way)(CALLS)) / f64::from(CALLS)
+    };
+    ways.iter().map(time).collect()
+}
+
+/// Prints for each way its medians, rdtsc's first.
+fn print(out: &mut impl Write, ways: &[Way]) -> io::Result<()> {
+    let tick = tick();
+    ways.iter().for_each(|way| {
+        trace(way.traced);
+        (way.together)(WARM);
+    });
+    let both: Vec<_> = (0..ROUNDS).map(|_| [round(ways, |way| way.together), round(ways, |way| way.apart)]).collect();
+    for (n, way) in ways.iter().enumerate() {
+        let of = |how: usize, over: fn(&[f64], usize) -> f64| median(both.iter().map(|r| over(&r[how], n)).collect());
+        let [ns, apart] = [0, 1].map(|how| tick * of(how, |round, n| round[n]));
+        let [over, apart_over] = [0, 1].map(|how| of(how, |round, n| round[n] / round[0]));
+        writeln!(out, "{} {ns:.2} {over:.3} {apart:.2} {apart_over:.3}", way.name)?;
+    }
+    Ok(())
+}
+
+/// A mark, with the memory that it takes, as a multiple of rdtsc: of so many that parts of the area were granted anew.
+fn with_memory() -> f64 {
+    const MANY: u32 = 200_000;
+    trace(true);
+    let ratios = (0..21).map(|_| ticks(|| (PLAIN[1].together)(MANY)) / ticks(|| (PLAIN[0].together)(MANY)));
+    median(ratios.collect())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What programs record into their own memory, natively: time against a loop of `rdtsc` in the same run, instructions,
+//! and what the first mark of a process costs. The recorder is played by tests/bench/src/bin/marks.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{bail, Context, Result};
+
+use super::number;
+use crate::place;
+use crate::progress::{self, output, tied};
+
+/// What the program and the table call each way.
+const PLAIN: [(&str, &str); 9] = [
+    ("rdtsc", "`rdtsc` alone"),
+    ("mark", "`mark!`"),
+    ("span", "`scope!`, start and end"),
+    ("value", "`value!`"),
+    ("event", "`event!` with three numbers"),
+    ("c_mark", "`KUTRACE_MARK`, from C"),
+    ("nothing", "an empty loop"),
+    ("off_mark", "`mark!` while nothing is traced"),
+    ("off_span", "`scope!` while nothing is traced"),
+];
+/// The same of a span of `tracing`, by what the program is told to subscribe with.
+const SUBSCRIBED: [(&str, &str); 2] = [
+    ("registry", "a span of `tracing`, a registry that does nothing"),
+    ("layer", "a span of `tracing`, the registry with our layer"),
+];
+/// Processes whose first mark is timed.
+const PROCESSES: usize = 51;
+/// Calls that the program makes where instructions are counted.
+const COUNTED: u64 = 500;
+
+/// A way's times: back to back and apart, in ns and as multiples of rdtsc; and its instructions, where valgrind is.
+struct Row {
+    what: &'static str,
+    times: [f64; 4],
+    instructions: Option<u64>,
+}
+
+/// What was measured.
+pub struct Marks {
+    rows: Vec<Row>,
+    with_memory: f64,
+    pair: f64,
+    first_us: f64,
+    first_kib: f64,
+}
+
+/// Builds and runs the program, as often as it takes.
+pub fn measure(dir: &Path) -> Result<Marks> {
+    let program = build(dir)?;
+    let run = |arguments: &[&str]| output(tied("env").arg(&program).args(arguments));
+    let plain = run(&[])?;
+    let mut rows = Vec::new();
+    for (name, what) in PLAIN {
+        rows.push(Row { what, times: times(&plain, name)?, instructions: instructions(&program, &["count", name])? });
+    }
+    for (name, what) in SUBSCRIBED {
+        let times = times(&run(&[name])?, "tracing")?;
+        rows.push(Row { what, times, instructions: instructions(&program, &[name, "count", "tracing"])? });
+    }
+    let first = (0..PROCESSES).map(|_| run(&["first"])).collect::<Result<Vec<_>>>()?;
+    let middle = |name: &str| {
+        let mut values = first.iter().map(|text| number(text, name)).collect::<Result<Vec<f64>>>()?;
+        values.sort_by(f64::total_cmp);
+        Ok::<_, anyhow::Error>(values[values.len() / 2])
+    };
+    Ok(Marks {
+        rows,
+        with_memory: number(&plain, "with_memory")?,
+        pair: number(&plain, "pair")?,
+        first_us: middle("first_ns")? / 1e3,
+        first_kib: middle("first_kib")?,
+    })
+}
+
+fn build(dir: &Path) -> Result<PathBuf> {
+    let mut cargo = tied("cargo");
+    cargo.args(["build", "--release", "--locked", "--package", "kutrace-bench", "--bin", "marks"]);
+    progress::run("bench: compiling", cargo.current_dir(place::checkout()), &dir.join("marks.log"))?;
+    Ok(place::target().join("release/marks"))
+}
+
+/// The four numbers on the line of `text` that begins with `name`.
+fn times(text: &str, name: &str) -> Result<[f64; 4]> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let numbers = line.map(|line| line.split(' ').map(str::parse).collect::<Result<Vec<f64>, _>>()).transpose()?;
+    let numbers: Option<[f64; 4]> = numbers.and_then(|numbers| numbers.try_into().ok());
+    numbers.with_context(|| format!("bench: no {name} in:\n{text}"))
+}
+
+/// Instructions of a call and the loop that makes it, by callgrind; `None` where there is no valgrind.
+fn instructions(program: &Path, arguments: &[&str]) -> Result<Option<u64>> {
+    if !Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return Ok(None);
+    }
+    let mut valgrind = tied("valgrind");
+    valgrind.args(["--tool=callgrind", "--collect-atstart=no", "--toggle-collect=*counted*"]);
+    let ended = valgrind.arg("--callgrind-out-file=/dev/null").arg(program).args(arguments).output()?;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse::<u64>().ok());
+    match collected.filter(|_| ended.status.success()) {
+        Some(collected) => Ok(Some((collected + COUNTED / 2) / COUNTED)),
+        None => bail!("bench: valgrind: {}:\n{said}", ended.status),
+    }
+}
+
+impl fmt::Display for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        writeln!(
+            f,
+            "| native | back to back, ns | over `rdtsc` | apart, ns | over `rdtsc` | instructions, with the loop |"
+        )?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
+        for Row { what, times: [ns, over, apart, apart_over], instructions } in &self.rows {
+            let instructions = instructions.map_or("-".to_owned(), |count| count.to_string());
+            writeln!(f, "| {what} | {ns:.2} | {over:.2} | {apart:.2} | {apart_over:.2} | {instructions} |")?;
+        }
+        writeln!(f, "\n| marks | |\n|---|---|")?;
+        writeln!(f, "| a mark over `rdtsc`, back to back, with the memory that it takes | {:.2} |", self.with_memory)?;
+        writeln!(f, "| a mark while another CPU marks, too, over one alone | {:.2} |", self.pair)?;
+        writeln!(f, "| first mark of a process | {:.1} us |", self.first_us)?;
+        writeln!(f, "| memory of a process with one mark | {:.0} KiB |", self.first_kib)
+    }
+}
