@@ -68,7 +68,7 @@ const CALLS: u32 = 500;
 /// Calls before any are counted: the first part of an area has been filled after them.
 const WARM: u32 = 700;
 
-/// What is timed: so many calls of it, back to back or apart, and whether anything is traced meanwhile.
+/// What is timed: this many calls of it, back to back or apart, and whether anything is traced meanwhile.
 struct Way {
     name: &'static str,
     traced: bool,
@@ -221,7 +221,7 @@ fn print(out: &mut impl Write, ways: &[Way]) -> io::Result<()> {
     Ok(())
 }
 
-/// A mark, with the memory that it takes, as a multiple of rdtsc: of so many that parts of the area were granted anew.
+/// A mark, with the memory that it takes, as a multiple of rdtsc: enough of them that parts of the area are granted anew.
 fn with_memory() -> f64 {
     const MANY: u32 = 200_000;
     trace(true);
