@@ -10,6 +10,7 @@ use clap_complete::Shell;
 use kutrace_format::abi::command::{Ports, IPC, LLC, WRAP};
 use kutrace_tools::ask::{Asked, Between};
 use kutrace_tools::draw::Viewer;
+use postprocess::sink::summary::By;
 
 use crate::at::TimeOfDay;
 use crate::mark::Mark;
@@ -65,7 +66,7 @@ Examples:
 
 const AFTER_SUMMARY: &str = "\
 Examples:
-  kutrace_control summary t.trace
+  kutrace_control summary --by cgroup t.trace
   kutrace_control stop - | kutrace_control summary --top 3 -";
 
 const AFTER_WHY: &str = "\
@@ -195,6 +196,9 @@ pub enum Command {
         /// Lines per list
         #[arg(short, long, value_name = "N", default_value_t = 10)]
         top: usize,
+        /// Add up threads by program or cgroup
+        #[arg(long, default_value = "program")]
+        by: By,
         /// Print JSON, as described in docs/summary.schema.json
         #[arg(long)]
         json: bool,

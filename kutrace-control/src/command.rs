@@ -76,8 +76,10 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Reset { force: true } => session.force_reset().map(done)?,
         Command::Reset { force: false } => session.reset().map(done)?,
         Command::Mark { text } => text.insert().map(done)?,
-        Command::Summary { trace, top, json: false } => show::summary(trace.file(), |told| Ok(told.text(top)))?,
-        Command::Summary { trace, top, json: true } => show::summary(trace.file(), |told| Ok(told.json(top)?))?,
+        Command::Summary { trace, top, json: true, .. } => show::summary(trace.file(), |told| Ok(told.json(top)?))?,
+        Command::Summary { trace, top, by, json: false } => {
+            show::summary(trace.file(), |told| show::text(told, top, by))?
+        }
         Command::Why(why) => show::why(&why)?,
         Command::Diff(diff) => show::diff(&diff),
         Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.output())?,

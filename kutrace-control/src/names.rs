@@ -37,7 +37,7 @@ const IDLE: &[u8] = b"-idle-";
 impl Names {
     /// All the names of this machine now, and what the recorder says of its CPUs and vectors. `at_start` are the tasks
     /// that were alive when tracing started: they name their ids, since a later name or a reused id is told by the
-    /// trace itself.
+    /// trace itself. It does not tell the path of a control group, so that is the last known one.
     pub fn gather(at_start: &[Task], cpus: &[Cpu], vectors: &[Vector]) -> Names {
         let mut names = Names::default();
         for (kind, table) in tables::TABLES {
@@ -62,8 +62,12 @@ impl Names {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         names.add(NameKind::CpuModel, 0, 0, machine::cpu_model(&cpuinfo).unwrap_or_default().as_bytes());
         names.add(NameKind::Task, 0, 0, IDLE);
-        for task in tasks::alive(Path::new("/proc")).iter().chain(at_start) {
+        let alive = tasks::alive(Path::new("/proc"));
+        for task in alive.iter().chain(at_start) {
             names.add(NameKind::Task, task.pid, task.tgid, &task.comm);
+        }
+        for task in at_start.iter().chain(&alive) {
+            names.add(NameKind::Cgroup, task.pid, 0, &task.cgroup);
         }
         names
     }
@@ -132,8 +136,8 @@ mod tests {
     #[test]
     fn gathering_names_this_machine_and_keeps_the_tasks_of_the_start() {
         let pid = std::process::id();
-        let gone = Task { pid: u32::MAX, tgid: 1, comm: b"gone".to_vec() };
-        let renamed = Task { pid, tgid: pid, comm: b"before".to_vec() };
+        let gone = Task { pid: u32::MAX, tgid: 1, comm: b"gone".to_vec(), cgroup: b"/gone".to_vec() };
+        let renamed = Task { pid, tgid: pid, comm: b"before".to_vec(), cgroup: b"/before".to_vec() };
         let cpus = [(0, CPU_POSSIBLE), (1, 0), (2, CPU_POSSIBLE | CPU_OFFLINE)].map(|(cpu, flags)| Cpu { cpu, flags });
         let mut name = [0; event::NAME_BYTES];
         name[..4].copy_from_slice(b"eth0");
@@ -144,6 +148,9 @@ mod tests {
         assert!(records.contains(&(2, 0, 0, b"-idle-".to_vec())));
         assert!(records.contains(&(2, u32::MAX, 1, b"gone".to_vec())));
         assert!(records.contains(&(2, pid, pid, b"before".to_vec())));
+        let own = tasks::alive(Path::new("/proc")).into_iter().find(|task| task.pid == pid).unwrap().cgroup;
+        assert!(records.contains(&(NameKind::Cgroup as u16, u32::MAX, 0, b"/gone".to_vec())));
+        assert!(records.contains(&(NameKind::Cgroup as u16, pid, 0, own)));
         assert!(records.contains(&(8, 39, 0, b"getpid".to_vec())));
         assert!(records.contains(&(NameKind::Host as u16, 0, 0, machine::host().into_bytes())));
         assert!(records.contains(&(5, 0x21, 4, b"eth0".to_vec())));

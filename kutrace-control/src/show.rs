@@ -5,7 +5,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{anyhow, Context, Result};
+use anyhow::{anyhow, ensure, Context, Result};
 use kutrace_cli::progress::Watch;
 use kutrace_cli::{exit, say, standard, Exit};
 use kutrace_parquet::write::tables;
@@ -16,7 +16,7 @@ use postprocess::direct;
 use postprocess::line::count;
 use postprocess::progress::percent;
 use postprocess::sink::page::{self, Error};
-use postprocess::sink::summary::Summary;
+use postprocess::sink::summary::{By, Summary};
 use postprocess::source::Stage;
 use postprocess::span::limit::SpanLimit;
 use postprocess::span::{Meta, Spans};
@@ -85,8 +85,14 @@ pub fn summary(file: &Path, told: impl Fn(&Summary) -> Result<String>) -> Result
     let watch = Watch::at_terminal(percent);
     let summary = direct::summary_of_raw(&open(file, "summary")?.raw()?, WORST).with_context(|| name(file))?;
     drop(watch);
-    standard::print(&told(&summary)?)?;
+    standard::print(&told(&summary).with_context(|| name(file))?)?;
     Ok(outcome(&name(file), &summary.meta))
+}
+
+/// A summary as text, if the trace tells what is asked for.
+pub fn text(told: &Summary, top: usize, by: By) -> Result<String> {
+    ensure!(by != By::Cgroup || !told.cgroups.is_empty(), "the trace does not tell control groups");
+    Ok(told.text(top, by))
 }
 
 /// Prints where the time of requests went.

@@ -26,7 +26,7 @@ use kutrace_cli::{standard, Exit, Failure};
 use kutrace_format::abi::command::{Info, Moment, STATE_TRACING};
 use kutrace_format::capability::Unseen;
 use postprocess::raw::clock::Clock;
-use postprocess::sink::summary::Summary;
+use postprocess::sink::summary::{By, Summary};
 use postprocess::span::Meta;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -130,7 +130,7 @@ fn now() -> Moment {
 /// Whoever reads it may go away, and is told nothing.
 fn print(picture: &Picture, plan: Plan) -> io::Result<()> {
     let text = match plan.json {
-        false => picture.second.text(plan.lines) + "\n",
+        false => picture.second.text(plan.lines, By::Program) + "\n",
         true => {
             let (second, minute) = (picture.second.told(plan.lines), picture.minute.told(plan.lines));
             format!("{}\n", json!({ "second": second, "minute": minute, "missed_blocks": picture.missed }))

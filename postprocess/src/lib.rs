@@ -2,8 +2,8 @@
 //! From a raw trace to an answer: a [`source`] is opened, [`raw`] bytes become [`event`] lines, events become [`span`]s,
 //! and a [`sink`] makes a page, a summary or a file of them; [`why`] explains requests. Between processes they travel
 //! as text, [`line`] by line, or as [`frame`]s, within one as batches; [`direct`] goes the whole way in one process.
-//! [`machine`]s are several traces as one. [`id`]s tell CPUs and threads from other numbers, [`time`]s moments and durations, [`tables`] has the names that are
-//! the same on every x86 Linux, [`merge`] joins ordered streams, and [`progress`] is what a waiting user sees.
+//! [`machine`]s are several traces as one. [`id`]s tell CPUs and threads from other numbers, [`time`]s moments and durations,
+//! [`tables`] has the names that are the same on every x86 Linux, [`cgroup`] shortens paths, [`merge`] joins ordered streams, and [`progress`] is what a waiting user sees.
 //!
 //! Each module uses only those before it in the list below; a test holds this.
 //!
@@ -17,6 +17,7 @@ pub mod progress;
 pub mod line;
 pub mod id;
 pub mod time;
+pub mod cgroup;
 pub mod event;
 pub mod frame;
 pub mod merge;

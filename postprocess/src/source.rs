@@ -4,7 +4,7 @@
 //! | what | opened by | gives |
 //! |---|---|---|
 //! | raw trace, ours or the original's, or those of several machines | [`Source::raw`], then [`trace`] of its bytes | a [`Trace`], which is decoded |
-//! | events, as text or frames; [`tracepoint`]s as text | [`Source::events`] | [`Batches`] |
+//! | events, as text or frames; [`tracepoint`]s as text, or as [`perfetto`] keeps them | [`Source::events`] | [`Batches`] |
 //! | spans, as JSON or frames | [`Source::spans`] | [`Spans`] |
 //! | page | [`Source::page`] | its bytes, for [`page::lift`](crate::sink::page::lift()) |
 //!
@@ -17,6 +17,7 @@
 mod kind;
 pub mod page;
 pub mod tracepoint;
+pub mod perfetto;
 pub mod events;
 mod spans;
 pub mod json;

@@ -5,7 +5,7 @@
 //! handles calls and returns, [`begin`] what began before the recording, [`mode`] whether it is the program or the
 //! kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`], and of
 //! who could run [`runnable`], CPUs that stood still [`stall`], by the numbers of the [`abi`], and the latencies
-//! of [`idle`], [`rpc`] queues and messages. [`mod@check`] says what must hold of the result.
+//! of [`idle`], [`rpc`] queues and messages; of [`cgroup`]s that nobody told, what follows. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
 //! [`limit`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each, and
@@ -28,6 +28,7 @@ pub mod wait;
 pub mod runnable;
 pub mod stall;
 pub mod call;
+pub mod cgroup;
 pub mod abi;
 pub mod idle;
 pub mod check;
@@ -150,6 +151,10 @@ pub struct Meta {
     /// had one after the other, what was said last.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub processes: BTreeMap<u32, u32>,
+    /// The path of the control group of each process, by its first thread, and of each thread that is in another; as
+    /// far as it is known, and what was said last. See [`crate::cgroup`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cgroups: BTreeMap<u32, String>,
     /// Tells traces apart in saved views.
     pub randomid: u32,
     /// Events the recorder counted as lost.
@@ -186,6 +191,12 @@ impl Meta {
     /// The process of a thread; its own number if nothing else is known.
     pub fn process_of(&self, pid: Pid) -> Pid {
         self.processes.get(&pid.number()).map_or(pid, |process| Pid::new(*process))
+    }
+
+    /// The path of the control group that a thread is in, if it is known.
+    pub fn cgroup_of(&self, pid: Pid) -> Option<&str> {
+        let told = |pid: Pid| self.cgroups.get(&pid.number());
+        told(pid).or_else(|| told(self.process_of(pid))).map(String::as_str)
     }
 }
 

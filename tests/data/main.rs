@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
+use flate2::read::GzDecoder;
 use kutrace_parquet::kind;
 use kutrace_parquet::write::write;
 use kutrace_tests::draw::{drawn, perfetto, sample, Told, SAMPLES};
@@ -15,7 +16,10 @@ use kutrace_tests::skip::skip;
 use kutrace_tests::tree;
 use kutrace_tools::spans::Ordering;
 use postprocess::direct::spans_of_raw;
-use postprocess::event::number;
+use postprocess::event::{number, Event, Events};
+use postprocess::id::Pid;
+use postprocess::source::events::read;
+use postprocess::span::build;
 use postprocess::span::what::{Arc, What};
 use postprocess::span::{Span, Spans};
 
@@ -44,6 +48,10 @@ static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
 
 /// What a script of this folder prints about its input; nothing where it cannot run, which is said.
 fn script(name: &str, words: &[&str], input: &[u8]) -> Option<String> {
+    bytes(name, words, input).map(|bytes| String::from_utf8(bytes).expect("text"))
+}
+
+fn bytes(name: &str, words: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let python = match &*PYTHON {
         Ok(python) => python,
         Err(why) => {
@@ -59,7 +67,7 @@ fn script(name: &str, words: &[&str], input: &[u8]) -> Option<String> {
     let output = child.wait_with_output().expect("an end");
     feeder.join().expect("a writer").expect("a reader");
     assert!(output.status.success(), "{name}: {}", output.status);
-    Some(String::from_utf8(output.stdout).expect("text"))
+    Some(output.stdout)
 }
 
 /// How often each name is among the spans that are wanted.
@@ -94,6 +102,32 @@ fn perfetto_s_own_schema_reads_what_the_spans_say() {
         assert_eq!(read("ends")["own"], slices.values().sum::<usize>(), "{name}");
         assert_eq!(read("ftrace")["sched_switch"], told.states.len(), "{name}");
     }
+}
+
+#[test]
+fn what_perfetto_s_own_schema_writes_is_read_as_the_text_it_was_made_of() {
+    let mut text = Vec::new();
+    let packed = fs::File::open(tree::root().join("tests/golden/others/load.trace-cmd.gz")).expect("a recording");
+    GzDecoder::new(packed).read_to_end(&mut text).expect("its text");
+    let Some(trace) = bytes("encode.py", &[], &text) else { return };
+    let happened = |events: &Events| -> Vec<(i64, u32, u32, Pid, u32, i32, String)> {
+        let event = |e: &Event| {
+            let name = events.names.text(e.name).to_string();
+            (e.ts.0, e.cpu.number(), e.event(), e.pid, e.arg, e.ret, name)
+        };
+        let mut all: Vec<_> = events.events.iter().filter(|e| e.what.is_event()).map(event).collect();
+        // Only within a CPU there is an order of what has the same time.
+        all.sort_by_key(|e| (e.0, e.1));
+        all
+    };
+    let (told, read) = (read(&text[..]).expect("text"), read(&trace[..]).expect("a trace"));
+    assert!(told.events.len() > 5_000 && read.meta.quality.is_empty(), "{:?}", read.meta.quality);
+    let (expected, found) = (happened(&told), happened(&read));
+    let differ = expected.iter().zip(&found).find(|(a, b)| a != b);
+    assert_eq!((differ, expected.len()), (None, found.len()));
+    assert_eq!(told.meta.unseen(), read.meta.unseen());
+    let (spans, _) = build(read);
+    assert_eq!((&*spans.meta.host, &*spans.meta.kernel), ("box", "6.1.0"));
 }
 
 /// The tables of a sample, in a folder that is new.

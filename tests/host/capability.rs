@@ -10,7 +10,7 @@ use postprocess::direct::{spans_of_raw, summary_of_raw};
 use postprocess::event::write::Writer;
 use postprocess::event::Events;
 use postprocess::frame;
-use postprocess::sink::summary::Summary;
+use postprocess::sink::summary::{By, Summary};
 use postprocess::sink::verdict::{judge, verdict, Verdict};
 use postprocess::sink::{self, page};
 use postprocess::source;
@@ -87,7 +87,7 @@ fn what_a_source_lacks_is_said_by_every_reader() {
         let found = judge(&bytes).unwrap();
         let cannot = |line: &str| line == format!("info  cannot show {said}");
         assert_eq!(found.iter().filter(|finding| cannot(&finding.to_string())).count(), 1, "{found:?}");
-        assert!(summary(&bytes).text(3).lines().any(|line| line == format!("cannot show {said}")));
+        assert!(summary(&bytes).text(3, By::Program).lines().any(|line| line == format!("cannot show {said}")));
         assert!(summary(&bytes).json(3).unwrap().contains(&format!("\"unseen\": [\n    \"{said}\"\n  ]")));
     }
 }
@@ -99,7 +99,7 @@ fn what_sees_everything_says_nothing() {
     let spans = spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).unwrap().0;
     assert!(spans.meta.unseen.is_empty() && !String::from_utf8(as_json(&spans)).unwrap().contains("unseen"));
     assert!(!judge(&bytes).unwrap().iter().any(|finding| finding.text.contains("cannot show")));
-    assert!(!summary(&bytes).text(3).contains("cannot show"));
+    assert!(!summary(&bytes).text(3, By::Program).contains("cannot show"));
 }
 
 #[test]
@@ -172,14 +172,17 @@ fn what_reads_0_since_the_source_cannot_see_it_is_left_out() {
     let whole = summary(&lacking(Unseen::default()));
     let idle = only(Capability::Idle).and(only(Capability::Losses)).and(only(Capability::Wakeups));
     let part = summary(&lacking(idle));
-    let titles = |summary: &Summary| summary.text(3).lines().find(|l| l.starts_with("CPU ")).unwrap().to_string();
+    let titles =
+        |summary: &Summary| summary.text(3, By::Program).lines().find(|l| l.starts_with("CPU ")).unwrap().to_string();
     assert_eq!(
         titles(&whole).split_whitespace().collect::<Vec<_>>(),
         ["CPU", "user", "kernel", "idle", "stalled", "lost"]
     );
     // There is idle time, whatever the source says; but it stood still nowhere, and lost nothing, for all it can tell.
     assert_eq!(titles(&part).split_whitespace().collect::<Vec<_>>(), ["CPU", "user", "kernel", "idle"]);
-    assert!(whole.text(3).contains(" events, none lost\n") && !part.text(3).contains("none lost"));
+    assert!(
+        whole.text(3, By::Program).contains(" events, none lost\n") && !part.text(3, By::Program).contains("none lost")
+    );
     let keys = |summary: &Summary| -> Vec<String> {
         let value: serde_json::Value = serde_json::from_str(&summary.json(3).unwrap()).unwrap();
         let of = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
@@ -198,10 +201,14 @@ fn points_have_no_times() {
     let cpu = trace.cpu(0).running(7, "a", None).folded(10, 39, 0, 5, 7).call(50, 0, 3);
     cpu.entry(60, TRAP + 14, &[]).entry(60, TRAP_RETURN + 14, &[]).small_return(80, 1);
     let only_points = summary(&trace.bytes());
-    assert!(only_points.text(3).contains("         -         -         1         -         -         -  page_fault\n"));
+    assert!(only_points
+        .text(3, By::Program)
+        .contains("         -         -         1         -         -         -  page_fault\n"));
     trace.cpu(0).entry(100, TRAP + 14, &[]).entry(130, TRAP_RETURN + 14, &[]);
     let both = summary(&trace.bytes());
-    assert!(both.text(3).contains("    300 ns     3.0 %         2    300 ns    300 ns    300 ns  page_fault\n"));
+    assert!(both
+        .text(3, By::Program)
+        .contains("    300 ns     3.0 %         2    300 ns    300 ns    300 ns  page_fault\n"));
     let schema: serde_json::Value = serde_json::from_str(include_str!("../../docs/summary.schema.json")).unwrap();
     for (summary, times) in [(only_points, false), (both, true)] {
         let value: serde_json::Value = serde_json::from_str(&summary.json(3).unwrap()).unwrap();

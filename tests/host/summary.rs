@@ -14,7 +14,7 @@ use postprocess::event::number::{Level, WAIT_A, WAIT_Z};
 use postprocess::event::what::What;
 use postprocess::event::Events;
 use postprocess::sink::profile::{profile, Rows};
-use postprocess::sink::summary::{share::Share, work::Sum, Adder, Summary};
+use postprocess::sink::summary::{share::Share, work::Sum, Adder, By, Summary};
 use postprocess::source;
 use postprocess::span::build;
 use postprocess::span::limit::SpanLimit;
@@ -34,7 +34,7 @@ fn sample() -> Vec<u8> {
 
 #[test]
 fn the_tables_of_a_recorded_trace() {
-    assert_golden("summary/pipeline.txt", &summary_of_raw(&sample(), 5).unwrap().text(10));
+    assert_golden("summary/pipeline.txt", &summary_of_raw(&sample(), 5).unwrap().text(10, By::Program));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_wait_for_a_cpu_tells_who_had_it() {
     cpu0.switch(7_000, 100, "waiter").small_return(7_100, 0);
     let cpu1 = trace.cpu(1).running(200, "waker", None).call(3_900, 202, 1);
     cpu1.entry(4_000, RUNNABLE, &[100]).small_return(4_100, 1);
-    assert_golden("summary/waiter.txt", &summary(&trace).text(10));
+    assert_golden("summary/waiter.txt", &summary(&trace).text(10, By::Program));
     let latency = summary(&trace).woken;
     assert_eq!((latency.count, latency.percentiles), (1, [Time(3_020); 5]));
     let [worst] = &latency.worst[..] else { panic!("{:?}", latency.worst) };
@@ -215,6 +215,6 @@ fn what_is_counted_does_not_depend_on_how_many_spans_a_page_can_hold() {
 
 #[test]
 fn an_empty_trace_has_a_summary() {
-    let text = Adder::new(5).finish(Default::default(), &[], &mut |_, _, _| {}).text(10);
+    let text = Adder::new(5).finish(Default::default(), &[], &mut |_, _, _| {}).text(10, By::Program);
     assert!(text.contains("0 ns on 0 CPUs") && text.contains("0 events, none lost"), "{text}");
 }

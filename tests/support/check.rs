@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use postprocess::direct::summary_of_raw;
+use postprocess::sink::summary::By;
 use postprocess::span::build;
 use postprocess::{sink, source};
 
@@ -32,7 +33,7 @@ impl Texts {
         Texts {
             events: String::from_utf8_lossy(&lines).into_owned(),
             spans: String::from_utf8_lossy(&text).into_owned(),
-            summary: summary_of_raw(bytes, 0).expect("a raw file").text(usize::MAX),
+            summary: summary_of_raw(bytes, 0).expect("a raw file").text(usize::MAX, By::Program),
         }
     }
 

@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
 import { buildGroups, foldedThreads } from "../../postprocess/viewer/data/groups.js";
+import { GROUPINGS } from "../../postprocess/viewer/data/pivot.js";
 import { Durations, minOfStep, Pivot, stepOf } from "../../postprocess/viewer/data/pivot.js";
 import { IntervalIndex } from "../../postprocess/viewer/data/intervals.js";
 import { firstInLane, indexByKind, indexByRow, laneOf, runsIn, seekStart } from "../../postprocess/viewer/data/rows.js";
@@ -200,6 +201,19 @@ test("folded, each process has a row for its threads, and kernel threads have on
   // Waits of several threads would hide each other.
   assert.deepEqual([...folded.waits.ids], [5]);
   assert.deepEqual([7, 8].map((i) => [folded.rowOf(i), folded.targetRow(i)]), [[0, 1], [0, 0]]);
+});
+
+test("by control group, each has a row for its threads, as have those of which none is known", () => {
+  const user = (start, pid) => ({ start, dur: 9, event: EVENT.USER + pid, cpu: 0, pid, name: `a.${pid}` });
+  const web = { path: "/system.slice/web.service", short: "web.service", pids: [7] };
+  const cgroups = [web, { path: "/x", short: "/x", pids: [9] }];
+  const store = storeOf([user(0, 7), user(10, 8), user(20, 9), user(30, 5), user(40, 10), user(50, 4)], { cgroups, processes: { 8: 7, 9: 7, 10: 9 } });
+  const [, threads] = buildGroups(store, indexByKind(store));
+  const folded = foldedThreads(store, threads, "control group");
+  assert.deepEqual([folded.name, folded.keys, folded.labels], ["CGROUP", [4, 7, 9], ["not known (2)", "web.service (2)", "/x (2)"]]);
+  assert.deepEqual([...folded.exec.first, ...folded.exec.ids], [0, 2, 4, 6, 3, 5, 0, 1, 2, 4]);
+  const groupings = GROUPINGS.find(([id]) => id === "cgroup")[2](store);
+  assert.deepEqual([groupings.texts, groupings.finds], [["not known", "web.service", "/x"], ["pid:4,5", "pid:7,8", "pid:9,10"]]);
 });
 
 test("parts that any thread may end lie on a row of their name, stacked where they overlap", () => {

@@ -96,6 +96,40 @@ fn a_quota_is_told_for_its_group_and_those_below() {
 }
 
 #[test]
+fn threads_are_in_the_control_groups_that_they_were_put_into() {
+    let run = guest::succeed(
+        &["--kernel", "distribution", "--cpus", "2"],
+        r#"
+        cd /tmp
+        gcc -O1 -Wall -Werror -o held $VM/held.c
+        mkdir -p /run/groups
+        mount -t cgroup2 none /run/groups
+        cd /run/groups
+        mkdir -p system.slice/web.service batch
+        (echo $BASHPID >system.slice/web.service/cgroup.procs; exec /tmp/held spin 30) & web=$!
+        kutrace_control go
+        # Begins and ends while it is recorded, made by one that is told.
+        (echo $BASHPID >batch/cgroup.procs; /tmp/held spin 0.3; sleep 30) & batch=$!
+        sleep 1
+        kutrace_control stop $SHARE/t.raw
+        echo web=$web
+        echo batch=$batch
+        kutrace_control summary --by cgroup $SHARE/t.raw >$SHARE/summary
+        kill $web $batch
+        "#,
+    );
+    let trace = Recording::read_whole(&run.file("t.raw"));
+    let meta = &trace.spans.meta;
+    let of = |pid: u64| meta.cgroup_of(Pid::new(pid as u32));
+    assert_eq!(of(run.number("web")), Some("/system.slice/web.service"));
+    assert_eq!(of(run.number("batch")), Some("/batch"));
+    let spinning: BTreeSet<_> = trace.pids_of("spin").into_iter().map(|pid| meta.cgroup_of(pid)).collect();
+    assert_eq!(spinning, BTreeSet::from([Some("/system.slice/web.service"), Some("/batch")]));
+    let text = std::fs::read_to_string(run.file("summary")).unwrap();
+    assert!(text.lines().any(|line| line.ends_with("  web.service")), "{text}");
+}
+
+#[test]
 fn frozen_and_stopped_threads_say_so() {
     let run = guest::succeed(
         &["--kernel", "distribution", "--cpus", "2"],

@@ -172,6 +172,8 @@ pub enum NameKind {
     /// A function of the kernel: number is the low half of the address where it starts, second the high one. Of those
     /// that have none, every sample is of one before it.
     Symbol = 0x106,
+    /// The control group of a process: number is its first thread; or of another thread that is in another one.
+    Cgroup = 0x10c,
 }
 
 impl NameKind {
@@ -190,6 +192,7 @@ impl NameKind {
             0x104 => NameKind::Host,
             0x105 => NameKind::Cpu,
             0x106 => NameKind::Symbol,
+            0x10c => NameKind::Cgroup,
             _ => return None,
         })
     }

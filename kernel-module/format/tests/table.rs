@@ -8,7 +8,7 @@ use std::path::Path;
 
 use kutrace_format::abi::event::{self, line, may_insert, may_name, Origin, TaskState, SPECIAL, SPECIAL_LAST};
 use kutrace_format::abi::word::{Call, EVENT_BITS};
-use kutrace_format::event::{of_entry, of_line, rows, Event, Place, Row, Work};
+use kutrace_format::event::{of_entry, of_line, rows, Event, Kind, Place, Row, Work};
 
 /// What the document counts small returns from, which are of -128 and more.
 const RETURN_OF_ZERO: u32 = event::SMALL_RETURN as u32 + 128;
@@ -69,6 +69,13 @@ fn no_row_is_hidden_by_another() {
     for row in rows() {
         assert!(is_met(row), "{row:?}");
         assert!(row.first <= row.last && row.last_constant.is_some() == (row.first < row.last), "{row:?}");
+    }
+}
+
+#[test]
+fn a_name_s_number_has_no_length_in_it() {
+    for row in rows().filter(|row| row.place == Place::Line && row.kind == Kind::Name && row.last_constant.is_none()) {
+        assert_eq!(row.first & 0xf0, 0, "{row:?}");
     }
 }
 

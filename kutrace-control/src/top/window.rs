@@ -279,6 +279,7 @@ impl Window {
             events: self.events,
             cpus: self.cpus.iter().map(|(cpu, part)| (CpuId::new(*cpu), share(part, time))).collect(),
             programs: self.programs(known, time),
+            cgroups: Vec::new(),
             calls: self.sums(known, &[Level::Syscall, Level::Sched], time),
             interrupts: self.sums(known, &[Level::Irq, Level::Softirq], time),
             faults: self.sums(known, &[Level::Trap], time),

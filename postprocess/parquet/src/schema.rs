@@ -2,7 +2,7 @@
 //! The tables, version [`VERSION`]: docs/data.md describes each column. A reader refuses what has other columns.
 
 /// The version of all tables; it changes when a column is added or means something else.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
 /// A table: a folder of this name in a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,5 +94,7 @@ pub fn checksum(row: &[Cell]) -> i64 {
 pub const THREAD: &str = "message thread {
     required binary trace (STRING);
     required int64 pid;
+    required int64 tgid;
     required binary name (STRING);
+    optional binary cgroup (STRING);
 }";

@@ -69,13 +69,20 @@ pub fn write(spans: InOrder, folder: &Path) -> Result<(Meta, String, u64)> {
     for (table, rows) in tables {
         files.insert(table.folder(), rows.finish()?);
     }
-    let (names, pids): (Vec<_>, Vec<_>) = threads
-        .iter()
-        .map(|(pid, name)| (texts.get(name.index()).cloned().unwrap_or_default(), i64::from(*pid)))
-        .unzip();
-    let traces = vec![ByteArray::from(trace.as_str()); pids.len()];
+    let names = threads.values().map(|name| texts.get(name.index()).cloned().unwrap_or_default()).collect();
+    let pids = threads.keys().copied().map(i64::from).collect();
+    let processes = threads.keys().map(|pid| i64::from(meta.process_of(*pid))).collect();
+    let mut cgroups = Optional::default();
+    threads.keys().for_each(|pid| cgroups.push(meta.cgroup_of(*pid).map(ByteArray::from)));
+    let traces = vec![ByteArray::from(trace.as_str()); threads.len()];
     let mut file = Draft::new(&place, THREADS, THREAD)?;
-    file.group(vec![Values::text(traces), Values::long(pids), Values::text(names)])?;
+    file.group(vec![
+        Values::text(traces),
+        Values::long(pids),
+        Values::long(processes),
+        Values::text(names),
+        Values { data: Data::Text(cgroups.values), present: Some(cgroups.present) },
+    ])?;
     file.finish()?;
     let (start, end) = if extent.0 > extent.1 { (0, 0) } else { extent };
     let ns = |units: i64| base.saturating_add(units.saturating_mul(UNIT));
@@ -112,7 +119,7 @@ pub fn write(spans: InOrder, folder: &Path) -> Result<(Meta, String, u64)> {
 pub fn tables(spans: InOrder, folder: &Path) -> Result<(Meta, Vec<String>)> {
     let (meta, trace, rows) = write(spans, folder)?;
     let told = format!("{}: {}, trace {trace}", folder.display(), count(rows, "row", "rows"));
-    let untold = "processes, control groups and the monotonic clock are not in spans, and so in no table";
+    let untold = "the monotonic clock is not in spans, and so in no table";
     Ok((meta, vec![told, untold.to_string()]))
 }
 

@@ -2,13 +2,18 @@
 //! Renumber: CPUs and threads of a machine, as they are called among those of all.
 //!
 //! CPUs follow those of the machine before. A thread's number has the machine's above its own, which is below 2^22, the
-//! most that Linux gives. Idle is 0 on every machine: it is its CPU's.
+//! most that Linux gives. Idle is 0 on every machine: it is its CPU's. The number of a control group has the machine's
+//! above its own 20 bits.
 
 use super::shift::Shift;
 use crate::event::names::Names;
 use crate::event::{number, Event, Interval};
 use crate::id::{CpuId, Pid};
 use crate::time::Time;
+
+/// Bits of the number of a control group on its machine: those that [`Throttle`](kutrace_format::abi::event::Throttle)
+/// has.
+const GROUP_BITS: u32 = 20;
 
 /// How one machine's events become those of all.
 #[derive(Clone, Debug)]
@@ -44,6 +49,11 @@ impl Renumber {
         pid.on(self.machine)
     }
 
+    /// A control group, by number.
+    fn group(&self, group: u32) -> u32 {
+        self.machine << GROUP_BITS | group & ((1 << GROUP_BITS) - 1)
+    }
+
     /// The time for which a CPU was traced.
     pub fn interval(&self, i: Interval) -> Interval {
         Interval { cpu: self.cpu(i.cpu.number()), from: self.time(i.from), to: self.time(i.to) }
@@ -64,8 +74,13 @@ impl Renumber {
             | number::RUNNABLE
             | number::PID_NAME
             | number::OPEN_CALL
-            | number::GROUP
-            | number::KERNEL_THREAD => Event { arg: pid(e.arg), ..e },
+            | number::KERNEL_THREAD
+            | number::CGROUP => Event { arg: pid(e.arg), ..e },
+            number::GROUP => {
+                let group = names.text(e.name).parse().map(|group| self.group(group));
+                let name = group.map_or(e.name, |group| names.id(&group.to_string()));
+                Event { arg: pid(e.arg), name, ..e }
+            }
             number::PROCESS => {
                 let process = names.text(e.name).parse().map(pid);
                 let name = process.map_or(e.name, |process| names.id(&process.to_string()));
@@ -74,7 +89,9 @@ impl Renumber {
             number::IPI | number::MONITOR_STORE | number::OFFLINE | number::ONLINE | number::CPU => {
                 Event { arg: self.cpu(e.arg).number(), ..e }
             }
-            number::THROTTLE | number::UNTHROTTLE => Event { ret: self.cpu(e.ret as u32).number() as i32, ..e },
+            number::THROTTLE | number::UNTHROTTLE => {
+                Event { arg: self.group(e.arg), ret: self.cpu(e.ret as u32).number() as i32, ..e }
+            }
             _ => e,
         })
     }

@@ -2,10 +2,10 @@
 //! The original's JSON, version 3: one span a line, so that `grep` and `sort` work on it.
 //!
 //! A span is `[start s, duration s, cpu, pid, rpc, event, arg, ret, ipc, "name"]`, times with eight decimals; `arg` and
-//! `ret` are `null` where there is no value. `errno`, `counts` and `processes` continue in `errno002` and so on: tools of the
-//! original read lines of 255 bytes. Its `makeself` wants lines ordered by their bytes, keys too. The list ends with an
-//! entry at 999.0 seconds, as the original's viewer expects; its `arg`, which the original has as 0, is the number of
-//! spans before it. After it stand the callouts and views of the original's viewer, if there are any: `"extra"`, spans
+//! `ret` are `null` where there is no value. `cgroups`, `counts`, `errno` and `processes` continue in `errno002` and so
+//! on, and a path of `cgroups` in the next: tools of the original read lines of 255 bytes. Its `makeself` wants lines
+//! ordered by their bytes, keys too. The list ends with an entry at 999.0 seconds, as the original's viewer expects; its
+//! `arg`, which the original has as 0, is the number of spans before it. After it stand the callouts and views of the original's viewer, if there are any: `"extra"`, spans
 //! as well, and `"savedview"`. Lines are ordered by time; [`crate::source::json`] reads them in any order.
 
 use std::io::{self, Write};
@@ -135,6 +135,9 @@ fn write_head(meta: &Meta, out: &mut impl Write) -> io::Result<()> {
     }
     key("axisLabelX", "Time (sec)".into())?;
     key("axisLabelY", "CPU Number".into())?;
+    for (n, some) in parts(meta.cgroups.iter().flat_map(|(pid, path)| pieces(*pid, path))) {
+        key(&numbered("cgroups", n), some)?;
+    }
     for (n, some) in chunks(&meta.counted).enumerate() {
         key(&numbered("counted", n), some.into())?;
     }
@@ -192,13 +195,25 @@ fn chunks(sentences: &[String]) -> std::slice::Chunks<'_, String> {
     sentences.chunks(if length < LINE - 32 { usize::MAX } else { 1 })
 }
 
+/// A path as entries of one key, each short enough for a line.
+fn pieces(pid: u32, path: &str) -> impl Iterator<Item = (String, Value)> + '_ {
+    let mut rest = path;
+    std::iter::from_fn(move || {
+        // A letter takes six bytes at most.
+        let end = rest.char_indices().map(|(at, _)| at).nth((LINE - 64) / 6).unwrap_or(rest.len());
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then(|| (pid.to_string(), piece.into()))
+    })
+}
+
 /// The entries of a map as several, each short enough for a line, with their numbers.
 fn parts(entries: impl Iterator<Item = (String, Value)>) -> impl Iterator<Item = (usize, Value)> {
     let mut parts: Vec<serde_json::Map<String, Value>> = Vec::new();
     let mut room = 0usize;
     for (key, value) in entries {
         let needed = quoted(&key.as_str().into()).len() + quoted(&value).len() + 2;
-        if needed > room || parts.is_empty() {
+        if needed > room || parts.last().is_none_or(|part| part.contains_key(&key)) {
             parts.push(serde_json::Map::new());
             room = LINE - 32;
         }

@@ -16,6 +16,7 @@ pub mod text;
 pub mod json;
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use foldhash::HashMap;
 use kutrace_format::capability::Capability;
@@ -45,6 +46,8 @@ pub struct Summary {
     pub cpus: Vec<(CpuId, Share)>,
     /// Programs: all threads of one name.
     pub programs: Vec<Program>,
+    /// The same by control group, called by their paths; empty if the trace tells of none.
+    pub cgroups: Vec<Program>,
     /// System calls, and the scheduler.
     pub calls: Vec<Sum>,
     /// Interrupts and what they left for later.
@@ -59,6 +62,27 @@ pub struct Summary {
     pub preempted: Latency,
     /// Wakeups of threads that had not left their CPU yet.
     pub running: u64,
+}
+
+/// What threads are added up by, in text: JSON has both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Their names.
+    Program,
+    /// Their control groups.
+    Cgroup,
+}
+
+impl FromStr for By {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<By, Self::Err> {
+        match word {
+            "program" => Ok(By::Program),
+            "cgroup" => Ok(By::Cgroup),
+            _ => Err("program or cgroup is meant"),
+        }
+    }
 }
 
 /// A part of a CPU's time, and what it is called.
@@ -147,13 +171,19 @@ impl Adder {
         let points = [Capability::Exceptions, Capability::KernelFaults, Capability::ProgramFaults, Capability::Nmis];
         self.kernel.finish(points.into_iter().any(|capability| !meta.sees(capability)));
         self.waiting.finish();
+        self.programs.finish();
         let threads = Threads { ids: self.threads, names };
+        let cgroups = match meta.cgroups.is_empty() {
+            true => Vec::new(),
+            false => self.programs.by(|pid| meta.cgroup_of(pid).unwrap_or("?")),
+        };
         Summary {
             meta,
             extent: self.extent.unwrap_or_default(),
             events: self.events,
             cpus: self.cpus.into_iter().collect(),
-            programs: self.programs.finish(&threads),
+            programs: self.programs.by(|pid| threads.program(pid)),
+            cgroups,
             calls: self.kernel.sums(&[Level::Syscall, Level::Sched], names),
             interrupts: self.kernel.sums(&[Level::Irq, Level::Softirq], names),
             faults: self.kernel.sums(&[Level::Trap], names),

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, Read};
 
 use super::kind::Kind;
-use super::{open, tracepoint};
+use super::{open, perfetto, tracepoint};
 use crate::event::batch::{Batch, Renumber};
 use crate::event::names::Names;
 use crate::event::read::Text;
@@ -41,6 +41,7 @@ enum Form<R> {
     Text(Box<Text<R>>),
     Frames(Box<frame::Reader<R, Event>>),
     Tracepoints(Box<tracepoint::Text<R>>),
+    Perfetto(Box<perfetto::Packets>),
 }
 
 impl<R: BufRead> Batches<R> {
@@ -52,6 +53,7 @@ impl<R: BufRead> Batches<R> {
         let form = match frame::begins::<Event>(&mut input)? {
             true => Form::Frames(Box::new(frame::Reader::new(input)?)),
             false if kind == Kind::Tracepoints => Form::Tracepoints(Box::new(tracepoint::Text::new(input)?)),
+            false if kind == Kind::Perfetto => Form::Perfetto(Box::new(perfetto::Packets::new(input)?)),
             false => Form::Text(Box::new(Text::new(input)?)),
         };
         Ok(Batches { form, last: Time::MIN, late: 0 })
@@ -63,6 +65,7 @@ impl<R: BufRead> Batches<R> {
             Form::Text(text) => text.meta(),
             Form::Frames(frames) => frames.about(),
             Form::Tracepoints(text) => text.meta(),
+            Form::Perfetto(packets) => packets.meta(),
         }
     }
 
@@ -75,6 +78,7 @@ impl<R: BufRead> Batches<R> {
             Form::Text(text) => text.batch()?,
             Form::Frames(frames) => frames.batch()?,
             Form::Tracepoints(text) => text.batch()?,
+            Form::Perfetto(packets) => packets.batch(),
         };
         for event in batch.iter_mut().flat_map(|batch| &mut batch.rows) {
             self.late += u64::from(event.ts < self.last);
@@ -90,6 +94,7 @@ impl<R: BufRead> Batches<R> {
             Form::Text(text) => text.finish(),
             Form::Frames(frames) => (*frames).finish(),
             Form::Tracepoints(text) => text.finish(),
+            Form::Perfetto(packets) => packets.finish(),
         };
         if self.late > 0 {
             let one = "event is out of order; its time is held";

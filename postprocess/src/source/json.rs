@@ -281,6 +281,11 @@ fn set(meta: &mut Meta, key: &str, value: &Value) {
         "kernelVersion" => meta.kernel = string(),
         "errno" => meta.errors.extend(BTreeMap::deserialize(value).unwrap_or_default()),
         "processes" => meta.processes.extend(BTreeMap::<u32, u32>::deserialize(value).unwrap_or_default()),
+        "cgroups" => {
+            for (pid, piece) in BTreeMap::<u32, String>::deserialize(value).unwrap_or_default() {
+                meta.cgroups.entry(pid).or_default().push_str(&piece);
+            }
+        }
         "counts" => meta.counts.extend(BTreeMap::deserialize(value).unwrap_or_default()),
         "flags" => meta.flags = number() as u32,
         "mbit_sec" => meta.mbit_sec = number() as u32,

@@ -9,7 +9,7 @@ use crate::machine::file::is_machines;
 use crate::raw::original;
 use crate::span::Span;
 
-use super::{tracepoint, Stage};
+use super::{perfetto, tracepoint, Stage};
 
 /// Bytes from the beginning by which a kind is recognized.
 pub const LOOK: usize = 4096;
@@ -29,7 +29,9 @@ pub enum Kind {
     Events,
     /// The kernel's tracepoints, as others write them in text.
     Tracepoints,
-    /// The same as perf keeps them.
+    /// The same as Perfetto keeps them.
+    Perfetto,
+    /// As perf does.
     Perf,
     /// And trace-cmd.
     TraceCmd,
@@ -48,7 +50,7 @@ impl Kind {
     pub fn stage(self) -> Option<Stage> {
         match self {
             Kind::Raw | Kind::Machines | Kind::Original => Some(Stage::Raw),
-            Kind::Events | Kind::Tracepoints => Some(Stage::Events),
+            Kind::Events | Kind::Tracepoints | Kind::Perfetto => Some(Stage::Events),
             Kind::Spans => Some(Stage::Spans),
             Kind::Page => Some(Stage::Page),
             Kind::Perf | Kind::TraceCmd | Kind::Empty | Kind::Binary | Kind::Text => None,
@@ -68,6 +70,7 @@ pub fn of(start: &[u8]) -> Kind {
         _ if start.starts_with(b"PERFILE2") => Kind::Perf,
         _ if start.starts_with(b"\x17\x08\x44tracing") => Kind::TraceCmd,
         _ if original::is_original(start) => Kind::Original,
+        _ if perfetto::is_trace(start) => Kind::Perfetto,
         _ if start[..start.len().min(LOOK)].contains(&0) => Kind::Binary,
         _ if tracepoint::is_text(start) => Kind::Tracepoints,
         Some(b'{' | b'[') => Kind::Spans,
@@ -95,6 +98,7 @@ impl fmt::Display for Kind {
             Kind::Original => "a raw trace of the original KUtrace",
             Kind::Events => "events",
             Kind::Tracepoints => "a recording of tracepoints",
+            Kind::Perfetto => "a trace of Perfetto's",
             Kind::Perf => "a recording of perf's",
             Kind::TraceCmd => "a recording of trace-cmd's",
             Kind::Spans => "spans",
@@ -110,6 +114,7 @@ pub fn way(kind: Kind, wanted: Stage, tool: &str, file: &str) -> Option<String> 
         Kind::Raw | Kind::Machines | Kind::Original => format!("rawtoevent {file} | eventtospan"),
         Kind::Events => format!("eventtospan {file}"),
         Kind::Tracepoints => format!("ftracetospan {file}"),
+        Kind::Perfetto => format!("perfettotospan {file}"),
         Kind::Perf => format!("perf script --ns --show-lost-events -i {file} | perftospan"),
         Kind::TraceCmd => format!("trace-cmd report -t -i {file} | ftracetospan"),
         Kind::Page => format!("htmltospan {file}"),
@@ -146,6 +151,8 @@ mod tests {
             (b"# tracer: nop\n", Kind::Tracepoints),
             (b"# ========\n#\n  <idle>-0 [000] d..2. 55.1: x: y\n", Kind::Tracepoints),
             (b"<idle>-0 [000] d..2. 55.1: x: y", Kind::Tracepoints),
+            (b"\x0a\x08\x08\x01\x12\x04\0\0\0\0\x0a", Kind::Perfetto),
+            (b"\x0a\x08\x0f\x01\x12\x04\0\0\0\0", Kind::Binary),
             (b"PERFILE2", Kind::Perf),
             (b"\x17\x08\x44tracing", Kind::TraceCmd),
             (b"  {\n \"Comment\" : ", Kind::Spans),

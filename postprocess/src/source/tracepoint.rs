@@ -10,7 +10,7 @@
 //! content is an error; lines that make no sense are counted.
 
 pub mod line;
-mod convert;
+pub mod convert;
 
 use std::io::{self, BufRead};
 

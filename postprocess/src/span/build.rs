@@ -25,6 +25,7 @@ use kutrace_format::capability::{Capability, Unseen};
 
 use super::abi::TracedAbi;
 use super::begin::Doubt;
+use super::cgroup::infer;
 use super::cpu::{Close, Cpu, Phase};
 use super::flow::Flows;
 use super::order::order;
@@ -332,6 +333,7 @@ impl Builder {
         self.count(&out);
         self.out = out;
         self.label_rows();
+        infer(&self.threads, &mut self.meta);
         self.describe(meta);
         order(&mut self.out);
         self.tally.pending += self.threads.list.iter().filter(|t| t.wakeup.is_some()).count() as u64;
@@ -369,6 +371,7 @@ impl Builder {
                     None => self.meta.processes.remove(&e.arg),
                 };
             }
+            number::CGROUP => drop(self.meta.cgroups.insert(e.arg, text.to_string())),
             number::KERNEL_NAME => {
                 self.nesting.realtime = text.contains("PREEMPT_RT");
                 self.meta.kernel = text.to_string();

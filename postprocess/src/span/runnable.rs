@@ -32,10 +32,10 @@ pub enum Woken {
 }
 
 impl Builder {
-    /// A CPU has used up its share of a group's quota, or may run the group again. Another CPU may say so. Of a
-    /// thread's group only 16 bits are known.
+    /// A CPU has used up its share of a group's quota, or may run the group again. Another CPU may say so. Of the 20
+    /// bits that a group's number has on its machine, only 16 are known of a thread's.
     pub(super) fn throttle(&mut self, e: &Event, t: Time) {
-        let (cpu, group) = (e.ret as usize, e.arg & 0xffff);
+        let (cpu, group) = (e.ret as usize, e.arg & !0xf_0000);
         let Some(cpu) = self.cpus.get_mut(cpu) else { return };
         if e.what == What::Point(Point::Throttle) {
             if cpu.throttled.len() == REMEMBERED {

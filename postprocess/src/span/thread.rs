@@ -54,6 +54,8 @@ pub struct Thread {
     pub slept_for: Option<Reason>,
     /// Its control group, 0 for the root or if that is not known.
     pub group: u32,
+    /// The thread that made it, if that was seen.
+    pub parent: Option<Pid>,
     /// The CPU it last ran on.
     pub last_cpu: Option<usize>,
     /// Whether it has ended.

@@ -57,7 +57,9 @@ impl Builder {
         let why = self.why_asleep(c, thread);
         let (cpu, waker) = (self.cpus[c].id, self.running(c));
         self.tally.wakeups += 1;
+        let is_birth = self.is_new(thread) && self.cpus[c].top().work().is_some_and(|work| self.abi.is_birth(work));
         let woken = &mut self.threads.list[thread];
+        woken.parent = woken.parent.or_else(|| is_birth.then_some(waker));
         woken.slept_for = Some(why);
         let asleep_since = woken.last_end.filter(|_| !woken.place.runs());
         if self.threads.list[thread].wakeup.is_some() && !self.had_run_on(thread, t) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Spans built of events: what `eventtospan`, `ftracetospan` and `perftospan` share.
+//! Spans built of events: what `eventtospan`, `ftracetospan`, `perftospan` and `perfettotospan` share.
 
 use std::path::PathBuf;
 

@@ -20,12 +20,14 @@ const PAGE_VERSION = 2;
 /** The columns. */
 const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
 
+/** A control group: its path, what to call it, and threads in it. @typedef {{path: string, short: string, pids: number[]}} Cgroup */
+
 /**
  * @typedef {{field: string, width: number, wide: number, offset: number, bytes: number}} Part
  * @typedef {{rows: number, parts: Part[]}} PartGroup
  * @typedef {{rows: number, cpus: number[], pids: number[], events: number[], groups: PartGroup[]}} Layout
  * @typedef {{version: number, chunkBytes: number, title: string, tracebase: string, cpuModel: string, host: string,
- *   kernel: string, valueBits: number, errors: Record<string, string>, counts?: Record<string, number>, processes?: Record<string, number>, flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
+ *   kernel: string, valueBits: number, errors: Record<string, string>, counts?: Record<string, number>, processes?: Record<string, number>, cgroups?: Cgroup[], flags: number, mbitSec: number, randomid: number, lost: number, quality: string[],
  *   unseen?: string[], counted?: string[], machines?: Machine[],
  *   entries: number, entryNs: number, savedViews: [string, Record<string, any>][], names: string[],
  *   layout: Layout, requests?: Carried}} Meta

@@ -5,7 +5,7 @@ import { counterTexts } from "./counters.js";
 import { isExecution, SYSCALL32 } from "./kind.js";
 import { machineOfCpu, machineOfThread } from "./machines.js";
 import { ERRNO, Kind } from "./tables.js";
-/** @import {Meta, Store} from "./decode.js" */
+/** @import {Cgroup, Meta, Store} from "./decode.js" */
 
 /** Units of 10 ns, the page's unit of time, in a second. */
 export const UNITS_PER_SECOND = 1e8;
@@ -248,6 +248,16 @@ export const wokenBy = (store, i) => valueOf(store.ret[i]) ?? -1;
 
 /** The process of a thread: the number of its first thread. @param {Store} store @param {number} pid */
 export const processOf = ({ meta }, pid) => meta.processes?.[pid] ?? pid;
+
+/**
+ * The control groups of a trace by thread: of each process by its first, and of each thread that is in another.
+ * @param {Store} store
+ * @returns {(pid: number) => Cgroup | undefined} that of any thread, if it is known
+ */
+export function cgroupsOf(store) {
+  const groups = new Map((store.meta.cgroups ?? []).flatMap((group) => group.pids.map((pid) => [pid, group])));
+  return (pid) => groups.get(pid) ?? groups.get(processOf(store, pid));
+}
 
 /**
  * A thread as name.pid.

@@ -4,14 +4,15 @@
 // A span may lie on a row of several groups: a system call on those of its CPU, its thread and its RPC.
 
 import { withoutFields } from "./field.js";
-import { cpuText, processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
+import { cgroupsOf, cpuText, processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
 import { ASYNC_PART, isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
 import { IntervalIndex } from "./intervals.js";
+import { CGROUPS, FOLDED } from "./order.js";
 import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
 import { Kind } from "./tables.js";
 import { SummaryTree } from "./tree.js";
 /**
- * @import {Store} from "./decode.js"
+ * @import {Cgroup, Store} from "./decode.js"
  * @import {Column} from "./part.js"
  * @import {Exec, Index, Lane} from "./rows.js"
  */
@@ -63,20 +64,64 @@ const KERNEL_THREADS = 0;
 /** The group that has the rows of threads now. @param {Group[]} groups */
 export const threadsOf = (groups) => groups[groups[1].hidden ? 2 : 1];
 
-/** Whether the rows of a group are those of threads, or of their processes. @param {Group} group */
-export const isOfThreads = ({ name }) => name === "PID" || name === "PROC";
+/** Whether the rows of a group are those of threads, or of several at once. @param {Group} group */
+export const isOfThreads = (group) => group.name === "PID" || isFolded(group);
+
+/** Whether each row of a group is that of several threads. @param {Group | undefined} group */
+export const isFolded = (group) => FOLDS.some(({ name }) => name === group?.name);
 
 /**
- * The group that can stand in the place of that of threads: a row for each process and one for all kernel threads, with what
- * their threads did, which may overlap, and with what they waited for, if there is one.
+ * How rows of threads can be folded: `keys` gives for each row of threads the key of the row it becomes part of.
+ * @type {readonly {order: string, name: string, title: string, keys: (store: Store, threads: Group) => number[],
+ *   label: (store: Store) => (key: number) => string}[]}
+ */
+const FOLDS = Object.freeze([
+  {
+    order: FOLDED, name: "PROC", title: "Processes", keys: processRows,
+    label: (store) => (key) => (key === KERNEL_THREADS ? "kernel threads" : threadText(store, key)),
+  },
+  { order: CGROUPS, name: "CGROUP", title: "Control groups", keys: cgroupRows, label: cgroupLabels },
+]);
+
+/** The process of each row of threads. @param {Store} store @param {Group} threads */
+function processRows(store, threads) {
+  const inKernel = kernelThreads(store, threads);
+  return threads.keys.map((pid, row) => (inKernel[row] === 1 ? KERNEL_THREADS : processOf(store, pid)));
+}
+
+/** The first thread in the control group of each row of threads. @param {Store} store @param {Group} threads */
+function cgroupRows(store, { keys }) {
+  const groupOf = cgroupsOf(store);
+  /** @type {Map<Cgroup | undefined, number>} */
+  const first = new Map();
+  for (const pid of keys) if (!first.has(groupOf(pid))) first.set(groupOf(pid), pid);
+  return keys.map((pid) => first.get(groupOf(pid)) ?? pid);
+}
+
+/** @param {Store} store */
+function cgroupLabels(store) {
+  const groupOf = cgroupsOf(store);
+  return (/** @type {number} */ key) => shownName(groupOf(key)?.short ?? "not known");
+}
+
+/**
+ * The fold that an order of threads asks for, if it asks for one.
+ * @param {string} order
+ */
+export const foldOf = (order) => FOLDS.find((fold) => fold.order === order);
+
+/**
+ * The group that can stand in the place of that of threads: a row for each process and one for all kernel threads, or one
+ * for each control group, with what their threads did, which may overlap, and with what they waited for, if there is one.
  * @param {Store} store
  * @param {Group} threads
+ * @param {string} order
  * @returns {Group}
  */
-export function foldedThreads(store, threads) {
+export function foldedThreads(store, threads, order = FOLDED) {
   const { pid, pids, counts } = store;
-  const inKernel = kernelThreads(store, threads);
-  const keyOf = threads.keys.map((number, row) => (inKernel[row] === 1 ? KERNEL_THREADS : processOf(store, number)));
+  const fold = foldOf(order) ?? FOLDS[0];
+  const keyOf = fold.keys(store, threads);
   const keys = [...new Set(keyOf)].sort((a, b) => (a || Infinity) - (b || Infinity));
   const places = new Map(keys.map((key, row) => [key, row]));
   const sizes = new Uint32Array(keys.length);
@@ -89,9 +134,9 @@ export function foldedThreads(store, threads) {
   const rowOfValue = Int32Array.from(pids, (number) => (number > 0 ? rowOfKey.get(number) ?? -1 : -1));
   const rowOf = (/** @type {number} */ i) => rowOfValue[pid[i]];
   const inOrder = (/** @type {Index} */ { ids }) => ids.slice().sort();
-  const name = (/** @type {number} */ key) => (key === KERNEL_THREADS ? "kernel threads" : threadText(store, key));
+  const label = fold.label(store);
   return buildGroup(store, {
-    name: "PROC", title: "Processes", keys, labels: keys.map((key, row) => (sizes[row] > 1 ? `${name(key)} (${sizes[row]})` : name(key))),
+    name: fold.name, title: fold.title, keys, labels: keys.map((key, row) => (sizes[row] > 1 ? `${label(key)} (${sizes[row]})` : label(key))),
     rowOf, rowOfKey, target: (i) => wokenBy(store, i), overlaps: true, open: true,
     exec: indexByColumn(keys.length, rowOfValue, pid, counts.pid, store.kind, Kind.SCHED),
     waits: inOrder(threads.waits).filter((i) => sizes[rowOf(i)] === 1), points: inOrder(threads.points), bars: inOrder(threads.bars),

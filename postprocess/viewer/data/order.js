@@ -12,8 +12,11 @@ import { Summary } from "./tree.js";
 /** The order in which each process has one row in place of its threads, and kernel threads have one together. */
 export const FOLDED = "folded";
 
+/** The order in which each control group has one row. */
+export const CGROUPS = "control group";
+
 /** What rows can be ordered by: the number of each thread, its time on CPUs in sight, when it ran first, its name, its process. */
-export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process", FOLDED]);
+export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process", FOLDED, CGROUPS]);
 
 /** A range of time. @typedef {{t0: number, t1: number}} Range */
 

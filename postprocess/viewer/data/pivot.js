@@ -5,7 +5,7 @@
 // durations wide, so quantiles are right within 1.6 %; count, sum, shortest and longest are exact.
 
 import { countersOf } from "./counters.js";
-import { processOf, shownName, threadText } from "./format.js";
+import { cgroupsOf, processOf, shownName, threadText } from "./format.js";
 import { exactly } from "./search.js";
 import { isExecution } from "./kind.js";
 import { KIND_NAMES } from "./tables.js";
@@ -58,6 +58,7 @@ export const GROUPINGS = Object.freeze([
     finds: store.pids.map((pid) => (pid < 0 ? "" : `pid:${pid}`)),
   })],
   ["process", "Process", processesOf],
+  ["cgroup", "Control group", controlGroupsOf],
   ["cpu", "CPU", ({ cpu, cpus }) => ({
     column: cpu, of: Int32Array.from(cpus, (_, k) => k), texts: cpus.map((number) => (number < 0 ? "none" : `CPU ${number}`)),
     finds: cpus.map((number) => (number < 0 ? "" : `cpu:${number}`)),
@@ -78,15 +79,32 @@ function programsOf(store) {
 
 /** Threads of one process together, called after its first thread. @param {Store} store @returns {Grouping} */
 function processesOf(store) {
-  const { pid, pids } = store;
-  const numberOf = (/** @type {number} */ number) => (number < 0 ? number : processOf(store, number));
-  const numbers = [...new Set(pids.map(numberOf))];
-  const places = new Map(numbers.map((number, place) => [number, place]));
-  const threads = /** @type {number[][]} */ (numbers.map(() => []));
-  for (const number of pids) threads[places.get(numberOf(number)) ?? 0].push(number);
+  return threadsBy(store, (pid) => processOf(store, pid), (process) => threadText(store, process));
+}
+
+/** Threads of one control group together. @param {Store} store @returns {Grouping} */
+function controlGroupsOf(store) {
+  const groupOf = cgroupsOf(store);
+  return threadsBy(store, groupOf, (group) => shownName(group?.short ?? "not known"));
+}
+
+/**
+ * Threads of which the same is true together.
+ * @template T
+ * @param {Store} store
+ * @param {(pid: number) => T} keyOf
+ * @param {(key: T) => string} textOf
+ * @returns {Grouping}
+ */
+function threadsBy({ pid, pids }, keyOf, textOf) {
+  const keyOrNone = (/** @type {number} */ number) => (number < 0 ? null : keyOf(number));
+  const keys = [...new Set(pids.map(keyOrNone))];
+  const places = new Map(keys.map((key, place) => [key, place]));
+  const threads = /** @type {number[][]} */ (keys.map(() => []));
+  for (const number of pids) threads[places.get(keyOrNone(number)) ?? 0].push(number);
   return {
-    column: pid, of: Int32Array.from(pids, (number) => places.get(numberOf(number)) ?? 0),
-    texts: numbers.map((number) => (number < 0 ? "none" : threadText(store, number))),
+    column: pid, of: Int32Array.from(pids, (number) => places.get(keyOrNone(number)) ?? 0),
+    texts: keys.map((key) => (key === null ? "none" : textOf(key))),
     finds: threads.map((all) => (all[0] < 0 ? "" : `pid:${all.join(",")}`)),
   };
 }

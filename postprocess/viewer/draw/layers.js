@@ -3,8 +3,8 @@
 
 import { valueOf } from "../data/format.js";
 import { isAbsent, isIdle, isKernel } from "../data/kind.js";
-import { foldedThreads, isOfThreads } from "../data/groups.js";
-import { FOLDED, ORDERS } from "../data/order.js";
+import { foldedThreads, foldOf, isFolded, isOfThreads } from "../data/groups.js";
+import { CGROUPS, ORDERS } from "../data/order.js";
 import { FLAG, Kind } from "../data/tables.js";
 import { roomOfBars } from "./bars.js";
 import { FREQ_HEIGHT, SAMPLES_HEIGHT } from "./strips.js";
@@ -47,7 +47,7 @@ export class Layers {
       [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],
       [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight; those in sight but the kernel's threads", states: ["in sight", "all", "that run", "programs"], state: 0 }],
     ];
-    const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name, by process; folded: a row for each process", states: [...ORDERS], state: 0, menu: true };
+    const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name, by process; folded: a row for each process; control group: a row for each", states: ORDERS.filter((order) => order !== CGROUPS || store.meta.cgroups), state: 0, menu: true };
     all.push([groups[1].keys.length > 1, order]);
     this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
     /** The states in which the page opens. */
@@ -90,9 +90,9 @@ export class Layers {
     view.onlyRunning = this.stateOf("rows") === "that run";
     view.onlyPrograms = this.stateOf("rows") === "programs";
     view.orderedBy = this.stateOf("order");
-    const folded = view.orderedBy === FOLDED;
-    if (folded && groups[2]?.name !== "PROC") groups.splice(2, 0, foldedThreads(this.store, groups[1]));
-    for (const group of groups) group.hidden = folded ? group.name === "PID" : group.name === "PROC";
+    const fold = foldOf(view.orderedBy);
+    if (fold && groups[2]?.name !== fold.name) groups.splice(2, isFolded(groups[2]) ? 1 : 0, foldedThreads(this.store, groups[1], fold.order));
+    for (const group of groups) group.hidden = fold ? group.name === "PID" : isFolded(group);
     const cpus = groups[0];
     const sampled = this.stateOf("samples") === "off" ? 0 : SAMPLES_HEIGHT;
     cpus.roomAbove = () => sampled;

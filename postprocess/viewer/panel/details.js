@@ -3,7 +3,7 @@
 
 import { counterTexts } from "../data/counters.js";
 import {
-  callText, clockText, durationText, processOf, returnText, secondsText, threadText, timesText, valueOf, wokenBy,
+  callText, cgroupsOf, clockText, durationText, processOf, returnText, secondsText, shownName, threadText, timesText, valueOf, wokenBy,
 } from "../data/format.js";
 import { isExecution } from "../data/kind.js";
 import { sentenceOf } from "../data/sentence.js";
@@ -113,6 +113,8 @@ function detailsOf(store, i) {
   if (arc) lines.push(["To CPU", String(arg)]);
   if (pid > 0 || (pid === 0 && !arc)) lines.push([arc ? "From thread" : "Thread", threadText(store, pid)]);
   if (pid > 0 && processOf(store, pid) !== pid) lines.push(["Of process", threadText(store, processOf(store, pid))]);
+  const group = pid > 0 ? cgroupsOf(store)(pid) : undefined;
+  if (group) lines.push(["Control group", shownName(group.short === group.path ? group.path : `${group.short} (${group.path})`)]);
   if (kind === Kind.WAKEUP) lines.push(["To thread", threadText(store, wokenBy(store, i))]);
   const returned = returnText(store, i);
   const value = String(valueOf(store.ret[i]));

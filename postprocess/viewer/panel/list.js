@@ -232,7 +232,8 @@ function choiceOf(label, options, chosen, choose) {
 function choicesOf(app, then) {
   const { list, store, view } = app;
   const words = [...KIND_WORDS].filter(([, kinds]) => kinds.some((kind) => store.kinds.has(kind))).map(([word]) => word);
-  const groupings = GROUPINGS.map(([id, title]) => /** @type {[string, string]} */ ([id, `by ${title === "CPU" ? title : title.toLowerCase()}`]));
+  const offered = GROUPINGS.filter(([id]) => id !== "cgroup" || store.meta.cgroups);
+  const groupings = offered.map(([id, title]) => /** @type {[string, string]} */ ([id, `by ${title === "CPU" ? title : title.toLowerCase()}`]));
   const choices = document.createElement("div");
   choices.className = "choices";
   const where = choiceOf("Where", [["sight", "in sight"], ["whole", "whole trace"]], list.whole || view.relative ? "whole" : "sight", (value) => then(() => {

@@ -13,7 +13,7 @@
 //!
 //! The groups say where a number means that: `block`, in a block only; `everywhere`; `line`, in the text and in spans
 //! only, so without words; `span`, in spans only; `arc`, the same, and these are negative; `original`, in files of the
-//! original only, where the middle digit of a name's number is its length in words.
+//! original only, where the middle digit of a name's number is its length in words, so that it is 0 in ours.
 
 /// Hands the table to the macro `$then`.
 #[rustfmt::skip]
@@ -205,6 +205,9 @@ line {
     /// Ours: the thread in the argument belongs to the process whose number, that of its first thread, the name gives; a
     /// thread of which nothing is said is the first of its own.
     0x10b PROCESS                               ""              Tools    Name;
+    /// Ours: the process whose first thread is in the argument belongs to the control group whose path the name gives;
+    /// or only that thread, where the argument is another thread.
+    0x10c CGROUP                                ""              Tools    Name;
     /// Ours: a packet of a flow is received: the argument is TCP's sequence number, the value its bytes.
     0x22e RX_FLOW                               "rx"            Tools    Packet;
     /// And sent.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::Layout;
 use super::requests::Carried;
+use crate::cgroup::short;
 use crate::event::number;
 use crate::event::Machine;
 use crate::span::{Meta, SavedView, Span, Spans};
@@ -56,6 +57,8 @@ pub struct About<'a> {
     processes: Cow<'a, BTreeMap<u32, u32>>,
     #[serde(default)]
     counts: Cow<'a, BTreeMap<String, u64>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cgroups: Vec<Cgroup>,
     #[serde(default)]
     entries: u64,
     #[serde(default)]
@@ -66,6 +69,28 @@ pub struct About<'a> {
     pub layout: Cow<'a, Layout>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requests: Option<Carried>,
+}
+
+/// A control group: its path, what to call it, and the threads that [`Meta::cgroups`] has in it.
+#[derive(Clone, Serialize, Deserialize)]
+struct Cgroup {
+    path: String,
+    short: String,
+    pids: Vec<u32>,
+}
+
+impl Cgroup {
+    fn all(meta: &Meta) -> Vec<Cgroup> {
+        let mut pids: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (pid, path) in &meta.cgroups {
+            pids.entry(path).or_default().push(*pid);
+        }
+        pids.into_iter().map(|(path, pids)| Cgroup { path: path.to_string(), short: short(path), pids }).collect()
+    }
+
+    fn threads(&self) -> impl Iterator<Item = (u32, String)> + '_ {
+        self.pids.iter().map(|pid| (*pid, self.path.clone()))
+    }
 }
 
 impl<'a> About<'a> {
@@ -92,6 +117,7 @@ impl<'a> About<'a> {
             errors: Cow::Borrowed(&meta.errors),
             processes: Cow::Borrowed(&meta.processes),
             counts: Cow::Borrowed(&meta.counts),
+            cgroups: Cgroup::all(meta),
             entries: spans.spans.iter().filter(|s| begins_with_entry(s)).count() as u64,
             entry_ns: if meta.sees(Capability::EntryCode) { entry_ns(meta.flags) } else { 0 },
             saved_views: meta.saved_views.as_slice().into(),
@@ -121,6 +147,7 @@ impl<'a> About<'a> {
             errors: self.errors.clone().into_owned(),
             processes: self.processes.clone().into_owned(),
             counts: self.counts.clone().into_owned(),
+            cgroups: self.cgroups.iter().flat_map(Cgroup::threads).collect(),
             saved_views: self.saved_views.to_vec(),
             ..Meta::default()
         }

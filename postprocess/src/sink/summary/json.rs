@@ -32,6 +32,8 @@ struct Told<'a> {
     damage: List<&'a [String]>,
     cpus: Vec<Cpu>,
     programs: List<&'a [Program]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cgroups: Option<List<&'a [Program]>>,
     calls: List<Vec<Counted<'a>>>,
     interrupts: List<Vec<Counted<'a>>>,
     faults: List<Vec<Counted<'a>>>,
@@ -184,6 +186,7 @@ impl Summary {
             damage: List::new(&meta.quality, top),
             cpus: self.cpus.iter().map(cpu).collect(),
             programs: List::new(&self.programs, top),
+            cgroups: (!self.cgroups.is_empty()).then(|| List::new(&self.cgroups, top)),
             calls: List::of(Counted::all(&self.calls), top),
             interrupts: List::of(Counted::all(&self.interrupts), top),
             faults: List::of(Counted::all(&self.faults), top),

@@ -10,7 +10,8 @@ use super::latency::{Latency, Worst};
 use super::share::Share;
 use super::wait::Wait;
 use super::work::{Program, Sum};
-use super::{Part, Summary};
+use super::{By, Part, Summary};
+use crate::cgroup::short;
 use crate::line::count;
 use crate::span::stall;
 use crate::time::Time;
@@ -20,13 +21,17 @@ const DOERS: usize = 3;
 
 impl Summary {
     /// All tables, with at most `top` lines each.
-    pub fn text(&self, top: usize) -> String {
+    pub fn text(&self, top: usize, by: By) -> String {
+        let (title, list) = match by {
+            By::Program => ("PROGRAM", &self.programs),
+            By::Cgroup => ("CONTROL GROUP", &self.cgroups),
+        };
         let mut out = String::new();
         self.head(&mut out);
         self.shares(&mut out);
         let all: Time = self.cpus.iter().map(|(_, share)| share.total()).sum();
-        if !self.programs.is_empty() {
-            programs(&mut out, &self.programs, all, top);
+        if !list.is_empty() {
+            programs(&mut out, title, list, all, top);
         }
         let lists = [("SYSTEM CALL", &self.calls), ("INTERRUPT", &self.interrupts), ("FAULT", &self.faults)];
         for (title, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
@@ -103,14 +108,14 @@ fn share_line(out: &mut String, name: &str, share: &Share, parts: &[Part]) {
     line(out, format_args!("{name:10}{columns}"));
 }
 
-fn programs(out: &mut String, programs: &[Program], all: Time, top: usize) {
+fn programs(out: &mut String, what: &str, programs: &[Program], all: Time, top: usize) {
     let head = ["CPU time", "", "user", "kernel", "threads", "runs", "average", "longest"];
-    title(out, &head, "PROGRAM");
+    title(out, &head, what);
     for p in programs.iter().take(top) {
         let total = p.user + p.kernel;
         let (average, longest) = (time(average(p.on_cpu, p.runs)), time(p.longest));
         let row = [time(total), percent(total, all), time(p.user), time(p.kernel)];
-        put(out, &[&row[..], &[p.threads.to_string(), p.runs.to_string(), average, longest]].concat(), &p.name);
+        put(out, &[&row[..], &[p.threads.to_string(), p.runs.to_string(), average, longest]].concat(), &short(&p.name));
     }
     more(out, programs.len(), top);
 }

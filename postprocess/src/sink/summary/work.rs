@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap as Named};
 
 use foldhash::{HashMap, HashSet};
 
-use super::{end, Threads};
+use super::end;
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::id::{CpuId, Pid};
@@ -49,10 +49,10 @@ impl Sum {
     }
 }
 
-/// The threads of one name.
+/// The threads of one name, or of one control group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Program {
-    /// The name.
+    /// The name, or the path.
     pub name: String,
     /// How many threads.
     pub threads: usize,
@@ -247,14 +247,18 @@ impl Programs {
         }
     }
 
-    /// All threads of each name together, what took most time first.
-    pub fn finish(mut self, threads: &Threads) -> Vec<Program> {
+    /// All spans have been added.
+    pub fn finish(&mut self) {
         for run in std::mem::take(&mut self.running).into_values() {
             self.end_run(run);
         }
+    }
+
+    /// All threads of each of these names together, what took most time first.
+    pub fn by<'a>(&self, name: impl Fn(Pid) -> &'a str) -> Vec<Program> {
         let mut sums: Named<&str, Program> = Named::new();
-        for (pid, thread) in self.threads {
-            let sum = sums.entry(threads.program(pid)).or_default();
+        for (&pid, thread) in &self.threads {
+            let sum = sums.entry(name(pid)).or_default();
             sum.threads += 1;
             sum.user += thread.user;
             sum.kernel += thread.kernel;

@@ -136,6 +136,7 @@ fn no_line_is_too_long_for_the_tools_of_the_original() {
     let meta = Meta {
         counts: (0..300).map(|n| (name(n), n << 20)).collect(),
         errors: (1..134).map(|n| (n, name(n.into()))).collect(),
+        cgroups: (1000..1010).map(|n| (n, "/it's.slice".repeat(n as usize - 999))).collect(),
         processes: (1000..1300).map(|n| (n, n - 1)).collect(),
         quality: (0..20).map(name).collect(),
         host: "host".into(),

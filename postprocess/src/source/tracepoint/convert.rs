@@ -139,6 +139,11 @@ impl Converter {
         self.base.is_none()
     }
 
+    /// The thread that a CPU runs, if that was said.
+    pub fn running(&self, cpu: u32) -> Option<u32> {
+        Some(self.cpus.get(&cpu)?.pid?.number())
+    }
+
     /// What is known of the recording so far.
     pub fn meta(&self) -> Meta {
         let seen = |one: &Seen| self.seen >> *one as u32 & 1 != 0;
@@ -506,7 +511,7 @@ impl Converter {
     /// An interrupt is sent to another CPU, or several; which follows from what is to be called, as in our module.
     fn send(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
         self.see(Seen::Ipi, true);
-        let none = field(line.fields, " callback=").is_none_or(|callback| matches!(callback, "0x0" | "(nil)"));
+        let none = field(line.fields, " callback=").is_none_or(|callback| matches!(callback, "0" | "0x0" | "(nil)"));
         let (list, vector) = match (line.event, none) {
             ("ipi_send_cpumask", _) => (field(line.fields, " cpumask=")?, CALL_FUNCTION),
             (_, true) => (field(line.fields, " cpu=")?, RESCHEDULE),

@@ -16,7 +16,7 @@ fn wrong_usage_gives_status_2() {
 }
 
 /// All tools of this package.
-const TOOLS: [&str; 16] = [
+const TOOLS: [&str; 17] = [
     RAWTOEVENT,
     EVENTTOSPAN,
     SPANTOHTML,
@@ -31,6 +31,7 @@ const TOOLS: [&str; 16] = [
     SAMPTONAME_U,
     env!("CARGO_BIN_EXE_rawtoctf"),
     env!("CARGO_BIN_EXE_ftracetospan"),
+    env!("CARGO_BIN_EXE_perfettotospan"),
     env!("CARGO_BIN_EXE_perftospan"),
     env!("CARGO_BIN_EXE_spantootlp"),
 ];
