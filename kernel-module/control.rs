@@ -24,9 +24,11 @@ use crate::abi::command::{
     IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX, SHIFT, STATE_EMPTY,
     STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
+use crate::abi::event::MARK_A;
+use crate::abi::landmark::PANIC;
 use crate::ffi::Table;
 use crate::on_each_cpu::{Cpus, Round};
-use crate::{arch, clock, ffi, lifecycle, on_each_cpu, ops, pool, stream};
+use crate::{arch, clock, ffi, landmark, lifecycle, on_each_cpu, ops, pool, stream};
 
 /// What the control lock keeps: whoever has a reference to it holds the lock, or is alone, since there is no device.
 struct State {
@@ -171,6 +173,25 @@ unsafe extern "C" fn kutrace_end_for_sleep() {
     unsafe { &mut *STATE.0.get() }.stop(NOTE_SLEEP);
 }
 
+/// The kernel panics. This CPU often goes on to take interrupts for as long as the machine has power: no block of the
+/// trace may be used again for them.
+///
+/// # Safety
+/// The kernel panics: interrupts are off, and all other CPUs have stopped, if they could.
+#[no_mangle]
+unsafe extern "C" fn kutrace_end_for_panic(realtime_ns: u64, monotonic_ns: u64) {
+    if !pool::pool().is_open() {
+        return;
+    }
+    // SAFETY: as the caller says.
+    unsafe { landmark::put_panic(Moment { tsc: arch::tsc(), realtime_ns, monotonic_ns }) };
+    // SAFETY: as the caller says. Whoever had the control lock will never change the flags.
+    let flags = unsafe { &*STATE.0.get() }.setup.flags;
+    // SAFETY: hooks are called with preemption off, and so is this.
+    unsafe { (ops::table(flags).ops.value)(MARK_A.into(), PANIC) };
+    pool::close();
+}
+
 /// Prepares a first trace, when the module is loaded.
 ///
 /// # Safety
@@ -214,6 +235,8 @@ pub unsafe fn end() {
     unsafe { lifecycle::close_counters() };
     // SAFETY: as above.
     unsafe { ffi::kutrace_shim_note_clear() };
+    // SAFETY: as above.
+    unsafe { landmark::take_away() };
 }
 
 impl State {
@@ -301,7 +324,10 @@ impl State {
         self.setup = setup;
         (self.start, self.stop) = (Moment::default(), Moment::default());
         self.notes = 0;
-        self.choose(&Ports::default())
+        self.choose(&Ports::default())?;
+        // SAFETY: the holder of the state holds the lock, or there is no device.
+        unsafe { landmark::put(self.info()) };
+        Ok(())
     }
 
     /// Chooses whose packets are recorded.
@@ -379,6 +405,8 @@ impl State {
         // SAFETY: the pool opens next.
         unsafe { lifecycle::begin(&cpus) };
         self.start = clock::moment();
+        // SAFETY: the holder of the state holds the lock, or there is no device.
+        unsafe { landmark::put(self.info()) };
         pool::open();
         // SAFETY: interrupts are on. Every other CPU takes one, and so begins its first block.
         unsafe { ffi::kick_all_cpus_sync() };
@@ -410,6 +438,8 @@ impl State {
                 // SAFETY: as above.
                 unsafe { lifecycle::end_for_now(arch::tsc() >> SHIFT) };
             }
+            // SAFETY: the holder of the state holds the lock, or there is no device.
+            unsafe { landmark::put(self.info()) };
         }
         // Where this fails the trace is stopped all the same.
         let _ = self.settle();

@@ -2,7 +2,7 @@
 /*
  * /dev/kutrace: who may control the recorder and who may put marks into a trace,
  * one command at a time, the pool mapped read-only, what is left with a trace, and
- * the end before sleep.
+ * the end before sleep, or in a panic.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -11,9 +11,11 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/panic_notifier.h>
 #include <linux/security.h>
 #include <linux/string.h>
 #include <linux/suspend.h>
+#include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
@@ -229,6 +231,22 @@ static struct notifier_block kutrace_sleep_block = {
 	.notifier_call = kutrace_sleep,
 };
 
+/*
+ * The kernel panics, with interrupts off. Clocks are read as in an NMI: one may
+ * have come while they were set.
+ */
+static int kutrace_panic(struct notifier_block *block, unsigned long action,
+			 void *data)
+{
+	kutrace_end_for_panic(ktime_get_real_fast_ns(),
+			      ktime_get_mono_fast_ns());
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block kutrace_panic_block = {
+	.notifier_call = kutrace_panic,
+};
+
 int kutrace_shim_device_add(void)
 {
 	int ret;
@@ -245,9 +263,16 @@ int kutrace_shim_device_add(void)
 	ret = register_pm_notifier(&kutrace_sleep_block);
 	if (ret)
 		goto no_notifier;
+	ret = atomic_notifier_chain_register(&panic_notifier_list,
+					     &kutrace_panic_block);
+	if (ret)
+		goto no_panic_notifier;
 	ret = misc_register(&kutrace_device);
 	if (!ret)
 		return 0;
+	atomic_notifier_chain_unregister(&panic_notifier_list,
+					 &kutrace_panic_block);
+no_panic_notifier:
 	unregister_pm_notifier(&kutrace_sleep_block);
 no_notifier:
 	kutrace_programs_remove();
@@ -257,6 +282,8 @@ no_notifier:
 void kutrace_shim_device_remove(void)
 {
 	misc_deregister(&kutrace_device);
+	atomic_notifier_chain_unregister(&panic_notifier_list,
+					 &kutrace_panic_block);
 	unregister_pm_notifier(&kutrace_sleep_block);
 	kutrace_programs_remove();
 }

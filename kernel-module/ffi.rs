@@ -5,6 +5,7 @@
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use crate::abi::command::{Moment, Vector};
+use crate::abi::landmark::{Landmark, Machine};
 use crate::abi::packet::{self, Packet};
 use crate::abi::user;
 use kernel::bindings;
@@ -273,6 +274,11 @@ extern "C" {
     /// # Safety
     /// `moment` can be written.
     pub fn kutrace_shim_moment(moment: *mut Moment);
+    /// Describes the machine to whoever finds `page` in an image of its memory.
+    ///
+    /// # Safety
+    /// `machine` can be written, and `page` is in the module's data.
+    pub fn kutrace_shim_machine(machine: *mut Machine, page: *const Landmark);
     /// Opens a counter of a CPU; one that is offline leaves it closed, which is not an error.
     ///
     /// # Safety

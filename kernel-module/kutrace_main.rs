@@ -37,6 +37,7 @@ mod clock;
 mod on_each_cpu;
 mod lifecycle;
 mod stream;
+mod landmark;
 mod control;
 mod ffi;
 

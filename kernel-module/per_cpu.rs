@@ -10,6 +10,7 @@ use core::sync::atomic::{compiler_fence, AtomicU32, Ordering};
 
 use crate::abi::block::HEADER_WORDS;
 use crate::abi::command::SHIFT;
+use crate::abi::landmark::Fields;
 use crate::budget::Budget;
 use crate::counters::Counters;
 use crate::lane::{Position, NO_BLOCK, NO_CALL};
@@ -101,6 +102,18 @@ pub const NAMED: usize = 128;
 /// Room that shim.h reserves.
 const CPU_BYTES: usize = 4096;
 const _: () = assert!(size_of::<PerCpu>() <= CPU_BYTES && offset_of!(PerCpu, cpu) < 64);
+
+/// Where the fields are that can be read in an image of the memory.
+pub const FIELDS: Fields = Fields {
+    this: offset_of!(PerCpu, this) as u32,
+    position: offset_of!(PerCpu, position) as u32,
+    depth: offset_of!(PerCpu, depth) as u32,
+    lost: offset_of!(PerCpu, lost) as u32,
+    gone_at_start: offset_of!(PerCpu, gone_at_start) as u32,
+    refused_names: (offset_of!(PerCpu, names) + offset_of!(Insertions, refused)) as u32,
+    refused_marks: (offset_of!(PerCpu, marks) + offset_of!(Insertions, refused)) as u32,
+    reserved: 0,
+};
 
 impl PerCpu {
     /// The state of a CPU that has recorded nothing. `this` is where it will be.

@@ -325,6 +325,11 @@ pub fn usage() -> (u32, u32) {
     (pool.blocks() as u32, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
 }
 
+/// Where, in an image of the memory, the first block is found, and the count of blocks taken.
+pub fn place() -> (u64, u64) {
+    (pool().first.load(Ordering::Relaxed), pool().taken.as_ptr() as u64)
+}
+
 /// Events in the blocks, and in those that were taken anew since the reset.
 ///
 /// # Safety

@@ -20,6 +20,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/smp.h>
 #include <linux/string.h>
+#include <linux/utsname.h>
 #include <linux/vmalloc.h>
 #include <asm/syscall.h>
 #include <asm/tsc.h>
@@ -320,6 +321,31 @@ void kutrace_shim_moment(struct kutrace_moment *moment)
 		moment->realtime_ns = realtime;
 		moment->monotonic_ns = monotonic;
 	}
+}
+
+/*
+ * What whoever reads an image of the memory needs to find his way in it from
+ * @page, which is one of the module's. Remove when: the kernel crate tells
+ * physical addresses, page tables and utsname().
+ */
+void kutrace_shim_machine(struct kutrace_machine *machine, const void *page)
+{
+	const struct new_utsname *name = init_utsname();
+	const u64 *tables = __va(read_cr3_pa());
+
+	static_assert(PTRS_PER_PGD == 2 * ARRAY_SIZE(machine->tables));
+	machine->physical = (u64)vmalloc_to_pfn(page) << PAGE_SHIFT;
+	machine->levels = pgtable_l5_enabled() ? 5 : 4;
+	machine->mask = PTE_PFN_MASK;
+	memcpy(machine->tables, tables + ARRAY_SIZE(machine->tables),
+	       sizeof(machine->tables));
+	machine->offsets = (u64)__per_cpu_offset;
+	machine->states = (__force u64)&kutrace_cpu;
+	snprintf(machine->kernel, sizeof(machine->kernel), "%s %s",
+		 name->release, name->version);
+	strscpy_pad(machine->host, name->nodename, sizeof(machine->host));
+	strscpy_pad(machine->model, boot_cpu_data.x86_model_id,
+		    sizeof(machine->model));
 }
 
 /*

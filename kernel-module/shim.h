@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What shim.c, device.c, note.c and the Rust side call of each other. Layouts are those
- * of format/src/abi/command.rs and per_cpu.rs.
+ * of format/src/abi/ and per_cpu.rs.
  */
 #ifndef KUTRACE_SHIM_H
 #define KUTRACE_SHIM_H
@@ -26,6 +26,19 @@ struct kutrace_moment {
 	u64 tsc;
 	u64 realtime_ns;
 	u64 monotonic_ns;
+};
+
+/* What the kernel knows of the machine, for landmark.rs. */
+struct kutrace_machine {
+	u64 physical;
+	u64 levels;
+	u64 mask;
+	u64 tables[256];
+	u64 offsets;
+	u64 states;
+	char kernel[136];
+	char host[72];
+	char model[64];
 };
 
 /* A counter, and the number by which rdpmc reads it; both null if closed. */
@@ -57,6 +70,7 @@ long kutrace_control(struct file *file, unsigned int cmd,
 void kutrace_close(struct file *file);
 long kutrace_may_note(struct file *file);
 void kutrace_end_for_sleep(void);
+void kutrace_end_for_panic(u64 realtime_ns, u64 monotonic_ns);
 void *kutrace_pool(u64 *bytes);
 
 /* C. */
@@ -87,6 +101,7 @@ void kutrace_shim_process_put(struct pid *process);
 u16 kutrace_shim_open_call(struct task_struct *task);
 u32 kutrace_shim_returning(void);
 u16 kutrace_shim_group(struct task_struct *task);
+void kutrace_shim_machine(struct kutrace_machine *machine, const void *page);
 void kutrace_shim_moment(struct kutrace_moment *moment);
 int kutrace_shim_counter_open(u32 cpu, u64 config,
 			      struct kutrace_counter *counter);

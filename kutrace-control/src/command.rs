@@ -19,6 +19,7 @@ use crate::merge::merge;
 use crate::output::{IfExists, Output};
 use crate::ports;
 use crate::record::record;
+use crate::recover::recover;
 use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
@@ -85,6 +86,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.output())?,
         Command::Export(export) => show::export(&export)?,
         Command::Merge(asked) => merge(&asked.files, &asked.output())?,
+        Command::Recover(asked) => recover(&asked.image, &asked.output())?,
         Command::Check => fitness()?,
         Command::Completions { shell } => standard::print(&completions(shell)).map(done)?,
         Command::Wait { time } => {

@@ -34,4 +34,5 @@ pub mod watch;
 pub mod top;
 pub mod output;
 pub mod merge;
+pub mod recover;
 pub mod show;

@@ -39,12 +39,7 @@ impl Names {
     /// that were alive when tracing started: they name their ids, since a later name or a reused id is told by the
     /// trace itself. It does not tell the path of a control group, so that is the last known one.
     pub fn gather(at_start: &[Task], cpus: &[Cpu], vectors: &[Vector]) -> Names {
-        let mut names = Names::default();
-        for (kind, table) in tables::TABLES {
-            for (number, name) in tables::entries(table) {
-                names.add(kind, number, 0, name.as_bytes());
-            }
-        }
+        let mut names = Names::of_tables();
         for Vector { which, name, .. } in vectors {
             let which = event::Vector(*which);
             let Some(cpu) = which.cpu() else { continue };
@@ -55,13 +50,12 @@ impl Names {
         for cpu in cpus.iter().filter(|cpu| cpu.flags & CPU_POSSIBLE != 0) {
             let offline = if cpu.flags & CPU_OFFLINE != 0 { file::CPU_OFFLINE } else { 0 };
             let second = offline | if tickless.contains(&cpu.cpu) { file::CPU_TICKLESS } else { 0 };
-            names.records.insert((NameKind::Cpu, cpu.cpu, 0), Record { second, text: Vec::new() });
+            names.add_cpu(cpu.cpu, second);
         }
         names.add(NameKind::Kernel, 0, 0, machine::kernel().as_bytes());
         names.add(NameKind::Host, 0, 0, machine::host().as_bytes());
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         names.add(NameKind::CpuModel, 0, 0, machine::cpu_model(&cpuinfo).unwrap_or_default().as_bytes());
-        names.add(NameKind::Task, 0, 0, IDLE);
         let alive = tasks::alive(Path::new("/proc"));
         for task in alive.iter().chain(at_start) {
             names.add(NameKind::Task, task.pid, task.tgid, &task.comm);
@@ -70,6 +64,23 @@ impl Names {
             names.add(NameKind::Cgroup, task.pid, 0, &task.cgroup);
         }
         names
+    }
+
+    /// The names that are the same on every machine.
+    pub fn of_tables() -> Names {
+        let mut names = Names::default();
+        for (kind, table) in tables::TABLES {
+            for (number, name) in tables::entries(table) {
+                names.add(kind, number, 0, name.as_bytes());
+            }
+        }
+        names.add(NameKind::Task, 0, 0, IDLE);
+        names
+    }
+
+    /// Adds a CPU, of which `second` says more: [`file::CPU_OFFLINE`], [`file::CPU_TICKLESS`].
+    pub fn add_cpu(&mut self, cpu: u32, second: u32) {
+        self.records.insert((NameKind::Cpu, cpu, 0), Record { second, text: Vec::new() });
     }
 
     /// Adds a name, cut at the 65535 bytes a record holds. An empty one is not added.

@@ -325,7 +325,7 @@ fn overwritten() -> Failure {
 
 /// What is to be told the bytes written: draws a bar on standard error, where that is a terminal, and fails if a signal
 /// asks for the end.
-fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
+pub(crate) fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
     let guard = SignalGuard::new()?;
     let bar = ProgressBar::new((selection.blocks.len() * block::BYTES) as u64);
     let style = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}");
@@ -340,7 +340,7 @@ fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Result<()>> {
 const KEPT: &str = "the trace is still in the recorder";
 
 /// Says what was written and what is not in it.
-fn tally(output: &Output, info: &Info, blocks: u64, findings: &[Finding]) -> Exit {
+pub(crate) fn tally(output: &Output, info: &Info, blocks: u64, findings: &[Finding]) -> Exit {
     for finding in findings {
         say(format_args!("{output}: {finding}"));
     }

@@ -15,6 +15,7 @@ use kutrace_format::abi::command::{
     IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
     IOCTL_VECTOR,
 };
+use kutrace_format::abi::landmark::{Landmark, PAGE};
 use kutrace_format::abi::programs::{Granted, Program, IOCTL_PROGRAM};
 use kutrace_format::abi::user;
 use rustix::io::{Errno, Result};
@@ -166,6 +167,12 @@ pub fn insert(word: u64) -> Result<u64> {
     // SAFETY: this command reads its two arguments and no memory.
     let taken = unsafe { libc::syscall(user::CALL.into(), user::INSERT, word) };
     u64::try_from(taken).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOSYS))
+}
+
+/// The landmark in a page of an image.
+pub fn landmark(page: &[u8; PAGE]) -> Landmark {
+    // SAFETY: a landmark is one page of numbers, for which every bit pattern is valid.
+    unsafe { page.as_ptr().cast::<Landmark>().read_unaligned() }
 }
 
 /// The block pool, mapped read-only, as words that the recorder may change at any time.

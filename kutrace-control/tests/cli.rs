@@ -40,6 +40,7 @@ fn what_is_not_understood_has_status_2_and_says_what() {
         (&["go", "now"], "--stream"),
         (&["go", "--at", "noon"], "invalid time 'noon': expected something like 16:30:00 or 16:30:00Z"),
         (&["merge", "t.raw", "-o", "x"], "2 values required"),
+        (&["recover", "vmcore"], "--output <OUT>"),
         (&["record", "-b", "1K"], "'1K': buffer size must be 1M to 64G"),
         (&["record", "-b", "lots"], "invalid size 'lots': expected something like 64M or 2G"),
         (&["record", "-d", "soon"], "invalid duration 'soon': expected something like 2, 500ms or 1m"),
@@ -67,6 +68,12 @@ fn what_cannot_be_done_has_status_1_one_line_and_a_hint() {
             "kutrace_control: /dev/null: exists and is not a regular file\nhint: ",
         ),
         (&["html", "no.raw"], "kutrace_control: no.raw: No such file or directory"),
+        (&["recover", "no.core", "-o", "x"], "kutrace_control: no.core: No such file or directory"),
+        (&["recover", "t.raw", "-o", "there"], "kutrace_control: there: already exists\nhint: "),
+        (
+            &["recover", "there", "-o", "x"],
+            "kutrace_control: there: not an image of a machine's memory: too short for one\nhint: ",
+        ),
         (&["html", "t.raw", "-o", "there"], "kutrace_control: there: already exists\nhint: "),
         (&["html", "t.raw", "-o", "no/t.html"], "kutrace_control: no/t.html: No such file or directory"),
         (&["html", "t.raw", "-o", "/proc/t.html"], "kutrace_control: /proc/t.html: "),
@@ -317,6 +324,7 @@ fn every_command_has_a_manual_and_the_program_completions() {
         "html",
         "export",
         "merge",
+        "recover",
         "check",
         "completions",
     ];

@@ -32,6 +32,7 @@ mod snapshot;
 mod stream;
 mod watch;
 mod top;
+mod recover;
 mod waits;
 mod hotplug;
 mod lifecycle;

@@ -37,6 +37,7 @@ mod tests {
             assert_eq!(value(label.bytes().filter_map(digit)), number);
             assert!(text(number).eq(label.chars()), "{label}");
         }
+        assert_eq!(value("panic".bytes().filter_map(digit)), crate::abi::landmark::PANIC);
         assert_eq!(value("//////".bytes().filter_map(digit)), u32::try_from(40_u64.pow(6) - 1).unwrap());
     }
 

@@ -8,6 +8,7 @@ mod cpio;
 mod initramfs;
 mod console;
 mod machine;
+mod dump;
 mod watch;
 mod kvm;
 
@@ -37,6 +38,8 @@ pub struct Guest {
     pub acpi_table: Option<PathBuf>,
     /// A socket for QEMU's monitor.
     pub monitor: Option<PathBuf>,
+    /// Where its memory goes if its kernel panics.
+    pub dump: Vec<PathBuf>,
     /// Its end of each cable to another guest, and that guest's: sockets.
     pub cables: Vec<(PathBuf, PathBuf)>,
     /// Bytes of a disk of the guest's own, /dev/vda, empty at the start; 0 for none.

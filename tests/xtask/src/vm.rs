@@ -45,6 +45,10 @@ pub struct VmArgs {
     /// A socket for QEMU's monitor, by which machine checks and the like can be raised
     #[arg(long, value_name = "SOCKET")]
     pub monitor: Option<PathBuf>,
+    /// A file for the guest's memory when its kernel panics: an ELF core, or as makedumpfile compresses it where the name
+    /// ends in `.kdump`; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub dump: Vec<PathBuf>,
     /// A cable to another guest: the socket at this end and the one at the other; may be repeated
     #[arg(long, value_name = "OWN:OTHER", value_parser = cable)]
     pub cable: Vec<(PathBuf, PathBuf)>,
@@ -84,6 +88,7 @@ impl VmArgs {
             append: String::new(),
             acpi_table: None,
             monitor: None,
+            dump: Vec::new(),
             cable: Vec::new(),
             disk: 0,
             count: false,
@@ -144,6 +149,7 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         append: format!("{} {}", parts.append, args.append),
         acpi_table: args.acpi_table.clone(),
         monitor: args.monitor.clone(),
+        dump: args.dump.iter().map(std::path::absolute).collect::<Result<_, _>>().context("vm: dump")?,
         cables: args.cable.clone(),
         disk: u64::from(args.disk) << 20,
         share,

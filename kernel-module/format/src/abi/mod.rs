@@ -13,3 +13,4 @@ pub mod command;
 pub mod packet;
 pub mod user;
 pub mod programs;
+pub mod landmark;

@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use rustix::pipe::pipe;
 use tempfile::NamedTempFile;
 
+use super::dump::Dump;
 use super::initramfs::{self, Errand};
 use super::{Accelerator, Guest};
 use crate::progress::tied;
@@ -27,6 +28,7 @@ pub struct Machine {
     /// Kept for as long as QEMU may read it.
     _initramfs: NamedTempFile,
     _disk: Option<NamedTempFile>,
+    dump: Option<Dump>,
 }
 
 /// The reading ends of what comes out of a machine.
@@ -64,6 +66,11 @@ impl Machine {
             command.arg("-device").arg(format!("virtserialport,nr={number},chardev={name},name={name}"));
         }
 
+        let dump = (!guest.dump.is_empty()).then(|| Dump::new(&guest.dump)).transpose()?;
+        if let Some(dump) = &dump {
+            command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", option_value(&dump.socket())));
+        }
+
         // A group of its own: Ctrl-C reaches only xtask, which ends the machine and says so.
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut qemu = command.spawn().context("vm: qemu-system-x86_64: cannot be started")?;
@@ -74,7 +81,12 @@ impl Machine {
             report: report.reader,
             qemu: qemu.stderr.take().context("vm: qemu: no stderr")?,
         };
-        Ok((Self { qemu, _initramfs: initramfs, _disk: disk }, outputs))
+        Ok((Self { qemu, _initramfs: initramfs, _disk: disk, dump }, outputs))
+    }
+
+    /// Writes the machine's memory, where that is wanted; it stands still meanwhile.
+    pub fn dump(&self) -> Result<()> {
+        self.dump.as_ref().map_or(Ok(()), Dump::write)
     }
 
     /// Whether the machine has ended by itself.
@@ -127,8 +139,10 @@ fn command_line(guest: &Guest) -> Command {
     qemu.arg("-kernel").arg(&guest.image);
     // An oops and a panic end the guest at once instead of leaving it half alive. A guest that has to wait for the
     // host's CPUs shall neither distrust its clock for that (`tsc=unstable` still makes it) nor call it a stall.
-    let words = "console=ttyS0 loglevel=7 oops=panic panic=-1 tsc=reliable rcupdate.rcu_cpu_stall_timeout=60";
-    qemu.args(["-append", &format!("{words} {}", guest.append)]);
+    // One whose memory is wanted stays as it is.
+    let panic = if guest.dump.is_empty() { -1 } else { 0 };
+    let words = "console=ttyS0 loglevel=7 oops=panic tsc=reliable rcupdate.rcu_cpu_stall_timeout=60";
+    qemu.args(["-append", &format!("{words} panic={panic} {}", guest.append)]);
     qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
     let share = option_value(&guest.share);
     qemu.arg("-virtfs").arg(format!("local,path={share},mount_tag=share,security_model=none,multidevs=remap"));

@@ -98,6 +98,7 @@ impl Watch {
             if matches!(self.console.failure(), Some(Failure::Fatal(_))) {
                 let since = died.get_or_insert_with(Instant::now);
                 if since.elapsed() > LAST_WORDS {
+                    self.machine.dump()?;
                     return Err(self.ended());
                 }
             }

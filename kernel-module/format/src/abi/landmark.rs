@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//! What the module keeps in memory for whoever reads an image of a machine that has crashed: what the trace is, and
+//! where its blocks are.
+//!
+//! The landmark is one page, and begins with [`MAGIC`] and its own physical address. So a reader who knows nothing of
+//! the kernel looks at the start of every page, and takes no copy of a landmark for one. All other addresses are
+//! virtual. They can be followed, since the landmark has the upper half of the kernel's top page table; for the memory
+//! of modules that half is the same in all processes and never changes.
+
+use super::command::{Info, Moment};
+
+/// First bytes of a landmark. The last is the version of its layout.
+pub const MAGIC: [u8; 16] = *b"KUtraceLandmark1";
+
+/// Bytes of a page, to a multiple of which a landmark is aligned.
+pub const PAGE: usize = 4096;
+
+/// Mark a of a kernel that panics: `panic` in base 40.
+pub const PANIC: u32 = 8_278_456;
+
+/// The page.
+#[repr(C, align(4096))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Landmark {
+    /// [`MAGIC`], or zero while there is no recorder.
+    pub magic: [u8; 16],
+    /// The machine, as the kernel knows it.
+    pub machine: Machine,
+    /// The state of the recorder after the last command that changed it. What changes meanwhile is zero: losses,
+    /// refusals and blocks taken are where the addresses below lead.
+    pub info: Info,
+    /// When the kernel panicked; zero if it has not.
+    pub panic: Moment,
+    /// Address of the first block.
+    pub blocks: u64,
+    /// Address of the count of blocks taken since the reset: u64.
+    pub blocks_taken: u64,
+    /// Where the fields of a CPU's state are.
+    pub fields: Fields,
+}
+
+/// The machine.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Physical address of the landmark.
+    pub physical: u64,
+    /// Levels of the page tables: 4 or 5.
+    pub levels: u64,
+    /// The bits of an entry of a page table that are a physical address.
+    pub mask: u64,
+    /// Entries 256 to 511 of the top table.
+    pub tables: [u64; 256],
+    /// Address of the table of each CPU's offset, u64 each.
+    pub offsets: u64,
+    /// To this address a CPU's offset is added: then it is that of the CPU's state.
+    pub states: u64,
+    /// The kernel's release and version, a blank between, NUL-padded.
+    pub kernel: [u8; 136],
+    /// The name of the host, NUL-padded.
+    pub host: [u8; 72],
+    /// The model of the first CPU, NUL-padded.
+    pub model: [u8; 64],
+}
+
+/// Where the fields of a CPU's state are, in bytes from its start. The state of a CPU that cannot be there has another
+/// address than its own in `this`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    /// Its own address: u64.
+    pub this: u32,
+    /// Address of the next free word, in the block that is being filled; not a multiple of 4 if none is: u64.
+    pub position: u32,
+    /// Claims under way: u32.
+    pub depth: u32,
+    /// Events lost: u64.
+    pub lost: u32,
+    /// Whether the CPU was offline when recording began: u8.
+    pub gone_at_start: u32,
+    /// Names that were refused: u64.
+    pub refused_names: u32,
+    /// Marks that were refused: u64.
+    pub refused_marks: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+const _: () = assert!(core::mem::size_of::<Landmark>() == PAGE);

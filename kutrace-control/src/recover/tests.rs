@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Images of a machine that is made up: two CPUs, and a pool of three blocks whose pages are scattered in its memory.
+
+use std::fs;
+use std::path::PathBuf;
+
+use kutrace_format::abi::event::MARK_D;
+use kutrace_format::abi::landmark::{self, Fields, Machine, PAGE};
+use postprocess::event::names::Names;
+use tempfile::TempDir;
+
+use super::*;
+use crate::output::IfExists;
+
+/// What the kernel has there: blocks, the table of the CPUs' offsets, the CPUs' states.
+const MEMORY: u64 = 0xffff_c900_0000_0000;
+const OFFSETS: u64 = MEMORY + 3 * BYTES as u64;
+const STATES: u64 = OFFSETS + 4096;
+const PAGES: u64 = 3 * 16 + 2;
+/// Physical pages: three tables, the landmark, and the memory, of which each third page follows the one before.
+const TABLES: [u64; 3] = [1, 2, 3];
+const LANDMARK: u64 = 4;
+const FIRST: u64 = 5;
+const END: u64 = FIRST + PAGES + 1;
+
+const FIELDS: Fields = Fields {
+    this: 8,
+    position: 16,
+    depth: 24,
+    gone_at_start: 28,
+    lost: 32,
+    refused_names: 40,
+    refused_marks: 48,
+    reserved: 0,
+};
+
+/// The physical page of a page of the kernel's memory: 51 of them, which 3 divides.
+fn scattered(page: u64) -> u64 {
+    FIRST + page * 2 % 51
+}
+
+/// The memory from physical page 0 on.
+struct Crashed(Vec<u8>);
+
+impl Crashed {
+    fn at(&mut self, address: u64, bytes: &[u8]) {
+        for (n, byte) in bytes.iter().enumerate() {
+            let at = address - MEMORY + n as u64;
+            self.0[(scattered(at / 4096) * 4096 + at % 4096) as usize] = *byte;
+        }
+    }
+
+    fn number(&mut self, address: u64, value: u64) {
+        self.at(address, &value.to_le_bytes());
+    }
+
+    /// Block `index` of the pool: marks of the numbers, 16 counts apart; `bits` used.
+    fn block(&mut self, index: u64, cpu: u32, sequence: u64, begin: u64, marks: impl Iterator<Item = u32>, bits: u64) {
+        let address = MEMORY + index * BYTES as u64;
+        for (at, value) in [
+            (offset_of!(Header, magic), MAGIC.into()),
+            (offset_of!(Header, begin), begin),
+            (offset_of!(Header, content_bits), bits),
+            (offset_of!(Header, packet_bits), BYTES as u64 * 8),
+            (offset_of!(Header, sequence), sequence),
+            (offset_of!(Header, cpu), cpu.into()),
+        ] {
+            self.number(address + at as u64, value);
+        }
+        for (n, mark) in marks.enumerate() {
+            let entry = (begin as u32 + 16 * (n as u32 + 1)) << 12 | u32::from(MARK_D);
+            self.number(address + 128 + 8 * n as u64, u64::from(mark) << 32 | u64::from(entry));
+        }
+    }
+
+    /// CPU 0 has a whole block and fills another, CPU 1 fills the third.
+    fn new() -> Crashed {
+        let mut all = Crashed(vec![0; (END * 4096) as usize]);
+        let entry = |page: u64| ((page * 4096) | PRESENT_AND_WRITABLE).to_le_bytes();
+        let index = |shift: u64| ((MEMORY >> shift) % 512 * 8) as usize;
+        for (level, shift) in [(0, 30), (1, 21)] {
+            let at = TABLES[level] as usize * 4096 + index(shift);
+            all.0[at..at + 8].copy_from_slice(&entry(TABLES[level + 1]));
+        }
+        for page in 0..PAGES {
+            let at = TABLES[2] as usize * 4096 + index(12) + 8 * page as usize;
+            all.0[at..at + 8].copy_from_slice(&entry(scattered(page)));
+        }
+        for cpu in 0..2 {
+            // A CPU that cannot be there comes after these; its state is where no memory is.
+            all.number(OFFSETS + 8 * cpu, cpu * 256);
+            let state = STATES + cpu * 256;
+            all.number(state + 8, state);
+            all.number(state + 32, 5 + cpu);
+        }
+        all.number(OFFSETS + 16, 1 << 30);
+        all.block(0, 0, 7, 1000, 0..8000, (128 + 8 * 8000) * 8);
+        all.block(1, 0, 8, 200_000, 8000..8003, 0);
+        all.number(STATES + 16, MEMORY + BYTES as u64 + 128 + 3 * 8);
+        all.block(2, 1, 0, 2000, 9000..9006, 0);
+        all.number(STATES + 256 + 16, MEMORY + 2 * BYTES as u64 + 128 + 6 * 8);
+        all.landmark();
+        all
+    }
+
+    fn landmark(&mut self) {
+        let mut put =
+            |at: usize, bytes: &[u8]| self.0[LANDMARK as usize * 4096 + at..][..bytes.len()].copy_from_slice(bytes);
+        put(0, &landmark::MAGIC);
+        let machine = offset_of!(Landmark, machine);
+        let top = offset_of!(Machine, tables) + ((MEMORY >> 39) % 512 - 256) as usize * 8;
+        let start = Moment { tsc: 10_000, realtime_ns: 1_764_000_000_000_000_000, monotonic_ns: 5_000_000_000 };
+        let info = offset_of!(Landmark, info);
+        let began = info + offset_of!(Info, start);
+        for (at, value) in [
+            (machine + offset_of!(Machine, physical), LANDMARK * 4096),
+            (machine + offset_of!(Machine, levels), 4),
+            (machine + offset_of!(Machine, mask), 0x000f_ffff_ffff_f000),
+            (machine + top, (TABLES[0] * 4096) | PRESENT_AND_WRITABLE),
+            (machine + offset_of!(Machine, offsets), OFFSETS),
+            (machine + offset_of!(Machine, states), STATES),
+            (offset_of!(Landmark, blocks), MEMORY),
+            (began + offset_of!(Moment, tsc), start.tsc),
+            (began + offset_of!(Moment, realtime_ns), start.realtime_ns),
+            (began + offset_of!(Moment, monotonic_ns), start.monotonic_ns),
+        ] {
+            put(at, &value.to_le_bytes());
+        }
+        put(machine + offset_of!(Machine, host), b"made-up");
+        for (at, value) in [
+            (offset_of!(Info, version), VERSION),
+            (offset_of!(Info, state), 1),
+            (offset_of!(Info, flags), WRAP),
+            (offset_of!(Info, shift), 4),
+            (offset_of!(Info, cpus), 3),
+            (offset_of!(Info, blocks), 3),
+            (offset_of!(Info, tsc_khz), 2_000_000),
+        ] {
+            put(info + at, &value.to_le_bytes());
+        }
+        let Fields { this, position, depth, lost, gone_at_start, refused_names, refused_marks, reserved } = FIELDS;
+        let fields = [this, position, depth, lost, gone_at_start, refused_names, refused_marks, reserved];
+        for (n, field) in fields.iter().enumerate() {
+            put(offset_of!(Landmark, fields) + 4 * n, &field.to_le_bytes());
+        }
+    }
+
+    /// An ELF core with these ranges of physical pages.
+    fn core(&self, ranges: &[(u64, u64)]) -> Vec<u8> {
+        let mut file = vec![0; 64];
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        for (at, value) in [(16, 4), (18, 62), (20, 1), (52, 64), (54, 56), (56, ranges.len() as u8)] {
+            file[at] = value;
+        }
+        file[32] = 64;
+        let mut memory = Vec::new();
+        for (from, to) in ranges {
+            let part = &self.0[*from as usize * 4096..*to as usize * 4096];
+            let offset = 64 + 56 * ranges.len() + memory.len();
+            let bytes = part.len() as u64;
+            for number in [u64::from(PT_LOAD), offset as u64, 0, from * 4096, bytes, bytes, 0] {
+                file.extend(number.to_le_bytes());
+            }
+            memory.extend_from_slice(part);
+        }
+        file.extend(memory);
+        file
+    }
+}
+
+const PRESENT_AND_WRITABLE: u64 = 3;
+const PT_LOAD: u32 = object::elf::PT_LOAD.0;
+
+/// What becomes of an image: the status, and the trace.
+fn recovered(image: &[u8]) -> Result<(Exit, Vec<u8>)> {
+    let folder = TempDir::new()?;
+    let [core, trace]: [PathBuf; 2] = ["core", "t.trace"].map(|name| folder.path().join(name));
+    fs::write(&core, image)?;
+    let exit = recover(&core, &Output::new(Some(trace.clone()), IfExists::Keep))?;
+    Ok((exit, fs::read(&trace)?))
+}
+
+/// What becomes of an image: the status, and the numbers of the marks of each CPU, in the trace.
+fn marks(image: &[u8]) -> Result<(Exit, [Vec<u32>; 2])> {
+    let (exit, bytes) = recovered(image)?;
+    let trace = postprocess::source::trace(&bytes).unwrap();
+    let mut names = Names::default();
+    let mut decoder = trace.decoder(&mut names);
+    let mut marks = [Vec::new(), Vec::new()];
+    while let Some(event) = decoder.next(&mut names) {
+        if event.event() == u32::from(MARK_D) {
+            marks[event.cpu.index()].push(event.arg);
+        }
+    }
+    Ok((exit, marks))
+}
+
+#[test]
+fn every_word_is_found_by_the_landmark_and_blocks_end_where_their_cpus_were() {
+    let image = Crashed::new().core(&[(0, 9), (9, END)]);
+    let (exit, found) = marks(&image).unwrap();
+    assert_eq!(found, [(0..8003).collect::<Vec<_>>(), (9000..9006).collect()]);
+    // Each CPU had lost events before.
+    assert_eq!(exit, Exit::Lost);
+    assert!(recovered(&image).unwrap().1.windows(7).any(|text| text == b"made-up"));
+}
+
+#[test]
+fn what_is_there_of_a_damaged_image_is_used() {
+    let whole = Crashed::new();
+    // A page in the midst of CPU 0's first block: what is before and the next block stay.
+    let gap = scattered(5);
+    let (exit, [zero, one]) = marks(&whole.core(&[(0, gap), (gap + 1, END)])).unwrap();
+    let cut = (5 * 4096 - 128) as u32 / 8;
+    assert_eq!((exit, zero), (Exit::Lost, (0..cut).chain(8000..8003).collect()));
+    assert_eq!(one.len(), 6);
+    // The header of CPU 0's second block: all else stays.
+    let gap = scattered(16);
+    let (exit, [zero, one]) = marks(&whole.core(&[(0, gap), (gap + 1, END)])).unwrap();
+    assert_eq!((exit, zero.len(), one.len()), (Exit::Lost, 8000, 6));
+}
+
+#[test]
+fn an_image_without_a_recorder_is_refused() {
+    let mut crashed = Crashed::new();
+    let said = |image: &[u8]| format!("{:#}", marks(image).unwrap_err());
+    assert!(said(b"hello").contains("core: not an image of a machine's memory: "), "{}", said(b"hello"));
+    let without = crashed.core(&[(0, LANDMARK), (LANDMARK + 1, END)]);
+    assert!(said(&without).contains("core: no recorder in this image"), "{}", said(&without));
+    // A copy of a landmark is none.
+    let page = crashed.0[LANDMARK as usize * 4096..][..PAGE].to_vec();
+    crashed.0[..PAGE].copy_from_slice(&page);
+    assert!(marks(&crashed.core(&[(0, END)])).is_ok());
+    assert!(said(&crashed.core(&[(0, LANDMARK), (LANDMARK + 1, END)])).contains("no recorder"));
+    // Tables without the pool, and the pool without its tables.
+    for ranges in [&[(0, FIRST)][..], &[(LANDMARK, END)]] {
+        assert!(said(&crashed.core(ranges)).contains("the recorder's memory is not in this image"));
+    }
+}
+
+#[test]
+fn no_byte_of_a_landmark_or_a_table_does_harm() {
+    let whole = Crashed::new();
+    for (page, step) in [(LANDMARK, 7), (TABLES[2], 61), (TABLES[0], 0)] {
+        for at in (0..4096).step_by(step.max(1)).filter(|at| step > 0 || at % 512 == 0) {
+            let mut crashed = Crashed(whole.0.clone());
+            crashed.0[page as usize * 4096 + at] ^= 0xa5;
+            let _ = marks(&crashed.core(&[(0, END)]));
+        }
+    }
+}
