@@ -142,8 +142,15 @@ static u32 kutrace_serial;
 static bool kutrace_recording;
 static bool kutrace_wraps;
 static u64 kutrace_bytes;
-static struct kutrace_quota kutrace_asked = { 4UL << 20, 64UL << 20 };
+/* For the next trace, and for the present one. */
+#define KUTRACE_USUAL	((struct kutrace_quota) { 4UL << 20, 64UL << 20 })
+static struct kutrace_quota kutrace_asked = KUTRACE_USUAL;
 static struct kutrace_quota kutrace_quota;
+/* Whoever got no area, told as one process after all others. */
+static struct kutrace_process kutrace_others = {
+	.parts = LIST_HEAD_INIT(kutrace_others.parts),
+	.told = { .serial = KUTRACE_NO_MORE, .comm = "others" },
+};
 
 /* The page of programs; its number is that of the trace, or 0. */
 static struct file *kutrace_page_file;
@@ -201,6 +208,8 @@ void kutrace_programs_reset(bool wrap)
 	kutrace_bytes = 0;
 	kutrace_wraps = wrap;
 	kutrace_quota = kutrace_asked;
+	kutrace_asked = KUTRACE_USUAL;
+	kutrace_others.told.refused = 0;
 	mutex_unlock(&kutrace_programs_lock);
 }
 
@@ -446,6 +455,12 @@ static struct kutrace_process *kutrace_new_process(void)
 	return process;
 }
 
+static struct file *kutrace_no_area(int error)
+{
+	kutrace_others.told.refused++;
+	return ERR_PTR(error);
+}
+
 /*
  * The area of the calling process, a new one if it has none; NULL if it is
  * mapped. It is mapped with no lock held, as others of the process may keep its
@@ -468,15 +483,16 @@ static struct file *kutrace_area(struct kutrace_attach *attach)
 		attach->address = process->address;
 		return process->address ? NULL : get_file(process->area);
 	}
-	if (kutrace_serial == KUTRACE_NO_MORE)
-		return ERR_PTR(-ENOSPC);
+	/* The number after the last is that of those who get none. */
+	if (kutrace_serial == KUTRACE_NO_MORE - 1)
+		return kutrace_no_area(-ENOSPC);
 	process = kutrace_new_process();
 	if (IS_ERR(process))
-		return ERR_CAST(process);
+		return kutrace_no_area(PTR_ERR(process));
 	ret = kutrace_give_more(process, &names);
 	if (ret) {
 		kutrace_free_process(process);
-		return ERR_PTR(ret);
+		return kutrace_no_area(ret);
 	}
 	list_add_tail(&process->list, &kutrace_processes);
 	attach->serial = process->told.serial;
@@ -629,6 +645,8 @@ static long kutrace_next_program(struct kutrace_program *program)
 	list_for_each_entry(process, &kutrace_processes, list)
 		if (process->told.serial > program->serial)
 			return kutrace_tell(process, program);
+	if (kutrace_others.told.refused && program->serial < KUTRACE_NO_MORE)
+		return kutrace_tell(&kutrace_others, program);
 	*program = (struct kutrace_program) { .fd = -1 };
 	return 0;
 }
@@ -701,6 +719,8 @@ int kutrace_programs_add(void)
 		return PTR_ERR(page);
 	}
 	kutrace_page = page;
+	/* It has no parts of it, so nothing of the page is read. */
+	kutrace_others.area = kutrace_page_file;
 	kutrace_show(kutrace_recording ? kutrace_traces : 0);
 	ret = misc_register(&kutrace_programs_device);
 	if (ret)

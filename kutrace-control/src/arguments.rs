@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use kutrace_format::abi::command::{Ports, IPC, LLC, WRAP};
+use kutrace_format::abi::programs::Quota;
 use kutrace_tools::ask::{Asked, Between};
 use kutrace_tools::draw::Viewer;
 use postprocess::sink::summary::By;
@@ -16,7 +17,7 @@ use crate::at::TimeOfDay;
 use crate::mark::Mark;
 use crate::output::{IfExists, Output};
 use crate::ports;
-use crate::quantity::duration;
+use crate::quantity::{duration, quota};
 use crate::record::options::{Record, AFTER_RECORD};
 use crate::session::Mode;
 use crate::top::options::{Top, AFTER_TOP};
@@ -291,10 +292,13 @@ pub enum Go {
 pub struct Start {
     /// Wait until this time of the day: 16:30:00, or 15:30:00Z in UTC
     #[arg(long, value_name = "TIME", value_parser = TimeOfDay::parse)]
-    at: Option<TimeOfDay>,
+    pub at: Option<TimeOfDay>,
     /// Also TCP and UDP packets: all, or of ports 80,6379
     #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
-    packets: Option<Ports>,
+    pub packets: Option<Ports>,
+    /// Memory for marks of programs: of each, of all [default: 4M,64M]
+    #[arg(long, hide = true, value_name = "EACH,ALL", value_parser = quota)]
+    pub marks_memory: Option<Quota>,
 }
 
 /// What is read, named as in the tools that turn one kind of file into another.
@@ -391,8 +395,8 @@ impl Arguments {
 }
 
 impl Go {
-    /// How it records, whose packets, and from when on.
-    pub fn plan(&self) -> (Mode, Option<Ports>, Option<&TimeOfDay>) {
+    /// How it records, and from when on.
+    pub fn plan(&self) -> (Mode, &Start) {
         let (flags, start) = match self {
             Go::Go { start, .. } => (0, start),
             Go::Gowrap(start) => (WRAP, start),
@@ -403,7 +407,7 @@ impl Go {
             Go::Gollcwrap(start) => (LLC | WRAP, start),
             Go::Goipcllcwrap(start) => (IPC | LLC | WRAP, start),
         };
-        (Mode(flags), start.packets, start.at.as_ref())
+        (Mode(flags), start)
     }
 }
 

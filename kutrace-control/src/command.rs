@@ -9,8 +9,9 @@ use anyhow::Result;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use kutrace_cli::{standard, Exit, Status};
+use kutrace_format::abi::programs::Quota;
 
-use crate::arguments::{Arguments, Command, Go};
+use crate::arguments::{Arguments, Command, Go, Start};
 use crate::at::TimeOfDay;
 use crate::background;
 use crate::check::{self, Grade};
@@ -48,15 +49,19 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
             return record(session, &options.plan());
         }
         Command::Go(go) => {
-            let (mode, packets, at) = go.plan();
-            at.map_or(Ok(()), TimeOfDay::wait)?;
+            let (mode, Start { at, packets, marks_memory }) = go.plan();
+            at.as_ref().map_or(Ok(()), TimeOfDay::wait)?;
             match go {
-                Go::Go { stream: true, options, .. } => {
+                Go::Go { stream: true, ref options, .. } => {
                     let packets = packets.map(|ports| format!("--packets={}", ports::text(&ports)));
-                    let options: Vec<OsString> = packets.into_iter().map(OsString::from).chain(options).collect();
-                    return background::begin(session, &options);
+                    let marks = marks_memory.map(|Quota { process, all }| format!("--marks-memory={process},{all}"));
+                    let asked = packets.into_iter().chain(marks).map(OsString::from);
+                    return background::begin(session, &asked.chain(options.iter().cloned()).collect::<Vec<_>>());
                 }
-                _ => session.with_packets(packets).go(mode).map(done)?,
+                _ => {
+                    session.allow(*marks_memory)?;
+                    session.with_packets(*packets).go(mode).map(done)?
+                }
             }
         }
         Command::Stop { file, .. } if background::is_running(session)? => match file {

@@ -10,6 +10,7 @@ use kutrace_cli::Failure;
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Ports, Setup, Vector, VERSION};
 use kutrace_format::abi::event::NAME_BYTES;
+use kutrace_format::abi::programs::Quota;
 use kutrace_format::reading::READINGS_MAX;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -32,6 +33,8 @@ pub trait Recorder: Sized {
     fn reset(&self, setup: Setup) -> Result<()>;
     /// Chooses whose packets the next trace has; of an empty recorder only.
     fn choose(&self, ports: &Ports) -> Result<()>;
+    /// How much memory programs may have in the trace that the next reset begins.
+    fn allow(&self, quota: Quota) -> Result<()>;
     /// Starts tracing.
     fn start(&self) -> Result<()>;
     /// Stops tracing and closes every block.
@@ -97,6 +100,13 @@ impl Recorder for Device {
             errno => self.refusal(errno),
         };
         sys::choose(self.file.as_fd(), *ports).map_err(refused).context("ports").context(PATH)
+    }
+
+    fn allow(&self, quota: Quota) -> Result<()> {
+        sys::allow(self.file.as_fd(), quota)
+            .map_err(|errno| self.refusal(errno))
+            .context("--marks-memory")
+            .context(PATH)
     }
 
     fn start(&self) -> Result<()> {

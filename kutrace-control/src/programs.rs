@@ -74,6 +74,20 @@ fn keep(grants: &mut Vec<Granted>, now: &[Granted]) {
     });
 }
 
+/// What programs say that they could not record, and which of them got no memory, of sections that [`sections`] made.
+pub fn losses(mut sections: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    while let Some((head, rest)) = sections.split_first_chunk() {
+        let head = Section::from_bytes(head);
+        let Some((payload, rest)) = rest.split_at_checked(head.bytes as usize) else { break };
+        sections = rest;
+        if head.tag == PROGRAM {
+            found.extend(postprocess::raw::program::parse(0, payload).iter().flat_map(|program| program.losses()));
+        }
+    }
+    found
+}
+
 fn section(program: &Copy) -> Vec<u8> {
     let Copy { told, grants, area, .. } = program;
     let mut payload = Vec::with_capacity(64 + 32 * grants.len() + area.len());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use kutrace_format::abi::block;
 use kutrace_format::abi::command::BLOCKS_MAX;
+use kutrace_format::abi::programs::{Quota, AREA_BYTES};
 
 /// Bytes: a number and `K`, `M`, `G` or nothing after it, each 1024 times the one before; or `64MB`, `64MiB`.
 ///
@@ -52,6 +53,26 @@ pub fn file_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Memory for what programs record themselves: of each, and after a comma of all, or what that is usually.
+///
+/// # Errors
+/// A sentence; also for more than each can have.
+pub fn quota(text: &str) -> Result<Quota, String> {
+    let (each, all) = text.split_once(',').map_or((text, None), |(each, all)| (each, Some(all)));
+    let process = bytes(each)?;
+    if !(QUOTA_MIN..=AREA_BYTES).contains(&process) {
+        return Err(format!("'{each}': each program can have {}K to {}M", QUOTA_MIN >> 10, AREA_BYTES >> 20));
+    }
+    let all = all.map_or(Ok(process.max(64 << 20)), bytes)?;
+    if all < process {
+        return Err(format!("'{text}': all programs need no less than each: EACH,ALL"));
+    }
+    Ok(Quota { process, all })
+}
+
+/// A page for names, and one for the marks of a thread.
+const QUOTA_MIN: u64 = 8 << 10;
+
 /// A duration: seconds, or a number with a unit: `2`, `0.5`, `2s`, `500ms`, `1m`.
 ///
 /// # Errors
@@ -83,6 +104,16 @@ mod tests {
         for text in ["", "M", "64X", "-1M", "1.2.3M", "64MM", "inf"] {
             assert!(bytes(text).unwrap_err().starts_with(&format!("invalid size '{text}'")), "{text}");
         }
+    }
+
+    #[test]
+    fn what_programs_may_have_is_for_each_and_for_all() {
+        let both = |process, all| Ok(Quota { process, all });
+        assert_eq!(quota("1M"), both(1 << 20, 64 << 20));
+        assert_eq!(quota("16M,1G"), both(16 << 20, 1 << 30));
+        assert_eq!(quota("17M").unwrap_err(), "'17M': each program can have 8K to 16M");
+        assert_eq!(quota("4M,1M").unwrap_err(), "'4M,1M': all programs need no less than each: EACH,ALL");
+        assert!(quota("4M,").is_err());
     }
 
     #[test]

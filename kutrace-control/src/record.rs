@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use kutrace_cli::signal::SignalGuard;
 use kutrace_cli::{say, Exit, Failure, Status};
+use kutrace_format::abi::programs::Quota;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
@@ -39,6 +40,8 @@ pub struct Plan {
     pub rotate: Option<(u64, usize)>,
     /// Blocks of memory; 0 for as many as the module was loaded with.
     pub blocks: u32,
+    /// What programs may have for their marks; without it the usual.
+    pub marks: Option<Quota>,
     /// At most this long; without it, until the command ends or a signal comes.
     pub duration: Option<Duration>,
     /// Where to.
@@ -65,6 +68,7 @@ pub fn record<R: Recorder>(session: &mut Session<R>, plan: &Plan) -> Result<Stat
         background::detach()?;
     }
     let guard = SignalGuard::new()?;
+    session.allow(plan.marks)?;
     let mut stream = match plan.stream {
         true => {
             let mut ring = plan.ring();
@@ -201,6 +205,7 @@ mod tests {
             rotate: None,
             background: false,
             blocks: 7,
+            marks: None,
             duration: None,
             output: Output::new(Some(path.to_owned()), IfExists::Keep),
             command: command.iter().map(OsString::from).collect(),
@@ -217,6 +222,18 @@ mod tests {
             assert!(path.exists());
             assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "reset to 7", "start", "stop", "reset"]);
         }
+    }
+
+    #[test]
+    fn what_programs_may_have_is_said_before_the_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let marks = Some(Quota { process: 1 << 20, all: 64 << 20 });
+        let mut session = session(0);
+        record(&mut session, &Plan { marks, ..plan(&directory.path().join("t"), &["true"]) }).unwrap();
+        assert_eq!(
+            *session.recorder().unwrap().log.borrow(),
+            ["allow", "hold", "reset to 7", "start", "stop", "reset"]
+        );
     }
 
     #[test]

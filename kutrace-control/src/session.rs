@@ -19,7 +19,9 @@ use kutrace_format::abi::block;
 use kutrace_format::abi::command::{
     Cpu, Info, Ports, Setup, CPU_MUTE, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM,
 };
+use kutrace_format::abi::programs::Quota;
 use kutrace_format::file::Header;
+use kutrace_tools::say_damage;
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::device::{held_by, Recorder, PATH};
@@ -28,6 +30,7 @@ use crate::names::tasks::{self, Task};
 use crate::names::Names;
 use crate::names::{machine, symbols};
 use crate::output::Output;
+use crate::programs;
 use crate::reading;
 use crate::selection::{Finding, Recycling, Selection};
 use crate::snapshot;
@@ -82,6 +85,13 @@ impl<R: Recorder> Session<R> {
         Ok(self.recorder.insert(recorder))
     }
 
+    /// In the trace that is started next, programs may have this much memory for what they record themselves.
+    pub fn allow(&mut self, quota: Option<Quota>) -> Result<()> {
+        let Some(quota) = quota else { return Ok(()) };
+        self.refuse_while_tracing()?;
+        self.recorder()?.allow(quota)
+    }
+
     /// Empties the recorder and starts it.
     pub fn go(&mut self, mode: Mode) -> Result<()> {
         self.refuse_while_tracing()?;
@@ -134,8 +144,8 @@ impl<R: Recorder> Session<R> {
         end(self.recorder()?)?;
         let info = self.recorder()?.info()?;
         let names = self.names_now(&info)?;
-        let Ended { info, blocks, findings } = stream.finish(self.recorder()?, names, no_symbols)?;
-        Ok(tally(output, &info, blocks, &findings))
+        let Ended { info, blocks, losses } = stream.finish(self.recorder()?, names, no_symbols)?;
+        Ok(tally(output, &info, blocks, &losses))
     }
 
     /// Starts the recorder as it is.
@@ -220,13 +230,8 @@ impl<R: Recorder> Session<R> {
             snapshot::write_blocks(file, start, &pool, &mut selection, &before, &mut written)?;
             Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &sections), 0)?)
         })?;
-        let lost = selection.lost();
-        Ok(tally(
-            output,
-            &Info { state: STATE_STOPPED, stop, lost, ..info },
-            selection.blocks.len() as u64,
-            &selection.findings,
-        ))
+        let info = Info { state: STATE_STOPPED, stop, lost: selection.lost(), ..info };
+        Ok(tally(output, &info, selection.blocks.len() as u64, &losses(&selection, &sections)))
     }
 
     fn start(&mut self) -> Result<()> {
@@ -287,7 +292,7 @@ impl<R: Recorder> Session<R> {
             ensure!(after.start == info.start && after.state == info.state, dump::STARTED_AGAIN);
             Ok(())
         })?;
-        Ok(tally(output, &info, selection.blocks.len() as u64, &selection.findings))
+        Ok(tally(output, &info, selection.blocks.len() as u64, &losses(&selection, &sections)))
     }
 }
 
@@ -339,16 +344,19 @@ pub(crate) fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Res
 
 const KEPT: &str = "the trace is still in the recorder";
 
+/// What is not in a file of these blocks and sections.
+pub fn losses(selection: &Selection, sections: &[u8]) -> Vec<String> {
+    selection.findings.iter().map(Finding::to_string).chain(programs::losses(sections)).collect()
+}
+
 /// Says what was written and what is not in it.
-pub(crate) fn tally(output: &Output, info: &Info, blocks: u64, findings: &[Finding]) -> Exit {
-    for finding in findings {
-        say(format_args!("{output}: {finding}"));
-    }
+pub(crate) fn tally(output: &Output, info: &Info, blocks: u64, losses: &[String]) -> Exit {
+    say_damage(&output.to_string(), losses);
     let (megabytes, seconds) = (status::megabytes(u32::try_from(blocks).unwrap_or(u32::MAX)), status::seconds(info, 0));
     status::notes(info).iter().for_each(|note| say(format_args!("{output}: {note}")));
     let lost = info.lost;
     say(format_args!("{output}: {megabytes:.1} MB, {blocks} blocks, {seconds:.3} s traced, {lost} events lost"));
-    if lost == 0 && findings.is_empty() && status::notes(info).is_empty() {
+    if lost == 0 && losses.is_empty() && status::notes(info).is_empty() {
         Exit::Done
     } else {
         Exit::Lost

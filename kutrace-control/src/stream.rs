@@ -28,7 +28,8 @@ use crate::names::Names;
 use crate::output::Output;
 use crate::pool;
 use crate::reading;
-use crate::selection::{Finding, Recycling, SelectedBlock, Selection};
+use crate::selection::{Recycling, SelectedBlock, Selection};
+use crate::session::losses;
 use crate::sys;
 pub use sink::{Ring, Sink};
 
@@ -86,8 +87,8 @@ pub struct Ended {
     pub info: Info,
     /// Blocks that were written.
     pub blocks: u64,
-    /// What is wrong with them.
-    pub findings: Vec<Finding>,
+    /// What is not in the file.
+    pub losses: Vec<String>,
 }
 
 impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
@@ -240,8 +241,9 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         let left = recorder.left()?;
         let counted = [&self.part.counted, left.get(self.part.left..).unwrap_or_default()].concat();
         join(self.ending)?;
-        self.part.finish(stop, names, &counted, &recorder.programs()?, no_symbols)?;
-        Ok(Ended { info, blocks: self.blocks, findings: selection.findings })
+        let programs = recorder.programs()?;
+        self.part.finish(stop, names, &counted, &programs, no_symbols)?;
+        Ok(Ended { info, blocks: self.blocks, losses: losses(&selection, &programs) })
     }
 
     fn selected(&self, index: usize) -> Option<SelectedBlock> {

@@ -16,7 +16,7 @@ use kutrace_format::abi::command::{
     IOCTL_VECTOR,
 };
 use kutrace_format::abi::landmark::{Landmark, PAGE};
-use kutrace_format::abi::programs::{Granted, Program, IOCTL_PROGRAM};
+use kutrace_format::abi::programs::{Granted, Program, Quota, IOCTL_PROGRAM, IOCTL_QUOTA};
 use kutrace_format::abi::user;
 use rustix::io::{Errno, Result};
 use rustix::ioctl::{ioctl, Getter, NoArg, Setter, Updater};
@@ -150,6 +150,14 @@ pub fn look(device: BorrowedFd<'_>) -> Result<u64> {
     unsafe { ioctl(device, command) }
 }
 
+/// Sets how much memory programs may have in the trace that the next reset begins.
+pub fn allow(device: BorrowedFd<'_>, quota: Quota) -> Result<()> {
+    // SAFETY: the number says that the kernel reads a `Quota`, which has no padding.
+    let command = unsafe { Setter::<{ IOCTL_QUOTA }, Quota>::new(quota) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
 /// What is known of the program that attached next after `program`, and a descriptor of its area; `None` for none. Of
 /// its grants as many are filled in as there is room for in `grants`.
 pub fn next_program(device: BorrowedFd<'_>, program: &mut Program, grants: &mut [Granted]) -> Result<Option<OwnedFd>> {
@@ -243,6 +251,7 @@ mod tests {
         assert_eq!(look(fd), Err(Errno::NOTTY));
         assert_eq!(hold(fd), Err(Errno::NOTTY));
         assert_eq!(release(fd), Err(Errno::NOTTY));
+        assert_eq!(allow(fd, Quota::default()), Err(Errno::NOTTY));
         assert!(matches!(next_program(fd, &mut Program::default(), &mut []), Err(Errno::NOTTY)));
         assert_eq!(cpu(fd, &mut Cpu::default()), Err(Errno::NOTTY));
         assert_eq!(next_vector(fd, &mut Vector { which: 0, reserved: 0, name: [0; 56] }), Err(Errno::NOTTY));

@@ -6,7 +6,9 @@
 // threads N    N threads, one after the other, each with one mark
 // crowd N M    M times N threads at a time, each with one mark
 // typed        an event with each type of field, a part with fields, one that another thread ends, a line of a log
-// scribble     attaches, then fills its area with bytes that are not entries
+// processes N  N processes at a time, each with one mark, that all live until the last has marked
+// scribble N   attaches, then fills what it was granted with bytes that are not entries; if N is not 0, also its names,
+//              and half of the words are nearly right
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -89,7 +91,34 @@ static void typed(void) {
     KUTRACE_MARK("last");
 }
 
-static void scribble(void) {
+static long processes(long n) {
+    long recorded = 0;
+    char answer;
+    int said[2], go[2];
+    if (pipe(said) || pipe(go))
+        exit(1);
+    KUTRACE_MARK("parent");
+    for (long i = 0; i < n; i++) {
+        pid_t child = fork();
+        if (child < 0)
+            exit(2);
+        if (child)
+            continue;
+        close(go[1]);
+        answer = (char)KUTRACE_MARK("child");
+        if (write(said[1], &answer, 1) == 1)
+            (void)!read(go[0], &answer, 1); // Until the parent closes the other end.
+        _exit(0);
+    }
+    for (long i = 0; i < n && read(said[0], &answer, 1) == 1; i++)
+        recorded += answer;
+    close(go[1]);
+    while (wait(NULL) > 0)
+        ;
+    return recorded;
+}
+
+static void scribble(unsigned long seed) {
     struct { uint32_t version, serial; uint64_t address, bytes; } attach = {2, 0, 0, 0};
     struct { uint32_t kind, bytes, offset, serial; uint64_t sequence; } grant = {0, 65536, 0, 0, 0};
     KUTRACE_MARK("scribbler");
@@ -99,10 +128,12 @@ static void scribble(void) {
     grant.serial = attach.serial;
     if (ioctl(device, _IOC(3, 0xb7, 0x41, sizeof(grant)), &grant))
         exit(2);
-    unsigned long *words = (unsigned long *)(attach.address + grant.offset), seed = 88172645463325252;
-    for (int i = 0; i < 8192; i++) {
-        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
-        words[i] = seed;
+    unsigned long first = seed ? 0 : grant.offset, bits = 88172645463325252 + seed;
+    for (unsigned long at = first; at < grant.offset + grant.bytes; at += 8) {
+        bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
+        // The name that the mark above has, any kind, a time near now.
+        unsigned long near = 8UL << 40 | (bits >> 8 & 7) << 32 | (uint32_t)(__builtin_ia32_rdtsc() + (bits & 0xffff));
+        *(unsigned long *)(attach.address + at) = seed && bits & 1 << 20 ? near : bits;
     }
 }
 
@@ -133,6 +164,8 @@ int main(int argc, char **argv) {
         for (int status; wait(&status) > 0; recorded += status == 0)
             ;
         printf("%ld\n", recorded);
+    } else if (!strcmp(what, "processes")) {
+        printf("%ld\n", processes(n));
     } else if (!strcmp(what, "threads")) {
         for (long i = 0; i < n; i++) {
             pthread_t thread;
@@ -156,6 +189,6 @@ int main(int argc, char **argv) {
             recorded += marks[i];
         printf("%ld\n", recorded);
     } else {
-        scribble();
+        scribble((unsigned long)n);
     }
 }

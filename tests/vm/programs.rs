@@ -232,6 +232,44 @@ fn threads_that_come_and_go_share_what_one_of_them_needs() {
     trace.check();
 }
 
+/// Programs that scribble over all they were granted, in the test below.
+const HOSTILE: usize = if guest::SOAK { 1000 } else { 30 };
+
+#[test]
+fn a_thousand_processes_at_a_time_and_hostile_ones_beside_them() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        &format!(
+            "{BUILD}
+            kutrace_control go
+            (for n in $(seq {HOSTILE}); do ./programs scribble $n || exit; done; echo scribbled=$n) &
+            echo processes=$(./programs processes 1000)
+            echo calls=$(./programs calls 1000)
+            wait
+            kutrace_control stop $SHARE/t.raw || [ $? = 3 ]
+            kutrace_control go --marks-memory 8K,1M
+            echo refused=$(./programs processes 200)
+            kutrace_control stop $SHARE/full.raw 2>&1 || [ $? = 3 ]"
+        ),
+    );
+    assert_eq!((run.number("scribbled"), run.number("processes"), run.number("calls")), (HOSTILE as u64, 1000, 2000));
+    let trace = Recording::read(&run.file("t.raw"));
+    let children: BTreeSet<_> = marks(&trace, "child").map(|e| e.pid).collect();
+    let (before, after) = (marks(&trace, "before").count(), marks(&trace, "after").count());
+    assert_eq!((children.len(), before, after), (1000, 1000, 1000));
+    // What the others say is of their own threads.
+    let caller = marks(&trace, "before").next().unwrap().pid;
+    assert!(marks(&trace, "before").chain(marks(&trace, "after")).all(|e| e.pid == caller));
+    let strange = trace.events.meta.quality.iter().filter(|fact| fact.contains("words that no library writes"));
+    assert_eq!(strange.count(), HOSTILE);
+    // The parent has 8 KiB of the 1 MiB, and so have 127 children; the others mark by system calls.
+    assert_eq!(run.number("refused"), 200);
+    let trace = Recording::read(&run.file("full.raw"));
+    assert_eq!(marks(&trace, "child").count(), 127);
+    let fact = "programs were refused memory for their marks 73 times";
+    assert!(run.out.contains(fact) && trace.events.meta.quality.iter().any(|said| said.contains(fact)), "{}", run.out);
+}
+
 #[test]
 fn forks_threads_and_a_hostile_program_leave_the_others_whole() {
     let run = guest::succeed(

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 use kutrace_format::abi::command::{Ports, IPC, LLC, WRAP};
+use kutrace_format::abi::programs::Quota;
 
 use super::Plan;
 use crate::output::{IfExists, Output};
 use crate::ports;
-use crate::quantity::{blocks, duration, file_size};
+use crate::quantity::{blocks, duration, file_size, quota};
 use crate::session::Mode;
 
 /// Files of a ring, if nothing is said.
@@ -32,6 +33,9 @@ pub struct Record {
     /// Memory for the trace: 64M, 2G [default: the module's]
     #[arg(short, long, value_name = "SIZE", value_parser = blocks)]
     buffer: Option<u32>,
+    /// Memory for marks of programs: of each, of all [default: 4M,64M]
+    #[arg(long, hide = true, value_name = "EACH,ALL", value_parser = quota)]
+    marks_memory: Option<Quota>,
     /// Count instructions per cycle (experimental)
     #[arg(long)]
     ipc: bool,
@@ -80,6 +84,7 @@ impl Record {
             background: self.background,
             rotate: self.rotate.map(|size| (size, self.keep.map_or(FILES, |keep| keep as usize))),
             blocks: self.buffer.unwrap_or_default(),
+            marks: self.marks_memory,
             duration: self.duration,
             output: Output::new(self.output, IfExists::of(self.force)),
             command: self.command,

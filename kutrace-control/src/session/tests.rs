@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::block::{Header as BlockHeader, BYTES};
 use kutrace_format::abi::command::{Blocks, Moment, Vector, CPU_POSSIBLE, PORTS_ALL, SHIFT, STATE_STOPPED, WRAP};
+use kutrace_format::abi::programs::Quota;
 use kutrace_format::file::{Header, HEADER_BYTES};
 
 use super::*;
@@ -55,6 +56,12 @@ impl Recorder for Memory {
 
     fn choose(&self, ports: &Ports) -> Result<()> {
         self.log.borrow_mut().push(if *ports == Ports::default() { "choose none" } else { "choose ports" });
+        Ok(())
+    }
+
+    fn allow(&self, quota: Quota) -> Result<()> {
+        assert_eq!(quota, Quota { process: 1 << 20, all: 64 << 20 });
+        self.log.borrow_mut().push("allow");
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use kutrace_format::abi::programs::{KIND_WORDS, LOST_AT};
 use kutrace_format::program::{name_at, Entries, Entry, GRANT_BYTES, HEAD_BYTES};
 
 use super::damage::Damage;
+use crate::line::count;
 use crate::merge::{Merge, When};
 
 /// A process that recorded.
@@ -63,6 +64,26 @@ impl<'a> Program<'a> {
     /// Entries that it could not record, as it says.
     pub fn lost(&self) -> u64 {
         self.area.get(LOST_AT as usize..).filter(|rest| rest.len() >= 8).map_or(0, |rest| long(rest, 0))
+    }
+
+    /// What is missing of it, as it says or as the recorder knows: a sentence each.
+    pub fn losses(&self) -> Vec<String> {
+        let refused = self.refused;
+        if self.tgid == 0 {
+            let times = count(refused, "time", "times");
+            return vec![format!("programs were refused memory for their marks {times}; --marks-memory gives more")];
+        }
+        let what = match self.lost() {
+            0 if refused == 0 => return Vec::new(),
+            0 => format!("was refused memory {}", count(refused, "time", "times")),
+            lost => format!("{lost} marks had no room"),
+        };
+        vec![format!("{}: {what}", self.who())]
+    }
+
+    fn who(&self) -> String {
+        let comm = self.comm.split(|&c| c == 0).next().unwrap_or_default();
+        format!("program {} ({})", self.tgid, comm.escape_ascii())
     }
 
     /// The text of a name of its own.
@@ -158,14 +179,12 @@ impl<'a> Programs<'a> {
         }
         for (n, program) in self.programs.iter().enumerate() {
             let (strange, unfinished) = counts[n];
-            let comm = program.comm.split(|&c| c == 0).next().unwrap_or_default();
-            let who = format!("program {} ({})", program.tgid, comm.escape_ascii());
+            found.extend(program.losses().into_iter().map(|loss| Damage::at(program.offset, loss)));
             let mut say = |count: u64, what: &str| {
                 if count > 0 {
-                    found.push(Damage::at(program.offset, format!("{who}: {count} {what}")));
+                    found.push(Damage::at(program.offset, format!("{}: {count} {what}", program.who())));
                 }
             };
-            say(program.lost(), "marks had no room");
             say(strange, "words that no library writes; skipped");
             say(unfinished, "marks were not complete when it ended or was copied; skipped");
         }
@@ -252,6 +271,21 @@ mod tests {
         );
         assert_eq!(parse(0, &section).unwrap().name(8), Some(&b"work"[..]));
         assert_eq!(parse(0, &section).unwrap().name(u32::MAX), None);
+    }
+
+    #[test]
+    fn who_was_refused_memory_is_told() {
+        let mut section = section(&[]);
+        section[HEAD_BYTES + GRANT_BYTES] = 0;
+        let losses = |section: &[u8]| parse(0, section).unwrap().losses();
+        assert_eq!(losses(&section), ["program 7 (web): was refused memory 2 times"]);
+        section[4] = 0;
+        assert_eq!(
+            losses(&section),
+            ["programs were refused memory for their marks 2 times; --marks-memory gives more"]
+        );
+        (section[4], section[16]) = (7, 0);
+        assert_eq!(losses(&section), [""; 0]);
     }
 
     #[test]

@@ -29,11 +29,16 @@ pub const GRANT: u8 = 0x41;
 /// Maps the page whose first word is 0 while nothing is recorded, else the number of the trace. `_IOR(TYPE, 0x42,
 /// Page)`.
 pub const PAGE: u8 = 0x42;
-/// On /dev/kutrace: how much programs may have from the next reset on. `_IOW(TYPE, 0x43, Quota)`.
+/// On /dev/kutrace: how much programs may have in the trace that the next reset begins. `_IOW(TYPE, 0x43, Quota)`. EINVAL
+/// for more than [`AREA_BYTES`] each, E2BIG for more in all than the caller may have.
 pub const QUOTA: u8 = 0x43;
-/// On /dev/kutrace: tells of the process that attached next after the caller's [`Program::serial`].
+/// On /dev/kutrace: tells of the process that attached next after the caller's [`Program::serial`], and last, if there
+/// are any, of those that got no area: process 0 with [`OTHERS`], whose `refused` says how many times that was.
 /// `_IOWR(TYPE, 0x44, Program)`.
 pub const PROGRAM: u8 = 0x44;
+
+/// [`Program::serial`] of those that got no area.
+pub const OTHERS: u32 = u32::MAX;
 
 /// The area that a process got.
 #[repr(C)]
