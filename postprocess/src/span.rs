@@ -20,6 +20,7 @@ pub mod begin;
 pub mod mode;
 pub mod nest;
 pub mod switch;
+pub mod overlay;
 pub mod point;
 pub mod wake;
 pub mod rpc;

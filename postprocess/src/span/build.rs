@@ -12,7 +12,7 @@
 //!   what it blocked in unseen; the first event that can only come from user code, or only from the kernel, decides.
 //! * A **sample** of the program counter tells the program from the kernel; what its thread was said to be at since the
 //!   last event that told, it was not, if the sample contradicts ([`super::mode`]).
-//! * A **point** is a line of its own ([`super::point`]); wakeups and interrupts between CPUs become arcs and waits
+//! * A **point** is a line of its own ([`super::point`]) or one end of a span beside what CPUs run ([`super::overlay`]); wakeups and interrupts between CPUs become arcs and waits
 //!   ([`super::wake`]).
 //!
 //! Invariants: `since` never moves back except to trim a folded call that was rounded up; a piece of no length is
@@ -29,7 +29,7 @@ use super::cgroup::infer;
 use super::cpu::{Close, Cpu, Phase};
 use super::flow::Flows;
 use super::order::order;
-use super::point::Overlays;
+use super::overlay::Overlays;
 use super::rpc::{Rpcs, LINK_RATE};
 use super::stack::{Frame, Nesting};
 use super::stall::Period;
@@ -245,6 +245,12 @@ impl Builder {
         ts.max(since)
     }
 
+    /// Writes what a rule returns. What a CPU runs is written by [`Builder::write`]: it may still change.
+    #[inline]
+    pub(super) fn emit(&mut self, spans: impl IntoIterator<Item = Span>) {
+        self.out.extend(spans);
+    }
+
     /// Ends the open piece at `t`; the next begins there.
     pub(super) fn close(&mut self, c: usize, t: Time, how: Close) {
         let (pid, rpc) = self.owner(c);
@@ -308,7 +314,7 @@ impl Builder {
             }
             if self.offline.contains(&i.cpu) {
                 let name = self.names.id("-offline-");
-                self.out.push(Span::run(i.cpu, Activity::Offline, name, (i.from, i.to)));
+                self.emit([Span::run(i.cpu, Activity::Offline, name, (i.from, i.to))]);
             } else {
                 let name = self.names.id("-lost-");
                 self.push(&Event { ts: i.from, cpu: i.cpu, what: Said::Lost, name, ..Event::default() });
@@ -325,10 +331,12 @@ impl Builder {
                 self.close(c, to, Close::End { ret: NONE, ipc: 0 });
                 self.settle(c);
                 self.was_offline(c);
-                self.end_overlays(c, to);
+                let sampled = self.overlays.end_samples(self.cpus[c].id, to, &mut self.names);
+                self.emit(sampled);
             }
         }
-        self.end_all_parts(self.last);
+        let parts = self.overlays.end_all_parts(self.last);
+        self.emit(parts);
         let out = std::mem::take(&mut self.out);
         self.count(&out);
         self.out = out;
@@ -415,7 +423,7 @@ impl Builder {
         for (pid, label) in labels {
             let (what, name) = (What::Point(Point::RowLabel), self.names.id(&label));
             let (cpu, pid) = (Some(CpuId::default()), Some(pid));
-            self.out.push(Span { start, dur: Time::UNIT, cpu, pid, what, name, ..Span::default() });
+            self.emit([Span { start, dur: Time::UNIT, cpu, pid, what, name, ..Span::default() }]);
         }
     }
 

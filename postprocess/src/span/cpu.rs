@@ -22,6 +22,7 @@ use super::stack::Frame;
 use super::stall::Ticks;
 use super::wait::{By, Reason};
 use super::what::Activity;
+use super::Span;
 use crate::event::names::NameId;
 use crate::id::CpuId;
 use crate::time::Time;
@@ -175,6 +176,17 @@ impl Cpu {
     /// What it is doing.
     pub fn top(&self) -> Frame {
         self.stack.last().copied().unwrap_or(Frame::new(Activity::Lost, 0, NameId::EMPTY))
+    }
+
+    /// Interrupts sent to it up to then have arrived.
+    pub fn arrive_ipis(&mut self, t: Time, name: NameId) -> Vec<Span> {
+        let arrived = self.ipis.extract_if(.., |ipi| ipi.ts <= t);
+        let (id, remote) = (self.id, &mut self.remote);
+        let arc = |ipi: Ipi| {
+            *remote = Some(ipi.reason);
+            Span::ipi(ipi.from, id, name, (ipi.ts, t))
+        };
+        arrived.map(arc).collect()
     }
 
     /// Remembers that while it was idle something interrupted it.

@@ -15,6 +15,7 @@ use super::build::Builder;
 use super::thread::RpcIs;
 use super::what::What;
 use super::Span;
+use crate::event::names::Names;
 use crate::event::point::Point;
 use crate::event::Event;
 use crate::id::{CpuId, Pid};
@@ -42,6 +43,52 @@ pub struct Rpcs {
     leaving: HashMap<u32, usize>,
 }
 
+impl Rpcs {
+    /// Somebody works on an RPC that was dequeued: how long it was in the queue.
+    fn dequeue(&mut self, rpc: u32, dequeued: &Event, t: Time, names: &mut Names) -> Option<Span> {
+        let start = self.queued.remove(&rpc).filter(|&start| t - start >= SHORT)?;
+        let text = names.text(dequeued.name);
+        let name = text.strip_prefix("deq_").unwrap_or(text).to_string();
+        let name = names.id(&name);
+        let (what, dur, arg) = (What::Point(Point::Enqueue), t - start, dequeued.arg.into());
+        Some(Span { start, dur, rpc: rpc as i32, what, arg, name, ..Span::default() })
+    }
+
+    /// A thread names the RPC of the message that it received, or of the one that it is about to send.
+    fn name_message(&mut self, thread: usize, e: &Event) -> Option<Span> {
+        let arrival = self.incoming.remove(&thread);
+        if arrival.is_none() {
+            self.outgoing.insert(thread, *e);
+        }
+        Some(message(Point::RpcReceived, e, arrival?))
+    }
+
+    /// A packet is seen by the kernel or by a program, in this thread: the message, if it leaves.
+    pub fn packet(&mut self, thread: usize, e: &Event, point: Point, t: Time) -> Option<Span> {
+        match point {
+            Point::RxPacket => drop(self.arrived.insert(e.arg, t)),
+            Point::RxUser => self.incoming.extend(self.arrived.remove(&e.arg).map(|at| (thread, at))),
+            Point::TxUser => drop(self.leaving.insert(e.arg, thread)),
+            _ => {
+                let rpc = self.leaving.remove(&e.arg).and_then(|sender| self.outgoing.remove(&sender))?;
+                return Some(message(Point::RpcSent, &rpc, t));
+            }
+        }
+        None
+    }
+}
+
+/// A message on the wire: up to its arrival, or from its departure.
+fn message(point: Point, rpc: &Event, at: Time) -> Span {
+    let code = (rpc.arg >> 16 & 0xff).max(SMALLEST);
+    let bytes = (f64::from(code) / 10.0).exp2() as i64;
+    let dur = Time(bytes * 800 / i64::from(LINK_RATE));
+    let start = if point == Point::RpcReceived { at - dur } else { at };
+    let (id, name, what) = ((rpc.arg & 0xffff) as i32, rpc.name, What::Point(point));
+    let (cpu, pid) = (Some(CpuId::default()), Some(Pid::IDLE));
+    Span { start, dur, cpu, pid, rpc: id, what, arg: bytes, name, ..Span::default() }
+}
+
 impl Builder {
     /// A thread turns to another RPC.
     pub(super) fn turn_to(&mut self, c: usize, e: &Event, point: Point, t: Time) {
@@ -51,14 +98,12 @@ impl Builder {
         thread.rpc = e.arg & 0xffff;
         thread.rpc_name = e.name;
         let rpc = thread.rpc;
-        if let Some(queue) = thread.dequeued.take().filter(|_| rpc != 0) {
-            self.queue_span(rpc, &queue, t);
-        }
+        let dequeued = thread.dequeued.take().filter(|_| rpc != 0);
+        let queued = dequeued.and_then(|dequeued| self.rpcs.dequeue(rpc, &dequeued, t, &mut self.names));
+        self.emit(queued);
         if rpc != 0 && point != Point::RpcMiddle {
-            match self.rpcs.incoming.remove(&index) {
-                Some(arrival) => self.message(Point::RpcReceived, e, arrival),
-                None => drop(self.rpcs.outgoing.insert(index, *e)),
-            }
+            let received = self.rpcs.name_message(index, e);
+            self.emit(received);
         }
     }
 
@@ -78,43 +123,6 @@ impl Builder {
         } else {
             thread.dequeued = Some(*e);
         }
-    }
-
-    fn queue_span(&mut self, rpc: u32, queue: &Event, t: Time) {
-        let Some(start) = self.rpcs.queued.remove(&rpc).filter(|&start| t - start >= SHORT) else { return };
-        let text = self.names.text(queue.name);
-        let name = text.strip_prefix("deq_").unwrap_or(text).to_string();
-        let name = self.names.id(&name);
-        let (what, dur, arg) = (What::Point(Point::Enqueue), t - start, queue.arg.into());
-        self.out.push(Span { start, dur, rpc: rpc as i32, what, arg, name, ..Span::default() });
-    }
-
-    /// A packet is seen by the kernel or by a program.
-    pub(super) fn packet(&mut self, c: usize, e: &Event, point: Point, t: Time) {
-        let thread = self.cpus[c].thread;
-        let rpcs = &mut self.rpcs;
-        match point {
-            Point::RxPacket => drop(rpcs.arrived.insert(e.arg, t)),
-            Point::RxUser => rpcs.incoming.extend(rpcs.arrived.remove(&e.arg).map(|at| (thread, at))),
-            Point::TxUser => drop(rpcs.leaving.insert(e.arg, thread)),
-            _ => {
-                let sender = rpcs.leaving.remove(&e.arg);
-                if let Some(rpc) = sender.and_then(|thread| rpcs.outgoing.remove(&thread)) {
-                    self.message(Point::RpcSent, &rpc, t);
-                }
-            }
-        }
-    }
-
-    /// A message on the wire: up to its arrival, or from its departure.
-    fn message(&mut self, point: Point, rpc: &Event, at: Time) {
-        let code = (rpc.arg >> 16 & 0xff).max(SMALLEST);
-        let bytes = (f64::from(code) / 10.0).exp2() as i64;
-        let dur = Time(bytes * 800 / i64::from(LINK_RATE));
-        let start = if point == Point::RpcReceived { at - dur } else { at };
-        let (id, name, what) = ((rpc.arg & 0xffff) as i32, rpc.name, What::Point(point));
-        let (cpu, pid) = (Some(CpuId::default()), Some(Pid::IDLE));
-        self.out.push(Span { start, dur, cpu, pid, rpc: id, what, arg: bytes, name, ..Span::default() });
     }
 
     /// A thread that works on an RPC runs again.

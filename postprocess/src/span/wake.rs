@@ -87,7 +87,7 @@ impl Builder {
             return false;
         }
         let (name, on) = (self.names.id("-wakeup-"), self.cpus[on].id);
-        self.out.push(Span::wakeup((first.cpu, first.pid), (on, pid), name, (first.ts, end)));
+        self.emit([Span::wakeup((first.cpu, first.pid), (on, pid), name, (first.ts, end))]);
         self.tally.runs += 1;
         true
     }
@@ -258,7 +258,7 @@ impl Builder {
         let was_running = thread.place.runs();
         thread.place = thread.place.started();
         let name = self.names.id("-wakeup-");
-        self.out.push(Span::wakeup((cpu, pid), (self.cpus[c].id, woken), name, (ts, t.max(ts))));
+        self.emit([Span::wakeup((cpu, pid), (self.cpus[c].id, woken), name, (ts, t.max(ts)))]);
         self.tally.runs += 1;
         if !was_running {
             self.waited_for_cpu(c, from.min(t), t, Woken::Yes);
@@ -267,11 +267,8 @@ impl Builder {
 
     fn arrive_ipis(&mut self, c: usize, t: Time) {
         let name = self.names.id("-ipi-");
-        let cpu = &mut self.cpus[c];
-        for ipi in cpu.ipis.extract_if(.., |i| i.ts <= t) {
-            self.out.push(Span::ipi(ipi.from, cpu.id, name, (ipi.ts, t)));
-            cpu.remote = Some(ipi.reason);
-        }
+        let arrived = self.cpus[c].arrive_ipis(t, name);
+        self.emit(arrived);
     }
 
     /// Draws what a thread waited for, if it is not too short.
@@ -279,7 +276,7 @@ impl Builder {
         if end - start >= SHORT {
             let name = self.names.id(why.name());
             *self.counts.entry(name).or_default() += 1;
-            self.out.push(Span::wait(pid, why, name, (start, end)));
+            self.emit([Span::wait(pid, why, name, (start, end))]);
         }
     }
 
