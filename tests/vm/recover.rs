@@ -22,6 +22,29 @@ const CRASH: &str = r#"
     echo c >/proc/sysrq-trigger
 "#;
 
+/// The same with a kernel of kdump, which keeps the memory in all forms.
+const KDUMP: &str = r#"
+    if [ -e /proc/vmcore ]; then
+        cp /proc/vmcore $SHARE/plain
+        makedumpfile -c -d 31 /proc/vmcore $SHARE/compressed
+        makedumpfile -F -c -d 31 /proc/vmcore >$SHARE/flattened
+        exit
+    fi
+    insmod $KUTRACE_MODULE tracemb=4
+    kutrace_control gowrap
+    perl -e '
+        open my $kernel, "<", "$ARGV[0]/kernel" or die;
+        open my $initramfs, "<", "$ARGV[0]/initramfs" or die;
+        my $words = "console=ttyS0 panic=-1 nr_cpus=1 reset_devices tsc=reliable\0";
+        # kexec_file_load(), of the kernel that a panic starts.
+        syscall(320, fileno $kernel, fileno $initramfs, length $words, $words, 2) and die $!;
+    ' $SHARE/second
+    (while :; do ls -R /etc >/dev/null; done) &
+    sleep 3
+    kutrace_control mark crash
+    echo c >/proc/sysrq-trigger
+"#;
+
 fn tool(name: &str) -> Command {
     Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/release").join(name))
 }
@@ -83,4 +106,20 @@ fn the_trace_of_a_crashed_kernel_is_in_its_memory_up_to_the_crash() {
     let cut = recover(&core, &folder.path().join("cut.trace"));
     let said = String::from_utf8_lossy(&cut.stderr);
     assert!(matches!(cut.status.code(), Some(1 | 3)) && said.lines().count() > 0, "{said}");
+}
+
+#[test]
+fn the_kernel_of_kdump_keeps_it_whole_in_every_form() {
+    let run = guest::succeed(&["--kernel", "stock", "--no-load", "--cpus", "2", "--mem", "1024", "--second"], KDUMP);
+    let traces = ["plain", "compressed", "flattened"].map(|form| {
+        let trace = run.file(&format!("{form}.trace"));
+        let recovered = recover(&run.file(form), &trace);
+        assert_eq!(recovered.status.code(), Some(0), "{form}: {}", String::from_utf8_lossy(&recovered.stderr));
+        Recording::read_whole(&trace)
+    });
+    let marked = traces[0].of(MARK_A).filter(|e| traces[0].event_name(e) == "mark_a=crash");
+    let asked = marked.last().unwrap();
+    let writes = traces[0].of(SYSCALL + 1).filter(|e| e.ts > asked.ts && e.dur == postprocess::time::Time::ZERO);
+    assert!(writes.count() > 0, "the shell writes to /proc/sysrq-trigger");
+    assert!(traces.iter().all(|trace| trace.events.events == traces[0].events.events));
 }

@@ -40,6 +40,9 @@ pub struct Guest {
     pub monitor: Option<PathBuf>,
     /// Where its memory goes if its kernel panics.
     pub dump: Vec<PathBuf>,
+    /// Whether memory is kept free for a kernel that runs when its own panics: image and initramfs are in `second` of the
+    /// share, and CMD runs there again.
+    pub second: bool,
     /// Its end of each cable to another guest, and that guest's: sockets.
     pub cables: Vec<(PathBuf, PathBuf)>,
     /// Bytes of a disk of the guest's own, /dev/vda, empty at the start; 0 for none.

@@ -49,6 +49,7 @@ const GUEST: &[&str] = &[
     "procps",
     "libcap2-bin",
     "acpica-tools",
+    "makedumpfile",
     "ca-certificates",
 ];
 /// To read traces as others do.

@@ -49,6 +49,10 @@ pub struct VmArgs {
     /// ends in `.kdump`; may be repeated
     #[arg(long, value_name = "FILE")]
     pub dump: Vec<PathBuf>,
+    /// Keep memory free for a second kernel, which CMD loads from /mnt/share/second; when the first panics, CMD runs again
+    /// in the second
+    #[arg(long)]
+    pub second: bool,
     /// A cable to another guest: the socket at this end and the one at the other; may be repeated
     #[arg(long, value_name = "OWN:OTHER", value_parser = cable)]
     pub cable: Vec<(PathBuf, PathBuf)>,
@@ -89,6 +93,7 @@ impl VmArgs {
             acpi_table: None,
             monitor: None,
             dump: Vec::new(),
+            second: false,
             cable: Vec::new(),
             disk: 0,
             count: false,
@@ -150,6 +155,7 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         acpi_table: args.acpi_table.clone(),
         monitor: args.monitor.clone(),
         dump: args.dump.iter().map(std::path::absolute).collect::<Result<_, _>>().context("vm: dump")?,
+        second: args.second,
         cables: args.cable.clone(),
         disk: u64::from(args.disk) << 20,
         share,

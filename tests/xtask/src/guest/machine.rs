@@ -2,7 +2,7 @@
 //! Starts the virtual machine: QEMU's arguments, and the pipes that lead out of it.
 
 use std::collections::hash_map::DefaultHasher;
-use std::fs::File;
+use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,6 +17,7 @@ use tempfile::NamedTempFile;
 use super::dump::Dump;
 use super::initramfs::{self, Errand};
 use super::{Accelerator, Guest};
+use crate::place;
 use crate::progress::tied;
 
 /// A disk of a guest is about as fast as one that turns, however fast the host's is.
@@ -52,6 +53,9 @@ impl Machine {
         initramfs.write_all(&initramfs::build(guest, errand).context("vm: initramfs")?).context("vm: initramfs")?;
         let mut command = command_line(guest);
         command.arg("-initrd").arg(initramfs.path());
+        if guest.second {
+            keep_second(guest, initramfs.path()).context("vm: second kernel")?;
+        }
         let disk = (guest.disk > 0).then(|| disk(guest.disk)).transpose()?;
         if let Some(disk) = &disk {
             command.arg("-drive").arg(format!("file={},if=virtio,format=raw,{THROTTLE}", option_value(disk.path())));
@@ -130,6 +134,14 @@ fn disk(bytes: u64) -> Result<NamedTempFile> {
     Ok(disk)
 }
 
+/// Where the guest finds what its second kernel needs.
+fn keep_second(guest: &Guest, initramfs: &Path) -> Result<()> {
+    let folder = place::made(guest.share.join("second"))?;
+    fs::copy(&guest.image, folder.join("kernel"))?;
+    fs::copy(initramfs, folder.join("initramfs"))?;
+    Ok(())
+}
+
 /// Everything of QEMU's command line that is not a pipe.
 fn command_line(guest: &Guest) -> Command {
     let mut qemu = tied("qemu-system-x86_64");
@@ -142,7 +154,8 @@ fn command_line(guest: &Guest) -> Command {
     // One whose memory is wanted stays as it is.
     let panic = if guest.dump.is_empty() { -1 } else { 0 };
     let words = "console=ttyS0 loglevel=7 oops=panic tsc=reliable rcupdate.rcu_cpu_stall_timeout=60";
-    qemu.args(["-append", &format!("{words} panic={panic} {}", guest.append)]);
+    let second = if guest.second { "crashkernel=384M" } else { "" };
+    qemu.args(["-append", &format!("{words} panic={panic} {second} {}", guest.append)]);
     qemu.args(["-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"]);
     let share = option_value(&guest.share);
     qemu.arg("-virtfs").arg(format!("local,path={share},mount_tag=share,security_model=none,multidevs=remap"));
