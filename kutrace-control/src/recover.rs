@@ -36,7 +36,7 @@ use crate::dump;
 use crate::names::{machine, Names};
 use crate::output::Output;
 use crate::selection::{Recycling, Selection};
-use crate::session::{self, progress, tally};
+use crate::session::{progress, tally};
 use crate::sys::Mapping;
 
 /// What a CPU's recorder remembered.
@@ -245,7 +245,7 @@ fn write(output: &Output, landmark: &Landmark, info: &Info, cpus: &[Cpu], copied
         let mut written = progress(&selection)?;
         dump::write_trace(&header, &pool, &selection, &names, &[], out, &mut written)
     })?;
-    let exit = tally(output, info, header.blocks, &session::losses(&selection, &[]));
+    let exit = tally(output, info, header.blocks, &selection.losses(&[]));
     if landmark.panic.tsc != 0 {
         let time = Timestamp::from_nanosecond(landmark.panic.realtime_ns.into()).unwrap_or_default();
         say(format_args!("{output}: the kernel panicked at {time:.6}, mark `panic`"));

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU32;
 use kutrace_format::abi::block::{BYTES, HEADER_WORDS, WORDS};
 
 use crate::pool::{self, Id};
+use crate::programs;
 
 /// The blocks to write, and what was wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,6 +97,11 @@ impl Selection {
             selection.blocks = runs.into_iter().map(|at| selection.blocks[at]).collect();
         }
         selection
+    }
+
+    /// What is not in a file of these blocks and of these sections of programs: a sentence each.
+    pub fn losses(&self, sections: &[u8]) -> Vec<String> {
+        self.findings.iter().map(Finding::to_string).chain(programs::losses(sections)).collect()
     }
 
     /// Events lost up to the newest block of each CPU.

@@ -30,9 +30,8 @@ use crate::names::tasks::{self, Task};
 use crate::names::Names;
 use crate::names::{machine, symbols};
 use crate::output::Output;
-use crate::programs;
 use crate::reading;
-use crate::selection::{Finding, Recycling, Selection};
+use crate::selection::{Recycling, Selection};
 use crate::snapshot;
 use crate::status;
 use crate::stream::{Ended, Ring, Sink, Stream};
@@ -231,7 +230,7 @@ impl<R: Recorder> Session<R> {
             Ok(file.write_all_at(&dump::head(&header(&selection)?, &names, &sections), 0)?)
         })?;
         let info = Info { state: STATE_STOPPED, stop, lost: selection.lost(), ..info };
-        Ok(tally(output, &info, selection.blocks.len() as u64, &losses(&selection, &sections)))
+        Ok(tally(output, &info, selection.blocks.len() as u64, &selection.losses(&sections)))
     }
 
     fn start(&mut self) -> Result<()> {
@@ -292,7 +291,7 @@ impl<R: Recorder> Session<R> {
             ensure!(after.start == info.start && after.state == info.state, dump::STARTED_AGAIN);
             Ok(())
         })?;
-        Ok(tally(output, &info, selection.blocks.len() as u64, &losses(&selection, &sections)))
+        Ok(tally(output, &info, selection.blocks.len() as u64, &selection.losses(&sections)))
     }
 }
 
@@ -343,11 +342,6 @@ pub(crate) fn progress(selection: &Selection) -> Result<impl FnMut(usize) -> Res
 }
 
 const KEPT: &str = "the trace is still in the recorder";
-
-/// What is not in a file of these blocks and sections.
-pub fn losses(selection: &Selection, sections: &[u8]) -> Vec<String> {
-    selection.findings.iter().map(Finding::to_string).chain(programs::losses(sections)).collect()
-}
 
 /// Says what was written and what is not in it.
 pub(crate) fn tally(output: &Output, info: &Info, blocks: u64, losses: &[String]) -> Exit {

@@ -29,7 +29,6 @@ use crate::output::Output;
 use crate::pool;
 use crate::reading;
 use crate::selection::{Recycling, SelectedBlock, Selection};
-use crate::session::losses;
 use crate::sys;
 pub use sink::{Ring, Sink};
 
@@ -243,7 +242,7 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
         join(self.ending)?;
         let programs = recorder.programs()?;
         self.part.finish(stop, names, &counted, &programs, no_symbols)?;
-        Ok(Ended { info, blocks: self.blocks, losses: losses(&selection, &programs) })
+        Ok(Ended { info, blocks: self.blocks, losses: selection.losses(&programs) })
     }
 
     fn selected(&self, index: usize) -> Option<SelectedBlock> {
