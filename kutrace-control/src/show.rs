@@ -73,7 +73,7 @@ pub fn export(asked: &Export) -> Result<Exit> {
             let out = Common { output, ..common.clone() }.open()?;
             draw(spans()?, viewer, out)?
         }
-        Target::Tables(folder) => tables(spans()?, &folder)?,
+        Target::Tables(folder) => tables(spans()?, &folder, None)?,
     };
     drop(watch);
     told.iter().for_each(|line| common.tell(line));

@@ -22,6 +22,9 @@ use postprocess::source::events::read;
 use postprocess::span::build;
 use postprocess::span::what::{Arc, What};
 use postprocess::span::{Span, Spans};
+use postprocess::why::best::best;
+use postprocess::why::request::Ask;
+use postprocess::why::Timeline;
 
 /// A Python with the packages of `requirements.txt`; nothing where there is none, or no network.
 static PYTHON: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
@@ -136,7 +139,7 @@ fn tables(name: &str) -> tempfile::TempDir {
     let mut ordering = Ordering::default();
     let raw = fs::read(tree::root().join("samples").join(name).with_extension("trace")).expect(name);
     let (last, _) = spans_of_raw(&raw, &mut ordering).expect(name);
-    write(ordering.finish(last).expect(name), folder.path()).expect("tables");
+    write(ordering.finish(last).expect(name), folder.path(), None).expect("tables");
     folder
 }
 
@@ -163,6 +166,30 @@ fn duckdb_reads_as_much_of_each_kind_as_the_spans_have() {
 }
 
 #[test]
+fn the_causes_of_each_request_add_up_to_its_time() {
+    let mut all = 0;
+    for name in SAMPLES {
+        let spans = sample(name);
+        let timeline = Timeline::new(&spans);
+        let Ok((ask, requests)) = best(&spans, &timeline) else { continue };
+        if matches!(ask, Ask::Range(_)) {
+            continue;
+        }
+        let sql = "select what, count(*), sum(dur_ns)::bigint, count(*) filter (dur_ns <> known)
+            from (select any_value(r.what) as what, r.dur_ns, sum(c.dur_ns) as known
+                from requests r join causes c using (trace, request) group by r.trace, r.request, r.dur_ns)
+            group by what";
+        let folder = tables(name);
+        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
+        let rows: Vec<(String, usize, i64, usize)> = serde_json::from_str(&text).expect("rows");
+        let ns = requests.iter().map(|request| request.dur().0 * 10).sum();
+        assert_eq!(rows, [(ask.what(&timeline), requests.len(), ns, 0)], "{name}");
+        all += requests.len();
+    }
+    assert!(all > 250, "{all}");
+}
+
+#[test]
 fn the_queries_of_the_docs_give_the_answers_of_the_docs() {
     let folder = tables("redis");
     let docs = fs::read_to_string(tree::root().join("docs/data.md")).expect("docs");
@@ -181,5 +208,5 @@ fn the_queries_of_the_docs_give_the_answers_of_the_docs() {
         assert_eq!(rows.iter().map(line).collect::<Vec<_>>().join("\n"), answer, "{sql}");
         asked += 1;
     }
-    assert_eq!(asked, 10);
+    assert_eq!(asked, 12);
 }

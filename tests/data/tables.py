@@ -4,6 +4,7 @@
 tables.py DIR [SQL-IS-ON-STDIN]
 """
 
+import glob
 import json
 import sys
 
@@ -11,7 +12,10 @@ import duckdb
 
 folder = sys.argv[1]
 database = duckdb.connect()
-for table in ["spans", "waits", "arcs", "points", "threads", "traces"]:
+for table in ["spans", "waits", "arcs", "points", "threads", "requests", "causes", "traces"]:
     files = f"{folder}/{table}/**/*.parquet"
+    # A trace without requests has no such table.
+    if not glob.glob(files, recursive=True):
+        continue
     database.sql(f"create view {table} as select * from read_parquet('{files}', hive_partitioning = true)")
 print(json.dumps(database.sql(sys.stdin.read()).fetchall(), default=str))

@@ -20,8 +20,8 @@ use postprocess::line::count;
 use postprocess::span::{Meta, Span, NONE};
 use postprocess::time::Time;
 
+use crate::file::sums;
 use crate::schema::{checksum, Cell, Table, ROWS, TRACE, TRACES, VERSION};
-use crate::write::sums;
 
 /// Nanoseconds of a unit of time.
 const UNIT: i64 = 10;

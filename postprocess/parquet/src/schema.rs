@@ -37,6 +37,11 @@ pub const TRACES: &str = "traces";
 /// The folder of the table of threads.
 pub const THREADS: &str = "threads";
 
+/// The folder of the table of requests.
+pub const REQUESTS: &str = "requests";
+/// The folder of the table of what their time went into.
+pub const CAUSES: &str = "causes";
+
 /// The columns of [`Table`].
 pub const ROWS: &str = "message rows {
     required binary trace (STRING);
@@ -97,4 +102,24 @@ pub const THREAD: &str = "message thread {
     required int64 tgid;
     required binary name (STRING);
     optional binary cgroup (STRING);
+}";
+
+/// The columns of [`REQUESTS`]. `request` is a number within the trace.
+pub const REQUEST: &str = "message request {
+    required binary trace (STRING);
+    required int64 request;
+    required binary what (STRING);
+    required int64 pid;
+    required int64 start_ns;
+    required int64 dur_ns;
+}";
+
+/// The columns of [`CAUSES`]: those of a request add up to its `dur_ns`.
+pub const CAUSE: &str = "message cause {
+    required binary trace (STRING);
+    required int64 request;
+    required binary kind (STRING);
+    required binary cause (STRING);
+    required int64 dur_ns;
+    required int64 parts;
 }";

@@ -84,6 +84,11 @@ impl Requests {
         request::find(timeline.spans, timeline, &self.ask().unwrap_or_default())
     }
 
+    /// Whether it is said what a request is.
+    pub fn is_said(&self) -> bool {
+        self.ask().is_some()
+    }
+
     /// What a request is; nothing if it is not said.
     fn ask(&self) -> Option<Ask> {
         let Requests { rpc, mark, call, run, client, serve } = self.clone();

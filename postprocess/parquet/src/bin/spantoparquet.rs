@@ -10,12 +10,12 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use kutrace_cli::{say, Exit};
 use kutrace_parquet::write::tables;
+use kutrace_tools::ask::Requests;
 use kutrace_tools::{outcome, spans};
 
 /// Adds a trace to a folder of Parquet tables, for DuckDB, pandas and Spark
 ///
-/// The tables are spans, waits, arcs, points, threads and traces, each in folders host=HOST/date=DATE with one file
-/// for each trace. docs/data.md describes their columns.
+/// docs/data.md describes the tables and their columns.
 #[derive(Parser)]
 #[command(version)]
 struct Args {
@@ -25,6 +25,8 @@ struct Args {
     /// The same as FILE
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
+    #[command(flatten)]
+    requests: Requests,
     /// Print only problems
     #[arg(short, long)]
     quiet: bool,
@@ -43,7 +45,7 @@ fn run(args: Args) -> Result<Exit> {
     }
     let (dir, file) = args.paths.split_last().context("no folder")?;
     let (spans, place) = spans::in_order(args.input.as_ref().or(file.first()))?;
-    let (meta, told) = tables(spans, dir)?;
+    let (meta, told) = tables(spans, dir, Some(&args.requests)).with_context(|| place.clone())?;
     told.iter().filter(|_| !args.quiet).for_each(say);
     Ok(outcome(&place, &meta))
 }

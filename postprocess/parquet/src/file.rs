@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Files of tables: where they are, and how columns are written.
+//!
+//! Invariant: a file has its name once it is complete; one that exists is refused.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{anyhow, ensure, Context, Result};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use postprocess::event::date;
+use postprocess::span::Meta;
+use tempfile::NamedTempFile;
+
+use crate::schema::Cell;
+
+/// Rows of a group.
+pub const GROUP: usize = 1 << 19;
+/// Nanoseconds of a unit of time.
+pub const UNIT: i64 = 10;
+
+/// What a trace is called in a data set: its minute and a number that tells it from others.
+pub fn name(meta: &Meta) -> String {
+    let minute: String = meta.tracebase.chars().filter(char::is_ascii_digit).collect();
+    format!("{minute}-{:08x}", meta.randomid)
+}
+
+/// Nanoseconds since 1970 of the moment from which times count.
+pub fn base(meta: &Meta) -> Result<i64> {
+    let seconds = if meta.tracebase.is_empty() { Some(0) } else { date::seconds(&meta.tracebase) };
+    seconds
+        .and_then(|seconds| seconds.checked_mul(1_000_000_000))
+        .ok_or_else(|| anyhow!("tracebase {:?} is not a minute that nanoseconds since 1970 reach", meta.tracebase))
+}
+
+/// Where the files of a trace are.
+pub struct Place<'a> {
+    folder: &'a Path,
+    meta: &'a Meta,
+    /// What the trace is called.
+    pub trace: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// Of a trace in this data set.
+    pub fn new(folder: &'a Path, meta: &'a Meta, trace: &'a str) -> Place<'a> {
+        Place { folder, meta, trace }
+    }
+
+    fn folder(&self, table: &str) -> PathBuf {
+        let date = self.meta.tracebase.split_once('_').map_or("unknown", |(date, _)| date);
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let host: String = self.meta.host.chars().map(plain).collect();
+        let host = if host.trim_matches('.').is_empty() { "unknown" } else { &host };
+        self.folder.join(table).join(format!("host={host}")).join(format!("date={date}"))
+    }
+}
+
+/// A file of a table, which has no name yet.
+pub struct Draft {
+    writer: SerializedFileWriter<File>,
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl Draft {
+    /// A file of a table with these columns.
+    pub fn new(place: &Place, table: &str, schema: &str) -> Result<Draft> {
+        let folder = place.folder(table);
+        let name = || folder.display().to_string();
+        fs::create_dir_all(&folder).with_context(name)?;
+        let path = folder.join(format!("{}.parquet", place.trace));
+        ensure!(path.symlink_metadata().is_err(), "{}: already exists", path.display());
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        let file = tempfile::Builder::new().prefix(".ku_").permissions(permissions).tempfile_in(&folder);
+        let file = file.with_context(name)?;
+        let schema = Arc::new(parse_message_type(schema)?);
+        let writer = SerializedFileWriter::new(file.reopen().with_context(name)?, schema, properties()?)?;
+        Ok(Draft { writer, file, path })
+    }
+
+    /// Writes a group of rows, column by column.
+    pub fn group(&mut self, columns: Vec<Values>) -> Result<()> {
+        let written = || -> parquet::errors::Result<()> {
+            let mut group = self.writer.next_row_group()?;
+            for values in columns {
+                if let Some(mut column) = group.next_column()? {
+                    values.write(&mut column)?;
+                    column.close()?;
+                }
+            }
+            group.close().map(drop)
+        };
+        written().with_context(|| self.path.display().to_string())
+    }
+
+    /// Gives the file its name; returns its bytes and their checksum.
+    pub fn finish(self) -> Result<(u64, u32)> {
+        let name = self.path.display().to_string();
+        self.writer.close().context(name.clone())?;
+        let sums = sums(&mut self.file.reopen().context(name.clone())?).context(name.clone())?;
+        self.file.persist_noclobber(&self.path).context(name)?;
+        Ok(sums)
+    }
+}
+
+/// How many bytes a file has, and their checksum.
+///
+/// # Errors
+/// Whatever error `file` returns.
+pub fn sums(file: &mut File) -> io::Result<(u64, u32)> {
+    let (mut hasher, mut bytes, mut buffer) = (crc32fast::Hasher::new(), 0, vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((bytes, hasher.finalize())),
+            read => {
+                hasher.update(&buffer[..read]);
+                bytes += read as u64;
+            }
+        }
+    }
+}
+
+fn properties() -> Result<WriterPropertiesPtr> {
+    let delta = |builder: parquet::file::properties::WriterPropertiesBuilder, column: &str| {
+        let path = ColumnPath::from(column);
+        builder
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
+    };
+    let builder = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_created_by(concat!("kutrace ", env!("CARGO_PKG_VERSION")).to_string());
+    Ok(Arc::new(delta(builder, "start_ns").build()))
+}
+
+/// The values of a column, and which rows have one if not all do.
+pub struct Values {
+    /// The values.
+    pub data: Data,
+    /// 1 for each row that has one, 0 for the others.
+    pub present: Option<Vec<i16>>,
+}
+
+/// Values by their type.
+pub enum Data {
+    /// Texts.
+    Text(Vec<ByteArray>),
+    /// Of 32 bits.
+    Int(Vec<i32>),
+    /// Of 64 bits.
+    Long(Vec<i64>),
+}
+
+impl Values {
+    /// The one value of a column.
+    pub fn of(cell: Cell) -> Values {
+        match cell {
+            Cell::Text(text) => Values::text(vec![ByteArray::from(text.as_str())]),
+            Cell::Int(value) => Values::int(vec![value]),
+            Cell::Long(value) => Values::long(vec![value]),
+        }
+    }
+
+    /// Texts, one for each row.
+    pub fn text(values: Vec<ByteArray>) -> Values {
+        Values { data: Data::Text(values), present: None }
+    }
+
+    /// Numbers of 32 bits, one for each row.
+    pub fn int(values: Vec<i32>) -> Values {
+        Values { data: Data::Int(values), present: None }
+    }
+
+    /// Numbers of 64 bits, one for each row.
+    pub fn long(values: Vec<i64>) -> Values {
+        Values { data: Data::Long(values), present: None }
+    }
+
+    fn write(self, column: &mut SerializedColumnWriter<'_>) -> parquet::errors::Result<()> {
+        let present = self.present.as_deref();
+        match self.data {
+            Data::Text(values) => column.typed::<ByteArrayType>().write_batch(&values, present, None),
+            Data::Int(values) => column.typed::<Int32Type>().write_batch(&values, present, None),
+            Data::Long(values) => column.typed::<Int64Type>().write_batch(&values, present, None),
+        }
+        .map(drop)
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The tables of requests, and of what their time went into, as `why` divides it.
+
+use anyhow::Result;
+use parquet::data_type::ByteArray;
+use postprocess::span::Spans;
+use postprocess::time::Time;
+use postprocess::why::cause::{Causes, Kind};
+use postprocess::why::request::Request;
+use postprocess::why::sweep::sweep;
+use postprocess::why::Timeline;
+
+use crate::file::{Draft, Place, Values, GROUP, UNIT};
+use crate::schema::{CAUSE, CAUSES, REQUEST, REQUESTS};
+
+/// What each part of a request's time went into.
+#[derive(Default)]
+struct Parts {
+    request: Vec<i64>,
+    kind: Vec<ByteArray>,
+    cause: Vec<ByteArray>,
+    dur: Vec<i64>,
+    parts: Vec<i64>,
+}
+
+impl Parts {
+    fn columns(self, trace: &ByteArray) -> Vec<Values> {
+        vec![
+            Values::text(vec![trace.clone(); self.request.len()]),
+            Values::long(self.request),
+            Values::text(self.kind),
+            Values::text(self.cause),
+            Values::long(self.dur),
+            Values::long(self.parts),
+        ]
+    }
+}
+
+/// Writes both tables; times count from `base`, in ns. Returns what the requests are, and how many.
+///
+/// # Errors
+/// If a file exists already, or cannot be written.
+pub fn write(spans: &Spans, place: &Place, base: i64, found: (String, Vec<Request>)) -> Result<(String, u64)> {
+    let timeline = Timeline::new(spans);
+    let (what, mut requests) = found;
+    let trace = ByteArray::from(place.trace);
+    requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
+
+    let mut file = Draft::new(place, REQUESTS, REQUEST)?;
+    for (group, some) in requests.chunks(GROUP).enumerate() {
+        let number = |n: usize| (group * GROUP + n) as i64;
+        file.group(vec![
+            Values::text(vec![trace.clone(); some.len()]),
+            Values::long((0..some.len()).map(number).collect()),
+            Values::text(vec![ByteArray::from(what.as_str()); some.len()]),
+            Values::long(some.iter().map(|r| i64::from(r.pid)).collect()),
+            Values::long(some.iter().map(|r| base.saturating_add(r.start.0.saturating_mul(UNIT))).collect()),
+            Values::long(some.iter().map(|r| r.dur().0.saturating_mul(UNIT)).collect()),
+        ])?;
+    }
+    file.finish()?;
+
+    let mut file = Draft::new(place, CAUSES, CAUSE)?;
+    let (mut causes, mut parts, mut texts) = (Causes::default(), Parts::default(), Vec::new());
+    let mut failed = None;
+    sweep(&timeline, &mut causes, &requests, |causes, n, sums| {
+        let known = texts.len();
+        texts.extend((known..causes.count()).map(|id| {
+            let text = causes.text(id as u32, &timeline, None);
+            (ByteArray::from(kind(causes.cause(id as u32).kind)), ByteArray::from(text.as_str()))
+        }));
+        let mut sums: Vec<_> = sums.iter().filter(|(_, sum)| sum.time > Time::ZERO).collect();
+        sums.sort_unstable_by_key(|(id, sum)| (-sum.time.0, *id));
+        for (id, sum) in sums {
+            let (kind, cause) = texts[*id as usize].clone();
+            parts.request.push(n as i64);
+            parts.kind.push(kind);
+            parts.cause.push(cause);
+            parts.dur.push(sum.time.0.saturating_mul(UNIT));
+            parts.parts.push(sum.parts);
+        }
+        if parts.request.len() >= GROUP && failed.is_none() {
+            failed = file.group(std::mem::take(&mut parts).columns(&trace)).err();
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    file.group(parts.columns(&trace))?;
+    file.finish()?;
+    Ok((what, requests.len() as u64))
+}
+
+/// What the JSON of `why` calls it.
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::User => "user",
+        Kind::Kernel => "kernel",
+        Kind::Interrupt => "interrupt",
+        Kind::Queue => "queue",
+        Kind::Idle => "idle",
+        Kind::Quota => "quota",
+        Kind::Wait => "wait",
+        Kind::Network => "network",
+        Kind::Resent => "resent",
+        Kind::Stalled => "stalled",
+        Kind::Offline => "offline",
+        Kind::Lost => "lost",
+        Kind::Unknown => "unknown",
+    }
+}
