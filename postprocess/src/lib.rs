@@ -3,7 +3,8 @@
 //! and a [`sink`] makes a page, a summary or a file of them; [`why`] explains requests. Between processes they travel
 //! as text, [`line`] by line, or as [`frame`]s, within one as batches; [`direct`] goes the whole way in one process.
 //! [`machine`]s are several traces as one. [`id`]s tell CPUs and threads from other numbers, [`time`]s moments and durations,
-//! [`tables`] has the names that are the same on every x86 Linux, [`cgroup`] shortens paths, [`merge`] joins ordered streams, and [`progress`] is what a waiting user sees.
+//! [`tables`] has the names that are the same on every x86 Linux, [`cgroup`] shortens paths, [`merge`] joins ordered
+//! streams, [`perfetto`] has messages that are both read and written, and [`progress`] is what a waiting user sees.
 //!
 //! Each module uses only those before it in the list below; a test holds this.
 //!
@@ -20,6 +21,7 @@ pub mod time;
 pub mod cgroup;
 pub mod event;
 pub mod frame;
+pub mod perfetto;
 pub mod merge;
 pub mod raw;
 pub mod machine;

@@ -177,7 +177,7 @@ impl Told {
                     told.runs.entry(cpu).or_default().push((at, switch.next_pid.expect("a thread") as u32));
                 }
                 told.wakings += usize::from(event.sched_waking.is_some());
-                let asleep = |idle: &message::CpuValue| idle.state.map(i64::from) != Some(AWAKE);
+                let asleep = |idle: &postprocess::perfetto::CpuValue| idle.state.map(i64::from) != Some(AWAKE);
                 told.idles += usize::from(event.cpu_idle.as_ref().is_some_and(asleep));
                 told.frequencies += usize::from(event.cpu_frequency.is_some());
             }

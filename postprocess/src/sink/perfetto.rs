@@ -26,6 +26,7 @@ use super::track::{Beside, Counter, Draw, Item, State, Track};
 use crate::event::date;
 use crate::event::names::NameId;
 use crate::id::{CpuId, Pid};
+use crate::perfetto::{Clock, ClockSnapshot, CpuValue, SystemInfo, Utsname};
 use crate::span::wait::Reason;
 use crate::span::{Meta, NONE};
 use crate::time::Time;

@@ -22,6 +22,7 @@ use crate::event::batch::Batch;
 use crate::event::names::Names;
 use crate::event::{Event, Meta};
 use crate::line::count;
+use crate::perfetto::Clock;
 use crate::time::Time;
 use message::{CompactSched, FtraceEvent, FtraceEventBundle, Happened, SchedSwitch, Stamp, TracePacket, Woken};
 
@@ -250,7 +251,7 @@ impl Kept {
         }
         let [real, boot] = [REALTIME, BOOTTIME].map(|id| {
             let clocks = clock_snapshot.iter().flat_map(|snapshot| &snapshot.clocks);
-            let of = |clock: &&message::Clock| clock.clock_id == Some(id);
+            let of = |clock: &&Clock| clock.clock_id == Some(id);
             clocks.clone().find(of).and_then(|clock| i64::try_from(clock.timestamp?).ok())
         });
         self.since_1970 = self.since_1970.or_else(|| Some(real? - boot?));

@@ -4,6 +4,8 @@
 
 use prost::Message;
 
+use crate::perfetto::{ClockSnapshot, CpuValue, SystemInfo};
+
 /// A trace: packets one after the other.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
@@ -93,49 +95,6 @@ pub struct SchedWaking {
     pub prio: Option<i32>,
     #[prost(int32, optional, tag = "4")]
     pub success: Option<i32>,
-}
-
-/// `CpuFrequencyFtraceEvent`, in kHz, and `CpuIdleFtraceEvent`.
-#[derive(Clone, PartialEq, Message)]
-pub struct CpuValue {
-    #[prost(uint32, optional, tag = "1")]
-    pub state: Option<u32>,
-    #[prost(uint32, optional, tag = "2")]
-    pub cpu_id: Option<u32>,
-}
-
-/// The same moment on several clocks.
-#[derive(Clone, PartialEq, Message)]
-pub struct ClockSnapshot {
-    #[prost(message, repeated, tag = "1")]
-    pub clocks: Vec<Clock>,
-}
-
-/// A moment on a clock.
-#[derive(Clone, PartialEq, Message)]
-pub struct Clock {
-    #[prost(uint32, optional, tag = "1")]
-    pub clock_id: Option<u32>,
-    #[prost(uint64, optional, tag = "2")]
-    pub timestamp: Option<u64>,
-}
-
-/// The machine.
-#[derive(Clone, PartialEq, Message)]
-pub struct SystemInfo {
-    #[prost(message, optional, tag = "1")]
-    pub utsname: Option<Utsname>,
-    #[prost(string, optional, tag = "17")]
-    pub machine_name: Option<String>,
-}
-
-/// As `uname` has it.
-#[derive(Clone, PartialEq, Message)]
-pub struct Utsname {
-    #[prost(string, optional, tag = "1")]
-    pub sysname: Option<String>,
-    #[prost(string, optional, tag = "3")]
-    pub release: Option<String>,
 }
 
 /// A track.

@@ -4,6 +4,8 @@
 
 use prost::{Message, Oneof};
 
+use crate::perfetto::{ClockSnapshot, CpuValue, SystemInfo};
+
 /// One packet of a trace.
 #[derive(Clone, PartialEq, Message)]
 pub struct TracePacket {
@@ -88,7 +90,7 @@ pub enum Happened {
     #[prost(message, tag = "4")]
     SchedSwitch(SchedSwitch),
     #[prost(message, tag = "11")]
-    CpuFrequency(CpuFrequency),
+    CpuFrequency(CpuValue),
     #[prost(message, tag = "17")]
     SchedWakeup(Woken),
     #[prost(message, tag = "20")]
@@ -142,15 +144,6 @@ pub struct SchedSwitch {
     pub next_comm: Option<String>,
     #[prost(int32, optional, tag = "6")]
     pub next_pid: Option<i32>,
-}
-
-/// A CPU has another frequency, kHz.
-#[derive(Clone, PartialEq, Message)]
-pub struct CpuFrequency {
-    #[prost(uint32, optional, tag = "1")]
-    pub state: Option<u32>,
-    #[prost(uint32, optional, tag = "2")]
-    pub cpu_id: Option<u32>,
 }
 
 /// A thread is woken.
@@ -272,37 +265,4 @@ pub struct Thread {
     pub name: Option<String>,
     #[prost(int32, optional, tag = "3")]
     pub tgid: Option<i32>,
-}
-
-/// The same moment on several clocks.
-#[derive(Clone, PartialEq, Message)]
-pub struct ClockSnapshot {
-    #[prost(message, repeated, tag = "1")]
-    pub clocks: Vec<Clock>,
-}
-
-/// A moment on a clock.
-#[derive(Clone, PartialEq, Message)]
-pub struct Clock {
-    #[prost(uint32, optional, tag = "1")]
-    pub clock_id: Option<u32>,
-    /// Nanoseconds.
-    #[prost(uint64, optional, tag = "2")]
-    pub timestamp: Option<u64>,
-}
-
-/// The machine.
-#[derive(Clone, PartialEq, Message)]
-pub struct SystemInfo {
-    #[prost(message, optional, tag = "1")]
-    pub utsname: Option<Utsname>,
-    #[prost(string, optional, tag = "17")]
-    pub machine_name: Option<String>,
-}
-
-/// As `uname` has it.
-#[derive(Clone, PartialEq, Message)]
-pub struct Utsname {
-    #[prost(string, optional, tag = "3")]
-    pub release: Option<String>,
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Messages of Perfetto's schema that are both read and written, with the numbers that `perfetto_trace.proto` gives their
+//! fields.
+
+use prost::Message;
+
+/// `CpuFrequencyFtraceEvent`, in kHz, and `CpuIdleFtraceEvent`.
+#[derive(Clone, PartialEq, Message)]
+pub struct CpuValue {
+    /// kHz, or the number of a state.
+    #[prost(uint32, optional, tag = "1")]
+    pub state: Option<u32>,
+    /// Which CPU.
+    #[prost(uint32, optional, tag = "2")]
+    pub cpu_id: Option<u32>,
+}
+
+/// The same moment on several clocks.
+#[derive(Clone, PartialEq, Message)]
+pub struct ClockSnapshot {
+    /// One reading of each clock.
+    #[prost(message, repeated, tag = "1")]
+    pub clocks: Vec<Clock>,
+}
+
+/// A moment on a clock.
+#[derive(Clone, PartialEq, Message)]
+pub struct Clock {
+    /// Which clock.
+    #[prost(uint32, optional, tag = "1")]
+    pub clock_id: Option<u32>,
+    /// Nanoseconds.
+    #[prost(uint64, optional, tag = "2")]
+    pub timestamp: Option<u64>,
+}
+
+/// The machine.
+#[derive(Clone, PartialEq, Message)]
+pub struct SystemInfo {
+    /// What `uname` says.
+    #[prost(message, optional, tag = "1")]
+    pub utsname: Option<Utsname>,
+    /// The host.
+    #[prost(string, optional, tag = "17")]
+    pub machine_name: Option<String>,
+}
+
+/// As `uname` has it.
+#[derive(Clone, PartialEq, Message)]
+pub struct Utsname {
+    /// The system.
+    #[prost(string, optional, tag = "1")]
+    pub sysname: Option<String>,
+    /// Its release.
+    #[prost(string, optional, tag = "3")]
+    pub release: Option<String>,
+}
