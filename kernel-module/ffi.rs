@@ -269,6 +269,11 @@ extern "C" {
     /// The caller holds the task. Preemption is off, and RCU watches or the task is an idle one, whose group is there
     /// for good.
     pub fn kutrace_shim_group(task: *mut bindings::task_struct) -> u16;
+    /// The low half of the id of its control group of version 2; 0 where there are none.
+    ///
+    /// # Safety
+    /// The caller holds the task, and RCU watches.
+    pub fn kutrace_shim_cgroup(task: *mut bindings::task_struct) -> u32;
     /// Reads three clocks at one moment.
     ///
     /// # Safety

@@ -296,6 +296,23 @@ u16 kutrace_shim_group(struct task_struct *task)
 }
 
 /*
+ * The low half of the id of a task's control group of version 2, which is the
+ * inode of its directory. A task that has ended keeps its groups until the last
+ * reference to it is gone. Remove when: bindings cover task_dfl_cgroup().
+ */
+u32 kutrace_shim_cgroup(struct task_struct *task)
+{
+	u32 id = 0;
+
+#ifdef CONFIG_CGROUPS
+	rcu_read_lock();
+	id = cgroup_id(task_dfl_cgroup(task));
+	rcu_read_unlock();
+#endif
+	return id;
+}
+
+/*
  * One moment on three clocks, tried again while something came between the
  * readings. Remove when: the kernel crate reads CLOCK_REALTIME.
  */

@@ -101,6 +101,7 @@ void kutrace_shim_process_put(struct pid *process);
 u16 kutrace_shim_open_call(struct task_struct *task);
 u32 kutrace_shim_returning(void);
 u16 kutrace_shim_group(struct task_struct *task);
+u32 kutrace_shim_cgroup(struct task_struct *task);
 void kutrace_shim_machine(struct kutrace_machine *machine, const void *page);
 void kutrace_shim_moment(struct kutrace_moment *moment);
 int kutrace_shim_counter_open(u32 cpu, u64 config,

@@ -72,6 +72,13 @@ impl<'a> Task<'a> {
         TaskState((group as u32) << 16 | call as u32)
     }
 
+    /// What tells of its control group: pid and id. None where there are no groups.
+    pub fn member(&self) -> Option<[u32; 2]> {
+        // SAFETY: the task is held, and who is given one from outside of idle code may ask RCU.
+        let group = unsafe { ffi::kutrace_shim_cgroup(self.0) };
+        (group != 0).then(|| [self.pid(), group])
+    }
+
     /// The argument words of a task entry.
     pub fn words(&self) -> [u32; TASK_WORDS] {
         let comm = self.comm();

@@ -134,6 +134,19 @@ unsafe extern "C" fn task<const COUNTING: bool>(task: *mut bindings::task_struct
     let task = unsafe { Task::new(task) };
     // SAFETY: a hook calls; the same below.
     unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, task.words())) }
+    // SAFETY: as above.
+    unsafe { member::<COUNTING>(&task) }
+}
+
+/// Which group a task is in, of which it was just said who it is.
+///
+/// # Safety
+/// A hook calls that gives a task which is new, renamed or moved.
+unsafe fn member<const COUNTING: bool>(task: &Task<'_>) {
+    if let Some(words) = task.member() {
+        // SAFETY: as the caller says.
+        unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::member(cpu, words)) }
+    }
 }
 
 unsafe extern "C" fn point<const COUNTING: bool>(event: u32) {
@@ -144,11 +157,14 @@ unsafe extern "C" fn point<const COUNTING: bool>(event: u32) {
 unsafe extern "C" fn rename<const COUNTING: bool>(task: *mut bindings::task_struct, comm: *const [u32; 4]) {
     // SAFETY: the probe of task_rename calls this, in __set_task_comm(), with interrupts on, for the tasks that `task`
     // is called for there.
-    let mut words = unsafe { Task::new(task) }.words();
+    let task = unsafe { Task::new(task) };
+    let mut words = task.words();
     // SAFETY: the probe has copied TASK_COMM_LEN bytes onto its own stack, where they stay until this returns.
     words[3..].copy_from_slice(unsafe { &*comm });
     // SAFETY: a hook calls.
     unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::task(cpu, words)) }
+    // SAFETY: as above.
+    unsafe { member::<COUNTING>(&task) }
 }
 
 unsafe extern "C" fn flow<const COUNTING: bool>(sent: bool, packet: *const Packet, data: *const [u64; packet::WORDS]) {

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{ensure, Context, Result};
 use kutrace_control::dump;
-use kutrace_control::names::Names;
+use kutrace_control::names::{Names, Start};
 use kutrace_control::output::{IfExists, Output};
 use kutrace_control::selection::{Recycling, Selection};
 use kutrace_format::abi::block::{Header, BYTES, MAGIC, WORDS};
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args_os().nth(1).context("dump: FOLDER is missing")?);
     let (trace, duplicate) = (folder.join("dump.raw"), folder.join("dump.copy"));
     let pool: Vec<AtomicU32> = (0..BLOCKS).flat_map(full_block).map(AtomicU32::new).collect();
-    let names = Names::gather(&[], &[], &[]);
+    let names = Names::gather(&Start::default(), &[], &[]);
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         rounds.push([measure(|| write(&pool, &names, &trace))?, measure(|| copy(&trace, &duplicate))?]);

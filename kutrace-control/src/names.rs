@@ -3,6 +3,7 @@
 //!
 //! Invariant: gathering never fails; what this machine does not tell is left out.
 
+pub mod groups;
 pub mod machine;
 pub mod symbols;
 pub mod tasks;
@@ -16,6 +17,7 @@ use kutrace_format::abi::event;
 use kutrace_format::file::{self, Name, NameKind};
 use postprocess::tables;
 
+use groups::Group;
 use tasks::Task;
 
 /// Names by kind and number; of interrupts, also by CPU, of functions, by the whole address. A name given later
@@ -31,14 +33,33 @@ struct Record {
     text: Vec<u8>,
 }
 
+/// What there was when tracing started.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// The control groups.
+    pub groups: Vec<Group>,
+}
+
+impl Start {
+    /// What there is now.
+    pub fn now() -> Start {
+        Start { tasks: tasks::alive(Path::new("/proc")), groups: groups::all(Path::new(MOUNTS)) }
+    }
+}
+
+/// What is mounted where.
+const MOUNTS: &str = "/proc/self/mountinfo";
+
 /// Name of the idle task of every CPU.
 const IDLE: &[u8] = b"-idle-";
 
 impl Names {
-    /// All the names of this machine now, and what the recorder says of its CPUs and vectors. `at_start` are the tasks
-    /// that were alive when tracing started: they name their ids, since a later name or a reused id is told by the
+    /// All the names of this machine now, and what the recorder says of its CPUs and vectors. `at_start` is
+    /// what there was when tracing started: its tasks name their ids, since a later name or a reused id is told by the
     /// trace itself. It does not tell the path of a control group, so that is the last known one.
-    pub fn gather(at_start: &[Task], cpus: &[Cpu], vectors: &[Vector]) -> Names {
+    pub fn gather(at_start: &Start, cpus: &[Cpu], vectors: &[Vector]) -> Names {
         let mut names = Names::of_tables();
         for Vector { which, name, .. } in vectors {
             let which = event::Vector(*which);
@@ -57,11 +78,14 @@ impl Names {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         names.add(NameKind::CpuModel, 0, 0, machine::cpu_model(&cpuinfo).unwrap_or_default().as_bytes());
         let alive = tasks::alive(Path::new("/proc"));
-        for task in alive.iter().chain(at_start) {
+        for task in alive.iter().chain(&at_start.tasks) {
             names.add(NameKind::Task, task.pid, task.tgid, &task.comm);
         }
-        for task in at_start.iter().chain(&alive) {
+        for task in at_start.tasks.iter().chain(&alive) {
             names.add(NameKind::Cgroup, task.pid, 0, &task.cgroup);
+        }
+        for (id, path) in at_start.groups.iter().chain(&groups::all(Path::new(MOUNTS))) {
+            names.add(NameKind::CgroupPath, *id, 0, path);
         }
         names
     }
@@ -153,7 +177,8 @@ mod tests {
         let mut name = [0; event::NAME_BYTES];
         name[..4].copy_from_slice(b"eth0");
         let vector = Vector { which: event::Vector::of(3, 0x21).0, reserved: 0, name };
-        let names = Names::gather(&[gone, renamed], &cpus, &[vector]);
+        let start = Start { tasks: vec![gone, renamed], groups: vec![(7, b"/removed".to_vec())] };
+        let names = Names::gather(&start, &cpus, &[vector]);
         let records = read(&names.payload());
         assert_eq!(records.len(), names.len());
         assert!(records.contains(&(2, 0, 0, b"-idle-".to_vec())));
@@ -162,6 +187,7 @@ mod tests {
         let own = tasks::alive(Path::new("/proc")).into_iter().find(|task| task.pid == pid).unwrap().cgroup;
         assert!(records.contains(&(NameKind::Cgroup as u16, u32::MAX, 0, b"/gone".to_vec())));
         assert!(records.contains(&(NameKind::Cgroup as u16, pid, 0, own)));
+        assert!(records.contains(&(NameKind::CgroupPath as u16, 7, 0, b"/removed".to_vec())));
         assert!(records.contains(&(8, 39, 0, b"getpid".to_vec())));
         assert!(records.contains(&(NameKind::Host as u16, 0, 0, machine::host().into_bytes())));
         assert!(records.contains(&(5, 0x21, 4, b"eth0".to_vec())));

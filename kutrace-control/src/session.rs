@@ -8,7 +8,6 @@
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
 use anyhow::{bail, ensure, Context, Result};
@@ -26,9 +25,7 @@ use rustix::time::{clock_gettime, ClockId};
 
 use crate::device::{held_by, Recorder, PATH};
 use crate::dump;
-use crate::names::tasks::{self, Task};
-use crate::names::Names;
-use crate::names::{machine, symbols};
+use crate::names::{machine, symbols, Names, Start};
 use crate::output::Output;
 use crate::reading;
 use crate::selection::{Recycling, Selection};
@@ -44,7 +41,7 @@ pub struct Mode(pub u32);
 #[derive(Debug)]
 pub struct Session<R> {
     recorder: Option<R>,
-    at_start: Vec<Task>,
+    at_start: Start,
     no_symbols: bool,
     packets: Option<Ports>,
 }
@@ -52,7 +49,7 @@ pub struct Session<R> {
 impl<R: Recorder> Session<R> {
     /// A session that has opened nothing yet.
     pub fn new() -> Session<R> {
-        Session { recorder: None, at_start: Vec::new(), no_symbols: false, packets: None }
+        Session { recorder: None, at_start: Start::default(), no_symbols: false, packets: None }
     }
 
     /// From here on, traces are written without the names of the kernel's functions, if that is asked for.
@@ -234,7 +231,7 @@ impl<R: Recorder> Session<R> {
     }
 
     fn start(&mut self) -> Result<()> {
-        let at_start = tasks::alive(Path::new("/proc"));
+        let at_start = Start::now();
         let recorder = self.recorder()?;
         recorder.start()?;
         leave(recorder, &reading::now());

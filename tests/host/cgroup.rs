@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Control groups: what is told of them, what follows for threads that nobody told, and that it comes out everywhere.
 
-use kutrace_format::abi::event::{RUNNABLE, TASK};
+use kutrace_format::abi::event::{EXIT, MEMBER, RUNNABLE, TASK};
 use kutrace_format::file::NameKind;
 use kutrace_tests::{Recorder, TraceBuilder};
 use postprocess::direct::{spans_of_raw, summary_of_raw};
@@ -71,6 +71,24 @@ fn a_thread_of_which_nothing_is_told_is_where_its_maker_is_or_others_of_its_numb
     assert_eq!(of(14), Some(DOCKER), "made into the group of another number");
     assert_eq!(of(21), Some(DOCKER), "by its number");
     assert_eq!([24, 25].map(of), [None; 2], "the number is that of several groups, or says nothing");
+}
+
+#[test]
+fn a_thread_is_in_the_group_whose_id_the_recorder_told() {
+    let mut trace = trace();
+    for (id, path) in [(1, "/"), (900, WEB), (901, "/a/short")] {
+        trace.name(NameKind::CgroupPath, id, path);
+    }
+    // 12 is not where its maker is, 20 has ended and had moved, 22 went on and is where it was told last, and the group
+    // of 13 had been removed when paths were read.
+    let cpu = trace.cpu(0);
+    for (at, pid, id) in [(6_000, 12, 901), (6_001, 20, 900), (6_002, 22, 900), (6_003, 13, 950)] {
+        cpu.entry(at, MEMBER, &[pid, id]);
+    }
+    trace.cpu(1).switch(6_000, 20, "run").entry(6_100, EXIT, &[0]).switch(6_200, 30, "run");
+    let meta = spans(&trace.bytes()).meta;
+    let of = |pid| meta.cgroup_of(Pid::new(pid));
+    assert_eq!([12, 20, 22, 13].map(of), [Some("/a/short"), Some(WEB), Some("/a"), Some("removed.950")]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ import zlib
 
 BLOCK = 65536
 NOP, FULL_TIME, TASK, NAME, SWITCH, EXIT = 0, 1, 2, 3, 0x200, 0x220
-FLOW_RECEIVED, FLOW_SENT = 4, 5
+FLOW_RECEIVED, FLOW_SENT, MEMBER = 4, 5, 6
 IPI, THROTTLE, UNTHROTTLE = 0x207, 0x223, 0x224
 SCHED, SCHED_RETURN = 0xDFF, 0xFFF
 PC_KERNEL = 0x281
@@ -32,7 +32,7 @@ class Unreadable(Exception):
 
 def words_of(number):
     """How many argument words follow an entry; None if that is not known."""
-    listed = {NOP: 0, FULL_TIME: 2, TASK: 7, NAME: 16, FLOW_RECEIVED: 4, FLOW_SENT: 4, 0x280: 2, 0x281: 2, SCHED: 0, SCHED_RETURN: 0}
+    listed = {NOP: 0, FULL_TIME: 2, TASK: 7, NAME: 16, MEMBER: 2, FLOW_RECEIVED: 4, FLOW_SENT: 4, 0x280: 2, 0x281: 2, SCHED: 0, SCHED_RETURN: 0}
     if number in listed:
         return listed[number]
     for first, last, words in [
@@ -390,6 +390,8 @@ def lines(trace):
             event, dur = SWITCH, 1
         elif number == NAME:
             names.vector(words)
+            continue
+        elif number == MEMBER:
             continue
         elif number in (FLOW_RECEIVED, FLOW_SENT):
             sent, flags = number == FLOW_SENT, words[2] >> 24

@@ -105,12 +105,16 @@ fn threads_are_in_the_control_groups_that_they_were_put_into() {
         mkdir -p /run/groups
         mount -t cgroup2 none /run/groups
         cd /run/groups
-        mkdir -p system.slice/web.service batch
+        mkdir -p system.slice/web.service batch short removed
         (echo $BASHPID >system.slice/web.service/cgroup.procs; exec /tmp/held spin 30) & web=$!
         kutrace_control go
         # Begins and ends while it is recorded, made by one that is told.
         (echo $BASHPID >batch/cgroup.procs; /tmp/held spin 0.3; sleep 30) & batch=$!
+        # All of it ends, and of the last the group is removed, too.
+        (echo $BASHPID >short/cgroup.procs; /tmp/held spin 0.2)
+        (echo $BASHPID >removed/cgroup.procs; /tmp/held spin 0.1)
         sleep 1
+        rmdir removed
         kutrace_control stop $SHARE/t.raw
         echo web=$web
         echo batch=$batch
@@ -123,8 +127,10 @@ fn threads_are_in_the_control_groups_that_they_were_put_into() {
     let of = |pid: u64| meta.cgroup_of(Pid::new(pid as u32));
     assert_eq!(of(run.number("web")), Some("/system.slice/web.service"));
     assert_eq!(of(run.number("batch")), Some("/batch"));
-    let spinning: BTreeSet<_> = trace.pids_of("spin").into_iter().map(|pid| meta.cgroup_of(pid)).collect();
-    assert_eq!(spinning, BTreeSet::from([Some("/system.slice/web.service"), Some("/batch")]));
+    let groups = trace.pids_of("spin").into_iter().map(|pid| meta.cgroup_of(pid).unwrap().to_owned());
+    let (removed, spinning): (BTreeSet<_>, BTreeSet<_>) = groups.partition(|group| group.starts_with("removed."));
+    assert_eq!(spinning, BTreeSet::from(["/system.slice/web.service", "/batch", "/short"].map(String::from)));
+    assert_eq!(removed.len(), 1);
     let text = std::fs::read_to_string(run.file("summary")).unwrap();
     assert!(text.lines().any(|line| line.ends_with("  web.service")), "{text}");
 }

@@ -282,6 +282,7 @@ impl Shape {
                 flags Unsigned(8),
                 seq Unsigned(32)
             ],
+            Shape::Member => arguments![pid Unsigned(32), cgroup Unsigned(32)],
             Shape::Address => arguments![pc Unsigned(64)],
             Shape::Call => arguments![call Call],
             Shape::Value => arguments![ret Signed(32)],

@@ -174,6 +174,8 @@ pub enum NameKind {
     Symbol = 0x106,
     /// The control group of a process: number is its first thread; or of another thread that is in another one.
     Cgroup = 0x10c,
+    /// The path of a control group: number is the low half of its id.
+    CgroupPath = 0x10e,
 }
 
 impl NameKind {
@@ -193,6 +195,7 @@ impl NameKind {
             0x105 => NameKind::Cpu,
             0x106 => NameKind::Symbol,
             0x10c => NameKind::Cgroup,
+            0x10e => NameKind::CgroupPath,
             _ => return None,
         })
     }

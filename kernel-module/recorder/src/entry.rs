@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use crate::abi::event::{
-    NAME, NAME_WORDS, SMALL_RETURN, SWITCH, SYSCALL, SYSCALL_RETURN, TASK, TASK_WORDS, TRAP, TRAP_RETURN,
+    MEMBER, NAME, NAME_WORDS, SMALL_RETURN, SWITCH, SYSCALL, SYSCALL_RETURN, TASK, TASK_WORDS, TRAP, TRAP_RETURN,
 };
 use crate::abi::word::Call;
 use crate::call::TaskLane;
@@ -122,6 +122,12 @@ pub fn task<L: Lane>(lane: L, words: [u32; TASK_WORDS]) {
     record::<L, TASK, _, _>(lane, 0, move |claim: &Claim<L, { 1 + TASK_WORDS }>| {
         claim.set_after::<0, TASK_WORDS>(words)
     });
+}
+
+/// Records which control group a task is in: pid, id.
+#[inline(always)]
+pub fn member<L: Lane>(lane: L, words: [u32; 2]) {
+    record::<L, MEMBER, _, _>(lane, 0, move |claim: &Claim<L, 3>| claim.set_after::<0, 2>(words));
 }
 
 /// Records a packet of a flow.

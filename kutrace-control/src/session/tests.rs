@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::mem::offset_of;
+use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::block::{Header as BlockHeader, BYTES};

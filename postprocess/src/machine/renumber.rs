@@ -14,6 +14,8 @@ use crate::time::Time;
 /// Bits of the number of a control group on its machine: those that [`Throttle`](kutrace_format::abi::event::Throttle)
 /// has.
 const GROUP_BITS: u32 = 20;
+/// Bits of the id of a control group, of those that are used up in years.
+const CGROUP_BITS: u32 = 26;
 
 /// How one machine's events become those of all.
 #[derive(Clone, Debug)]
@@ -54,6 +56,11 @@ impl Renumber {
         self.machine << GROUP_BITS | group & ((1 << GROUP_BITS) - 1)
     }
 
+    /// A control group, by its id.
+    fn cgroup(&self, id: u32) -> u32 {
+        self.machine << CGROUP_BITS | id & ((1 << CGROUP_BITS) - 1)
+    }
+
     /// The time for which a CPU was traced.
     pub fn interval(&self, i: Interval) -> Interval {
         Interval { cpu: self.cpu(i.cpu.number()), from: self.time(i.from), to: self.time(i.to) }
@@ -81,6 +88,12 @@ impl Renumber {
                 let name = group.map_or(e.name, |group| names.id(&group.to_string()));
                 Event { arg: pid(e.arg), name, ..e }
             }
+            number::MEMBER_OF => {
+                let group = names.text(e.name).parse().map(|group| self.cgroup(group));
+                let name = group.map_or(e.name, |group| names.id(&group.to_string()));
+                Event { arg: pid(e.arg), name, ..e }
+            }
+            number::CGROUP_PATH => Event { arg: self.cgroup(e.arg), ..e },
             number::PROCESS => {
                 let process = names.text(e.name).parse().map(pid);
                 let name = process.map_or(e.name, |process| names.id(&process.to_string()));

@@ -216,6 +216,10 @@ impl<'a> Decoder<'a> {
             Entry::Nop | Entry::FullTime(_) => {}
             Entry::Switch(pid) => self.switch(cpu, ts, Pid::new(pid), Time::ZERO, names),
             Entry::Task { pid, tgid, state, comm } => self.task(cpu, ts, (pid, tgid, state, comm), names),
+            Entry::Member { pid, group } => {
+                let (what, name) = (What::Name(number::MEMBER_OF), names.id(&group.to_string()));
+                self.ready.push_back(Event { ts, dur: Time::UNIT, what, arg: pid, name, ..Event::default() });
+            }
             Entry::Name { kind, number, text } => self.name(ts, (kind, number), text, names),
             Entry::Exit(code) => {
                 self.tasks.set_call(self.cpus[cpu].task, Call::Unknown, self.seen(cpu));

@@ -18,7 +18,7 @@
 //! Invariants: `since` never moves back except to trim a folded call that was rounded up; a piece of no length is
 //! written only if its activity would not be seen at all otherwise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
 use kutrace_format::capability::{Capability, Unseen};
@@ -82,6 +82,8 @@ pub struct Builder {
     /// Repairs up to then of calls, faults and their returns.
     pub(super) repaired_calls: u64,
     meta: Meta,
+    /// The paths of control groups, by id.
+    cgroups: BTreeMap<u32, String>,
     /// How often what has this name happened.
     pub(super) counts: HashMap<NameId, u64>,
     intervals: Vec<Interval>,
@@ -341,7 +343,7 @@ impl Builder {
         self.count(&out);
         self.out = out;
         self.label_rows();
-        infer(&self.threads, &mut self.meta);
+        infer(&self.threads, &self.cgroups, &mut self.meta);
         self.describe(meta);
         order(&mut self.out);
         self.tally.pending += self.threads.list.iter().filter(|t| t.wakeup.is_some()).count() as u64;
@@ -379,6 +381,11 @@ impl Builder {
                     None => self.meta.processes.remove(&e.arg),
                 };
             }
+            number::MEMBER_OF => {
+                let thread = self.threads.find(Pid::new(e.arg), &mut self.names);
+                self.threads.list[thread].cgroup = self.names.text(e.name).parse().unwrap_or_default();
+            }
+            number::CGROUP_PATH => drop(self.cgroups.insert(e.arg, text.to_string())),
             number::CGROUP => drop(self.meta.cgroups.insert(e.arg, text.to_string())),
             number::KERNEL_NAME => {
                 self.nesting.realtime = text.contains("PREEMPT_RT");

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Control groups of threads that nobody told: what began and ended while the trace was recorded has no path in it.
+//! Control groups of threads of which no path was told: what began and ended while the trace was recorded.
+//!
+//! The recorder tells the id of the group that a new thread is in, and one that loads a program; the file has the paths of
+//! the groups that there were at its start and end, by their ids. Where it does not:
 //!
 //! A thread begins in the group of the thread that makes it. If by the numbers it then was in another one, it is where
 //! all others of that number are. A number says less than a path, since groups without a `cpu` controller have that of
@@ -7,12 +10,14 @@
 
 use std::collections::BTreeMap;
 
-use super::thread::Threads;
+use super::thread::{Life, Thread, Threads};
 use super::Meta;
 use crate::id::Pid;
 
-/// Adds what follows to what was told.
-pub fn infer(threads: &Threads, meta: &mut Meta) {
+/// Adds what follows to what was told, by the paths of groups.
+pub fn infer(threads: &Threads, paths: &BTreeMap<u32, String>, meta: &mut Meta) {
+    let by_id: Vec<_> = threads.list.iter().filter_map(|thread| by_id(thread, paths, meta)).collect();
+    meta.cgroups.extend(by_id);
     if meta.cgroups.is_empty() {
         return;
     }
@@ -40,4 +45,15 @@ pub fn infer(threads: &Threads, meta: &mut Meta) {
     }
     let inferred: Vec<_> = inferred.into_iter().map(|(pid, path)| (pid.number(), path.to_string())).collect();
     meta.cgroups.extend(inferred);
+}
+
+/// The path of the group whose id was told of a thread. What the machine said of a thread that has not ended is newer.
+fn by_id(thread: &Thread, paths: &BTreeMap<u32, String>, meta: &Meta) -> Option<(u32, String)> {
+    let is_newest = thread.life == Life::Ended || meta.cgroup_of(thread.pid).is_none();
+    // Without any path nobody has looked.
+    if thread.cgroup == 0 || paths.is_empty() || !is_newest {
+        return None;
+    }
+    let gone = || format!("removed.{}", thread.cgroup);
+    Some((thread.pid.number(), paths.get(&thread.cgroup).cloned().unwrap_or_else(gone)))
 }

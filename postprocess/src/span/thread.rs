@@ -58,6 +58,8 @@ pub struct Thread {
     pub parent: Option<Pid>,
     /// The CPU it last ran on.
     pub last_cpu: Option<usize>,
+    /// The id of its control group as the recorder told it last; 0 if it did not.
+    pub cgroup: u32,
     /// Whether it has ended.
     pub life: Life,
     /// When it last stopped to run or was woken; `None` before its first run.

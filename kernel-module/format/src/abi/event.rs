@@ -22,6 +22,8 @@ pub enum Shape {
     Quota,
     /// A [`crate::abi::packet::FlowPacket`].
     Packet,
+    /// pid, and the low 32 bits of the id of its control group.
+    Member,
     /// An address, low half first.
     Address,
     /// A [`crate::abi::word::Call`].
@@ -36,7 +38,7 @@ impl Shape {
         match self {
             Shape::Nothing => 0,
             Shape::Number | Shape::Thread | Shape::Ipi | Shape::Quota | Shape::Call | Shape::Value => 1,
-            Shape::Counter | Shape::Address => 2,
+            Shape::Counter | Shape::Address | Shape::Member => 2,
             Shape::Packet => 4,
             Shape::Task => TASK_WORDS,
             Shape::Name => NAME_WORDS,

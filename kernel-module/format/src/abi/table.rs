@@ -35,6 +35,9 @@ block {
     0x004 FLOW_RECEIVED                         "rx"            Packet  Recorder Packet;
     /// And sent.
     0x005 FLOW_SENT                             "tx"            Packet  Recorder Packet;
+    /// A task that is new, renamed or moved is in this control group: pid, then the low 32 bits of the group's id, which is
+    /// the inode of its directory.
+    0x006 MEMBER                                "member"        Member  Recorder Other;
     /// Softirq number n starts: `SOFTIRQ + n`, n below 16.
     0x300 SOFTIRQ to 0x30f SOFTIRQ_LAST         "BH:"           Nothing Kernel   Softirq;
     /// Softirq number n ends: `SOFTIRQ_RETURN + n`.
@@ -208,6 +211,10 @@ line {
     /// Ours: the process whose first thread is in the argument belongs to the control group whose path the name gives;
     /// or only that thread, where the argument is another thread.
     0x10c CGROUP                                ""              Tools    Name;
+    /// Ours: from here on the thread in the argument is in the control group whose id the name gives.
+    0x10d MEMBER_OF                             ""              Tools    Name;
+    /// Ours: the control group whose id is in the argument has the path that the name gives.
+    0x10e CGROUP_PATH                           ""              Tools    Name;
     /// Ours: a packet of a flow is received: the argument is TCP's sequence number, the value its bytes.
     0x22e RX_FLOW                               "rx"            Tools    Packet;
     /// And sent.

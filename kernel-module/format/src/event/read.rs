@@ -51,6 +51,13 @@ pub enum Event<'a> {
         /// Whether it may run again.
         ends: bool,
     },
+    /// A task is in a control group.
+    Member {
+        /// Its id.
+        pid: u32,
+        /// The group's.
+        group: u32,
+    },
     /// A packet of a flow is sent or received.
     Packet {
         /// Whether it is sent.
@@ -134,6 +141,7 @@ impl<'a> Event<'a> {
                 let packet = FlowPacket::read([0, 4, 8, 12].map(|at| word(&words[at..])));
                 Event::Packet { sent: number == FLOW_SENT, packet }
             }
+            Shape::Member => Event::Member { pid: word(words), group: word(&words[4..]) },
             Shape::Address => Event::Sample { user: number == PC_USER, pc: long(words) },
             Shape::Call => {
                 let nr = if number < SYSCALL32 { number - SYSCALL } else { number - SYSCALL32 + TaskState::COMPAT };
