@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use kutrace_format::x86::vector;
 use kutrace_tests::number::of_thread;
 use postprocess::event::number::{IRQ, RUNNABLE, SYSCALL, USER_FIRST, USER_LAST};
 use postprocess::id::Pid;
@@ -14,7 +15,7 @@ use crate::trace::Recording;
 const RECEIVE: [u32; 2] = [SYSCALL, SYSCALL + 45];
 /// write, sendto, writev.
 const SEND: [u32; 3] = [SYSCALL + 1, SYSCALL + 44, SYSCALL + 20];
-const LOCAL_TIMER: u32 = IRQ + 0xec;
+const LOCAL_TIMER: u32 = IRQ + vector::LOCAL_TIMER;
 
 static DEMO: LazyLock<Recording> = LazyLock::new(|| {
     let folder = std::env::var_os("KUTRACE_DEMO").expect("KUTRACE_DEMO: run this tier by `cargo xtask test`");

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+use kutrace_format::x86::{trap, vector};
 use postprocess::event::number::{
     IPI, IRQ, IRQ_LAST, MONITOR_STORE, MWAIT, PC_USER, PID_NAME, RETURN_BIT, RUNNABLE, SCHED, SYSCALL, TRAP,
 };
@@ -20,14 +21,14 @@ use crate::proof::{self, growth, Window};
 use crate::trace::Recording;
 
 const CLONE_RETURN: u32 = (SYSCALL + 56) | RETURN_BIT;
-const MACHINE_CHECK: u32 = TRAP + 18;
+const MACHINE_CHECK: u32 = TRAP + trap::MACHINE_CHECK;
 /// What `mwait` says of polling, of hlt, of an I/O port, and of the state of provoke.c that watches a word.
 const POLLING: u32 = 253;
 const HLT: u32 = 254;
 const IO_PORT: u32 = 255;
 const WATCHING: u32 = 0x21;
 /// Interrupts that one CPU sends another to wake it.
-const FROM_A_CPU: std::ops::RangeInclusive<u32> = IRQ + 0xf6..=IRQ + 0xfd;
+const FROM_A_CPU: std::ops::RangeInclusive<u32> = IRQ + vector::IRQ_WORK..=IRQ + vector::RESCHEDULE;
 /// As in hooks.c.
 const FORKS: usize = 30;
 /// Units of 10 ns in which a store that ends a sleep is recorded, by a CPU that may have to wait for the host.
@@ -305,7 +306,7 @@ fn machine_checks_of_programs_and_of_idle_cpus_are_there() {
 
 /// The names of an interrupt one after the other.
 fn names<'a>(trace: &'a Recording, wanted: &str) -> Vec<&'a str> {
-    let of_devices = |e: &&Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event());
+    let of_devices = |e: &&Event| vector::DEVICES.contains(&e.event().wrapping_sub(IRQ));
     let named = trace.events.events.iter().filter(of_devices).map(|e| trace.event_name(e));
     let mut names: Vec<&str> = named.filter(|name| name.contains(wanted)).collect();
     names.dedup();

@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use kutrace_format::file::{FLAG_MUTE, FLAG_SLEEP, FLAG_UNSTABLE};
+use kutrace_format::x86::vector;
 use postprocess::event::number::{IRQ, MARK_A};
 
 use crate::blocks::Blocks;
@@ -214,7 +215,7 @@ fn a_device_is_named_by_the_module_also_after_its_vector_moved() {
     let interrupts = std::fs::read_to_string(run.file("interrupts")).unwrap();
     let trace = Recording::read_whole(&run.file("t.raw"));
     // Vectors from 0x20 to the system's are given to devices.
-    let device = |e: &&postprocess::event::Event| (IRQ + 0x20..IRQ + 0xec).contains(&e.event());
+    let device = |e: &&postprocess::event::Event| vector::DEVICES.contains(&e.event().wrapping_sub(IRQ));
     let all: Vec<_> = trace.events.events.iter().filter(device).collect();
     assert!(all.len() > 10, "{} interrupts of devices", all.len());
     let mut cpus = BTreeSet::new();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Non-maskable interrupts, against the kernel's own count of them.
 
+use kutrace_format::x86::trap;
 use postprocess::event::number::{RETURN_BIT, TRAP};
 use postprocess::id::CpuId;
 
 use crate::guest;
 use crate::trace::Recording;
 
-const NMI: u32 = TRAP + 2;
+const NMI: u32 = TRAP + trap::NMI;
 const CPUS: u32 = 4;
 
 #[test]

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use kutrace_format::x86::{softirq, trap, vector};
 use kutrace_tests::number::{of_thread, on_cpu};
 use postprocess::event::number::{
     EXIT, IDLE_EXIT, IPI, IRQ, IRQ_LAST, MONITOR_EXIT, MWAIT, PC_KERNEL, RUNNABLE, SCHED, SOFTIRQ, STALLED, SYSCALL,
@@ -43,7 +44,7 @@ const FAULTS: u32 = 20_300;
 /// The mark of calls.c.
 const FIRST_CALL: u32 = 30_000;
 /// Non-maskable interrupts, of which every one here is sent by a CPU.
-const NMI: u32 = TRAP + 2;
+const NMI: u32 = TRAP + trap::NMI;
 /// What `mwait` says of idle that polls.
 const POLLING: u32 = 253;
 /// Units of 10 ns in those in which the kernel counts.
@@ -182,15 +183,15 @@ pub fn machine_checks(monitor: &Path, cpu: &Path, over: &AtomicBool) {
 
 /// The machine's own interrupts: a line of /proc/interrupts, and the numbers of its events.
 pub const SYSTEM: [(&str, &[u32]); 5] = [
-    ("NMI:", &[TRAP + 2]),
-    ("LOC:", &[IRQ + 0xec]),
-    ("IWI:", &[IRQ + 0xf6]),
-    ("RES:", &[IRQ + 0xfd]),
-    ("CAL:", &[IRQ + 0xfb, IRQ + 0xfc]),
+    ("NMI:", &[NMI]),
+    ("LOC:", &[IRQ + vector::LOCAL_TIMER]),
+    ("IWI:", &[IRQ + vector::IRQ_WORK]),
+    ("RES:", &[IRQ + vector::RESCHEDULE]),
+    ("CAL:", &[IRQ + vector::CALL_FUNCTION_SINGLE, IRQ + vector::CALL_FUNCTION]),
 ];
 
 pub fn interrupts(run: &Run, trace: &Recording) {
-    vectors(run, trace, &[&SYSTEM[..], &[("MCE:", &[TRAP + 18])]].concat());
+    vectors(run, trace, &[&SYSTEM[..], &[("MCE:", &[TRAP + trap::MACHINE_CHECK])]].concat());
 }
 
 /// Interrupts of these kinds, and of devices.
@@ -205,7 +206,7 @@ pub fn vectors(run: &Run, trace: &Recording, system: &[(&str, &[u32])]) {
             window.assert(&format!("{key} cpu {cpu}"), counted, of(cpu, numbers), 2);
         }
     }
-    let vectors: Vec<u32> = (IRQ + 0x20..IRQ + 0xeb).collect();
+    let vectors: Vec<u32> = vector::DEVICES.map(|vector| IRQ + vector).collect();
     for (cpu, counted) in devices(run).into_iter().enumerate() {
         window.assert(&format!("devices, cpu {cpu}"), counted, of(cpu, &vectors), 2);
     }
@@ -217,8 +218,7 @@ pub fn vectors(run: &Run, trace: &Recording, system: &[(&str, &[u32])]) {
 
 pub fn softirqs(run: &Run, trace: &Recording) {
     let window = Window::new(trace, BEFORE + 2, AFTER + 2);
-    let names = ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
-    for (nr, name) in (0..).zip(names) {
+    for (nr, name) in (0..).zip(softirq::NAMES) {
         for (cpu, counted) in growth(run, "softirqs", &format!("{name}:")).into_iter().take(CPUS).enumerate() {
             let events = trace.of(SOFTIRQ).filter(|e| e.arg == nr && e.cpu.index() == cpu);
             window.assert(&format!("softirq {name}, cpu {cpu}"), counted, events, 2);
@@ -267,7 +267,7 @@ fn idle_ticks(trace: &Recording) {
 fn idle_spans(trace: &Recording, cpu: usize) -> impl Iterator<Item = &Span> {
     let did = |span: &Span| if span.event() as u32 == STALLED { span.arg as u32 } else { span.event() as u32 };
     let on_cpu = trace.spans.spans.iter().filter(move |s| s.cpu == on_cpu(cpu) && s.pid == of_thread(0));
-    on_cpu.filter(move |s| [USER, IDLE_EXIT, TRAP + 2].contains(&did(s)))
+    on_cpu.filter(move |s| [USER, IDLE_EXIT, NMI].contains(&did(s)))
 }
 
 fn time_within<'a>(window: &Range<i64>, spans: impl Iterator<Item = &'a Span>) -> i64 {
@@ -387,7 +387,7 @@ fn numbers(text: &str) -> Vec<u64> {
 /// a program's pages counts as a fault, too, without an exception.
 fn faults(run: &Run, trace: &Recording) {
     let window = Window::new(trace, FAULTS, FAULTS + 2);
-    window.assert("page faults", run.number("pgfault"), trace.of(TRAP + 14), 0);
+    window.assert("page faults", run.number("pgfault"), trace.of(TRAP + trap::PAGE_FAULT), 0);
     assert!(run.number("pgmajfault") > 20, "too few major faults");
 }
 
@@ -402,7 +402,7 @@ pub fn own_counts(run: &Run, trace: &Recording) {
     let window = Window::new(trace, OWN, OWN + 2);
     let pid = trace.of(MARK).find(|e| e.arg == OWN).unwrap().pid;
     let of = |number| trace.of(number).filter(move |e| e.pid == pid);
-    window.assert("own page faults", run.number("faults"), of(TRAP + 14), 0);
+    window.assert("own page faults", run.number("faults"), of(TRAP + trap::PAGE_FAULT), 0);
     // Each time that it blocked it was woken; who is woken before it sleeps did not block.
     let woken = trace.of(RUNNABLE).filter(|e| e.arg == pid.number() && window.outer.contains(&e.ts.0)).count() as u64;
     let blocked = run.number("blocked");

@@ -6,6 +6,7 @@ use std::env;
 
 use kutrace_format::abi::event::{MONITOR_STORE, OFFLINE, ONLINE, PC_KERNEL, PC_USER};
 use kutrace_format::capability::Capability;
+use kutrace_format::x86::{trap, vector};
 use postprocess::event::number::{EXIT, IPI, IRQ, MONITOR_EXIT, MWAIT, RETURN_BIT, SCHED, TRAP};
 
 use crate::audit::certifies;
@@ -23,6 +24,8 @@ fn options(kernel: &str) -> [&str; 6] {
 fn kernel() -> String {
     env::var(guest::KERNEL).ok().filter(|kernel| kernel.starts_with("stock")).unwrap_or("stock".to_owned())
 }
+
+const PAGE_FAULT: u32 = TRAP + trap::PAGE_FAULT;
 
 /// What a kernel of this version can tell, where they differ.
 fn tells(version: (u64, u64), capability: Capability) -> bool {
@@ -127,18 +130,18 @@ fn what_a_stock_kernel_seldom_does_is_told() {
     for vector in [0, 1, 3, 6, 13, 16] {
         assert_eq!(of_program("faults", TRAP + vector), ROUNDS, "vector {vector}");
     }
-    let [faults, ends] = [TRAP + 14, (TRAP + 14) | RETURN_BIT].map(|number| of_program("faults", number));
+    let [faults, ends] = [PAGE_FAULT, PAGE_FAULT | RETURN_BIT].map(|number| of_program("faults", number));
     assert!(faults >= ends && ends >= ROUNDS, "{faults} page faults, {ends} ends");
     // The kernel clears a buffer of 256 pages that the program has never touched.
-    assert!(of_program("dd", TRAP + 14) > 256, "faults of the kernel's own");
+    assert!(of_program("dd", PAGE_FAULT) > 256, "faults of the kernel's own");
     assert!(trace.of(EXIT).any(|e| e.arg == 37 << 8), "the end of a program, and its status");
     assert!(!trace.pids_of("renamed").is_empty(), "a new name");
-    assert!(count(TRAP + 2) >= 10, "NMIs");
+    assert!(count(TRAP + trap::NMI) >= 10, "NMIs");
     assert_eq!((count(OFFLINE.into()), count(ONLINE.into())), (1, 1), "a CPU that goes and comes");
     assert!(trace.of(MWAIT).filter(|e| e.arg == 253).count() > 100, "idle that polls");
     assert!(count(MONITOR_EXIT) > 100, "its end");
     assert!(count(MONITOR_STORE.into()) > 100, "what wakes it");
-    assert_eq!(count(PC_USER.into()) + count(PC_KERNEL.into()), count(IRQ + 0xec), "samples of ticks");
+    assert_eq!(count(PC_USER.into()) + count(PC_KERNEL.into()), count(IRQ + vector::LOCAL_TIMER), "samples of ticks");
     if tells((run.number("major"), run.number("minor")), Capability::Senders) {
         for vector in [0xfb, 0xfc] {
             assert!(trace.of(IPI).any(|e| e.ret == vector), "a sender of vector {vector:#x}");

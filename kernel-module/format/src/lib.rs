@@ -16,3 +16,4 @@ pub mod capability;
 pub mod file;
 pub mod reading;
 pub mod program;
+pub mod x86;

@@ -7,7 +7,7 @@
 use foldhash::HashMap;
 use kutrace_format::abi::command::Vector;
 use kutrace_format::abi::event::{
-    self, line, EXIT, IRQ, IRQ_LAST, IRQ_RETURN, MARK_A, MARK_C, NAME_VECTOR, OPEN_RETURN, RESOURCE, RPC_REQUEST,
+    self, line, Rpc, EXIT, IRQ, IRQ_LAST, IRQ_RETURN, MARK_A, MARK_C, NAME_VECTOR, OPEN_RETURN, RESOURCE, RPC_REQUEST,
     RPC_RESPONSE, RUNNABLE, SMALL_RETURN, SMALL_RETURN_LAST, SOFTIRQ, SOFTIRQ_LAST, SOFTIRQ_RETURN, SWITCH, SYSCALL,
     SYSCALL32, SYSCALL32_LAST, SYSCALL_RETURN,
 };
@@ -241,7 +241,7 @@ impl Judge {
     }
 
     fn rpc(&mut self, point: &Point, pid: Option<u32>) {
-        let (Some(pid), id) = (pid, point.argument & 0xffff) else { return };
+        let (Some(pid), id) = (pid, Rpc(point.argument).id()) else { return };
         if id == 0 {
             return;
         }

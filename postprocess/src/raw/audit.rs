@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 use foldhash::HashSet;
 use kutrace_format::capability::{Capability, Unseen};
 use kutrace_format::reading::{CounterFile, Reading};
+use kutrace_format::x86::{softirq, trap, vector};
 
 use super::clock::Clock;
 use super::kernel_file::{line_number, Table};
@@ -30,21 +31,23 @@ use crate::time::Time;
 /// The machine's own interrupts: the line of /proc/interrupts, what to call them, the numbers of their events, and what
 /// a source must see to be asked.
 const SYSTEM: [(&str, &str, &[u32], Capability); 6] = [
-    ("NMI", "NMIs", &[TRAP + 2], Capability::Nmis),
-    ("LOC", "timer interrupts", &[IRQ + 0xec], Capability::Interrupts),
-    ("IWI", "interrupts for work", &[IRQ + 0xf6], Capability::Interrupts),
-    ("RES", "rescheduling interrupts", &[IRQ + 0xfd], Capability::Interrupts),
-    ("CAL", "interrupts for calls", &[IRQ + 0xfb, IRQ + 0xfc], Capability::Interrupts),
-    ("MCE", "machine checks", &[TRAP + 18], Capability::MachineChecks),
+    ("NMI", "NMIs", &[TRAP + trap::NMI], Capability::Nmis),
+    ("LOC", "timer interrupts", &[IRQ + vector::LOCAL_TIMER], Capability::Interrupts),
+    ("IWI", "interrupts for work", &[IRQ + vector::IRQ_WORK], Capability::Interrupts),
+    ("RES", "rescheduling interrupts", &[IRQ + vector::RESCHEDULE], Capability::Interrupts),
+    (
+        "CAL",
+        "interrupts for calls",
+        &[IRQ + vector::CALL_FUNCTION_SINGLE, IRQ + vector::CALL_FUNCTION],
+        Capability::Interrupts,
+    ),
+    ("MCE", "machine checks", &[TRAP + trap::MACHINE_CHECK], Capability::MachineChecks),
 ];
 /// The vectors of devices.
-const DEVICES: RangeInclusive<u32> = IRQ + 0x20..=IRQ + 0xea;
+const DEVICES: RangeInclusive<u32> = IRQ + *vector::DEVICES.start()..=IRQ + *vector::DEVICES.end();
 /// The chips that give each interrupt a vector: the kernel counts interrupts of others twice.
 const CHIPS: [&str; 4] = ["IO-APIC", "PCI-MSI", "IR-", "HPET_MSI"];
-/// The lines of /proc/softirqs, by number.
-const SOFTIRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
-const PAGE_FAULT: u32 = TRAP + 14;
+const PAGE_FAULT: u32 = TRAP + trap::PAGE_FAULT;
 /// Events that a CPU may have under way at the two edges.
 const IN_FLIGHT: u64 = 2;
 /// By how much times of events may differ from the TSC's, which have more bits.
@@ -179,7 +182,7 @@ impl Audit {
     fn softirqs(&mut self, first: &Reading, last: &Reading, clock: &Clock) {
         let (Some(before), Some(after)) = (Table::read(first.text), Table::read(last.text)) else { return };
         let window = Window::between(first, last, clock);
-        for (nr, name) in SOFTIRQS.into_iter().enumerate() {
+        for (nr, name) in softirq::NAMES.into_iter().enumerate() {
             let numbers = if nr == 0 { &[SOFTIRQ][..] } else { &[] };
             self.class(&format!("softirqs {name}"), Rule::Same, after.growth(&before, name), window, numbers);
         }
@@ -230,7 +233,7 @@ impl Audit {
             self.hole(event.cpu, since, event.ts);
         }
         let place = match event.what {
-            What::Call(Work::Softirq) if event.arg as usize >= SOFTIRQS.len() => return,
+            What::Call(Work::Softirq) if event.arg as usize >= softirq::NAMES.len() => return,
             What::Call(Work::Softirq) if place != 0 => place + event.arg as usize,
             // A statement of who runs is not a switch.
             What::Switch if event.dur != Time::ZERO => return,

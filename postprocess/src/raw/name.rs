@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use kutrace_format::abi::event as abi;
-use kutrace_format::abi::event::Vector;
+use kutrace_format::abi::event::{Rpc, Vector};
 use kutrace_format::base40;
 use kutrace_format::event::of_line;
 use kutrace_format::file::{self, Name, NameKind};
@@ -194,8 +194,8 @@ impl EventNames {
             },
             number::RX_PACKET..=number::TX_USER => format!("{name}.{:04X}", (arg ^ arg >> 16) & 0xffff),
             number::RPC_REQUEST..=number::RPC_SENT => {
-                let method = told(number::METHOD_NAME, arg & 0xffff).map_or(name, |m| m);
-                format!("{method}.{}", arg & 0xffff)
+                let id = Rpc(arg).id();
+                format!("{}.{id}", told(number::METHOD_NAME, id).map_or(name, |method| method))
             }
             number::RESOURCE | number::ENQUEUE | number::DEQUEUE => {
                 let kind = if event == number::RESOURCE { number::RESOURCE_NAME } else { number::QUEUE_NAME };

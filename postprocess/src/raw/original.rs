@@ -17,6 +17,7 @@ use byteorder::{ByteOrder, LittleEndian};
 use kutrace_format::capability::Unseen;
 use kutrace_format::file::{Name, NameKind};
 use kutrace_format::flag;
+use kutrace_format::x86::vector;
 
 use super::clock::Clock;
 use super::damage::{Damage, NotATrace};
@@ -42,7 +43,7 @@ const HEADER_BYTES: usize = 96;
 /// Thread ids in FreeBSD's block headers count from here, those in its entries from 0.
 const FREEBSD_PIDS: u32 = 100_000;
 /// The local timer's interrupt, unless the names say another.
-const TIMER: u32 = number::IRQ + 0xec;
+const TIMER: u32 = number::IRQ + vector::LOCAL_TIMER;
 
 /// A raw trace of the original's, its blocks found, not decoded.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use kutrace_format::file::NameKind;
+use kutrace_format::x86::vector::{self, CALL_FUNCTION, CALL_FUNCTION_SINGLE, IRQ_WORK, RESCHEDULE};
 
 use super::call::{Call, Special};
 use crate::event::number;
@@ -60,9 +61,11 @@ impl Default for TracedAbi {
             calls: vec![None; X86.len()],
             foreign: false,
             generic: false,
-            timers: vec![Work::Irq(0xec)],
+            timers: vec![Work::Irq(vector::LOCAL_TIMER as u8)],
             disks: Vec::new(),
-            remote: [0xf6, 0xfb, 0xfc, 0xfd].map(Work::Irq).into(),
+            remote: [IRQ_WORK, CALL_FUNCTION_SINGLE, CALL_FUNCTION, RESCHEDULE]
+                .map(|vector| Work::Irq(vector as u8))
+                .into(),
             softirq: Work::Softirq,
         }
     }

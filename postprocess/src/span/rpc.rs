@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Remote procedure calls: what each thread works on, how long a call stood in a queue, and its messages on the wire.
 //!
-//! A thread says which RPC it works on; 0 is none. The argument carries the RPC's id in its low half and above it the
-//! size of its message, as ten times the logarithm to base 2 of its bytes.
+//! A thread says which RPC it works on; 0 is none. The argument is an [`Rpc`].
 //!
 //! * **Queues.** A thread that enqueues an RPC is done with it when it turns to another or switches away; from then on
 //!   the RPC is in the queue, until a thread that dequeued says that it works on it.
@@ -10,6 +9,8 @@
 //!   it received before it names the RPC, and of one that it sends after it.
 
 use std::collections::HashMap;
+
+use kutrace_format::abi::event::Rpc;
 
 use super::build::Builder;
 use super::thread::RpcIs;
@@ -24,7 +25,7 @@ use crate::time::Time;
 /// Queueing shorter than this many units is not drawn: 100 ns.
 const SHORT: Time = Time(10);
 /// Size code of the smallest message, a minimal packet.
-const SMALLEST: u32 = 64;
+const SMALLEST: u8 = 64;
 /// Mb/s of the link that messages are drawn for.
 pub const LINK_RATE: u32 = 1000;
 
@@ -80,11 +81,12 @@ impl Rpcs {
 
 /// A message on the wire: up to its arrival, or from its departure.
 fn message(point: Point, rpc: &Event, at: Time) -> Span {
-    let code = (rpc.arg >> 16 & 0xff).max(SMALLEST);
+    let said = Rpc(rpc.arg);
+    let code = said.size_code().max(SMALLEST);
     let bytes = (f64::from(code) / 10.0).exp2() as i64;
     let dur = Time(bytes * 800 / i64::from(LINK_RATE));
     let start = if point == Point::RpcReceived { at - dur } else { at };
-    let (id, name, what) = ((rpc.arg & 0xffff) as i32, rpc.name, What::Point(point));
+    let (id, name, what) = (said.id() as i32, rpc.name, What::Point(point));
     let (cpu, pid) = (Some(CpuId::default()), Some(Pid::IDLE));
     Span { start, dur, cpu, pid, rpc: id, what, arg: bytes, name, ..Span::default() }
 }
@@ -95,7 +97,7 @@ impl Builder {
         self.leave_queued(c, t);
         let index = self.cpus[c].thread;
         let thread = &mut self.threads.list[index];
-        thread.rpc = e.arg & 0xffff;
+        thread.rpc = Rpc(e.arg).id();
         thread.rpc_name = e.name;
         let rpc = thread.rpc;
         let dequeued = thread.dequeued.take().filter(|_| rpc != 0);

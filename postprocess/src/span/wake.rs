@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Between CPUs: wakeups and the runs they lead to, interrupts and their arrival, and what a thread waited for.
 
+use std::ops::RangeInclusive;
+
 use kutrace_format::abi::event::IDLE_POLL;
 use kutrace_format::capability::Capability;
+use kutrace_format::x86::softirq;
 
 use super::build::Builder;
 use super::call::Special;
@@ -24,6 +27,9 @@ use crate::time::Time;
 
 /// Waits and exits shorter than this many units are not drawn: 100 ns.
 pub const SHORT: Time = Time(10);
+
+/// What errors look like in a value of 16 bits, as the original's traces have.
+const ERRORS_16: RangeInclusive<i32> = 0xff80..=0xffff;
 
 /// How the name of a thread begins that does an interrupt's work, as all do on PREEMPT_RT: it is the device that wakes.
 const INTERRUPT_THREAD: &str = "irq/";
@@ -140,11 +146,11 @@ impl Builder {
         }
         let Some(work) = top.work() else { return self.by_own_code(c) };
         match work.level() {
-            Level::Softirq => match top.arg {
-                1 | 8 => By::Timer,
-                2 | 3 => By::Net,
-                4 | 5 => By::Disk,
-                9 => By::Rcu,
+            Level::Softirq => match top.arg as u32 {
+                softirq::TIMER | softirq::HRTIMER => By::Timer,
+                softirq::NET_TX | softirq::NET_RX => By::Net,
+                softirq::BLOCK | softirq::IRQ_POLL => By::Disk,
+                softirq::RCU => By::Rcu,
                 _ => By::Softirq,
             },
             Level::Irq if self.abi.is_timer(work) => By::Timer,
@@ -313,10 +319,10 @@ impl Builder {
 
     /// Where new threads have no wakeup, as in the original's traces, a return from clone or fork stands for it.
     pub(super) fn born(&mut self, c: usize, e: &Event, call: Work) {
-        let child = e.ret as u32;
-        let pid = Pid::new(child).on(e.pid.machine());
+        let child = e.ret;
+        let pid = Pid::new(child as u32).on(e.pid.machine());
         let ended = e.dur > Time::ZERO || matches!(e.what, Said::Return(_));
-        let is_birth = ended && self.abi.is_birth(call) && child != 0 && child < 0xff80;
+        let is_birth = ended && self.abi.is_birth(call) && child > 0 && !ERRORS_16.contains(&child);
         if !self.sees(Capability::Births) && is_birth && self.threads.known(pid).is_none_or(|i| self.is_new(i)) {
             let t = self.cpus[c].since;
             let name = self.names.id(&format!("runnable.{child}"));

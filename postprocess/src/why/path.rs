@@ -12,6 +12,8 @@ use super::cause::{Cause, Causes, Chain, Kind, NAMELESS};
 use super::message::Message;
 use super::request::Request;
 use super::timeline::{end, Thread, Timeline};
+use kutrace_format::x86::softirq;
+
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::id::{CpuId, Pid};
@@ -28,9 +30,9 @@ const SHORT: Time = Time(2 * crate::span::wake::SHORT.0);
 
 /// Between two softirqs of one burst the kernel may look at what else is due for so long.
 const BETWEEN: Time = Time(100);
-/// The softirqs of timers and of packets that arrive.
-const TIMER: i64 = 1;
-const RX: i64 = 3;
+/// As arguments of spans.
+const TIMER: i64 = softirq::TIMER as i64;
+const NET_RX: i64 = softirq::NET_RX as i64;
 
 /// The flag of a trace in which instructions per cycle were counted.
 const IPC: u32 = 0x80;
@@ -365,6 +367,6 @@ impl<'a> Path<'a, '_> {
             .filter(is_softirq)
             .collect();
         let timer = burst.iter().find(|s| s.arg == TIMER)?;
-        burst.iter().all(|s| s.arg != RX).then_some(timer.name)
+        burst.iter().all(|s| s.arg != NET_RX).then_some(timer.name)
     }
 }

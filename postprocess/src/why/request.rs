@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use foldhash::HashMap;
+use kutrace_format::abi::event::Rpc;
 use serde::Serialize;
 
 use super::best::best;
@@ -119,13 +120,13 @@ fn text<'a>(spans: &'a Spans, span: &Span) -> &'a str {
 /// From a thread's request to its response of the same RPC; in a trace without responses, to when the thread turns to
 /// no RPC.
 pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
-    let mut open: HashMap<(Pid, i64), Time> = HashMap::default();
+    let mut open: HashMap<(Pid, u32), Time> = HashMap::default();
     let mut turned: HashMap<Pid, Time> = HashMap::default();
     let (mut found, mut left) = (Vec::new(), Vec::new());
     let is_of = |s: &Span| method.is_none_or(|method| text(spans, s).split(['.', ':']).any(|part| part == method));
     for s in &spans.spans {
         let Some(pid) = s.pid else { continue };
-        let id = s.arg & 0xffff;
+        let id = Rpc(s.arg as u32).id();
         match s.point() {
             Some(Point::RpcRequest) if id != 0 && is_of(s) => {
                 open.insert((pid, id), s.start);

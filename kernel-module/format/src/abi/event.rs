@@ -250,6 +250,23 @@ impl Ipi {
     }
 }
 
+/// The argument of [`RPC_REQUEST`] and the events of RPCs after it: the RPC's id in the low half, 0 for none, above it
+/// the size of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rpc(pub u32);
+
+impl Rpc {
+    /// The RPC.
+    pub const fn id(self) -> u32 {
+        self.0 & 0xffff
+    }
+
+    /// Ten times the logarithm to base 2 of the bytes of its message.
+    pub const fn size_code(self) -> u8 {
+        (self.0 >> 16) as u8
+    }
+}
+
 /// The argument of [`THROTTLE`] and [`UNTHROTTLE`]: the id of the control group (of its `cpu` controller) in the low
 /// 20 bits, the CPU above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

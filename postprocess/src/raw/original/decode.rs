@@ -6,6 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use kutrace_format::abi::event::Rpc;
+
 use super::stream::{Item, Stream, Timed};
 use super::{named, Record};
 use crate::event::names::{NameId, Names};
@@ -179,7 +181,7 @@ impl<'a> Decoder<'a> {
             _ => self.event_names.event(event, names),
         };
         if matches!(event, number::RPC_REQUEST..=number::RPC_MIDDLE) {
-            let id = e.arg & 0xffff;
+            let id = Rpc(e.arg).id();
             if id != 0 {
                 e.rpc = id;
             }
@@ -214,7 +216,7 @@ impl<'a> Decoder<'a> {
             number::LOCK_RELEASED => format!("rel_{given}"),
             number::ENQUEUE => format!("enq_{given}"),
             number::DEQUEUE => format!("deq_{given}"),
-            _ => format!("{given}.{}", e.arg & 0xffff),
+            _ => format!("{given}.{}", Rpc(e.arg).id()),
         };
         names.id(&text)
     }

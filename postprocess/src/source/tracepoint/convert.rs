@@ -12,6 +12,8 @@ use foldhash::HashMap;
 use kutrace_format::abi::event::{WAIT_STOPPED, WAIT_TRACED};
 use kutrace_format::capability::{Capability, Unseen};
 use kutrace_format::file::{Name, NameKind};
+use kutrace_format::x86::trap;
+use kutrace_format::x86::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, DEVICES, IRQ_WORK, RESCHEDULE};
 
 use super::line::{field, lost, thread, Line};
 use crate::event::names::{clean, clean_sentence, NameId, Names};
@@ -23,13 +25,7 @@ use crate::raw::task::Tasks;
 use crate::tables;
 use crate::time::Time;
 
-/// Vectors of devices begin here, and are this many.
-const DEVICES: (u32, u32) = (0x20, 0xc0);
-const PAGE_FAULT: u32 = number::TRAP + 14;
-const RESCHEDULE: u32 = 0xfd;
-const CALL_FUNCTION: u32 = 0xfc;
-const CALL_FUNCTION_SINGLE: u32 = 0xfb;
-const IRQ_WORK: u32 = 0xf6;
+const PAGE_FAULT: u32 = number::TRAP + trap::PAGE_FAULT;
 /// A minute, in units of time.
 const MINUTE: i64 = 60 * Time::SECOND.0;
 /// Letters of a text that a program wrote.
@@ -450,7 +446,7 @@ impl Converter {
     /// An interrupt of a device begins, with its name, or ends.
     fn device(&mut self, here: Event, line: &Line, names: &mut Names) -> Option<()> {
         let irq: u32 = field(line.fields, " irq=")?.parse().ok()?;
-        let vector = DEVICES.0 + irq % DEVICES.1;
+        let vector = DEVICES.start() + irq % 0xc0;
         if line.event == "irq_handler_entry" {
             let name = names.id(&clean(line.fields.split_once(" name=")?.1.as_bytes()));
             if self.devices.insert(vector, name) != Some(name) {
