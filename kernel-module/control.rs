@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, hold, release, those of a stream, and questions.
+//! The commands of /dev/kutrace: info, reset, start, stop, snapshot, acquire, release, those of a stream, and questions.
 //!
 //! device.c checks the caller's rights, copies the argument in and out and holds the lock that makes commands
 //! one at a time.
@@ -20,7 +20,7 @@ use kernel::prelude::*;
 
 use crate::abi::command::{
     Blocks, Cpu, Info, Moment, Ports, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
-    IOCTL_HOLD, IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
+    IOCTL_ACQUIRE, IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
     IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX, SHIFT, STATE_EMPTY,
     STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
@@ -75,7 +75,7 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
     // SAFETY: the control lock is held.
     let state = unsafe { &mut *STATE.0.get() };
     let result = match command {
-        IOCTL_RESET | IOCTL_PORTS | IOCTL_START | IOCTL_STOP | IOCTL_HOLD if state.is_held_by_other_than(file) => {
+        IOCTL_RESET | IOCTL_PORTS | IOCTL_START | IOCTL_STOP | IOCTL_ACQUIRE if state.is_held_by_other_than(file) => {
             Err(code::EBUSY)
         }
         IOCTL_INFO => {
@@ -107,8 +107,8 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
         }
         // SAFETY: `argument` is valid for a Moment.
         IOCTL_SNAPSHOT => state.snapshot().map(|moment| unsafe { argument.cast::<Moment>().write(moment) }),
-        IOCTL_HOLD => {
-            state.hold(file);
+        IOCTL_ACQUIRE => {
+            state.acquire(file);
             Ok(())
         }
         IOCTL_RELEASE => {
@@ -279,7 +279,7 @@ impl State {
         !self.holder.is_null() && !ptr::eq(self.holder, file)
     }
 
-    fn hold(&mut self, file: *const c_void) {
+    fn acquire(&mut self, file: *const c_void) {
         self.release(file);
         self.holder = file;
         // SAFETY: a command is a task's.
@@ -291,7 +291,7 @@ impl State {
         let held = ptr::eq(self.holder, file);
         if held {
             self.holder = ptr::null();
-            // SAFETY: the reference that `hold` took is given back once.
+            // SAFETY: the reference that `acquire` took is given back once.
             unsafe { ffi::kutrace_shim_process_put(self.process) };
             self.process = ptr::null_mut();
         }

@@ -43,8 +43,8 @@ pub trait Recorder: Sized {
     fn snapshot(&self) -> Result<Moment>;
     /// Keeps the recorder for this process: nobody else empties, starts or stops it. If the process ends while tracing,
     /// so does the trace.
-    fn hold(&self) -> Result<()>;
-    /// Ends [`Recorder::hold`].
+    fn acquire(&self) -> Result<()>;
+    /// Ends [`Recorder::acquire`].
     fn release(&self) -> Result<()>;
     /// What is known of a CPU; nothing for an impossible one.
     fn cpu(&self, cpu: u32) -> Result<Cpu>;
@@ -129,8 +129,8 @@ impl Recorder for Device {
         sys::snapshot(self.file.as_fd()).map_err(refused).context("snapshot").context(PATH)
     }
 
-    fn hold(&self) -> Result<()> {
-        sys::hold(self.file.as_fd()).map_err(|errno| self.refusal(errno)).context(PATH)
+    fn acquire(&self) -> Result<()> {
+        sys::acquire(self.file.as_fd()).map_err(|errno| self.refusal(errno)).context(PATH)
     }
 
     fn release(&self) -> Result<()> {

@@ -220,7 +220,7 @@ mod tests {
             let mut session = session(0);
             assert_eq!(record(&mut session, &plan(&path, &["sh", "-c", code])).unwrap(), Status(status));
             assert!(path.exists());
-            assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "reset to 7", "start", "stop", "reset"]);
+            assert_eq!(*session.recorder().unwrap().log.borrow(), ["acquire", "reset to 7", "start", "stop", "reset"]);
         }
     }
 
@@ -232,7 +232,7 @@ mod tests {
         record(&mut session, &Plan { marks, ..plan(&directory.path().join("t"), &["true"]) }).unwrap();
         assert_eq!(
             *session.recorder().unwrap().log.borrow(),
-            ["allow", "hold", "reset to 7", "start", "stop", "reset"]
+            ["allow", "acquire", "reset to 7", "start", "stop", "reset"]
         );
     }
 
@@ -266,7 +266,7 @@ mod tests {
         assert!(format!("{error:#}").starts_with("/no/such/program: No such file"), "{error:#}");
         assert!(!path.exists());
         let log = session.recorder().unwrap().log.borrow().clone();
-        assert_eq!(log, ["hold", "reset to 7", "start", "stop", "reset"]);
+        assert_eq!(log, ["acquire", "reset to 7", "start", "stop", "reset"]);
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         let code = format!("test -s {}", path.display());
         let plan = Plan { stream: true, ..plan(&path, &["sh", "-c", &code]) };
         assert_eq!(record(&mut session, &plan).unwrap(), Status(0));
-        assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "reset to 7", "start", "stop", "reset"]);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["acquire", "reset to 7", "start", "stop", "reset"]);
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(postprocess::raw::file::size(&bytes), Some(bytes.len()));
         let layout = postprocess::raw::file::split(&bytes).unwrap();
@@ -295,7 +295,7 @@ mod tests {
         };
         let error = record(&mut session, &plan).unwrap_err();
         assert!(format!("{error:#}").starts_with("/no/such/folder/t: No such file"), "{error:#}");
-        assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "reset to 7"]);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["acquire", "reset to 7"]);
     }
 
     #[test]

@@ -247,7 +247,7 @@ mod tests {
         let script = format!("reset\ninit\non\nflush\nstop {}/t\ngo\n", directory.path().display());
         let mut session = session(0);
         assert_eq!(run(&mut session, script.as_bytes(), CommandSource::Script).unwrap(), Exit::Done);
-        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start", "hold", "stop", "release"]);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["reset", "start", "acquire", "stop", "release"]);
         assert!(directory.path().join("t.trace").exists());
     }
 
@@ -270,14 +270,14 @@ mod tests {
         let mut session = session(0);
         let error = run(&mut session, &b"dump\ngo\n"[..], CommandSource::Script).unwrap_err();
         assert_eq!(error.to_string(), "nothing has been recorded");
-        assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "release"]);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["acquire", "release"]);
     }
 
     #[test]
     fn a_person_is_asked_again() {
         let mut session = session(0);
         assert_eq!(run(&mut session, &b"dump\ngo\n"[..], CommandSource::Terminal).unwrap(), Exit::Failed);
-        assert_eq!(*session.recorder().unwrap().log.borrow(), ["hold", "release", "reset", "start"]);
+        assert_eq!(*session.recorder().unwrap().log.borrow(), ["acquire", "release", "reset", "start"]);
     }
 
     #[test]

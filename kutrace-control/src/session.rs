@@ -99,7 +99,7 @@ impl<R: Recorder> Session<R> {
     /// 0 for the number it was loaded with.
     pub fn go_held(&mut self, mode: Mode, blocks: u32) -> Result<()> {
         self.refuse_while_tracing()?;
-        self.recorder()?.hold()?;
+        self.recorder()?.acquire()?;
         self.prepare(Setup { flags: mode.0, blocks })?;
         self.start()
     }
@@ -114,7 +114,7 @@ impl<R: Recorder> Session<R> {
         ring: Option<Ring>,
     ) -> Result<Stream<R::Pool>> {
         self.refuse_while_tracing()?;
-        self.recorder()?.hold()?;
+        self.recorder()?.acquire()?;
         self.prepare(Setup { flags: mode.0 | STREAM, blocks })?;
         let info = self.recorder()?.info()?;
         let names = self.names_now(&info)?;
@@ -183,7 +183,7 @@ impl<R: Recorder> Session<R> {
 
     /// Stops the recorder, if it traces, and writes what it holds.
     pub fn stop(&mut self, output: &Output) -> Result<Exit> {
-        self.recorder()?.hold()?;
+        self.recorder()?.acquire()?;
         let written = self.stop_held(output);
         self.recorder()?.release()?;
         written

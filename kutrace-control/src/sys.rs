@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
-    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL, IOCTL_HOLD,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, IOCTL_ACQUIRE, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
     IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
     IOCTL_VECTOR,
 };
@@ -72,9 +72,9 @@ pub fn snapshot(device: BorrowedFd<'_>) -> Result<Moment> {
 }
 
 /// Keeps the recorder for `device` until that is closed.
-pub fn hold(device: BorrowedFd<'_>) -> Result<()> {
+pub fn acquire(device: BorrowedFd<'_>) -> Result<()> {
     // SAFETY: the number says that no argument is read or written.
-    let command = unsafe { NoArg::<{ IOCTL_HOLD }>::new() };
+    let command = unsafe { NoArg::<{ IOCTL_ACQUIRE }>::new() };
     // SAFETY: the command points to no memory.
     unsafe { ioctl(device, command) }
 }
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(free(fd, &Blocks::default()), Err(Errno::NOTTY));
         assert_eq!(flush(fd, 0), Err(Errno::NOTTY));
         assert_eq!(look(fd), Err(Errno::NOTTY));
-        assert_eq!(hold(fd), Err(Errno::NOTTY));
+        assert_eq!(acquire(fd), Err(Errno::NOTTY));
         assert_eq!(release(fd), Err(Errno::NOTTY));
         assert_eq!(allow(fd, Quota::default()), Err(Errno::NOTTY));
         assert!(matches!(next_program(fd, &mut Program::default(), &mut []), Err(Errno::NOTTY)));

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use flate2::read::GzDecoder;
 use kutrace_parquet::kind;
 use kutrace_parquet::write::write;
-use kutrace_tests::draw::{drawn, perfetto, sample, Told, SAMPLES};
+use kutrace_tests::draw::{drawn, perfetto, sample, Drawn, SAMPLES};
 use kutrace_tests::skip::skip;
 use kutrace_tests::tree;
 use kutrace_tools::spans::Ordering;
@@ -98,7 +98,7 @@ fn perfetto_s_own_schema_reads_what_the_spans_say() {
         let of = |event: u32| sum(&|s: &Span| s.event() == event as i32);
         assert_eq!(read("ftrace")["sched_waking"], of(number::RUNNABLE), "{name}");
         // By our own decoder: the same slices, each with its end.
-        let told = Told::perfetto(&bytes);
+        let told = Drawn::perfetto(&bytes);
         let mut slices = BTreeMap::new();
         told.slices.values().flatten().for_each(|slice| *slices.entry(slice.name.clone()).or_default() += 1);
         assert_eq!((read("own"), read("instants")), (&slices, &told.instants), "{name}");

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kutrace_tests::draw::{chrome, drawn, perfetto, sample, Told, SAMPLES};
+use kutrace_tests::draw::{chrome, drawn, perfetto, sample, Drawn, SAMPLES};
 use kutrace_tests::TraceBuilder;
 use postprocess::event::number;
 use postprocess::id::{CpuId, Pid};
@@ -24,7 +24,7 @@ fn place(span: &Span) -> Option<(bool, u32)> {
 }
 
 /// At each moment at which a CPU does something, the innermost slice is of that, and the CPU has the thread.
-fn agrees(spans: &Spans, told: &Told) {
+fn agrees(spans: &Spans, told: &Drawn) {
     let (mut slices, mut threads) = (0, 0);
     for span in spans.spans.iter().filter(|span| span.is_execution() && span.dur > Time::ZERO) {
         let (activity, cpu) = (span.activity().unwrap(), span.cpu.unwrap().number());
@@ -60,7 +60,7 @@ fn perfetto_is_told_what_the_spans_say() {
     for name in SAMPLES {
         let spans = sample(name);
         let (bytes, left_out) = drawn(&spans, perfetto);
-        let told = Told::perfetto(&bytes);
+        let told = Drawn::perfetto(&bytes);
         agrees(&spans, &told);
         assert_eq!(told.beside["waits"], counts(&spans, |s| matches!(s.what(), What::Wait(_))), "{name}");
         assert_eq!(told.wakings, counts(&spans, of(number::RUNNABLE)).values().sum::<usize>());
@@ -87,7 +87,7 @@ fn chrome_is_told_the_same_as_perfetto() {
         let (bytes, left_out) = drawn(&spans, chrome);
         let (other, same) = drawn(&spans, perfetto);
         assert_eq!(left_out, same);
-        let (told, other) = (Told::chrome(&bytes), Told::perfetto(&other));
+        let (told, other) = (Drawn::chrome(&bytes), Drawn::perfetto(&other));
         agrees(&spans, &told);
         assert_eq!((&told.beside, &told.instants, told.flows), (&other.beside, &other.instants, other.flows), "{name}");
         assert_eq!((told.idles, told.frequencies), (other.idles, other.frequencies), "{name}");
@@ -100,7 +100,7 @@ fn a_call_that_sleeps_is_one_slice_with_what_it_returned() {
     let cpu = trace.cpu(0).running(100, "a", None).call(200, 202, 5).switch(210, 0, "");
     cpu.switch(2_000, 100, "a").small_return(2_060, -4).call(2_100, 39, 0).small_return(2_110, 100);
     let spans = build(decode(&trace)).0;
-    let told = Told::perfetto(&drawn(&spans, perfetto).0);
+    let told = Drawn::perfetto(&drawn(&spans, perfetto).0);
     let thread = &told.slices[&(true, 100)];
     let calls: Vec<_> = thread.iter().map(|s| (s.name.as_str(), s.start / 10, s.end / 10, s.ret)).collect();
     let expected = [("futex", 200, 2_060, Some(-4)), ("-sched-", 210, 230, None), ("getpid", 2_100, 2_110, Some(100))];
@@ -117,7 +117,7 @@ fn threads_stand_in_their_process() {
     let text = String::from_utf8(bytes).unwrap();
     let of = |what: &str| text.lines().filter(|line| line.contains(what)).count();
     assert_eq!((of("\"pid\":101"), of("\"pid\":100,\"tid\":101") > 3, of("process_name")), (0, true, 3));
-    let perfetto = Told::perfetto(&drawn(&spans, perfetto).0);
+    let perfetto = Drawn::perfetto(&drawn(&spans, perfetto).0);
     assert!(perfetto.slices.contains_key(&(true, 101)));
 }
 
@@ -137,7 +137,7 @@ fn the_state_of_a_thread_that_loses_its_cpu_is_what_its_wait_says() {
     let mut said = BTreeSet::new();
     for name in SAMPLES {
         let spans = sample(name);
-        let told = Told::perfetto(&drawn(&spans, perfetto).0);
+        let told = Drawn::perfetto(&drawn(&spans, perfetto).0);
         for &(pid, at, state) in told.states.iter().filter(|(pid, ..)| *pid != 0) {
             let covers =
                 |s: &&Span| s.pid == Some(Pid::new(pid)) && (s.start.0 * 10..(s.start + s.dur).0 * 10).contains(&at);
@@ -170,7 +170,7 @@ fn what_overlaps_beside_a_thread_is_on_tracks_of_its_own() {
         spans: vec![lock(0, 50), lock(10, 60), lock(50, 30), lock(60, 5)],
         ..Spans::default()
     };
-    let told = Told::perfetto(&drawn(&spans, perfetto).0);
+    let told = Drawn::perfetto(&drawn(&spans, perfetto).0);
     assert_eq!(told.beside["locks"], BTreeMap::from([("=a".to_string(), 4)]));
     assert_eq!(told.lanes["locks"], 3);
 }
@@ -196,8 +196,8 @@ fn spans_that_no_builder_makes_are_drawn_all_the_same() {
     let usual = [number::SYSCALL + 42, number::IRQ + 253, number::TRAP + 14, number::USER + 7];
     spans.extend((0..600).map(|n| one(usual[n as usize % 4] as i32, n + 600)));
     let spans = Spans { names: vec!["\u{0}\"\\".to_string()], spans, ..Spans::default() };
-    let first = Told::perfetto(&drawn(&spans, perfetto).0);
-    let second = Told::chrome(&drawn(&spans, chrome).0);
+    let first = Drawn::perfetto(&drawn(&spans, perfetto).0);
+    let second = Drawn::chrome(&drawn(&spans, chrome).0);
     assert_eq!(first.instants, second.instants);
     assert!(first.slices.values().flatten().count() > 100);
 }

@@ -87,7 +87,7 @@ pub struct Slice {
 
 /// What a viewer is told.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct Drawn {
     /// Slices by start, the outer first: of threads (true) and CPUs.
     pub slices: BTreeMap<(bool, u32), Vec<Slice>>,
     /// From when each CPU runs which thread.
@@ -114,7 +114,7 @@ pub struct Told {
 #[derive(Default)]
 struct Open(Vec<(String, i64)>);
 
-impl Told {
+impl Drawn {
     /// The innermost slice of a track at a moment.
     pub fn innermost(&self, track: (bool, u32), at: i64) -> Option<&str> {
         let slices = self.slices.get(&track)?;
@@ -142,7 +142,7 @@ impl Told {
         (slice.end, slice.ret) = (at, ret);
     }
 
-    fn finish(mut self, opens: BTreeMap<(bool, u32), Open>) -> Told {
+    fn finish(mut self, opens: BTreeMap<(bool, u32), Open>) -> Drawn {
         assert!(opens.values().all(|open| open.0.is_empty()), "a slice has no end");
         self.runs.values_mut().for_each(|runs| runs.sort_by_key(|(from, _)| *from));
         self
@@ -152,9 +152,9 @@ impl Told {
     ///
     /// # Panics
     /// If it is not sound.
-    pub fn perfetto(bytes: &[u8]) -> Told {
+    pub fn perfetto(bytes: &[u8]) -> Drawn {
         let trace = message::Trace::decode(bytes).expect("a trace of Perfetto's");
-        let (mut told, mut opens, mut tracks) = (Told::default(), BTreeMap::new(), BTreeMap::new());
+        let (mut told, mut opens, mut tracks) = (Drawn::default(), BTreeMap::new(), BTreeMap::new());
         let (mut names, mut values): (BTreeMap<u64, String>, BTreeMap<u64, String>) = Default::default();
         let (mut sent, mut arrived, mut base, mut lanes) = (BTreeSet::new(), BTreeSet::new(), 0, BTreeSet::new());
         for packet in trace.packet {
@@ -222,9 +222,9 @@ impl Told {
     ///
     /// # Panics
     /// If it is not sound.
-    pub fn chrome(bytes: &[u8]) -> Told {
+    pub fn chrome(bytes: &[u8]) -> Drawn {
         let trace: Value = serde_json::from_slice(bytes).expect("JSON");
-        let (mut told, mut opens) = (Told::default(), BTreeMap::new());
+        let (mut told, mut opens) = (Drawn::default(), BTreeMap::new());
         let (mut sent, mut arrived, mut begun) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         for event in trace["traceEvents"].as_array().expect("a list") {
             let number = |key: &str| event[key].as_u64().unwrap_or(0);

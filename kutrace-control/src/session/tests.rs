@@ -85,8 +85,8 @@ impl Recorder for Memory {
         Ok(Moment { tsc: 12 << SHIFT, realtime_ns: 2, monotonic_ns: 500_000_001 })
     }
 
-    fn hold(&self) -> Result<()> {
-        self.log.borrow_mut().push("hold");
+    fn acquire(&self) -> Result<()> {
+        self.log.borrow_mut().push("acquire");
         Ok(())
     }
 
@@ -162,7 +162,7 @@ fn go_then_stop_writes_the_trace_and_leaves_it_in_the_recorder() {
     assert_eq!(session.stop(&file(&second)).unwrap(), Exit::Done);
     assert_eq!(
         *session.recorder().unwrap().log.borrow(),
-        ["reset to wrap", "start", "hold", "stop", "release", "hold", "release"]
+        ["reset to wrap", "start", "acquire", "stop", "release", "acquire", "release"]
     );
     for path in [first, second] {
         let bytes = fs::read(path).unwrap();
@@ -189,7 +189,7 @@ fn ports_are_chosen_after_the_reset_that_forgets_them() {
     session.off().unwrap();
     session.with_packets(None).go_held(Mode(0), 7).unwrap();
     let log = session.recorder().unwrap().log.borrow().clone();
-    assert_eq!(log, ["reset", "choose ports", "start", "stop", "hold", "reset to 7", "start"]);
+    assert_eq!(log, ["reset", "choose ports", "start", "stop", "acquire", "reset to 7", "start"]);
 }
 
 #[test]

@@ -135,7 +135,7 @@ impl Before {
     pub fn diff(self, timeline: &Timeline) -> Result<Diff, String> {
         let Before { question, mut lines, measured: before } = self;
         let trace = Asked::new(timeline, &question.ask)?;
-        let (after, mut causes, told) = trace.measure(&mut lines);
+        let (after, mut causes, line_of) = trace.measure(&mut lines);
         let percentiles = change::changes(&before.durations, &after.durations, question.above);
         let is = |verdict| percentiles.iter().any(|change| change.verdict == verdict);
         let verdict = [Verdict::Slower, Verdict::Faster].into_iter().find(|verdict| is(*verdict)).unwrap_or_default();
@@ -145,7 +145,7 @@ impl Before {
         let most = changed.max_by(|a, b| by(a).total_cmp(&by(b)));
         let through = most.map(|change| {
             let data = Data { timeline, requests: &trace.requests, page: &question.page, top: question.top };
-            let around = Around { data, lines: &lines, told: &told, percentile: change.percentile };
+            let around = Around { data, lines: &lines, line_of: &line_of, percentile: change.percentile };
             around.through(&mut causes, &before, &after)
         });
         Ok(Diff {
@@ -190,9 +190,9 @@ impl Lines {
 
 /// The lines of a trace's causes, by number of cause.
 #[derive(Debug, Default)]
-struct Told(Vec<u32>);
+struct LineOfCause(Vec<u32>);
 
-impl Told {
+impl LineOfCause {
     /// Sums by line, of sums by cause.
     fn sums(
         &mut self,
@@ -250,7 +250,7 @@ impl<'a> Asked<'a> {
         Ok(Asked { timeline, asked, requests })
     }
 
-    fn measure(&self, lines: &mut Lines) -> (Measured, Causes, Told) {
+    fn measure(&self, lines: &mut Lines) -> (Measured, Causes, LineOfCause) {
         let count = self.requests.len();
         let mut around = vec![0_u8; count];
         let mut order: Vec<u32> = (0..count as u32).collect();
@@ -259,18 +259,18 @@ impl<'a> Asked<'a> {
             order[ranks(count, part)].iter().for_each(|&request| around[request as usize] |= 1 << n);
         }
         let mut causes = Causes::default();
-        let mut told = Told::default();
+        let mut line_of = LineOfCause::default();
         let mut totals = vec![Totals::default(); change::PERCENTILES.len()];
         sweep(self.timeline, &mut causes, &self.requests, |causes, n, sums| {
             if around[n] != 0 {
-                let sums = told.sums(lines, self.timeline, causes, sums);
+                let sums = line_of.sums(lines, self.timeline, causes, sums);
                 let of = totals.iter_mut().enumerate().filter(|(part, _)| around[n] >> part & 1 == 1);
                 of.for_each(|(_, totals)| totals.add(self.requests[n].dur(), &sums));
             }
         });
         order.sort_by_key(|&n| self.requests[n as usize].start);
         let durations = order.iter().map(|&n| self.requests[n as usize].dur().0).collect();
-        (Measured { asked: self.asked.clone(), durations, around: totals }, causes, told)
+        (Measured { asked: self.asked.clone(), durations, around: totals }, causes, line_of)
     }
 }
 
@@ -287,7 +287,7 @@ fn ranks(count: usize, part: f64) -> Range<usize> {
 struct Around<'a> {
     data: Data<'a>,
     lines: &'a Lines,
-    told: &'a Told,
+    line_of: &'a LineOfCause,
     percentile: f64,
 }
 
@@ -302,7 +302,7 @@ impl Around<'_> {
         list.truncate(self.data.top);
         let sums = self.sums(causes);
         let numbers: Vec<u32> = sums.iter().map(|(number, _)| *number).collect();
-        let wanted: Vec<Vec<u32>> = list.iter().map(|(line, ..)| self.told.causes(*line)).collect();
+        let wanted: Vec<Vec<u32>> = list.iter().map(|(line, ..)| self.line_of.causes(*line)).collect();
         let details = detail::of(&self.data, causes, &numbers, &wanted);
         let told = (1..).zip(list).zip(details).map(|((rank, (line, paces, time)), detail)| {
             let (its, was) = (after.of(line), before.of(line));
@@ -340,7 +340,7 @@ impl Around<'_> {
         let these: Vec<Request> = numbers.iter().map(|&n| requests[n as usize]).collect();
         let mut sums = Vec::new();
         sweep(self.data.timeline, causes, &these, |_, n, its| {
-            let by_line = its.iter().map(|(cause, sum)| (self.told.0[*cause as usize], sum.time)).collect();
+            let by_line = its.iter().map(|(cause, sum)| (self.line_of.0[*cause as usize], sum.time)).collect();
             sums.push((numbers[n], by_line));
         });
         sums

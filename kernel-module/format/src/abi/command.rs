@@ -28,8 +28,8 @@ pub const SNAPSHOT: u8 = 4;
 /// Keeps the recorder for the caller's open file until that is closed: resets, starts and stops by others are refused
 /// with EBUSY, as this is while another holds it. A trace that is running when the file is closed, ends. `_IO(TYPE,
 /// 5)`.
-pub const HOLD: u8 = 5;
-/// Ends [`HOLD`] and nothing else; harmless for a caller that does not hold it. `_IO(TYPE, 6)`.
+pub const ACQUIRE: u8 = 5;
+/// Ends [`ACQUIRE`] and nothing else; harmless for a caller that does not hold it. `_IO(TYPE, 6)`.
 pub const RELEASE: u8 = 6;
 /// Tells what is known of the CPU whose number is in the caller's [`Cpu`]. `_IOWR(TYPE, 7, Cpu)`.
 pub const CPU: u8 = 7;
@@ -248,8 +248,8 @@ pub const IOCTL_START: u32 = plain_number(START);
 pub const IOCTL_STOP: u32 = plain_number(STOP);
 /// The number of [`SNAPSHOT`].
 pub const IOCTL_SNAPSHOT: u32 = read_number(SNAPSHOT, core::mem::size_of::<Moment>());
-/// The number of [`HOLD`].
-pub const IOCTL_HOLD: u32 = plain_number(HOLD);
+/// The number of [`ACQUIRE`].
+pub const IOCTL_ACQUIRE: u32 = plain_number(ACQUIRE);
 /// The number of [`RELEASE`].
 pub const IOCTL_RELEASE: u32 = plain_number(RELEASE);
 /// The number of [`CPU`].

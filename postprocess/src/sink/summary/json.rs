@@ -16,7 +16,7 @@ use crate::id::CpuId;
 use crate::time::Time;
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct Document<'a> {
     host: &'a str,
     kernel: &'a str,
     cpu_model: &'a str,
@@ -171,7 +171,7 @@ impl Summary {
             offline: share.offline,
         };
         let wakeups = meta.sees(Capability::Wakeups);
-        Told {
+        Document {
             host: &meta.host,
             kernel: &meta.kernel,
             cpu_model: &meta.cpu_model,
