@@ -36,6 +36,8 @@ const PLANTING: &[u8] = include_bytes!("kernel/schemata.rs");
 const IMAGE: &str = "arch/x86/boot/bzImage";
 /// A developer's own built tree, in place of the cached one.
 const OVERRIDE: &str = "KUTRACE_KDIR";
+/// The file beside a tree that names what it was built of.
+const BUILT: &str = "tree.built";
 
 /// Which kernel.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -254,7 +256,7 @@ impl Kernel {
             return Ok(tree.clone());
         }
         let (series, home) = (self.build.series, self.build.home()?);
-        let (tree, stamp) = (source::tree(series, &home), home.join("tree.built"));
+        let (tree, stamp) = (source::tree(series, &home), home.join(BUILT));
         if place::is_stamped(&stamp, &self.key) && self.image_path()?.exists() {
             return Ok(tree);
         }
@@ -293,6 +295,13 @@ impl Kernel {
     fn image_path(&self) -> Result<PathBuf> {
         Ok(place::cache()?.join("images").join(&self.key).join("bzImage"))
     }
+}
+
+/// Whether a kernel of this variant has been built here, of these inputs or of others: then only what has changed is
+/// compiled.
+pub fn was_built(variant: Variant) -> Result<bool> {
+    let home = Build { series: Series::USUAL, variant }.home()?;
+    Ok(std::env::var_os(OVERRIDE).is_some() || fs::exists(home.join(BUILT))?)
 }
 
 /// The files of a folder whose names end in `suffix`, in the order of their names.
