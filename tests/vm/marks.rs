@@ -101,6 +101,7 @@ fn what_programs_record_is_in_the_trace() {
             $TOOLS/examples/marks
             ./marks
             python3 $LIBRARY/examples/marks.py
+            perl -e 'syscall 1023, 7, {MARK_D} << 32 | 654'
             kutrace_control stop $SHARE/t.raw
             ./original $SHARE/original.raw
             ./original $SHARE/original.raw"
@@ -124,6 +125,8 @@ fn what_programs_record_is_in_the_trace() {
     for line in ["mark_a=python ", "python_get.79 ", "mark_d 123"] {
         assert!(python.iter().any(|said| said.starts_with(line)), "{line}: {python:#?}");
     }
+    let perl = recorded(&trace, "perl");
+    assert!(perl.iter().any(|said| said == "mark_d 654"), "{perl:#?}");
     original(&run.file("original.raw"));
 }
 
