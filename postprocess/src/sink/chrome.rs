@@ -74,11 +74,11 @@ impl<W: Write> Draw for Writer<'_, W> {
 
     fn item(&mut self, item: Item) -> io::Result<()> {
         match item {
-            Item::Begin { track: track @ Track::Beside(..), at, name, arg } => {
+            Item::Begin { track: track @ Track::Beside(..), at, name, arg, .. } => {
                 self.beside('b', track, at, Some(name), arg)
             }
             Item::End { track: track @ Track::Beside(..), at, .. } => self.beside('e', track, at, None, NONE),
-            Item::Begin { track, at, name, arg } => {
+            Item::Begin { track, at, name, arg, .. } => {
                 let text = format!(",\"name\":{}{}", self.name(name), values("arg", arg, None));
                 let place = self.place(track)?;
                 self.put('B', place, at, &text)
@@ -90,6 +90,7 @@ impl<W: Write> Draw for Writer<'_, W> {
                 let place = self.place(track)?;
                 self.put('E', place, at, &text)
             }
+            Item::StaysOpen { track, at } => self.item(Item::End { track, at, ret: NONE }),
             Item::Instant { track, at, name, arg } => {
                 let text = format!(",\"s\":\"t\",\"name\":{}{}", self.name(name), values("arg", arg, None));
                 let place = self.place(track)?;
@@ -107,6 +108,7 @@ impl<W: Write> Draw for Writer<'_, W> {
                     None => self.put('B', place, at, &format!(",\"name\":\".{pid}\"")),
                 }
             }
+            Item::Stops { cpu, at } => self.item(Item::Runs { cpu, at, pid: Pid::IDLE }),
             // What the tracks of CPUs and waits show.
             Item::Switch { .. } | Item::Waking { .. } => Ok(()),
             Item::Flow { from, at, to, until, name } => {

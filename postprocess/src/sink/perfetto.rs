@@ -106,7 +106,7 @@ impl<W: Write> Draw for Writer<'_, W> {
 
     fn item(&mut self, item: Item) -> io::Result<()> {
         match item {
-            Item::Begin { track, at, name, arg } => self.named(BEGIN, track, at, name, arg, |_| {}),
+            Item::Begin { track, at, name, arg, .. } => self.named(BEGIN, track, at, name, arg, |_| {}),
             Item::End { track, at, ret } => {
                 let mut end = event(END, self.track(track)?);
                 end.debug_annotations.extend(value(RET, ret));
@@ -122,6 +122,7 @@ impl<W: Write> Draw for Writer<'_, W> {
                 }
                 self.track_event(at, end, InternedData::default())
             }
+            Item::StaysOpen { track, at } => self.item(Item::End { track, at, ret: NONE }),
             Item::Instant { track, at, name, arg } => self.named(INSTANT, track, at, name, arg, |_| {}),
             Item::Flow { from, at, to, until, name } => {
                 self.flows += 1;
@@ -129,7 +130,7 @@ impl<W: Write> Draw for Writer<'_, W> {
                 self.named(INSTANT, from, at, name, NONE, |event| event.flow_ids.push(flow))?;
                 self.named(INSTANT, to, until, name, NONE, |event| event.terminating_flow_ids.push(flow))
             }
-            Item::Runs { .. } => Ok(()),
+            Item::Runs { .. } | Item::Stops { .. } => Ok(()),
             Item::Switch { cpu, at, from, state, to } => {
                 let switch = SchedSwitch {
                     prev_comm: Some(self.program(from).to_string()),
@@ -371,7 +372,7 @@ pub(super) fn program(name: &str, pid: Pid) -> &str {
 }
 
 /// The kernel's bits for the state of a thread that loses its CPU, as far as the wait says.
-fn state_bits(state: State) -> i64 {
+pub(super) fn state_bits(state: State) -> i64 {
     match state {
         State::Runnable => 0,
         State::Waits(Reason::Disk) => 2,

@@ -16,6 +16,7 @@ use foldhash::{HashMap, HashSet};
 use crate::event::names::NameId;
 use crate::event::number::Level;
 use crate::event::point::Point;
+use crate::event::work::Work;
 use crate::id::{CpuId, Pid};
 use crate::span::ipc::sixteenths;
 use crate::span::wait::Reason;
@@ -78,15 +79,19 @@ pub const AWAKE: i64 = 0xffff_ffff;
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A slice begins, with its first argument or [`NONE`].
-    Begin { track: Track, at: Time, name: NameId, arg: i64 },
+    /// A slice begins, with its first argument or [`NONE`]; what the kernel does there, with the argument of its span.
+    Begin { track: Track, at: Time, name: NameId, arg: i64, does: Option<(Work, i64)> },
     /// The last slice that began on the track ends, with what it returned or [`NONE`].
     End { track: Track, at: Time, ret: i64 },
+    /// It has not ended at the end of the trace.
+    StaysOpen { track: Track, at: Time },
     /// Something at a point in time.
     Instant { track: Track, at: Time, name: NameId, arg: i64 },
     /// A CPU runs another thread from now on.
     Runs { cpu: CpuId, at: Time, pid: Pid },
-    /// The same, once it is known why the one before does not run any more; so these are not in order.
+    /// The trace ends while a CPU runs a thread.
+    Stops { cpu: CpuId, at: Time },
+    /// As [`Item::Runs`], once it is known why the one before does not run any more; so these are not in order.
     Switch { cpu: CpuId, at: Time, from: Pid, state: State, to: Pid },
     /// A thread is made runnable.
     Waking { cpu: CpuId, at: Time, by: Pid, woken: Pid },
@@ -275,13 +280,13 @@ impl Tracks {
         let at = self.last;
         for (track, slices) in std::mem::take(&mut self.open) {
             self.left_out.open += slices.len() as u64;
-            slices.iter().try_for_each(|_| each(Item::End { track, at, ret: NONE }))?;
+            slices.iter().try_for_each(|_| each(Item::StaysOpen { track, at }))?;
         }
         for pid in self.left.keys().copied().collect::<Vec<_>>() {
             self.resolve(pid, State::Unknown, each)?;
         }
         for (&cpu, _) in self.cpus.iter().filter(|(_, cpu)| cpu.runs != Pid::IDLE) {
-            each(Item::Runs { cpu, at, pid: Pid::IDLE })?;
+            each(Item::Stops { cpu, at })?;
         }
         Ok(self.left_out)
     }
@@ -374,7 +379,8 @@ impl Tracks {
         if same.is_none() {
             slices.push(Slice { rank, name });
             let arg = if rank == CALL { span.arg } else { NONE };
-            each(Item::Begin { track, at, name, arg })?;
+            let does = if let Activity::Call(work) = activity { Some((work, span.arg)) } else { None };
+            each(Item::Begin { track, at, name, arg, does })?;
         }
         let returns = matches!(activity, Activity::Call(work) if work.is_call());
         self.told |= returns && span.ret == NONE;
@@ -412,7 +418,7 @@ impl Tracks {
             None => ends.push(end),
         }
         let track = Track::Beside(beside, span.pid, free as u32);
-        each(Item::Begin { track, at, name: span.name, arg: span.arg })?;
+        each(Item::Begin { track, at, name: span.name, arg: span.arg, does: None })?;
         each(Item::End { track, at: end, ret: NONE })
     }
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Spans drawn for the viewers of others: what `spantoperfetto`, `spantochrome` and `kutrace_control export` share.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use kutrace_cli::Exit;
+use kutrace_cli::{say, Exit};
 use postprocess::event::names::NameId;
 use postprocess::line::count;
 use postprocess::sink::track::{Draw, Drawing, LeftOut};
-use postprocess::sink::{chrome, perfetto};
+use postprocess::sink::{chrome, lttng, perfetto};
 use postprocess::span::runs::Runs;
 use postprocess::span::{Meta, Span, Spans};
 use postprocess::why::request::Request;
 
 use crate::spans::{self, InOrder};
-use crate::{outcome, Common, Output};
+use crate::{folder, outcome, Common, Output};
 
 /// For whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +53,13 @@ pub fn draw(spans: InOrder, viewer: Viewer, out: Output) -> Result<(Meta, Vec<St
         (NameId(names.len() as u32 - 1), requests)
     });
     let rest = (runs, &spans[..], requests);
-    let drawn = || match viewer {
-        Viewer::Perfetto => all(perfetto::Writer::new(&meta, &names, &threads, out)?, meta.flags, rest),
-        Viewer::Chrome => all(chrome::Writer::new(&meta, &names, &threads, out)?, meta.flags, rest),
+    let drawn = || {
+        let (out, left_out) = match viewer {
+            Viewer::Perfetto => all(perfetto::Writer::new(&meta, &names, &threads, out)?, meta.flags, rest)?,
+            Viewer::Chrome => all(chrome::Writer::new(&meta, &names, &threads, out)?, meta.flags, rest)?,
+        };
+        out.finish()?;
+        Ok::<_, io::Error>(left_out)
     };
     let left_out = drawn().context(to)?;
     let missing = untold(&meta, viewer, left_out, searched);
@@ -65,7 +69,35 @@ pub fn draw(spans: InOrder, viewer: Viewer, out: Output) -> Result<(Meta, Vec<St
 /// The spans, in files and in memory, and the requests with the name of what they are.
 type Rest<'a> = (Runs<File>, &'a [Span], Option<(NameId, Vec<Request>)>);
 
-fn all(to: impl Draw<Out = Output>, flags: u32, (runs, spans, requests): Rest) -> io::Result<LeftOut> {
+/// What `spantolttng` does: makes a folder of the spans of `file`, or of standard input, and says what is not told.
+///
+/// # Errors
+/// If the spans cannot be read or kept, or the folder not be made or filled.
+pub fn lttng(file: Option<&PathBuf>, dir: &Path, force: bool, quiet: bool) -> Result<Exit> {
+    let (spans, place) = spans::in_order(file)?;
+    let (last, threads, runs) = spans.split();
+    let Spans { meta, names, spans } = last;
+    let (untold, left_out) = folder::fill(dir, force, || {
+        let context = || dir.display().to_string();
+        let open = |cpu| File::create_new(dir.join(folder::of_cpu(cpu)));
+        let to = lttng::Writer::new(&meta, &names, &threads, open);
+        let ((metadata, untold), left_out) = all(to, meta.flags, (runs, &spans, None)).with_context(context)?;
+        fs::write(dir.join(folder::METADATA), metadata).with_context(context)?;
+        Ok((untold, left_out))
+    })?;
+    let of = |n: u64, one: &str, many: &str| Some(count(n, one, many)).filter(|_| n > 0);
+    let lines = [
+        Some("priorities are not known, and states are what waits say: 20, and R, S, D, T, t or X".to_string()),
+        of(untold.values, "call has no value that is known: 0", "calls have no value that is known: 0"),
+        of(untold.faults, "fault is left out", "faults are left out"),
+        of(untold.points, "mark, sample or other point is left out", "marks, samples and other points are left out"),
+        of(left_out.open, "call is not over at the end of the trace", "calls are not over at the end of the trace"),
+    ];
+    lines.into_iter().flatten().filter(|_| !quiet).for_each(say);
+    Ok(outcome(&place, &meta))
+}
+
+fn all<D: Draw>(to: D, flags: u32, (runs, spans, requests): Rest) -> io::Result<(D::Out, LeftOut)> {
     let mut drawing = Drawing::new(flags, to);
     runs.merge(spans, |span| drawing.span(span))?;
     for (name, Request { pid, start, end }) in
@@ -73,9 +105,7 @@ fn all(to: impl Draw<Out = Output>, flags: u32, (runs, spans, requests): Rest) -
     {
         drawing.request((pid, start, end), name)?;
     }
-    let (out, left_out) = drawing.finish()?;
-    out.finish()?;
-    Ok(left_out)
+    drawing.finish()
 }
 
 /// A line for each thing that a viewer is not told.

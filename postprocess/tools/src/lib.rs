@@ -7,6 +7,7 @@
 pub mod ask;
 pub mod build;
 pub mod draw;
+pub mod folder;
 pub mod spans;
 
 use std::ffi::OsString;

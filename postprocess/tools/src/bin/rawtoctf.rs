@@ -3,8 +3,8 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use anyhow::{anyhow, ensure, Context, Result};
 use clap::Parser;
 use kutrace_cli::{say, Exit};
 use kutrace_format::abi::block::BYTES;
-use kutrace_tools::{say_damage, say_lost};
+use kutrace_tools::{folder, say_damage, say_lost};
 use postprocess::line::count;
 use postprocess::raw::block::Block;
 use postprocess::raw::{self, Raw};
@@ -50,14 +50,7 @@ fn run(args: Args) -> Result<Exit> {
     let bytes = input.raw()?;
     let raw = raw::parse(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
     ensure!(raw.cpus().next().is_some(), "{}: no block can be used", input.name);
-    if args.force {
-        remove(dir)?;
-    }
-    fs::create_dir(dir).with_context(|| dir.display().to_string())?;
-    let open = blocks(&raw, &bytes, dir).inspect_err(|_| {
-        // What is there is no trace, and would be in the way of the next.
-        let _ = fs::remove_dir_all(dir);
-    })?;
+    let open = folder::fill(dir, args.force, || blocks(&raw, &bytes, dir))?;
     say_damage(&input.name, &raw.damage);
     if open > 0 {
         let blocks = count(open, "block without an end", "blocks without an end");
@@ -77,22 +70,12 @@ fn blocks(raw: &Raw, bytes: &[u8], dir: &Path) -> Result<u64> {
         open += blocks.len() - ended.clone().count();
         let ended: Vec<Block> = ended.copied().collect();
         for (n, run) in ended.chunk_by(|_, next| !next.back).enumerate() {
-            let name = if n == 0 { format!("cpu_{cpu}") } else { format!("cpu_{cpu}_{n}") };
+            let name = if n == 0 { folder::of_cpu(cpu) } else { folder::of_cpu(format_args!("{cpu}_{n}")) };
             write(&dir.join(name), run.iter().map(|block| &bytes[block.offset..][..BYTES]))?;
         }
     }
-    write(&dir.join("metadata"), [ctf::metadata(raw).as_bytes()].into_iter())?;
+    write(&dir.join(folder::METADATA), [ctf::metadata(raw).as_bytes()].into_iter())?;
     Ok(open as u64)
-}
-
-/// Removes a folder of ours; one that has anything else in it stays.
-fn remove(dir: &Path) -> Result<()> {
-    let context = || dir.display().to_string();
-    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
-    let names: Vec<_> = entries.map(|e| e.map(|e| e.file_name())).collect::<io::Result<_>>().with_context(context)?;
-    let ours = |name: &std::ffi::OsString| name == "metadata" || name.to_string_lossy().starts_with("cpu_");
-    ensure!(names.iter().all(ours), "{}: holds more than this tool writes; not replaced", dir.display());
-    fs::remove_dir_all(dir).with_context(context)
 }
 
 fn write<'a>(path: &Path, parts: impl Iterator<Item = &'a [u8]>) -> Result<()> {

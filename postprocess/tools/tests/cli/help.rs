@@ -16,7 +16,7 @@ fn wrong_usage_gives_status_2() {
 }
 
 /// All tools of this package.
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 18] = [
     RAWTOEVENT,
     EVENTTOSPAN,
     SPANTOHTML,
@@ -33,6 +33,7 @@ const TOOLS: [&str; 17] = [
     env!("CARGO_BIN_EXE_ftracetospan"),
     env!("CARGO_BIN_EXE_perfettotospan"),
     env!("CARGO_BIN_EXE_perftospan"),
+    env!("CARGO_BIN_EXE_spantolttng"),
     env!("CARGO_BIN_EXE_spantootlp"),
 ];
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! Traces that are a folder: of CTF, a file for each CPU and the metadata.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use anyhow::{ensure, Context, Result};
+
+/// The file that says how to read the others.
+pub const METADATA: &str = "metadata";
+
+/// The name of a CPU's file.
+pub fn of_cpu(cpu: impl std::fmt::Display) -> String {
+    format!("cpu_{cpu}")
+}
+
+/// Makes a folder and fills it; with `force`, in place of one that was made so before. What cannot be filled goes.
+///
+/// # Errors
+/// If there is one already, or one with anything else in it, or the error of `fill`.
+pub fn fill<T>(dir: &Path, force: bool, fill: impl FnOnce() -> Result<T>) -> Result<T> {
+    if force {
+        remove(dir)?;
+    }
+    fs::create_dir(dir).with_context(|| dir.display().to_string())?;
+    fill().inspect_err(|_| {
+        // What is there is no trace, and would be in the way of the next.
+        let _ = fs::remove_dir_all(dir);
+    })
+}
+
+/// Removes a folder of ours; one that has anything else in it stays.
+fn remove(dir: &Path) -> Result<()> {
+    let context = || dir.display().to_string();
+    let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
+    let names: Vec<_> = entries.map(|e| e.map(|e| e.file_name())).collect::<io::Result<_>>().with_context(context)?;
+    let ours = |name: &std::ffi::OsString| name == METADATA || name.to_string_lossy().starts_with("cpu_");
+    ensure!(names.iter().all(ours), "{}: holds more than this tool writes; not replaced", dir.display());
+    fs::remove_dir_all(dir).with_context(context)
+}
