@@ -54,7 +54,7 @@ export const frame = {
 
   async narrow(page) {
     await page.fill("#pattern", "page_fault");
-    for (const [width, height, text] of [[1600, 900, 100], [1600, 900, 200], [1600, 900, 175], [1024, 768, 100], [960, 700, 100], [800, 400, 100], [400, 700, 100]]) {
+    for (const [width, height, text] of [[1600, 900, 100], [1600, 900, 200], [1600, 900, 175], [1280, 720, 100], [1200, 800, 100], [1024, 768, 100], [960, 700, 100], [800, 400, 100], [400, 700, 100]]) {
       await page.setViewportSize({ width, height });
       await ask(page, (text) => {
         __ku.app.look.set("text", String(text));
@@ -72,6 +72,13 @@ export const frame = {
         };
       });
       assert.deepEqual([scroll, outside, over], [[0, 0], [], []], `${width}x${height}, text ${text}%`);
+      // What was found is read in full, even with the numbers of a large trace.
+      const cut = await ask(page, () => {
+        const matches = byId("matches");
+        matches.textContent = "Matches: 1,234,567 of 9,876,543, with pieces of 2,345,678 calls, total 123.4568 s [440 ns..23.0661 s]; in sight 1,234,567, 123.456 ms";
+        return [matches.scrollWidth - matches.clientWidth, matches.scrollHeight - matches.clientHeight];
+      });
+      if (text === 100 && width !== 800) assert.deepEqual(cut, [0, 0], `${width}x${height}: what was found is cut`);
       if (text === 100 && height >= 700) assert.ok(plot > 0.45, `${width}x${height}: the picture has ${plot} of the height`);
     }
     return {};
