@@ -23,17 +23,23 @@ use crate::session::Mode;
 use crate::top::options::{Top, AFTER_TOP};
 use crate::watch::options::{Watch, AFTER_WATCH};
 
-const AFTER: &str = "\
+/// What the list of commands ends with.
+macro_rules! after {
+    () => {
+        "\
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but events lost, 130 Ctrl-C
 Examples:
   kutrace_control record -o t.trace -- make -j4; kutrace_control html t.trace
-  kutrace_control gowrap; sleep 60; kutrace_control snapshot t.trace";
+  kutrace_control gowrap; sleep 60; kutrace_control snapshot t.trace"
+    };
+}
 
-/// Without `--help` and `--version`, so that it fits a screen.
-const TEMPLATE: &str = "\
-{about}
-{usage-heading} {usage}; without one, commands are read from stdin
-{subcommands}{after-help}";
+/// For the manual.
+const AFTER: &str = after!();
+
+/// Without `--help`, `--version` and an empty line before the end, so that it fits a screen.
+const TEMPLATE: &str =
+    concat!("{about}\n{usage-heading} {usage}; without one, commands are read from stdin\n{subcommands}\n", after!());
 
 const AFTER_GO: &str = "\
 Examples:
@@ -93,6 +99,14 @@ const AFTER_EXPORT: &str = "\
 Examples:
   kutrace_control export --perfetto t.pftrace t.trace
   kutrace_control stop - | kutrace_control export --parquet tables -";
+
+/// Clap's own puts the options first.
+const USAGE_SQL: &str = "kutrace_control sql [--json|--csv] FILE... QUERY";
+
+const AFTER_SQL: &str = "\
+Examples:
+  kutrace_control sql t.trace \"select name, dur_ns from waits\"
+  kutrace_control sql --csv fleet \"select * from traces\"";
 
 const AFTER_MERGE: &str = "\
 Examples:
@@ -221,6 +235,9 @@ pub enum Command {
     /// Write a trace for Perfetto, for Chrome or as Parquet tables
     #[command(after_help = AFTER_EXPORT, override_usage = USAGE_EXPORT)]
     Export(Export),
+    /// Answer a query in SQL about traces
+    #[command(after_help = AFTER_SQL, override_usage = USAGE_SQL)]
+    Sql(Sql),
     /// Join the traces of several machines, on the clock of the first
     #[command(after_help = AFTER_MERGE)]
     Merge(Merge),
@@ -462,6 +479,23 @@ impl Recover {
     }
 }
 
+/// Options of `sql`.
+#[derive(Args, Debug)]
+pub struct Sql {
+    /// Raw traces, folders of Parquet tables, or files of those
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The query; docs/data.md describes the tables and has examples
+    #[arg(required = true)]
+    pub query: String,
+    /// Print a JSON object for each row
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print CSV
+    #[arg(long)]
+    pub csv: bool,
+}
+
 /// Options of `why`.
 #[derive(Args, Debug)]
 pub struct Why {
@@ -520,7 +554,7 @@ mod tests {
     fn every_help_fits_a_screen_and_ends_with_two_examples_that_are_understood() {
         let command = Arguments::command();
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(names.len(), 27, "{names:?}");
+        assert_eq!(names.len(), 28, "{names:?}");
         for words in [&[][..]].into_iter().chain(names.chunks(1)) {
             // The list of commands fits a text console, which has 25 lines, all else a window, which has 24.
             let room = if words.is_empty() { 25 } else { 24 };

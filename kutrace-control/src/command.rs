@@ -24,6 +24,7 @@ use crate::recover::recover;
 use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
+use crate::sql::sql;
 use crate::top::top;
 use crate::watch::watch;
 
@@ -90,6 +91,7 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Diff(diff) => show::diff(&diff),
         Command::Html(page) => show::page(page.trace.file(), page.title.clone(), &page.output())?,
         Command::Export(export) => show::export(&export)?,
+        Command::Sql(asked) => return sql(&asked),
         Command::Merge(asked) => merge(&asked.files, &asked.output())?,
         Command::Recover(asked) => recover(&asked.image, &asked.output())?,
         Command::Check => fitness()?,

@@ -36,3 +36,4 @@ pub mod output;
 pub mod merge;
 pub mod recover;
 pub mod show;
+pub mod sql;
