@@ -377,10 +377,10 @@ export class App {
 
   /** @param {number} i */
   bringIntoSight(i) {
-    const { store, view } = this;
+    const { view } = this;
     const [from, to] = this.placeOf(i);
     const middle = (from + to) / 2;
-    const dur = Math.max(store.dur[i], 1);
+    const dur = Math.max(to - from, 1);
     this.views.remember();
     // What can be seen where it is stays there.
     if (from < view.t0 || to > view.t1 || dur * view.scale < SEEN_MIN) {
@@ -463,7 +463,7 @@ export class App {
   /** Forgets one thing: the path of wakeups, the whole call, what is selected, a request, the table, what is measured, searched, highlighted. */
   forget() {
     const { search, highlight } = this;
-    if (this.chain || this.call) {
+    if (this.chain || (this.call && !this.listing)) {
       if (!this.chain) this.call = null;
       this.chain = null;
       this.showDetails();

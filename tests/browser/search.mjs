@@ -165,6 +165,42 @@ export const search = {
     const lines = () => page.locator("#details tr").evaluateAll((rows) => rows.map((row) => [...row.cells].slice(-2).map((cell) => cell.textContent)));
     await page.keyboard.press("Escape");
     await page.keyboard.press("Escape");
+    // The longest is a whole call, of which no piece is; then what is shorter; the same from a piece, and where pieces are listed.
+    const longest = async (keys) => {
+      const found = [];
+      for (const key of keys) {
+        await page.keyboard.press(key);
+        found.push(await ask(page, () => {
+          const { app } = __ku;
+          const { t0, t1 } = __ku.view();
+          const { text, start, dur } = __ku.selected();
+          const { from, to } = app.call ?? { from: start, to: start + dur };
+          return `${text.match(/read|timer/)[0]} ${to - from} ${from >= t0 && to <= t1}`;
+        }));
+      }
+      return found;
+    };
+    await type(page, "read|timer");
+    await page.locator("#overlay").focus();
+    assert.deepEqual(await longest(["j", "j", "Shift+J"]), ["read 100 true", "timer 5 true", "read 100 true"]);
+    await ask(page, () => __ku.app.goTo(__ku.app.search.ids.at(-1)));
+    assert.deepEqual(await longest(["j"]), ["timer 5 true"]);
+    await ask(page, () => __ku.app.select(-1));
+    await page.keyboard.press("v");
+    assert.deepEqual(await longest(["j"]), ["read 100 true"]);
+    await ask(page, () => {
+      __ku.app.listing = false;
+      __ku.app.measure({ from: 400, to: 900 });
+    });
+    const [name, ...cells] = await page.locator("#details .spans tr", { hasText: "read(3)" }).evaluate((row) => [...row.cells].map((cell) => cell.textContent));
+    assert.deepEqual([name, ...cells], ["read(3)=7", "a.5", "1.00 \u00b5s", ""]);
+    await page.getByRole("button", { name: "read(3)=7" }).click();
+    assert.equal(await ask(page, () => __ku.app.call.to - __ku.app.call.from), 100);
+    await ask(page, () => {
+      __ku.app.measure(null);
+      __ku.app.forgetSearch();
+    });
+    await page.locator("#overlay").focus();
     await page.keyboard.press("v");
     await page.getByLabel("Where").selectOption("whole");
     await page.getByLabel("Group by", { exact: true }).selectOption("name");

@@ -721,7 +721,11 @@ export const tools = {
     assert.equal(await ask(page, () => document.activeElement.closest("tr").rowIndex), 2);
     // Examples by duration: from the longest to the next shorter, and back.
     await ask(page, () => (__ku.app.list.line = -1));
-    const byDuration = await ask(page, () => [...__ku.app.search.ids].map((i) => __ku.span(i)).sort((a, b) => b.dur - a.dur || a.i - b.i).map(({ i }) => i));
+    const byDuration = await ask(page, () => {
+      const things = [];
+      eachThing(__ku.app.store, () => __ku.app.search.calls, __ku.app.search.ids, (i, length) => things.push({ i, length }));
+      return things.sort((a, b) => b.length - a.length || a.i - b.i).map(({ i }) => i);
+    });
     const stepped = [];
     for (const key of ["j", "j", "j", "Shift+J"]) {
       await page.keyboard.press(key);

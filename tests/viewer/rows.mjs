@@ -145,7 +145,7 @@ test("a range holds the parts of spans inside it, by name, CPU, thread and wait"
   assert.deepEqual(times(totals.cpus, ["user", "kernel", "idle"]), [[0, 10, 40, 10]]);
   assert.deepEqual(times(totals.threads, ["user", "kernel", "wait"]), [[8, 0, 0, 60], [7, 10, 40, 0]]);
   assert.deepEqual(times(totals.waits, ["wait", "count"]), [[wait, 60, 1]]);
-  assert.deepEqual([totals.longest, totals.longestWaits], [[2, 0], [1]]);
+  assert.deepEqual([totals.longest, totals.longestWaits].map((all) => all.map(({ i }) => i)), [[2, 0], [1]]);
   assert.deepEqual(times(new Totals(store, groups, { shows: (i) => i === 2, calls }, 90, 150).names, ["kernel"]), [[read, 40]]);
 });
 
@@ -163,6 +163,17 @@ test("a range counts calls, however many pieces of them it has, and none that is
   assert.deepEqual(counts(0, 200, (i) => store.pid[i] === store.pid[2]), { read: 1 });
   // One is interrupted all the while, but not over.
   assert.deepEqual(counts(100, 108), { read: 2, timer: 1 });
+});
+
+test("the longest of a range are whole calls that ran in it, by their part inside", () => {
+  const call = (start, dur, pid, ret) => ({ start, dur, event: EVENT.SYSCALL, cpu: 0, pid, arg: 3, ret, name: "read" });
+  const user = (start, dur, pid) => ({ start, dur, event: EVENT.USER + pid, cpu: 0, pid, name: `a.${pid}` });
+  // Of pid 5 two pieces, of pid 6 two that lie around all the rest, and user code that is longer than any piece.
+  const store = storeOf([call(0, 10, 6), call(10, 10, 5), user(20, 30, 7), call(50, 5, 5, 1), call(60, 10, 7, 2), call(90, 10, 6, 3)]);
+  const groups = buildGroups(store, indexByKind(store));
+  const longest = (from, to) => new Totals(store, groups, { shows: () => true, calls: wholeCalls(store) }, from, to).longest.map(({ i, inside, length }) => [i, inside, length]);
+  assert.deepEqual(longest(0, 100), [[0, 100, 100], [1, 45, 45], [2, 30, 30], [4, 10, 10]]);
+  assert.deepEqual(longest(12, 65), [[1, 43, 45], [2, 30, 30], [4, 5, 10]], "what slept in a call all the while did not run in the range");
 });
 
 test("parts of a program lie above the row of its thread, stacked, and are no events there", () => {

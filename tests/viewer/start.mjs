@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { wholeCalls } from "../../postprocess/viewer/data/calls.js";
 import { busiestOf, extremesOf } from "../../postprocess/viewer/data/start.js";
 import { EVENT } from "../../postprocess/viewer/data/tables.js";
 import { storeOf } from "./support/store.mjs";
@@ -11,7 +12,10 @@ const user = (start, dur, pid) => ({ start, dur, pid, cpu: 0, event: EVENT.USER 
 const call = (start, dur, pid, arg, ret) => ({ start, dur, pid, cpu: 0, event: EVENT.SYSCALL, arg, ret });
 const wait = (start, dur, pid, letter) => ({ start, dur, pid, event: EVENT.WAIT_A + letter.charCodeAt(0) - 97 });
 const rpc = (start, event, id) => ({ start, pid: 5, cpu: 0, event, rpc: id });
-const extremes = (spans) => extremesOf(storeOf(spans.toSorted((a, b) => a.start - b.start)));
+const extremes = (spans) => {
+  const store = storeOf(spans.toSorted((a, b) => a.start - b.start));
+  return extremesOf(store, wholeCalls(store));
+};
 const times = ({ from, to }) => [from, to];
 
 test("a call lasts from its first piece to the one that returns", () => {

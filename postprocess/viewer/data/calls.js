@@ -73,12 +73,18 @@ export function wholeCalls(store) {
     inside[fault] = k === Kind.TRAP ? one : -1;
     if (k === Kind.SYSCALL) inside[call] = ret[i] === 0 ? one : -1;
   }
-  const [firsts, lasts] = [first.slice(0, count), last.slice(0, count)];
+  const [firsts, lasts] = [first.subarray(0, count), last.subarray(0, count)];
   const starts = taken(start, firsts);
-  const durs = new Float64Array(count);
-  for (let call = 0; call < count; call++) durs[call] = start[lasts[call]] + dur[lasts[call]] - starts[call];
+  const lengths = new Float64Array(count);
+  let longest = 0;
+  for (let call = 0; call < count; call++) {
+    lengths[call] = start[lasts[call]] + dur[lasts[call]] - starts[call];
+    if (lengths[call] > longest) longest = lengths[call];
+  }
+  // As durations of spans are kept, if they fit: loops over both stay fast.
+  const durs = dur instanceof Uint32Array && longest < 2 ** 32 ? new Uint32Array(lengths) : lengths;
   return {
-    first: firsts, last: lasts, own: own.slice(0, count), work: work.slice(0, count), misses: misses.slice(0, count),
+    first: firsts, last: lasts, own: own.subarray(0, count), work: work.subarray(0, count), misses: misses.subarray(0, count),
     store: {
       ...store, n: count, start: starts, dur: durs,
       cpu: taken(store.cpu, firsts), pid: taken(pid, firsts), rpc: taken(store.rpc, firsts), event: taken(event, firsts), arg: taken(arg, firsts),
@@ -88,38 +94,50 @@ export function wholeCalls(store) {
   };
 }
 
-/** What some spans are: how many are pieces of calls or faults, of how many; the shortest and the longest, of these as wholes. @typedef {{pieces: number, calls: number, shortest: number, longest: number}} Things */
+/** What is told of a thing: one of its spans, its length, and which call it is, -1 if none. @typedef {(i: number, length: number, call: number) => void} Taker */
 
 /**
+ * Tells of each thing that some spans are: of a call or fault once, as a whole, however many pieces of it are among them. Returns how many pieces are.
  * @param {Store} store
  * @param {() => Calls} whole all calls, which are not asked for if there is no piece of one
  * @param {Uint32Array} ids in order of time
- * @returns {Things}
+ * @param {Taker} take
  */
-export function thingsAmong({ kind, dur, pid, pids }, whole, ids) {
-  /** By thread, the call and the fault that began last, and those that were counted last. */
-  const [inside, counted] = [new Int32Array(2 * pids.length).fill(-1), new Int32Array(2 * pids.length).fill(-1)];
+export function eachThing({ kind, dur, pid, pids }, whole, ids, take) {
+  /** By thread, the call and the fault that began last, and those that were told of last. */
+  const [inside, told] = [new Int32Array(2 * pids.length).fill(-1), new Int32Array(2 * pids.length).fill(-1)];
   const placeOf = (/** @type {number} */ thread, /** @type {number} */ k) => 2 * thread + (k === Kind.TRAP ? 1 : 0);
-  let [pieces, calls, shortest, longest, next] = [0, 0, Infinity, 0, 0];
+  let [pieces, next] = [0, 0];
   /** @type {Calls | null} */
   let all = null;
   for (let k = 0; k < ids.length; k++) {
     const i = ids[k];
-    let length = dur[i];
-    if (kind[i] === Kind.SYSCALL || kind[i] === Kind.TRAP) {
-      pieces++;
-      const { first, store } = (all ??= whole());
-      for (; next < store.n && first[next] <= i; next++) inside[placeOf(store.pid[next], store.kind[next])] = next;
-      const place = placeOf(pid[i], kind[i]);
-      const one = inside[place];
-      if (counted[place] === one) continue;
-      counted[place] = one;
-      calls++;
-      length = store.dur[one];
+    if (kind[i] !== Kind.SYSCALL && kind[i] !== Kind.TRAP) {
+      take(i, dur[i], -1);
+      continue;
     }
+    pieces++;
+    const { first, store } = (all ??= whole());
+    for (; next < store.n && first[next] <= i; next++) inside[placeOf(store.pid[next], store.kind[next])] = next;
+    const place = placeOf(pid[i], kind[i]);
+    const one = inside[place];
+    if (told[place] === one) continue;
+    told[place] = one;
+    take(first[one], store.dur[one], one);
+  }
+  return pieces;
+}
+
+/** What some spans are: how many are pieces of calls or faults, of how many; the shortest and the longest, of these as wholes. @typedef {{pieces: number, calls: number, shortest: number, longest: number}} Things */
+
+/** @param {Store} store @param {() => Calls} whole @param {Uint32Array} ids in order of time @returns {Things} */
+export function thingsAmong(store, whole, ids) {
+  let [calls, shortest, longest] = [0, Infinity, 0];
+  const pieces = eachThing(store, whole, ids, (_, length, call) => {
+    if (call >= 0) calls++;
     if (length < shortest) shortest = length;
     if (length > longest) longest = length;
-  }
+  });
   return { pieces, calls, shortest, longest };
 }
 

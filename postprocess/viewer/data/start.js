@@ -2,7 +2,10 @@
 // Where somebody who knows nothing of a trace had better look first: extremes of it, found in one pass when they are asked for.
 
 import { EVENT, Kind } from "./tables.js";
-/** @import {Store} from "./decode.js" */
+/**
+ * @import {Calls} from "./calls.js"
+ * @import {Store} from "./decode.js"
+ */
 
 /** Parts of the trace of which the busiest is looked for. */
 const MOMENTS = 40;
@@ -21,13 +24,11 @@ const REQUESTS_MAX = 3;
 /** @param {Stretch | null | undefined} best @param {number} from @param {number} to */
 const isLonger = (best, from, to) => !best || to - from > best.to - best.from;
 
-/** @param {Store} store @returns {Extremes} */
-export function extremesOf(store) {
-  const { n, start, dur, kind, pid, pids, event, events, arg, ret, rpc } = store;
+/** @param {Store} store @param {Calls} calls @returns {Extremes} */
+export function extremesOf(store, calls) {
+  const { n, start, dur, kind, pid, pids, event, events, rpc } = store;
   const runs = new Uint8Array(pids.length);
   for (let i = 0; i < n; i++) if (kind[i] === Kind.USER && pids[pid[i]] > 0) runs[pid[i]] = 1;
-  /** The first piece of the call that a thread is in, -1 for none. */
-  const inside = new Int32Array(pids.length).fill(-1);
   /** The requests that are being served, by number. @type {Map<number, number>} */
   const served = new Map();
   /** By event. @type {Map<number, Stretch>} */
@@ -39,16 +40,6 @@ export function extremesOf(store) {
     const to = from + dur[i];
     const thread = pid[i];
     switch (kind[i]) {
-      case Kind.USER:
-        inside[thread] = -1;
-        break;
-      case Kind.SYSCALL: {
-        const open = inside[thread];
-        const first = open >= 0 && event[open] === event[i] && arg[open] === arg[i] ? open : i;
-        if (isLonger(found.call, start[first], to)) found.call = { i: first, from: start[first], to };
-        inside[thread] = ret[i] === 0 ? first : -1;
-        break;
-      }
       case Kind.WAIT:
         if (runs[thread] && isLonger(waits.get(event[i]), from, to)) waits.set(event[i], { i, from, to });
         break;
@@ -67,6 +58,11 @@ export function extremesOf(store) {
         break;
       }
     }
+  }
+  const { store: whole, first } = calls;
+  for (let k = 0; k < whole.n; k++) {
+    const from = whole.start[k];
+    if (whole.kind[k] === Kind.SYSCALL && isLonger(found.call, from, from + whole.dur[k])) found.call = { i: first[k], from, to: from + whole.dur[k] };
   }
   found.waits = [...waits.values()].sort((a, b) => b.to - b.from - (a.to - a.from));
   return found;

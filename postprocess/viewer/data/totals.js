@@ -5,7 +5,7 @@
 // CPUs and waits from those of the threads, so the cost is that of the spans in the range, however long the trace.
 
 import { isAbsent, isIdle, isKernel } from "./kind.js";
-import { firstInLane, firstInRow } from "./rows.js";
+import { firstInLane, firstInRow, runsIn } from "./rows.js";
 import { Kind } from "./tables.js";
 /**
  * @import {Calls} from "./calls.js"
@@ -21,6 +21,8 @@ const TOTALS_MAX = 20;
  * Time by what was done in it, units of 10 ns, and how often: spans, but calls and faults as wholes; `key` is a name's index, a CPU, or a thread.
  * @typedef {{key: number, count: number, user: number, kernel: number, idle: number, stalled: number, absent: number, wait: number}} Sum
  */
+
+/** One of the longest: a span, or a call or fault as a whole, as number `k` of what it is kept in; the span gone to for it; how much of its length lies in the range. @typedef {{of: Store, k: number, i: number, inside: number, length: number}} Long */
 
 /** @param {Sum} sum */
 export const allTime = (sum) => sum.user + sum.kernel + sum.idle + sum.stalled + sum.absent + sum.wait;
@@ -44,9 +46,9 @@ export class Totals {
   pieces = new Set();
   /** By the name of what was waited for. @type {Map<number, Sum>} */
   waits = new Map();
-  /** The longest spans that are not idle, longest first. @type {number[]} */
+  /** The longest things that ran, longest first. @type {Long[]} */
   longest = [];
-  /** The longest waits. @type {number[]} */
+  /** The longest waits. @type {Long[]} */
   longestWaits = [];
 
   /**
@@ -63,16 +65,19 @@ export class Totals {
     this.to = to;
     cpus.keys.forEach((_, row) => this.addRow(cpus.exec, row, firstInRow(store, cpus.exec, row, from)));
     threads.keys.forEach((_, row) => this.addRow(threads.waits, row, firstInLane(threads.waits, row, from)));
-    if (this.pieces.size > 0) this.countCalls(search.calls);
+    if (this.pieces.size > 0) this.addCalls(search.calls, threads);
   }
 
-  /** Counts calls where pieces of them were met. @param {Calls} calls */
-  countCalls({ store: { n, start, dur, name }, first, last }) {
+  /** Counts calls where pieces of them were met, and ranks those that ran in the range. @param {Calls} calls @param {Group} threads */
+  addCalls({ store, first, last }, threads) {
+    const { n, start, dur, name } = store;
     const { names, pieces, search, from, to } = this;
     for (const key of pieces) /** @type {Sum} */ (names.get(key)).count = 0;
     for (let call = 0; call < n && start[call] < to; call++) {
       if (start[call] + dur[call] <= from || !pieces.has(name[call]) || !(search.shows(first[call]) || search.shows(last[call]))) continue;
       /** @type {Sum} */ (names.get(name[call])).count++;
+      const begunOrEnded = start[call] >= from || start[call] + dur[call] <= to;
+      if (begunOrEnded || runsIn(this.store, threads.exec, threads.rowOf(first[call]), from, to)) this.rank(this.longest, store, call, first[call]);
     }
   }
 
@@ -88,27 +93,28 @@ export class Totals {
   /** @param {number} i */
   add(i) {
     const { kind, name, cpu, cpus, pid, pids } = this.store;
-    const time = this.inside(i);
+    const time = this.inside(this.store, i);
     const part = partOf(kind[i]);
     this.count(part === "wait" ? this.waits : this.names, name[i], part, time);
-    if (kind[i] === Kind.SYSCALL || kind[i] === Kind.TRAP) this.pieces.add(name[i]);
+    const isPiece = kind[i] === Kind.SYSCALL || kind[i] === Kind.TRAP;
+    if (isPiece) this.pieces.add(name[i]);
     if (part !== "wait") this.count(this.cpus, cpus[cpu[i]], part, time);
     if (part !== "idle" && pids[pid[i]] > 0) this.count(this.threads, pids[pid[i]], part, time);
-    if (part !== "idle") this.rank(part === "wait" ? this.longestWaits : this.longest, i);
+    if (part !== "idle" && !isPiece) this.rank(part === "wait" ? this.longestWaits : this.longest, this.store, i, i);
   }
 
-  /** How much of a span lies in the range. @param {number} i */
-  inside(i) {
-    const { start, dur } = this.store;
-    return Math.min(start[i] + dur[i], this.to) - Math.max(start[i], this.from);
+  /** How much of a span or call lies in the range. @param {Store} of @param {number} k */
+  inside({ start, dur }, k) {
+    return Math.min(start[k] + dur[k], this.to) - Math.max(start[k], this.from);
   }
 
-  /** Puts a span among those of which most lies in the range, if it is one. @param {number[]} longest @param {number} i */
-  rank(longest, i) {
+  /** Puts a span or call among those of which most lies in the range, if it is one. @param {Long[]} longest @param {Store} of @param {number} k @param {number} i */
+  rank(longest, of, k, i) {
+    const inside = this.inside(of, k);
     let at = longest.length;
-    while (at > 0 && this.inside(longest[at - 1]) < this.inside(i)) at--;
+    while (at > 0 && longest[at - 1].inside < inside) at--;
     if (at === TOTALS_MAX) return;
-    longest.splice(at, 0, i);
+    longest.splice(at, 0, { of, k, i, inside, length: of.dur[k] });
     if (longest.length > TOTALS_MAX) longest.pop();
   }
 

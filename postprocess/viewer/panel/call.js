@@ -34,3 +34,11 @@ export function selectCall(app) {
   app.fitSelection();
   app.showDetails();
 }
+
+/** Selects all of the call that a span is a piece of, by that span, and brings it into sight. @param {App} app @param {number} i */
+export function goToCall(app, i) {
+  app.select(i);
+  app.call = callOfSelected(app);
+  if (app.call) app.home = app.groups[1];
+  app.bringIntoSight(i);
+}

@@ -4,6 +4,7 @@
 //
 // All passes run over numbers of spans in typed arrays, and only the lines that are shown are sorted and put in words.
 
+import { eachThing } from "../data/calls.js";
 import { countersOf, counterTexts } from "../data/counters.js";
 import {
   alignedText, callText, countText, durationText, parseDuration, returnText, secondsText, threadText,
@@ -12,11 +13,14 @@ import { isExecution } from "../data/kind.js";
 import { GROUPINGS, Pivot } from "../data/pivot.js";
 import { KIND_WORDS, SELECTOR } from "../data/selector.js";
 import { FLAG, KIND_NAMES } from "../data/tables.js";
+import { goToCall } from "./call.js";
 import { histogramOf } from "./histogram.js";
 import { CALLS } from "./listing.js";
 import { csvOfSpans, fileName, offer } from "./save.js";
 import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
 /**
+ * @import {Taker} from "../data/calls.js"
+ * @import {Store} from "../data/decode.js"
  * @import {Column} from "../data/part.js"
  * @import {Durations} from "../data/pivot.js"
  * @import {Listing} from "./listing.js"
@@ -187,7 +191,8 @@ function tableOfSpans(app, ids) {
     (k > 0 ? cell(i) : actionButton(String(cell(i)), `${KIND_NAMES[list.store.kind[i]]}: go there`, () => {
       list.line = line;
       if (!list.whole) list.range ??= { t0: app.view.t0, t1: app.view.t1 };
-      app.goTo(list.spanOf(i));
+      if (list.calls) goToCall(app, list.calls.first[i]);
+      else app.goTo(i);
     }))));
   const table = tableOf(columns.map(({ title }) => title), lines);
   table.classList.add("spans");
@@ -326,7 +331,7 @@ export function showList(app, panel) {
   };
   const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivot) : csvOfSpans(list.store, list.collect()));
   const buttons = [
-    actionButton("Longest (J)", "The longest of these, then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
+    actionButton("Longest (J)", "The longest of these, calls as wholes; then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
     actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
   ];
   if (query.min + query.max !== "") buttons.push(actionButton("All durations", "Clear the limits of the duration", () => app.find({ ...query, min: "", max: "" })));
@@ -338,30 +343,46 @@ export function showList(app, panel) {
   if (line) line.focus();
 }
 
+/** The numbers of all spans of one name. @param {Store} store @param {number} wanted */
+function spansNamed({ n, name }, wanted) {
+  const ids = new Uint32Array(n);
+  let count = 0;
+  for (let i = 0; i < n; i++) if (name[i] === wanted) ids[count++] = i;
+  return ids.subarray(0, count);
+}
+
 /**
- * Goes from the selected span to the next shorter of what is searched, or of its name; to the longest if none is selected.
+ * Goes from what is selected to the next shorter of what is listed or searched, or of its name; to the longest if it is none of these. Calls and faults are
+ * one thing each, however many pieces they have.
  * @param {App} app
  * @param {number} direction -1 for the next longer, from the shortest
  */
 export function stepDuration(app, direction) {
-  const { search, listing, list } = app;
-  const { n, dur, name } = listing ? list.store : app.store;
-  const selected = listing && list.calls ? list.calls.first.indexOf(app.selected) : app.selected;
-  const same = !search.active && !listing && selected >= 0;
-  const ids = same ? null : listing ? list.collect() : search.active ? search.ids : null;
-  if (!ids && !same) return;
-  const current = selected >= 0 && (same || ids?.includes(selected)) ? selected : -1;
-  let next = -1;
-  /** Whether a span comes after another. */
-  const after = (/** @type {number} */ i, /** @type {number} */ other) => direction * (dur[other] - dur[i] || i - other) > 0;
-  for (let k = 0; k < (ids ? ids.length : n); k++) {
-    const i = ids ? ids[k] : k;
-    if (same && name[i] !== name[selected]) continue;
-    if ((current < 0 || after(i, current)) && (next < 0 || after(next, i))) next = i;
-  }
+  const { search, listing, list, selected, store } = app;
+  const { kind, name, pid } = store;
+  const ids = listing ? list.collect() : search.active ? search.ids : selected >= 0 ? spansNamed(store, name[selected]) : null;
+  if (!ids) return;
+  /** @type {(take: Taker) => void} */
+  const each = (take) => {
+    const calls = listing ? list.calls : null;
+    if (!calls) eachThing(store, () => search.calls, ids, take);
+    else for (let k = 0; k < ids.length; k++) take(calls.first[ids[k]], calls.store.dur[ids[k]], ids[k]);
+  };
+  const isSelected = (/** @type {number} */ i, /** @type {number} */ call) => i === selected
+    || (call >= 0 && i < selected && selected <= search.calls.last[call] && pid[i] === pid[selected] && kind[i] === kind[selected]);
+  let [current, currentLength, next, nextLength, nextCall] = [-1, 0, -1, 0, -1];
+  if (selected >= 0) each((i, length, call) => {
+    if (isSelected(i, call)) [current, currentLength] = [i, length];
+  });
+  each((i, length, call) => {
+    if (current >= 0 && direction * (currentLength - length || i - current) <= 0) return;
+    if (next >= 0 && direction * (length - nextLength || next - i) <= 0) return;
+    [next, nextLength, nextCall] = [i, length, call];
+  });
   if (next < 0) return;
   if (listing && !list.whole) list.range ??= { t0: app.view.t0, t1: app.view.t1 };
-  app.goTo(listing ? list.spanOf(next) : next);
+  if (nextCall < 0) app.goTo(next);
+  else goToCall(app, next);
 }
 
 /** @param {App} app */

@@ -56,11 +56,6 @@ export class Listing {
     return this.calls?.store ?? this.spans;
   }
 
-  /** The span that a line is about: of a call, its first piece. @param {number} i */
-  spanOf(i) {
-    return this.calls ? this.calls.first[i] : i;
-  }
-
   /** The time listed. */
   get times() {
     const { view } = this;

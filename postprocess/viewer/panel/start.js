@@ -4,6 +4,7 @@
 import { callText, countText, durationText, shownName, threadText, trimmed } from "../data/format.js";
 import { waitLetter, WAITS } from "../data/kind.js";
 import { busiestOf, extremesOf } from "../data/start.js";
+import { callOfSelected } from "./call.js";
 import { toggleRequests } from "./requests.js";
 import { SHORTEST } from "../view/view.js";
 import { actionButton, byId, textElement } from "../dom.js";
@@ -23,6 +24,7 @@ function showStretch(app, { i = -1, from, to }, group) {
   app.remember();
   // The panel takes its room first.
   app.select(i, group);
+  app.call = callOfSelected(app);
   const room = Math.max((to - from) * STRETCH_ROOM, SHORTEST);
   view.show(from - room, to + room);
   if (group?.collapsed) app.toggleGroup(group);
@@ -73,7 +75,7 @@ export function listenToStart(app) {
   let extremes = null;
   menu.addEventListener("beforetoggle", (/** @type {ToggleEvent} */ e) => {
     if (e.newState !== "open") return;
-    extremes ??= extremesOf(app.store);
+    extremes ??= extremesOf(app.store, app.search.calls);
     const lines = startLines(app, extremes).map(([words, values, stretch, group]) => {
       const line = actionButton(words, "Go there", () => {
         menu.hidePopover();

@@ -4,11 +4,12 @@
 import { alignedText, callText, durationText, shownName, threadText, timesText, trimmed } from "../data/format.js";
 import { CANNOT_SHOW } from "../data/tables.js";
 import { allTime, mostTime, Totals } from "../data/totals.js";
+import { goToCall } from "./call.js";
 import { annotate } from "./note.js";
 import { csvOf, fileName, offer } from "./save.js";
 import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
 /**
- * @import {Sum} from "../data/totals.js"
+ * @import {Long, Sum} from "../data/totals.js"
  * @import {App} from "../main.js"
  */
 
@@ -47,15 +48,15 @@ export function showTotals(app, panel, from, to) {
   const cpus = byCpu.map((sum) => [`CPU ${sum.key}`, ...parts.map(([name]) => part(sum[name]))]);
   const threads = mostTime(totals.threads)
     .map((sum) => [threadText(store, sum.key), part(sum.user), part(sum.kernel), part(sum.stalled), part(sum.wait)]);
-  const spans = (/** @type {number[]} */ ids) => ids.map((i) => [
-    actionButton(callText(store, i), "Go to this span", () => app.goTo(i)), threadText(store, store.pids[store.pid[i]]),
-    alignedText(totals.inside(i)), totals.inside(i) < store.dur[i] ? `of ${alignedText(store.dur[i])}` : "",
+  const spans = (/** @type {Long[]} */ longest) => longest.map(({ of, k, i, inside, length }) => [
+    actionButton(callText(of, k), "Go there", () => (of === store ? app.goTo(i) : goToCall(app, i))), threadText(store, store.pids[store.pid[i]]),
+    alignedText(inside), inside < length ? `of ${alignedText(length)}` : "",
   ]);
   const classed = (/** @type {string} */ name, /** @type {HTMLElement} */ table) => {
     table.classList.add(name);
     return table;
   };
-  const longest = (/** @type {string} */ head, /** @type {number[]} */ ids) => classed("spans", tableOf([head, "thread", "inside", ""], spans(ids)));
+  const longest = (/** @type {string} */ head, /** @type {Long[]} */ all) => classed("spans", tableOf([head, "thread", "inside", ""], spans(all)));
   panel.replaceChildren(
     closeButton(() => app.measure(null)),
     textElement("h2", `${durationText(to - from)}${app.search.active ? ", matches only" : ""}`),
