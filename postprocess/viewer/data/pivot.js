@@ -122,9 +122,18 @@ export class Durations {
   work = 0;
   misses = 0;
 
-  /** @param {Uint32Array} [steps] */
-  constructor(steps = new Uint32Array(STEPS)) {
-    this.steps = steps;
+  /** How many there are of each step, once they are counted. @type {Uint32Array | null} */
+  counts = null;
+
+  /** @param {() => void} [countAll] counts steps where nobody did so before they are needed */
+  constructor(countAll = () => (this.counts = new Uint32Array(STEPS))) {
+    this.countAll = countAll;
+  }
+
+  /** How many there are of each step. @returns {Uint32Array} */
+  get steps() {
+    if (!this.counts) this.countAll();
+    return /** @type {Uint32Array} */ (this.counts);
   }
 
   /** Instructions per cycle, all time taken together; -1 if none was counted. */
@@ -134,9 +143,10 @@ export class Durations {
 
   /** The duration that a part of all does not exceed: the middle of its step. @param {number} part 0 to 1 */
   quantile(part) {
-    const wanted = Math.ceil(part * this.count);
+    const { steps, count } = this;
+    const wanted = Math.ceil(part * count);
     let step = 0;
-    for (let below = this.steps[0]; below < wanted; below += this.steps[step]) step++;
+    for (let below = steps[0]; below < wanted; below += steps[step]) step++;
     const middle = Math.floor((minOfStep(step) + minOfStep(step + 1) - 1) / 2);
     return Math.min(Math.max(middle, this.shortest), this.longest);
   }
@@ -165,8 +175,6 @@ export class Durations {
     this.counted += other.counted;
     this.work += other.work;
     this.misses += other.misses;
-    if (other.count === 0) return;
-    for (let step = stepOf(other.shortest); step <= stepOf(other.longest); step++) this.steps[step] += other.steps[step];
   }
 }
 
@@ -192,11 +200,27 @@ export class Pivot {
     for (const group of this.groups) this.all.join(group);
   }
 
+  /** Counts the steps of some groups together: those of all take much more time where there are thousands. @type {(groups: Durations[]) => void} */
+  countSteps = () => {};
+
+  /** @param {Durations[]} wanted @param {Uint16Array} places @param {Column} dur @param {Uint32Array} ids */
+  countIn(wanted, places, dur, ids) {
+    const { groups, all } = this;
+    if (wanted.length === 0 && all.counts) return;
+    const rest = wanted.length * STEPS;
+    const steps = new Uint32Array(rest + STEPS);
+    wanted.forEach((group, k) => (group.counts = steps.subarray(k * STEPS, (k + 1) * STEPS)));
+    // What is not wanted is counted in one place after the others: no branch can be guessed wrongly.
+    const first = Uint32Array.from(groups, ({ counts }) => (counts?.buffer === steps.buffer ? counts.byteOffset / steps.BYTES_PER_ELEMENT : rest));
+    for (let k = 0; k < ids.length; k++) steps[first[places[k]] + stepOf(dur[ids[k]])]++;
+    all.counts = new Uint32Array(STEPS);
+    for (let k = 0; k < steps.length; k++) all.counts[k % STEPS] += steps[k];
+  }
+
   /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Calls | null} calls */
   add(store, ids, one, two, calls) {
     const { dur } = store;
     const places = this.placesOf(ids, one, two);
-    const steps = new Uint32Array(this.pairs.length * STEPS);
     // Count, sum, shortest and longest of each group lie beside each other, in one line of the processor's cache.
     const numbers = new Float64Array(this.pairs.length * 4);
     for (let at = 0; at < this.pairs.length; at++) numbers[4 * at + 2] = Infinity;
@@ -207,12 +231,14 @@ export class Pivot {
       numbers[at + 1] += d;
       if (d < numbers[at + 2]) numbers[at + 2] = d;
       if (d > numbers[at + 3]) numbers[at + 3] = d;
-      steps[places[k] * STEPS + stepOf(d)]++;
     }
+    const countAll = () => this.countSteps(this.groups);
     this.groups = this.pairs.map((_, at) => {
       const [count, sum, shortest, longest] = numbers.subarray(4 * at, 4 * at + 4);
-      return Object.assign(new Durations(steps.subarray(at * STEPS, (at + 1) * STEPS)), { count, sum, shortest, longest });
+      return Object.assign(new Durations(countAll), { count, sum, shortest, longest });
     });
+    this.all.countAll = () => this.countSteps([]);
+    this.countSteps = (wanted) => this.countIn(wanted.filter(({ counts }) => !counts), places, dur, ids);
     if (calls) this.addCalls(ids, places, calls);
     else this.addCounted(store, ids, places);
   }

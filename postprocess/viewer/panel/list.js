@@ -160,7 +160,9 @@ function groupsInOrder(list, pivot) {
 function tableOfGroups(app, pivot) {
   const { list } = app;
   const { chosen } = list;
-  const lines = groupsInOrder(list, pivot).slice(0, LIST_MAX).map((at) => {
+  const first = groupsInOrder(list, pivot).slice(0, LIST_MAX);
+  pivot.countSteps(first.map((at) => pivot.groups[at]));
+  const lines = first.map((at) => {
     const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
     const texts = chosen.map(([, { texts }], which) => texts[numbers[which]] ?? "all others");
     const finds = chosen.map(([, { finds }], which) => finds[numbers[which]] ?? "");
@@ -309,13 +311,16 @@ function keepDurations(app, from, to) {
   app.find({ ...app.search.query, min: typed(from), max: typed(to) });
 }
 
+/** What is listed in the groups chosen. @param {Listing} list @param {Uint32Array} ids */
+const pivotOf = (list, ids) => new Pivot(list.store, ids, list.chosen.map(([, grouping]) => grouping), list.calls);
+
 /** @param {App} app @param {HTMLElement} panel */
 export function showList(app, panel) {
   const { list, search: { query } } = app;
   const ids = list.collect();
   list.shown = list.key;
   const { chosen } = list;
-  const pivot = new Pivot(list.store, ids, chosen.map(([, grouping]) => grouping), list.calls);
+  const pivot = pivotOf(list, ids);
   const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, ids);
   const lines = table.rows.length - 1;
   commandTable(app, table);
@@ -329,7 +334,7 @@ export function showList(app, panel) {
     app.showDetails();
     [...panel.querySelectorAll("select")].find((select) => select.ariaLabel === label)?.focus();
   };
-  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivot) : csvOfSpans(list.store, list.collect()));
+  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivotOf(list, list.collect())) : csvOfSpans(list.store, list.collect()));
   const buttons = [
     actionButton("Longest (J)", "The longest of these, calls as wholes; then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
     actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
