@@ -39,13 +39,25 @@ function taken(column, ids) {
   return out;
 }
 
+/** Spans whose calls are put together before whoever does so may rest: some ms. */
+const TOGETHER = 1 << 19;
+
+/** All calls at once. @param {Store} store @returns {Calls} */
+export function wholeCalls(store) {
+  const parts = callsInParts(store);
+  for (;;) {
+    const { done, value } = parts.next();
+    if (done) return value;
+  }
+}
+
 /**
- * Puts the pieces of each call together. A call continues until a piece returns, or the thread does something else: runs
+ * Puts the pieces of each call together, in steps of some ms. A call continues until a piece returns, or the thread does something else: runs
  * its own code or another call; a fault, until it does anything but that.
  * @param {Store} store
- * @returns {Calls}
+ * @returns {Generator<undefined, Calls>}
  */
-export function wholeCalls(store) {
+export function* callsInParts(store) {
   const { n, start, dur, kind, pid, pids, event, arg, ret, ipc, counts } = store;
   const { paces, misses: missesOf } = countersOf(store);
   const pieces = counts.kind[Kind.SYSCALL] + counts.kind[Kind.TRAP];
@@ -56,6 +68,7 @@ export function wholeCalls(store) {
   const inside = new Int32Array(2 * pids.length).fill(-1);
   let count = 0;
   for (let i = 0; i < n; i++) {
+    if (i % TOGETHER === TOGETHER - 1) yield;
     const k = kind[i];
     if (k !== Kind.USER && k !== Kind.SYSCALL && k !== Kind.TRAP) continue;
     const call = 2 * pid[i];
@@ -74,6 +87,7 @@ export function wholeCalls(store) {
     if (k === Kind.SYSCALL) inside[call] = ret[i] === 0 ? one : -1;
   }
   const [firsts, lasts] = [first.subarray(0, count), last.subarray(0, count)];
+  yield;
   const starts = taken(start, firsts);
   const lengths = new Float64Array(count);
   let longest = 0;
@@ -83,6 +97,7 @@ export function wholeCalls(store) {
   }
   // As durations of spans are kept, if they fit: loops over both stay fast.
   const durs = dur instanceof Uint32Array && longest < 2 ** 32 ? new Uint32Array(lengths) : lengths;
+  yield;
   return {
     first: firsts, last: lasts, own: own.subarray(0, count), work: work.subarray(0, count), misses: misses.subarray(0, count),
     store: {

@@ -6,7 +6,7 @@
 // once. As in the original viewer, names that begin with a dash match only patterns that do, unless a kind was asked for,
 // and while rows are highlighted only what lies on those is found.
 
-import { thingsAmong, wholeCalls } from "./calls.js";
+import { callsInParts, thingsAmong } from "./calls.js";
 import { countText, durationText, parseDuration, UNSEEN } from "./format.js";
 import { indexByRow, laneOf, putInstantsFirst, seekStart } from "./rows.js";
 import { keepTaken, readSelectors, Scope } from "./selector.js";
@@ -83,6 +83,8 @@ export class Search {
     this.total = 0;
     /** All calls, once they were asked for. @type {Calls | null} */
     this.whole = null;
+    /** The making of these. @type {ReturnType<typeof callsInParts> | null} */
+    this.underWay = null;
     /** What `things` found last. @type {Things | null} */
     this.found = null;
     /** Time of all matches before each block of them. */
@@ -146,7 +148,15 @@ export class Search {
 
   /** All calls of the trace. */
   get calls() {
-    return (this.whole ??= wholeCalls(this.store));
+    while (!this.whole) this.putTogether();
+    return this.whole;
+  }
+
+  /** Takes a step towards all calls. */
+  putTogether() {
+    this.underWay ??= callsInParts(this.store);
+    const { done, value } = this.underWay.next();
+    if (done) this.whole = value;
   }
 
   /** What the matches are. */
@@ -165,11 +175,9 @@ export class Search {
   /** Numbers texts before a search needs them, a few at a time, and puts calls together. */
   prepare() {
     const texts = this.texts[0] ??= new Texts(this.store, false);
-    if (texts.count === this.store.n) {
-      this.whole ??= wholeCalls(this.store);
-      return;
-    }
-    texts.number(Math.min(texts.count + PREPARED_TOGETHER, this.store.n));
+    if (texts.count < this.store.n) texts.number(Math.min(texts.count + PREPARED_TOGETHER, this.store.n));
+    else if (!this.whole) this.putTogether();
+    else return;
     setTimeout(() => this.prepare());
   }
 

@@ -112,7 +112,8 @@ fn resolved(from: &str, path: &str) -> String {
 /// The name that a line defines at the top of a module.
 fn defined(line: &str) -> Option<&str> {
     let line = line.strip_prefix("async ").unwrap_or(line);
-    let rest = ["function ", "class ", "const ", "let "].iter().find_map(|word| line.strip_prefix(word))?;
+    let rest =
+        ["function ", "function* ", "class ", "const ", "let "].iter().find_map(|word| line.strip_prefix(word))?;
     rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
 }
 
@@ -131,14 +132,14 @@ mod tests {
     fn modules_run_after_those_that_they_import_and_keep_their_lines() {
         let scripts = joined(&[
             ("main.js", "// SPDX-License-Identifier: main\nimport { one } from \"./data/one.js\";\nimport {\n  two,\n} from \"./data/two.js\";\none(two);\n"),
-            ("data/one.js", "import { two } from \"./two.js\";\nexport async function one() {}\nconst own = two;\n"),
+            ("data/one.js", "import { two } from \"./two.js\";\nexport async function one() {}\nexport function* own() {}\n"),
             ("data/two.js", "import { three } from \"../three.js\";\n/** @import {Two} from \"./one.js\" */\nexport const two = three;\n"),
             ("three.js", "// What\n// it is.\n/**\n * A number.\n * @type {number}\n */\nexport let three = /** @type {any} */ (3); // three\n  /** @type {any} */ (three).x = 1;\n"),
         ]);
         let expected = [
             ("three.js", "\"use strict\"; \n\n\n\n\n\nlet three = /** @type {any} */ (3); // three\n  /** @type {any} */ (three).x = 1;\n"),
             ("data/two.js", "\"use strict\"; \n\nconst two = three;\n"),
-            ("data/one.js", "\"use strict\"; \nasync function one() {}\nconst own = two;\n"),
+            ("data/one.js", "\"use strict\"; \nasync function one() {}\nfunction* own() {}\n"),
             ("main.js", "\"use strict\"; // SPDX-License-Identifier: main\n\n\n\n\none(two);\n"),
         ];
         assert_eq!(scripts.unwrap(), expected.map(|(path, text)| (path.to_string(), text.to_string())));
