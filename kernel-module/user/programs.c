@@ -128,8 +128,10 @@ struct kutrace_process {
 	struct file *area;
 	unsigned long address;
 	u64 bytes;
-	u64 sequence;
+	/* Of what all have, kept for its first words. */
+	u32 booked;
 	u32 pieces;
+	u64 sequence;
 	/* The one granted last is last. */
 	struct list_head parts;
 	struct kutrace_program told;
@@ -280,12 +282,18 @@ static int kutrace_give(struct kutrace_process *process,
 static int kutrace_give_more(struct kutrace_process *process,
 			     struct kutrace_grant *grant)
 {
-	u64 room = min(kutrace_quota.process - process->bytes,
-		       kutrace_quota.all - kutrace_bytes);
-	u32 bytes = min_t(u64, grant->bytes, round_down(room, PAGE_SIZE));
 	struct kutrace_part *part;
+	u64 room;
+	u32 bytes;
 	int ret;
 
+	if (grant->kind == KUTRACE_KIND_WORDS) {
+		kutrace_bytes -= process->booked;
+		process->booked = 0;
+	}
+	room = min(kutrace_quota.process - process->bytes - process->booked,
+		   kutrace_quota.all - kutrace_bytes);
+	bytes = min_t(u64, grant->bytes, round_down(room, PAGE_SIZE));
 	if (!bytes)
 		return -ENOSPC;
 	part = kzalloc(sizeof(*part), GFP_KERNEL_ACCOUNT);
@@ -486,6 +494,10 @@ static struct file *kutrace_area(struct kutrace_attach *attach)
 	/* The number after the last is that of those who get none. */
 	if (kutrace_serial == KUTRACE_NO_MORE - 1)
 		return kutrace_no_area(-ENOSPC);
+	/* An area without a word would be worth less than none. */
+	if (min(kutrace_quota.process, kutrace_quota.all - kutrace_bytes) <
+	    2 * PAGE_SIZE)
+		return kutrace_no_area(-ENOSPC);
 	process = kutrace_new_process();
 	if (IS_ERR(process))
 		return kutrace_no_area(PTR_ERR(process));
@@ -494,6 +506,8 @@ static struct file *kutrace_area(struct kutrace_attach *attach)
 		kutrace_free_process(process);
 		return kutrace_no_area(ret);
 	}
+	process->booked = PAGE_SIZE;
+	kutrace_bytes += PAGE_SIZE;
 	list_add_tail(&process->list, &kutrace_processes);
 	attach->serial = process->told.serial;
 	return get_file(process->area);
