@@ -169,16 +169,16 @@ fn arena() -> Option<&'static Stream> {
 
 /// A stream that has this thread's id: its own, that of a thread which is gone, or one that nobody had.
 fn own_stream(trace: u32) -> Option<&'static Stream> {
-    let tid = sys::thread();
     let mine = stream();
     if ptr::eq(mine, &NONE) {
-        let other = take_stream(tid, trace)?;
+        let other = take_stream(sys::thread(), trace)?;
         STREAM.set(other);
         return Some(other);
     }
     // In the child of a fork it is cleared, and no other thread has it. After vfork it is the parent's, and stays that.
+    // Otherwise no call is made: where a thread's memory is full, it comes here with every mark.
     if mine.tid.load(Ordering::Relaxed) == 0 {
-        mine.tid.store(tid, Ordering::Relaxed);
+        mine.tid.store(sys::thread(), Ordering::Relaxed);
     }
     Some(mine)
 }
