@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use kutrace_format::abi::event::MARK_D;
 use kutrace_format::abi::landmark::{self, Fields, Machine, PAGE};
+use kutrace_tests::cases::one_in;
 use postprocess::event::names::Names;
 use tempfile::TempDir;
 
@@ -241,7 +242,7 @@ fn an_image_without_a_recorder_is_refused() {
 #[test]
 fn no_byte_of_a_landmark_or_a_table_does_harm() {
     let whole = Crashed::new();
-    for (page, step) in [(LANDMARK, 7), (TABLES[2], 61), (TABLES[0], 0)] {
+    for (page, step) in [(LANDMARK, one_in(70)), (TABLES[2], one_in(610)), (TABLES[0], 0)] {
         for at in (0..4096).step_by(step.max(1)).filter(|at| step > 0 || at % 512 == 0) {
             let mut crashed = Crashed(whole.0.clone());
             crashed.0[page as usize * 4096 + at] ^= 0xa5;
