@@ -46,7 +46,7 @@ pub enum Command {
     Status,
     /// Fail if it cannot be used.
     Test,
-    /// Do nothing for a while.
+    /// Sleep.
     Wait(Duration),
     /// Stop it and end.
     Quit,

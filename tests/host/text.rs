@@ -102,7 +102,7 @@ fn text_of_ours_that_gets_out_of_order_is_held_and_said_to_be() {
     let text = (0..10_000).map(line).chain([line(5)]);
     let events = parse(&["# ## FORMAT: 5\n".to_string()].into_iter().chain(text).collect::<String>());
     assert_eq!(events.events.last().unwrap().ts, Time(9_999));
-    assert_eq!(events.meta.quality, ["1 event is out of order; its time is held"]);
+    assert_eq!(events.meta.quality, ["1 event is out of order; its time is clamped"]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub trait Naming: Lane {
     fn count_more(&self);
 }
 
-/// Records an event that its number says all about.
+/// Records an event that is fully described by its number.
 #[inline(always)]
 pub fn event<L: Lane>(lane: L, event: u32) {
     record::<L, 0, _, _>(lane, event, |_: &Claim<L, 1>| ());

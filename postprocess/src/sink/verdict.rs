@@ -102,7 +102,7 @@ pub fn judge(bytes: &[u8]) -> Result<Vec<Finding>, NotATrace> {
         (
             Verdict::Fail,
             tally.unknown,
-            ["event has a number or a CPU that cannot be", "events have a number or a CPU that cannot be"],
+            ["event has an impossible number or CPU", "events have an impossible number or CPU"],
         ),
         (
             Verdict::Fail,

@@ -97,8 +97,8 @@ impl<R: BufRead> Batches<R> {
             Form::Perfetto(packets) => packets.finish(),
         };
         if self.late > 0 {
-            let one = "event is out of order; its time is held";
-            meta.quality.push(count(self.late, one, "events are out of order; their times are held"));
+            let one = "event is out of order; its time is clamped";
+            meta.quality.push(count(self.late, one, "events are out of order; their times are clamped"));
         }
         meta
     }

@@ -69,7 +69,7 @@ pub fn run(args: Build) -> Result<Exit> {
             say(format_args!("{place}: {sentence}"));
         }
         if !violations.is_empty() {
-            bail!("{place}: the spans are not sound");
+            bail!("{place}: the spans do not cover every CPU's time exactly");
         }
     }
     if sink.finish(&spans)? == Reader::Stayed {

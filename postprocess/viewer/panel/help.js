@@ -26,7 +26,7 @@ const HELP = Object.freeze([
     ["F, Z", "zoom to what is selected or measured, to what is measured"],
     ["E", "the whole call that is selected a piece of, from its start to its end; F and R are then about all of it"],
     ["B", "why it ran only now: its wakeups, back in time"],
-    ["H, Shift-right-click", "keep the colour of all spans of its name only, with their total; a second name joins the first"],
+    ["H, Shift-right-click", "highlight only spans with this name, with their total; a second name joins the first"],
     ["Q", "requests, if there are any: what makes the slow ones slow"],
     ["V", "table of what is in sight or searched: sorted, in groups, with a histogram to drag over"],
     ["J, Shift-J", "the longest of what is searched or listed, then the next shorter; back"],

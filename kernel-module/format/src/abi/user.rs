@@ -54,7 +54,7 @@ pub enum Request {
     },
 }
 
-/// Why a request is none.
+/// Why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Only /dev/kutrace controls the tracing.

@@ -13,7 +13,7 @@ use kutrace_parquet::read::traces;
 use kutrace_tools::{outcome, spans};
 use postprocess::span::Spans;
 
-/// Makes the spans of a trace again that spantoparquet wrote
+/// Restore the spans of a trace from the tables that spantoparquet wrote
 #[derive(Parser)]
 #[command(version)]
 struct Args {

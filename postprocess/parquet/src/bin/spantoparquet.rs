@@ -13,7 +13,7 @@ use kutrace_parquet::write::tables;
 use kutrace_tools::ask::Requests;
 use kutrace_tools::{outcome, spans};
 
-/// Adds a trace to a folder of Parquet tables, for DuckDB, pandas and Spark
+/// Add a trace to a folder of Parquet tables, for DuckDB, pandas and Spark
 ///
 /// docs/data.md describes the tables and their columns.
 #[derive(Parser)]

@@ -14,7 +14,7 @@ use kutrace_tools::{Common, Named, Output};
 use postprocess::sink::verdict::{self, Verdict};
 use postprocess::source::Stage;
 
-/// Says whether a raw KUtrace file is whole and sound
+/// Check whether a raw KUtrace file is whole and sound
 ///
 /// One finding a line on standard output, the verdict last: PASS (exit status 0); INCOMPLETE (3) if events were lost
 /// or are missing; FAIL (1) if the file is damaged, or if what it says cannot be true.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use kutrace_tools::build::{self, Build};
 
-/// Turns events, as lines of ours or the original's, sorted or not, or as frames, into spans on standard output
+/// Turn events, as lines of ours or the original's, sorted or not, or as frames, into spans on standard output
 #[derive(Parser)]
 #[command(version)]
 struct Args {

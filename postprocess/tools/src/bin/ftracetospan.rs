@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use kutrace_tools::build::{self, Build};
 
-/// Turns the text of /sys/kernel/tracing/trace or of trace-cmd report into spans on standard output; what such a
+/// Turn the text of /sys/kernel/tracing/trace or of trace-cmd report into spans on standard output; what such a
 /// recording cannot show is said in them
 #[derive(Parser)]
 #[command(version)]

@@ -14,7 +14,7 @@ use postprocess::raw::damage::NotATrace;
 use postprocess::sink::dump;
 use postprocess::source::{self, Stage};
 
-/// Shows the words of a raw KUtrace file, damaged or not, ours or the original's
+/// Hex-dump a raw KUtrace file word by word, damaged or not, ours or the original's
 ///
 /// A line is 32 bytes with their place in the file. An entry is `time.event`, all in hexadecimal; a word after `_`
 /// belongs to the entry before it, and one after `?` makes no sense.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use kutrace_tools::build::{self, Build};
 
-/// Turns the kernel's events in a trace of Perfetto's into spans on standard output; what such a recording cannot show is
+/// Turn the kernel's events in a trace of Perfetto's into spans on standard output; what such a recording cannot show is
 /// said in them
 #[derive(Parser)]
 #[command(version)]

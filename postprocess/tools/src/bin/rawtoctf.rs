@@ -19,7 +19,7 @@ use postprocess::raw::{self, Raw};
 use postprocess::sink::ctf;
 use postprocess::source::Stage;
 
-/// Makes a raw KUtrace file a folder that babeltrace2 and Trace Compass open: the blocks, one file per CPU, and
+/// Convert a raw KUtrace file to a folder that babeltrace2 and Trace Compass open: the blocks, one file per CPU, and
 /// metadata
 #[derive(Parser)]
 #[command(version)]

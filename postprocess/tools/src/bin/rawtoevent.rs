@@ -18,7 +18,7 @@ use postprocess::line::count;
 use postprocess::raw::decode::Counts;
 use postprocess::source::{self, Decode, Head, Stage};
 
-/// Turns a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
+/// Turn a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
 #[derive(Parser)]
 #[command(version)]
 struct Args {

@@ -14,7 +14,7 @@ use postprocess::event::point::Point;
 use postprocess::line;
 use postprocess::span::sample::{self, kernel::Symbols};
 
-/// Calls samples of kernel program counters by the function they lie in
+/// Name samples of kernel program counters after the function they fall in
 #[derive(Parser)]
 #[command(version)]
 struct Args {

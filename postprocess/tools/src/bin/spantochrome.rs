@@ -12,7 +12,7 @@ use kutrace_cli::Exit;
 use kutrace_tools::draw::{self, Viewer};
 use kutrace_tools::{Common, Named};
 
-/// Makes Chrome's JSON (the Trace Event Format) from spans
+/// Convert spans to Chrome's JSON (the Trace Event Format)
 ///
 /// For viewers that read nothing else; Perfetto shows more of what spantoperfetto writes. docs/data.md says what
 /// becomes of what.

@@ -11,7 +11,7 @@ use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::draw;
 
-/// Makes spans a folder that Trace Compass opens as a kernel trace of LTTng's
+/// Convert spans to a folder that Trace Compass opens as a kernel trace of LTTng's
 ///
 /// The folder has a file for each CPU, and metadata: CTF 1.8, with LTTng's names of events and fields. docs/data.md
 /// says what becomes of what.

@@ -14,7 +14,7 @@ use kutrace_tools::{outcome, spans, Common};
 use postprocess::line::count;
 use postprocess::why::{otlp, Timeline};
 
-/// Writes requests, with their system calls and waits, as OTLP in JSON, a line each
+/// Write requests, with their system calls and waits, as OTLP in JSON, a line each
 #[derive(Parser)]
 #[command(version)]
 struct Args {

@@ -12,7 +12,7 @@ use kutrace_cli::Exit;
 use kutrace_tools::draw::{self, Viewer};
 use kutrace_tools::{Common, Named};
 
-/// Makes a trace for Perfetto (ui.perfetto.dev and trace_processor) from spans
+/// Convert spans to a trace for Perfetto (ui.perfetto.dev and trace_processor)
 ///
 /// Threads on CPUs with their states, calls and interrupts inside of each other, waits, wakeups, counters, marks,
 /// samples and requests. docs/data.md says what becomes of what.

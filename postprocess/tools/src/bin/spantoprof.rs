@@ -12,7 +12,7 @@ use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, Named};
 use postprocess::sink::profile::{Adder, Rows};
 
-/// Adds up what each CPU, thread and RPC did, as spans that a page shows as bars
+/// Add up what each CPU, thread and RPC did, as spans that a page shows as bars
 #[derive(Parser)]
 #[command(version)]
 struct Args {

@@ -13,7 +13,7 @@ use kutrace_cli::Exit;
 use kutrace_tools::{outcome, spans, Named};
 use postprocess::span::coarsen;
 
-/// Merges, within steps of time, each CPU's spans of the same activity
+/// Merge, within steps of time, each CPU's spans of the same activity
 ///
 /// A CPU's spans still cover its time, and of every activity there is as much as before. Arcs, waits and points shorter
 /// than a step are dropped, marks are kept.

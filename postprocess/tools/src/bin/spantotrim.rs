@@ -14,7 +14,7 @@ use postprocess::span::trim::{self, Range};
 use postprocess::span::Spans;
 use postprocess::time::Time;
 
-/// Keeps the spans of a range of time; what is open at its edges is cut there
+/// Keep the spans of a range of time; clip spans that cross its edges
 ///
 /// Times are seconds after the minute that the trace counts from, as the page shows them:
 /// spantotrim 39.2 43.9 < t.json > part.json

@@ -13,7 +13,7 @@ use kutrace_cli::Exit;
 use kutrace_tools::ask::Asked;
 use kutrace_tools::{outcome, spans, Common, Output};
 
-/// Explains where requests spent their time, and why some are slow
+/// Explain where requests spent their time, and why some are slow
 #[derive(Parser)]
 #[command(version)]
 struct Args {

@@ -18,7 +18,7 @@ use postprocess::span::sample::{self, user::Maps};
 
 use program::Programs;
 
-/// Calls samples of user program counters by the function they lie in
+/// Name samples of user program counters after the function they fall in
 ///
 /// Inlined functions are named as `inner in outer`. Copy all maps, as root, while the programs run:
 /// for m in /proc/[0-9]*/task/[0-9]*/maps; do echo "==== $m"; cat $m; done > maps
