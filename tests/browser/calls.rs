@@ -94,7 +94,7 @@ fn assert_page_says_what_happened(bytes: &[u8], what: &str) -> Vec<String> {
 #[test]
 fn the_page_says_of_every_call_what_the_events_do() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let demo = std::env::var_os("KUTRACE_DEMO").map_or(here.join("../target/demo"), PathBuf::from).join("t.raw");
+    let demo = std::env::var_os("KUTRACE_DEMO").map_or(here.join("../target/demo"), PathBuf::from).join("t.trace");
     let samples = fs::read_dir(here.join("../samples")).unwrap().map(|entry| entry.unwrap().path());
     let is_raw =
         |path: &PathBuf| path.extension().is_some_and(|ending| ending == "trace" || ending == "raw") && path.exists();

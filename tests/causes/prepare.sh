@@ -29,7 +29,7 @@ record() {
     sleep 0.3
     kutrace_control go
     "case_$1"
-    kutrace_control stop --force "/mnt/share/$2.raw" || echo "$2: kutrace_control stop: $?" >&2
+    kutrace_control stop --force "/mnt/share/$2.trace" || echo "$2: kutrace_control stop: $?" >&2
     end_planted
     if [ "$(type -t "after_$1")" = function ]; then "after_$1"; fi
 }

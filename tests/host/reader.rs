@@ -12,7 +12,7 @@ use kutrace_tests::{busy, reader, TraceBuilder};
 /// Compares the two readers.
 fn agree(bytes: &[u8]) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("t.raw");
+    let file = folder.path().join("t.trace");
     fs::write(&file, bytes).unwrap();
     reader::compare(&file, &reader::lines(bytes))
 }
@@ -85,7 +85,7 @@ fn counters_are_read_alike() {
 fn a_difference_is_seen() {
     let sample = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/hello.trace")).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let (bytes, trace) = (beginning(&sample, 3_000), folder.path().join("t.raw"));
+    let (bytes, trace) = (beginning(&sample, 3_000), folder.path().join("t.trace"));
     fs::write(&trace, &bytes).unwrap();
     let lines = String::from_utf8(reader::lines(&bytes)).unwrap();
     reader::compare(&trace, lines.as_bytes()).unwrap();

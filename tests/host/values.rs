@@ -46,7 +46,7 @@ fn text_of(call: &Call, returned: bool) -> String {
 fn traces() -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let samples = fs::read_dir(here.join("../samples")).unwrap().map(|entry| entry.unwrap().path());
-    let demo = std::env::var_os("KUTRACE_DEMO").map_or(here.join("../target/demo"), PathBuf::from).join("t.raw");
+    let demo = std::env::var_os("KUTRACE_DEMO").map_or(here.join("../target/demo"), PathBuf::from).join("t.trace");
     let raw =
         |path: &PathBuf| path.extension().is_some_and(|ending| ending == "trace" || ending == "raw") && path.exists();
     samples.chain([demo]).filter(raw).collect()

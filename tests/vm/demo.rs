@@ -19,7 +19,7 @@ const LOCAL_TIMER: u32 = IRQ + vector::LOCAL_TIMER;
 
 static DEMO: LazyLock<Recording> = LazyLock::new(|| {
     let folder = std::env::var_os("KUTRACE_DEMO").expect("KUTRACE_DEMO: run this tier by `cargo xtask test`");
-    Recording::read_whole(&PathBuf::from(folder).join("t.raw"))
+    Recording::read_whole(&PathBuf::from(folder).join("t.trace"))
 });
 
 #[test]

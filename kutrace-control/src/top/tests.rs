@@ -53,7 +53,7 @@ fn what_is_told_of_a_trace_is_its_summary() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/causes");
     let mut found = Differences::default();
     for sample in ["cold", "crowd", "hog", "holder", "more-work", "poll", "sleep", "syncer", "work"] {
-        let path = folder.join(sample).with_extension("raw.xz");
+        let path = folder.join(sample).with_extension("trace.xz");
         let bytes = Command::new("xz").arg("-dc").arg(path).output().expect("xz runs: apt-get install xz-utils").stdout;
         let told = Replay::new(&raw::parse(&bytes).unwrap()).summary();
         let known = summary_of_raw(&bytes, 5).unwrap();

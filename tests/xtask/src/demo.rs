@@ -19,7 +19,7 @@ const TRACED: &str = r#"
 kutrace_control go || exit
 "$@"
 status=$?
-kutrace_control stop /mnt/share/t.raw || exit
+kutrace_control stop /mnt/share/t.trace || exit
 exit $status"#;
 /// A tool's status for "done, but the trace has losses or damage": worth a word, no failure.
 const LOSSY: i32 = 3;
@@ -32,7 +32,7 @@ pub fn artifacts() -> PathBuf {
 /// Traces `command`, or the default workload when it is empty, on a kernel.
 pub fn run(kernel: Which, command: &[OsString]) -> Result<()> {
     let dir = place::made(artifacts())?;
-    let (raw, page) = (dir.join("t.raw"), dir.join("t.html"));
+    let (raw, page) = (dir.join("t.trace"), dir.join("t.html"));
     for stale in [&raw, &page] {
         if stale.exists() {
             fs::remove_file(stale).with_context(|| format!("demo: {}", stale.display()))?;

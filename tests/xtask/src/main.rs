@@ -40,7 +40,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Build everything, trace a workload in the VM and leave target/demo/t.raw and t.html
+    /// Build everything, trace a workload in the VM and leave target/demo/t.trace and t.html
     Demo {
         /// The kernel to trace: one of those of `cargo xtask vm`; `stock` is one of Debian's, which need not be built
         #[arg(long, value_name = "KERNEL", value_parser = Which::parse, default_value = "small")]

@@ -27,7 +27,7 @@ struct Args {
 }
 
 const EXAMPLES: [&str; 2] = [
-    "rawtoevent t.raw | eventtospan | spantootlp > t.otlp.json",
+    "rawtoevent t.trace | eventtospan | spantootlp > t.otlp.json",
     "spantootlp --serve redis-server t.json -o t.otlp.json",
 ];
 

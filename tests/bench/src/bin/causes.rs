@@ -90,7 +90,7 @@ fn table_of_pairs(cases: &[Case], dir: &Path) -> Result<String> {
 
 /// How the second recording of a pair is said to differ from the first; empty if it is not, none if one is missing.
 fn changed(case: &Case, dir: &Path, pair: u64) -> Result<Option<String>> {
-    let [first, second] = [2 * pair, 2 * pair + 1].map(|n| dir.join(format!("{}.{n}.raw", case.name)));
+    let [first, second] = [2 * pair, 2 * pair + 1].map(|n| dir.join(format!("{}.{n}.trace", case.name)));
     let (Some(first), Some(second)) = (spans(&first)?, spans(&second)?) else { return Ok(None) };
     let question = diff::Question { ask: case.ask.clone(), above: ABOVE, top: 1, page: String::new() };
     let before = Before::new(&Timeline::new(&first), question);
@@ -125,7 +125,7 @@ fn table(cases: &[Case], dir: &Path) -> Result<String> {
     let mut text = "| case | place | explained | first cause |\n|---|---|---|---|\n".to_string();
     for case in cases {
         for (_, file) in recordings(case) {
-            let Some(spans) = spans(&dir.join(format!("{file}.raw")))? else {
+            let Some(spans) = spans(&dir.join(format!("{file}.trace")))? else {
                 writeln!(text, "| {file} | not recorded | | |")?;
                 continue;
             };

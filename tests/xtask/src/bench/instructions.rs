@@ -48,7 +48,7 @@ pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
             "$1" >/mnt/share/off
             kutrace_control go
             "$1" >/mnt/share/go
-            kutrace_control stop /tmp/t.raw"#;
+            kutrace_control stop /tmp/t.trace"#;
         in_guest(script, program, dir, VmArgs { kernel: kernel(with)?, ..how.clone() })?;
         for (state, column) in STATES.iter().zip(0..) {
             let text = std::fs::read_to_string(dir.join(state)).with_context(|| format!("bench: {state}"))?;

@@ -61,7 +61,7 @@ pub fn measure(from: Option<&Path>, dir: &Path) -> Result<Pages> {
 
 /// A recorded trace that earlier commands have left, the longest first.
 fn recorded() -> Result<PathBuf> {
-    let known = [place::target().join("bench/redis.raw"), place::target().join("demo/t.raw")];
+    let known = [place::target().join("bench/redis.trace"), place::target().join("demo/t.trace")];
     known.into_iter().find(|path| path.exists()).context("bench: no raw trace at hand\nhint: cargo xtask demo")
 }
 

@@ -92,8 +92,11 @@ pub fn measure(from: Option<&Path>, dir: &Path) -> Result<Stages> {
 /// The longest recorded trace that earlier commands have left.
 fn recorded() -> Result<PathBuf> {
     let target = place::target();
-    let known =
-        [target.join("bench/redis.raw"), target.join("demo/t.raw"), place::checkout().join("samples/pipeline.trace")];
+    let known = [
+        target.join("bench/redis.trace"),
+        target.join("demo/t.trace"),
+        place::checkout().join("samples/pipeline.trace"),
+    ];
     known.into_iter().find(|path| path.exists()).context("bench: no raw trace at hand\nhint: cargo xtask demo")
 }
 
@@ -105,7 +108,7 @@ struct Bench {
 impl Bench {
     /// Writes a trace of whole rounds of `from`, of `entries` entries or more: of one, `from` itself.
     fn repeat(&self, from: &Path, entries: u64) -> Result<(PathBuf, u64)> {
-        let to = self.dir.join(format!("{entries}.raw"));
+        let to = self.dir.join(format!("{entries}.trace"));
         let mut stages = tied(&self.program("stages"));
         let text = output(stages.arg("repeat").arg(from).arg(entries.to_string()).arg(&to))?;
         Ok((to, number(&text, "entries")?))

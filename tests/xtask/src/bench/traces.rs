@@ -16,18 +16,18 @@ const SCRIPT: &str = r#"
 insmod "$KUTRACE_MODULE" tracemb=16
 kutrace_control go
 "$1" 3000000
-kutrace_control stop --force /mnt/share/rate.raw || [ $? = 3 ]
+kutrace_control stop --force /mnt/share/rate.trace || [ $? = 3 ]
 rmmod kutrace
 insmod "$KUTRACE_MODULE" tracemb=128
 redis-server --port 6399 --save '' --appendonly no --dir /tmp >/tmp/redis.log &
 until redis-cli -p 6399 ping >/dev/null 2>&1; do sleep 0.1; done
 kutrace_control go
 redis-benchmark -p 6399 -t set,get -q >/tmp/redis-benchmark.log
-kutrace_control stop --force /mnt/share/redis.raw
+kutrace_control stop --force /mnt/share/redis.trace
 redis-cli -p 6399 shutdown nosave
 kutrace_control go
 for n in $(seq 3); do gcc -O2 -I "$3" -c -o /tmp/costs.o "$2"; done
-kutrace_control stop --force /mnt/share/gcc.raw
+kutrace_control stop --force /mnt/share/gcc.trace
 "#;
 
 /// What was found in each trace.
@@ -47,8 +47,8 @@ pub fn record(program: &Path, dir: &Path) -> Result<Traces> {
         let bytes = std::fs::read(dir.join(name)).with_context(|| format!("bench: {name}"))?;
         Content::of(&bytes).with_context(|| format!("bench: {name}: not a raw trace"))
     };
-    let traces = Traces { rate: read("rate.raw")?, redis: read("redis.raw")?, gcc: read("gcc.raw")? };
-    ensure!(traces.rate.lost() > 0, "bench: rate.raw: the memory did not end");
+    let traces = Traces { rate: read("rate.trace")?, redis: read("redis.trace")?, gcc: read("gcc.trace")? };
+    ensure!(traces.rate.lost() > 0, "bench: rate.trace: the memory did not end");
     Ok(traces)
 }
 
