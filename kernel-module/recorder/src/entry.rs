@@ -73,7 +73,7 @@ pub fn syscall_return<L: Lane>(lane: TaskLane<L>, value: i64, number: impl FnOnc
 #[cold]
 #[inline(never)]
 fn long_return<L: Lane>(lane: TaskLane<L>, value: i64, number: impl FnOnce() -> u32) {
-    if lane.fold_long(|open, duration| Call::fold(open, duration, value)) {
+    if Call::fits(value) && lane.fold_long(|open, duration| Call::fold(open, duration, value)) {
         return;
     }
     lane.forget_call();

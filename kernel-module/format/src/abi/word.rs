@@ -105,8 +105,9 @@ impl Call {
         (ret.wrapping_add(RETURN_BIAS) as u32) << 8 | (dur as u32) << 1
     }
 
+    /// Whether a return of this value can be folded into its call.
     #[inline(always)]
-    const fn fits(ret: i64) -> bool {
+    pub const fn fits(ret: i64) -> bool {
         ret > -RETURN_BIAS && ret < RETURN_BIAS
     }
 
