@@ -14,6 +14,7 @@ struct task_struct;
 #define KUTRACE_RUNNABLE	0x206	/* value: pid made runnable */
 #define KUTRACE_IPI		0x207	/* value: target CPU | vector << 16 */
 #define KUTRACE_MWAIT		0x208	/* value: mwait hint, or below */
+#define KUTRACE_FREQUENCY	0x209	/* value: MHz since the one before */
 #define KUTRACE_MONITOR_STORE	0x21e	/* value: target CPU */
 #define KUTRACE_MONITOR_EXIT	0x21f	/* value: 0 */
 #define KUTRACE_EXIT		0x220	/* value: exit code, as for wait() */

@@ -127,6 +127,7 @@ static void kutrace_tracepoints_disable(void)
 	kick_all_cpus_sync();
 	kutrace_faults_end();
 	kutrace_devices_end();
+	kutrace_frequency_end();
 }
 
 static void kutrace_tracepoints_disconnect(void)
@@ -143,7 +144,8 @@ static int kutrace_tracepoints_enable(void)
 	int ret;
 
 	kutrace_idle_begin();
-	ret = kutrace_faults_begin() ?: kutrace_devices_begin() ?: kutrace_cpus_begin();
+	ret = kutrace_faults_begin() ?: kutrace_devices_begin() ?: kutrace_frequency_begin() ?:
+	      kutrace_cpus_begin();
 	kutrace_tracepoints_on = true;
 	for_each_probe(group, probe) {
 		if (!probe->tracepoint || ret)
@@ -161,11 +163,13 @@ static int kutrace_tracepoints_enable(void)
 static u64 kutrace_tracepoints_unseen(void)
 {
 	u64 unseen = BIT_ULL(QUOTAS) | BIT_ULL(EXCEPTIONS) | BIT_ULL(KERNEL_FAULTS) |
-		     BIT_ULL(ENTRY_CODE) | BIT_ULL(FREQUENCY) | BIT_ULL(NMIS) |
+		     BIT_ULL(ENTRY_CODE) | BIT_ULL(NMIS) |
 		     BIT_ULL(MACHINE_CHECKS) | BIT_ULL(DENIED) | BIT_ULL(STOPS);
 
 	if (!kutrace_packets_wanted())
 		unseen |= BIT_ULL(PACKETS);
+	if (!kutrace_frequency_is_known())
+		unseen |= BIT_ULL(FREQUENCY);
 	/* Which the kernel has for KVM. */
 	if (!IS_ENABLED(CONFIG_USER_RETURN_NOTIFIER))
 		unseen |= BIT_ULL(PROGRAM_FAULTS);

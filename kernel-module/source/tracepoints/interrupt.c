@@ -146,6 +146,7 @@ static void notrace kutrace_local_timer_entry(void *data, int vector)
 
 	kutrace_guarded(kutrace_tell(event)(KUTRACE_IRQ + (u8)vector);
 			kutrace_tell(address)(sample, instruction_pointer(regs)));
+	kutrace_frequency_tick();
 }
 
 static void notrace kutrace_softirq_entry(void *data, unsigned int nr)

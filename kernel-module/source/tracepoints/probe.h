@@ -73,7 +73,13 @@ int kutrace_cpus_begin(void);
 void kutrace_cpus_end(void);
 int kutrace_devices_begin(void);
 void kutrace_devices_end(void);
+bool kutrace_frequency_is_known(void);
+int kutrace_frequency_begin(void);
+void kutrace_frequency_end(void);
 void kutrace_each_device_vector(kutrace_op_vector_t *each);
+
+/* A tick, with interrupts off. */
+void kutrace_frequency_tick(void);
 
 /* A task that is new has no fault yet. Preemption is off. */
 void kutrace_faults_leave(struct task_struct *task);
