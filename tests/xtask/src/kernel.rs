@@ -10,7 +10,7 @@
 
 pub mod apt;
 pub mod config;
-mod fetched;
+pub mod fetched;
 pub mod schemata;
 pub mod series;
 pub mod source;
@@ -25,7 +25,7 @@ use clap::ValueEnum;
 use crate::mutants;
 use crate::place::{self, Key};
 use crate::progress;
-use crate::toolchain::Toolchain;
+use crate::toolchain::{Compiler, Toolchain};
 use series::Series;
 
 /// Counts changes of the recipe in this file, which are inputs of a build like any other.
@@ -200,6 +200,13 @@ pub struct Kernel {
     key: String,
     /// The developer's own tree.
     given: Option<PathBuf>,
+}
+
+/// What kernels and their modules are compiled with: clang, which Rust needs, or what a developer's own tree was built with.
+pub fn compiler() -> Result<Compiler> {
+    let Some(tree) = std::env::var_os(OVERRIDE).map(PathBuf::from) else { return Ok(Compiler::Clang) };
+    let config = fs::read_to_string(tree.join(".config")).with_context(|| format!("{OVERRIDE}: {}", tree.display()))?;
+    Ok(if config.lines().any(|line| line == "CONFIG_CC_IS_GCC=y") { Compiler::Gcc } else { Compiler::Clang })
 }
 
 impl Kernel {

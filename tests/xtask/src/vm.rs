@@ -11,8 +11,8 @@ use clap::Args;
 
 use crate::guest::{self, Accelerator, Guest};
 use crate::kernel::stock::Stock;
-use crate::kernel::{Build, Kernel, Variant, Which};
-use crate::toolchain::{Compiler, Toolchain};
+use crate::kernel::{self, Build, Kernel, Variant, Which};
+use crate::toolchain::Toolchain;
 use crate::{module, mutants, packages, tools};
 
 #[derive(Args, Clone)]
@@ -197,7 +197,7 @@ impl VmArgs {
 }
 
 fn built(build: Build, args: &VmArgs) -> Result<Parts> {
-    let toolchain = Toolchain::ensure(Compiler::Clang)?;
+    let toolchain = Toolchain::ensure(kernel::compiler()?)?;
     let kernel = Kernel::new(build, &toolchain)?;
     let image = kernel.image(&toolchain)?;
     let module = build.variant.has_hooks().then(|| module::ensure(&kernel, args.recorder(), &toolchain)).transpose()?;
