@@ -123,7 +123,9 @@ pub fn run() -> Result<u8> {
         if *name != "host and golden" {
             cargo.env("RUST_TEST_THREADS", "1");
         }
+        let tier = Instant::now();
         note(name, passed(&mut cargo)?);
+        say(&format!("{name}: took {}", minutes(tier.elapsed())))?;
     }
     let mut out = std::io::stdout().lock();
     let took = minutes(began.elapsed());
