@@ -46,11 +46,51 @@ static void call(void) {
     }
 }
 
-// Returns 0 to root: a value of one byte, where a pid may be more.
-static void short_call(void) {
+static void wide_call(void) {
     for (int n = 0; n < CALLS; n++) {
-        syscall(SYS_geteuid);
+        syscall(SYS_getuid);
     }
+}
+
+// Of a process whose parent has ended: it is the child of process 1 then, so the value takes one byte wherever this runs.
+static uint64_t orphaned(void) {
+    int ends[2];
+    if (pipe(ends)) {
+        err(1, "pipe");
+    }
+    pid_t child = fork();
+    if (child < 0) {
+        err(1, "fork");
+    }
+    if (child == 0) {
+        pid_t parent = getpid();
+        if (fork()) {
+            _exit(0);
+        }
+        while (getppid() == parent) {
+            sched_yield();
+        }
+        uint64_t ticks = fewest(nothing, call);
+        _exit(write(ends[1], &ticks, sizeof ticks) != sizeof ticks);
+    }
+    waitpid(child, NULL, 0);
+    uint64_t ticks;
+    if (read(ends[0], &ticks, sizeof ticks) != sizeof ticks) {
+        err(1, "read");
+    }
+    return ticks;
+}
+
+// As user 1000, a value that takes more than a byte.
+static uint64_t wide(void) {
+    if (setresuid(1000, -1, -1)) {
+        err(1, "setresuid");
+    }
+    uint64_t ticks = fewest(nothing, wide_call);
+    if (setresuid(0, -1, -1)) {
+        err(1, "setresuid");
+    }
+    return ticks;
 }
 
 static void mark(void) {
@@ -160,8 +200,8 @@ int main(int argc, char **argv) {
         }
         return 0;
     }
-    print("syscall", fewest(nothing, call), CALLS);
-    print("short", fewest(nothing, short_call), CALLS);
+    print("syscall", orphaned(), CALLS);
+    print("wide", wide(), CALLS);
     print("fault", fault(), PAGES);
     print("switch", switching(), CALLS);
     print("interrupt", interrupt(), 1);

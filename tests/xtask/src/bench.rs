@@ -2,6 +2,7 @@
 //! `cargo xtask bench`: what tracing, the stages and the page cost, as the tables of docs/overhead.md.
 
 mod instructions;
+mod others;
 mod marks;
 mod native;
 mod traces;
@@ -46,6 +47,8 @@ pub struct BenchArgs {
 enum Part {
     /// Instructions of tracing, in guests that count them
     Instructions,
+    /// What other tracers add, in the same guest as ours; only when asked for
+    Others,
     /// What programs record into their own memory; needs no VM
     Marks,
     /// From raw file to page; needs no VM
@@ -70,6 +73,10 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     };
     if let Some(judged) = judged {
         return Ok(write!(out, "{}\n{}", title()?, why::measure(judged, args.seed, &args.case, &dir)?)?);
+    }
+    if args.part == Some(Part::Others) {
+        let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
+        return Ok(write!(out, "{}\n{}", title()?, others::measure(&costs, &dir)?)?);
     }
     if asked(Part::Instructions) {
         let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;
@@ -137,10 +144,10 @@ fn compile(source: &Path, dir: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Runs a script in the guest, where `dir` is /mnt/share and `$1` is `program`; it must succeed.
-fn in_guest(script: &str, program: &Path, dir: &Path, how: VmArgs) -> Result<()> {
+/// Runs a script in the guest, where `dir` is /mnt/share and `$1` and so on are `words`; it must succeed.
+fn in_guest(script: &str, words: &[&Path], dir: &Path, how: VmArgs) -> Result<()> {
     let mut command: Vec<OsString> = ["bash", "-ec", script, "bench"].map(OsString::from).to_vec();
-    command.push(program.into());
+    command.extend(words.iter().map(OsString::from));
     match vm::run(&VmArgs { share: Some(dir.to_path_buf()), command, ..how })? {
         0 => Ok(()),
         status => bail!("bench: the guest's script ended with status {status}"),

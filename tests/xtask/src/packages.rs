@@ -58,6 +58,8 @@ const READER: &[&str] = &["babeltrace2"];
 const PACKER: &[&str] = &["dpkg-dev", "gcc", "make", "rustc-web", "rust-web-src"];
 /// To try packages.
 const INSPECTOR: &[&str] = &["debootstrap", "lintian"];
+/// To be compared with.
+const RIVALS: &[&str] = &["lttng-tools"];
 /// To look at pages.
 const BROWSER: &[&str] = &["chromium-headless-shell", "firefox-esr"];
 /// Also for pages; often present without dpkg's knowing, so their commands are looked for instead.
@@ -76,6 +78,11 @@ pub fn ensure_packer() -> Result<()> {
 /// The same for what the long tests of packages need.
 pub fn ensure_inspectors() -> Result<()> {
     ensure_all(|| Ok(absent([PACKER, INSPECTOR].concat(), &listed()?)))
+}
+
+/// The same for the tracers that the bench compares with.
+pub fn ensure_rivals() -> Result<()> {
+    ensure_all(|| Ok(absent(RIVALS.to_vec(), &listed()?)))
 }
 
 fn ensure_all(missing: impl Fn() -> Result<Vec<&'static str>>) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::vm::VmArgs;
 /// What tests/vm/costs.c calls each of them, and what the table does.
 const WAYS: [(&str, &str); 9] = [
     ("syscall", "`getppid`, with argument and return value"),
-    ("short", "`geteuid`, whose value is one byte"),
+    ("wide", "`getuid`, whose value takes more than a byte"),
     ("fault", "page fault, first touch of an anonymous page"),
     ("switch", "`sched_yield` and the context switch it makes"),
     ("interrupt", "timer interrupt"),
@@ -43,13 +43,13 @@ pub fn measure(program: &Path, dir: &Path) -> Result<Instructions> {
     for ((_, without, with), counts) in KERNELS.into_iter().zip(&mut counts) {
         let kernel = |name| Which::parse(name).map_err(|error| anyhow!(error));
         let bare = VmArgs { kernel: kernel(without)?, no_load: true, ..how.clone() };
-        in_guest(r#""$1" >/mnt/share/without"#, program, dir, bare)?;
+        in_guest(r#""$1" >/mnt/share/without"#, &[program], dir, bare)?;
         let script = r#"
             "$1" >/mnt/share/off
             kutrace_control go
             "$1" >/mnt/share/go
             kutrace_control stop /tmp/t.trace"#;
-        in_guest(script, program, dir, VmArgs { kernel: kernel(with)?, ..how.clone() })?;
+        in_guest(script, &[program], dir, VmArgs { kernel: kernel(with)?, ..how.clone() })?;
         for (state, column) in STATES.iter().zip(0..) {
             let text = std::fs::read_to_string(dir.join(state)).with_context(|| format!("bench: {state}"))?;
             for ((way, _), counts) in WAYS.iter().zip(&mut *counts) {

@@ -42,7 +42,7 @@ pub fn record(program: &Path, dir: &Path) -> Result<Traces> {
     let source = place::checkout().join("tests/vm/costs.c");
     let include = place::checkout().join("kutrace-control/kutrace/include");
     let script = format!("set -- \"$1\" '{}' '{}'\n{SCRIPT}", source.display(), include.display());
-    in_guest(&script, program, dir, VmArgs { no_load: true, ..VmArgs::new(Vec::new()) })?;
+    in_guest(&script, &[program], dir, VmArgs { no_load: true, ..VmArgs::new(Vec::new()) })?;
     let read = |name: &str| {
         let bytes = std::fs::read(dir.join(name)).with_context(|| format!("bench: {name}"))?;
         Content::of(&bytes).with_context(|| format!("bench: {name}: not a raw trace"))

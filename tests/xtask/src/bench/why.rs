@@ -65,7 +65,7 @@ pub fn measure(judged: Judged, seed: Option<u64>, names: &[String], dir: &Path) 
             timeout: LIMIT,
             ..VmArgs::new(Vec::new())
         };
-        in_guest(&script, &plant, &traces, how)?;
+        in_guest(&script, &[&plant], &traces, how)?;
     }
     let mut table = Command::new(&program);
     table.arg(judge).arg(&cases).arg(&traces).args(names);

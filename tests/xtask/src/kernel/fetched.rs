@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A kernel's source that this machine's Debian does not have: the package of the next one, once in the cache.
+//! A source that this machine's Debian does not have: the package of the next one, once in the cache.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,8 +15,15 @@ use crate::progress::{self, tied};
 pub struct Fetched {
     /// The package's version.
     pub version: String,
-    /// The source as it is in the package.
-    pub tarball: PathBuf,
+    /// Where its files are.
+    pub root: PathBuf,
+}
+
+impl Fetched {
+    /// The source of a kernel, as it is in the package of this name.
+    pub fn tarball(&self, package: &str) -> PathBuf {
+        self.root.join(format!("usr/src/{package}.tar.xz"))
+    }
 }
 
 /// The package of this name, downloaded if it is not in the cache. What is there stays, also when Debian has a newer one.
@@ -44,5 +51,5 @@ pub fn ensure(package: &str) -> Result<Fetched> {
         fs::rename(&partial, &root).with_context(|| root.display().to_string())?;
     }
     let version = fs::read_to_string(root.join("version")).with_context(|| format!("source: {package}: version"))?;
-    Ok(Fetched { version, tarball: root.join(format!("usr/src/{package}.tar.xz")) })
+    Ok(Fetched { version, root })
 }

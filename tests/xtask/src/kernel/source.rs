@@ -34,7 +34,7 @@ fn origin(series: Series) -> Result<(String, PathBuf)> {
             let version = progress::output(Command::new("dpkg-query").args(query));
             Ok((version.with_context(|| format!("kernel: {package}"))?, format!("/usr/src/{package}.tar.xz").into()))
         }
-        Series::V7 => fetched::ensure(&package).map(|fetched| (fetched.version, fetched.tarball)),
+        Series::V7 => fetched::ensure(&package).map(|fetched| (fetched.version.clone(), fetched.tarball(&package))),
     }
 }
 

@@ -71,6 +71,11 @@ impl Stock {
         Ok(Self { release, root })
     }
 
+    /// Where its packages are unpacked.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The bootable image.
     pub fn image(&self) -> PathBuf {
         self.root.join("vmlinuz")
