@@ -4,6 +4,7 @@
 //! Invariant: gathering never fails; what this machine does not tell is left out.
 
 pub mod groups;
+pub mod guests;
 pub mod machine;
 pub mod symbols;
 pub mod tasks;
@@ -40,17 +41,25 @@ pub struct Start {
     pub tasks: Vec<Task>,
     /// The control groups.
     pub groups: Vec<Group>,
+    /// The virtual CPUs of guests.
+    pub guests: Vec<guests::Thread>,
 }
 
 impl Start {
     /// What there is now.
     pub fn now() -> Start {
-        Start { tasks: tasks::alive(Path::new("/proc")), groups: groups::all(Path::new(MOUNTS)) }
+        Start {
+            tasks: tasks::alive(Path::new("/proc")),
+            groups: groups::all(Path::new(MOUNTS)),
+            guests: guests::all(Path::new(guests::KVM)),
+        }
     }
 }
 
 /// What is mounted where.
 const MOUNTS: &str = "/proc/self/mountinfo";
+/// The clocks that the kernel could go by.
+const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
 /// Name of the idle task of every CPU.
 const IDLE: &[u8] = b"-idle-";
@@ -77,6 +86,12 @@ impl Names {
         names.add(NameKind::Host, 0, 0, machine::host().as_bytes());
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         names.add(NameKind::CpuModel, 0, 0, machine::cpu_model(&cpuinfo).unwrap_or_default().as_bytes());
+        let clocks = fs::read_to_string(CLOCKS).unwrap_or_default();
+        names.add(NameKind::Hypervisor, 0, 0, guests::hypervisor(&cpuinfo, &clocks).unwrap_or_default().as_bytes());
+        // The counter of a guest may be set while it starts: what it is later counts.
+        for (thread, number, text) in at_start.guests.iter().chain(&guests::all(Path::new(guests::KVM))) {
+            names.add(NameKind::Vcpu, *thread, *number, text.as_bytes());
+        }
         let alive = tasks::alive(Path::new("/proc"));
         for task in alive.iter().chain(&at_start.tasks) {
             names.add(NameKind::Task, task.pid, task.tgid, &task.comm);
@@ -177,7 +192,7 @@ mod tests {
         let mut name = [0; event::NAME_BYTES];
         name[..4].copy_from_slice(b"eth0");
         let vector = Vector { which: event::Vector::of(3, 0x21).0, reserved: 0, name };
-        let start = Start { tasks: vec![gone, renamed], groups: vec![(7, b"/removed".to_vec())] };
+        let start = Start { tasks: vec![gone, renamed], groups: vec![(7, b"/removed".to_vec())], ..Start::default() };
         let names = Names::gather(&start, &cpus, &[vector]);
         let records = read(&names.payload());
         assert_eq!(records.len(), names.len());

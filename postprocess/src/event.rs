@@ -9,6 +9,7 @@ pub mod number;
 pub mod work;
 pub mod point;
 pub mod flow;
+pub mod stolen;
 pub mod what;
 pub mod names;
 pub mod date;
@@ -109,6 +110,18 @@ pub struct Machine {
     pub clock: String,
     /// By how much its times may be wrong against the first machine's, if anything bounds that.
     pub within: Option<Time>,
+    /// Whose guest it is, if that one is among the machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<Inside>,
+}
+
+/// Whose guest a machine is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inside {
+    /// The place of its host among the machines.
+    pub host: u32,
+    /// By CPU of the guest, from its first: the host's thread that runs it, 0 if that is not known.
+    pub threads: Vec<u32>,
 }
 
 impl Meta {

@@ -50,7 +50,7 @@ use counter::Counting;
 use damage::{Damage, NotATrace};
 use decode::{Counts, Decoder};
 use stream::Stream;
-use trace::{within, Decode, Head, Trace};
+use trace::{within, Counter, Decode, Head, Trace};
 
 /// By how much a CPU may end its last block before the stop, because it took that long to stop all: 0.1 s.
 const SLACK: Time = Time(10_000_000);
@@ -344,6 +344,10 @@ impl Trace for Raw<'_> {
 
     fn part<'t>(&'t self, cpu: CpuId, range: (Time, Time)) -> Box<dyn Trace + 't> {
         Box::new(self.part(cpu, range))
+    }
+
+    fn counter(&self) -> Option<Counter> {
+        self.header_sound.then_some(Counter { clock: self.clock, from: self.header.start.tsc })
     }
 
     fn notes(&self) -> Vec<String> {

@@ -120,12 +120,16 @@ pub fn trace(bytes: &[u8]) -> Result<Box<dyn Trace + '_>, NotATrace> {
         return one(bytes);
     }
     let machine::file::Layout { machines, mut damage } = machine::file::split(bytes)?;
-    let mut parts = Vec::new();
+    let (mut parts, count) = (Vec::new(), machines.len());
     for (machine, bytes) in machines {
         match one(bytes) {
             Ok(trace) => parts.push((machine, trace)),
             Err(error) => damage.push(Damage::at(0, format!("machine {} is left out: {error}", machine.name))),
         }
+    }
+    // Hosts are told by their place.
+    if parts.len() < count {
+        parts.iter_mut().for_each(|(machine, _)| machine.inside = None);
     }
     Ok(Box::new(Machines::new(parts, damage)))
 }

@@ -4,7 +4,7 @@
 //! [`mod@build`] is the state machine: each [`cpu`] has a [`stack`] of what its [`thread`] is inside of; [`nest`]
 //! handles calls and returns, [`begin`] what began before the recording, [`mode`] whether it is the program or the
 //! kernel, [`switch`] threads, [`point`] point events, [`wake`] arcs and waits, with the reasons of [`wait`], and of
-//! who could run [`runnable`], CPUs that stood still [`stall`], by the numbers of the [`abi`], and the latencies
+//! who could run [`runnable`], CPUs that stood still [`stall`], or ran a [`guest`], by the numbers of the [`abi`], and the latencies
 //! of [`idle`], [`rpc`] queues and messages; of [`cgroup`]s that nobody told, what follows. [`mod@check`] says what must hold of the result.
 //!
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
@@ -28,6 +28,7 @@ pub mod flow;
 pub mod wait;
 pub mod runnable;
 pub mod stall;
+pub mod guest;
 pub mod call;
 pub mod cgroup;
 pub mod abi;

@@ -115,6 +115,7 @@ impl World {
             base: 0,
             traced: (self.clocks[n].shows(0.0), self.clocks[n].shows(LENGTH)),
             packets: self.packets[n].clone(),
+            ..Known::default()
         };
         (0..self.clocks.len()).map(one).collect()
     }

@@ -26,6 +26,7 @@ mod stream;
 mod stock;
 mod rules;
 mod faults;
+mod guests;
 mod hours;
 mod golden;
 mod original;

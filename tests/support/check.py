@@ -36,6 +36,9 @@ Event = collections.namedtuple("Event", "ts dur number cpu pid arg ret name")
 Span = collections.namedtuple("Span", "start end cpu pid number arg ret name")
 
 SWITCH, RUNNABLE, IPI, STORE, EXIT, WAIT_SAID, WORK, WORK_END = 0x200, 0x206, 0x207, 0x21E, 0x220, 0x225, 0x22A, 0x22B
+GUEST_IN, GUEST_OUT, GUEST = 0x221, 0x222, 0x4FC
+# The guest halted: by Intel's number, and by AMD's.
+HALTS = {0x1000C, 0x20078}
 PC_USER, PC_KERNEL = 0x280, 0x281
 GOES_OFFLINE, COMES_ONLINE = 0x227, 0x228
 SOFTIRQ, SCHED, LOST, USER, C_EXIT, KERNEL, EXIT_WORK = 0x5FF, 0xDFF, 0x30000, 0x10000, 0x20000, 0x40000, 0x9FD
@@ -307,6 +310,12 @@ class Reading:
             self.enter(event, key, EXIT_WORK)
         elif number == WORK_END:
             self.back(cpu, ts, lambda frame: frame.number == EXIT_WORK, EXIT_WORK, event)
+        elif number == GUEST_IN:
+            self.announces(key, None)
+            self.enter(event, key, GUEST)
+        elif number == GUEST_OUT:
+            self.back(cpu, ts, lambda frame: frame.number == GUEST, GUEST, event)
+            self.announces(key, "wait_guest" if event.arg in HALTS else None)
         elif number == SOFTIRQ:
             self.enter(event, key, SOFTIRQ)
         elif number == SOFTIRQ | 0x200:
@@ -860,7 +869,7 @@ EXCLUDED = [(pattern, reasons | ALWAYS) for pattern, reasons in EXCLUDED]
 
 # What a thread says before it waits, and the wait that follows.
 SAID = {
-    "wait_frozen": "wait_frozen", "wait_stopped": "wait_stopped", "wait_traced": "wait_traced",
+    "wait_guest": "wait_guest", "wait_frozen": "wait_frozen", "wait_stopped": "wait_stopped", "wait_traced": "wait_traced",
     "wait_memory_limit": "wait_mem", "wait_reclaim": "wait_mem", "wait_dirty_pages": "wait_disk",
     "wait_supervisor": "wait_task",
 }

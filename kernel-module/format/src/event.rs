@@ -71,6 +71,8 @@ kinds! {
     IdleExit "C_EXIT" "leaving idle";
     /// A thread in user mode.
     User "USER" "user";
+    /// A virtual CPU runs its guest.
+    Guest "GUEST" "guest";
     /// Time without a record.
     Lost "LOST" "lost";
     /// The CPU is offline.

@@ -157,6 +157,8 @@ pub enum NameKind {
     Syscall = 8,
     /// A 32-bit system call number.
     Syscall32 = 12,
+    /// This machine is a guest: the text says of what, `kvm` or `other`.
+    Hypervisor = 9,
     /// An errno value, positive.
     Errno = 14,
     /// A softirq number.
@@ -176,6 +178,9 @@ pub enum NameKind {
     Cgroup = 0x10c,
     /// The path of a control group: number is the low half of its id.
     CgroupPath = 0x10e,
+    /// A virtual CPU of a guest that this machine runs: number is its thread, second its number in the guest. The text
+    /// is [`crate::vcpu::Vcpu`]'s.
+    Vcpu = 0x10f,
 }
 
 impl NameKind {
@@ -186,6 +191,7 @@ impl NameKind {
             4 => NameKind::Trap,
             5 => NameKind::Irq,
             8 => NameKind::Syscall,
+            9 => NameKind::Hypervisor,
             12 => NameKind::Syscall32,
             14 => NameKind::Errno,
             15 => NameKind::Softirq,
@@ -196,6 +202,7 @@ impl NameKind {
             0x106 => NameKind::Symbol,
             0x10c => NameKind::Cgroup,
             0x10e => NameKind::CgroupPath,
+            0x10f => NameKind::Vcpu,
             _ => return None,
         })
     }

@@ -3,6 +3,7 @@
 
 use postprocess::event::number::Level;
 use postprocess::event::point::Point;
+use postprocess::event::work::Work;
 use postprocess::span::what::{Activity, Arc, What};
 
 use crate::schema::Table;
@@ -24,6 +25,7 @@ const fn activity_kind(activity: Activity) -> &'static str {
     match activity {
         Activity::User(_) => "user",
         Activity::Thread(_) => "kernel_thread",
+        Activity::Call(Work::Guest) => "guest",
         Activity::Call(work) => match work.level() {
             Level::User => "user",
             Level::Syscall => "syscall",

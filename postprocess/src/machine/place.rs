@@ -8,6 +8,7 @@
 use std::fmt;
 
 use super::band::{self, Found, Said, Side};
+use super::inside::{self, Inside, Traced};
 use super::packet::{Packets, Passed};
 use super::shift::{Shift, POINT};
 use crate::time::Time;
@@ -26,6 +27,8 @@ pub struct Known {
     pub traced: (Time, Time),
     /// What it sent and received.
     pub packets: Packets,
+    /// What it has of guests.
+    pub guests: Traced,
 }
 
 /// By what a machine was placed.
@@ -39,6 +42,8 @@ pub enum By {
     OneWay,
     /// Its clock of the day.
     Clock,
+    /// Its counter, which its host sets.
+    Host,
 }
 
 /// A machine that is placed.
@@ -54,6 +59,8 @@ pub struct Placed {
     pub mistaken: u64,
     /// Packets to it that arrive before they are sent.
     pub early: u64,
+    /// Whose guest it is, if that one is among the machines.
+    pub inside: Option<Inside>,
 }
 
 /// All pairs' packets: from the first index to the second.
@@ -119,8 +126,43 @@ pub fn place(known: &[Known]) -> Vec<Placed> {
             }
         }
     }
+    put_inside(known, &mut placed);
     let early: Vec<u64> = (0..known.len()).map(|m| count_early(&pairs, &placed, m)).collect();
     placed.into_iter().flatten().zip(early).map(|(placed, early)| Placed { early, ..placed }).collect()
+}
+
+/// Places guests by their counters, whatever packets say: the hosts of the first machine, which is what times count by,
+/// then all others.
+fn put_inside(known: &[Known], placed: &mut [Option<Placed>]) {
+    let found = inside::find(&known.iter().map(|known| &known.guests).collect::<Vec<_>>());
+    let mut is_done: Vec<bool> = (0..known.len()).map(|n| n == 0).collect();
+    let put = |n: usize, shift: Shift, placed: &mut [Option<Placed>]| {
+        let inside = found[n].as_ref().map(|fit| fit.inside.clone());
+        let before = placed[n].take().unwrap_or_else(|| unplaced(Shift::default()));
+        placed[n] = Some(Placed { shift, by: By::Host, inside, ..before });
+    };
+    let shift_of =
+        |placed: &[Option<Placed>], n: usize| placed[n].as_ref().map(|p| p.shift.clone()).unwrap_or_default();
+    let mut at = 0;
+    while let Some(fit) = found.get(at).and_then(Option::as_ref) {
+        if let Some(placed) = placed[at].as_mut() {
+            placed.inside = Some(fit.inside.clone());
+        }
+        let host = fit.inside.host;
+        put(host, inside::through(&inside::back(&fit.shift), &shift_of(placed, at)), placed);
+        is_done[host] = true;
+        at = host;
+    }
+    // A host may be a guest itself, of one that comes later.
+    for _ in 0..known.len() {
+        for (n, fit) in found.iter().enumerate().filter_map(|(n, fit)| Some((n, fit.as_ref()?))) {
+            let host = fit.inside.host;
+            if !is_done[n] && (is_done[host] || found[host].is_none()) {
+                put(n, inside::through(&fit.shift, &shift_of(placed, host)), placed);
+                is_done[n] = true;
+            }
+        }
+    }
 }
 
 /// What was proven of a machine's error when it was first placed stays true at most doubled: both lines are in the band.
@@ -131,7 +173,7 @@ fn bound(placed: &mut Option<Placed>, within: Option<Time>) {
 }
 
 fn unplaced(shift: Shift) -> Placed {
-    Placed { shift, by: By::Clock, packets: (0, 0), mistaken: 0, early: 0 }
+    Placed { shift, by: By::Clock, packets: (0, 0), mistaken: 0, early: 0, inside: None }
 }
 
 /// The machine to place next: the one of which most is known.
@@ -186,7 +228,7 @@ fn placed_by_others(known: &[Known], pairs: &Pairs, placed: &[Option<Placed>], m
     };
     let by = if within.is_none() && by == By::Packets { By::OneWay } else { by };
     let packets = others(0).map(|(n, _)| pairs.counts(n, machine)).fold((0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1));
-    Placed { shift, by, packets, mistaken, early: 0 }
+    Placed { shift, by, packets, mistaken, early: 0, inside: None }
 }
 
 /// Packets to a machine that arrive before they are sent.
@@ -240,6 +282,7 @@ impl fmt::Display for Bound<'_> {
                     parts => write!(f, ", in {parts} parts"),
                 }
             }
+            (By::Host, _) => f.write_str("as its host says of its counter"),
             (By::Clock, _) => f.write_str("by its clock of the day: no packets; nothing bounds the error"),
             _ => f.write_str("as its packets went one way only: nothing bounds the error"),
         }

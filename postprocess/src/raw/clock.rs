@@ -111,6 +111,23 @@ impl Clock {
         let ns = ((from_origin * self.slope) >> POINT) + i128::from(self.offset_ns);
         Time(ns.clamp(0, FAR) as i64 / 10)
     }
+
+    /// The time of an unshifted counter value after the minute.
+    pub fn units_of(&self, tsc: u64) -> Time {
+        self.tsc_units(tsc.into())
+    }
+
+    /// The same in picoseconds, before the minute, too.
+    pub fn picoseconds(&self, tsc: i128) -> i128 {
+        let from_origin = (tsc - self.origin).clamp(-(1 << 55), 1 << 55);
+        ((from_origin * self.slope * 1000) >> POINT) + i128::from(self.offset_ns) * 1000
+    }
+
+    /// The unshifted counter value at a time after the minute.
+    pub fn counter_at(&self, at: Time) -> i128 {
+        let ns = i128::from(at.0) * 10 - i128::from(self.offset_ns);
+        self.origin + (ns << POINT) / self.slope
+    }
 }
 
 /// Whether start and stop are far enough apart, 1 ms, to measure the clock by.

@@ -164,12 +164,15 @@ impl Builder {
             Said::Point(Point::ExitWorkReturn) => {
                 Event { what: Said::Return(Work::ExitWork), dur: Time::ZERO, arg: 0, ..*e }
             }
+            Said::Point(Point::GuestEnter) => self.guest_entered(e),
+            Said::Point(Point::GuestExit) => self.guest_left(e),
             what => Event { what, ..*e },
         };
         match e.what {
             Said::Name(kind) => self.name(kind, e),
             Said::Other(_) => self.tally.unknown += 1,
             _ if e.cpu.number() >= CPUS_MAX => self.tally.unknown += 1,
+            Said::Point(point @ (Point::Stolen | Point::StolenReturn)) => self.host_says(e, point),
             _ => self.transition(e),
         }
     }
@@ -179,6 +182,7 @@ impl Builder {
         let before = self.cpus[c].last;
         let t = self.arrive(c, e.ts);
         self.last = self.last.max(t.saturating_add(e.dur));
+        self.given_back(c, t);
         if e.what == Said::Lost {
             return self.lose(c, e, t);
         }
@@ -230,7 +234,7 @@ impl Builder {
 
     /// The time at which an event takes effect: its own, unless the CPU's pieces reach further. A folded call that
     /// does was rounded up, and is trimmed.
-    fn arrive(&mut self, c: usize, ts: Time) -> Time {
+    pub(super) fn arrive(&mut self, c: usize, ts: Time) -> Time {
         let cpu = &mut self.cpus[c];
         cpu.last = cpu.last.max(ts);
         if ts >= cpu.since {

@@ -57,6 +57,9 @@ impl Builder {
             }
             None => self.imply_call(c, t, call, e),
         }
+        if call == Work::Guest {
+            self.name_guest(c, e);
+        }
         self.close(c, t, Close::End { ret: e.ret.into(), ipc });
         self.cpus[c].stack.pop();
         self.enter(c, level, t);
@@ -64,6 +67,9 @@ impl Builder {
             Level::Sched => self.sched_left(c, t),
             Level::Syscall => self.settle(c),
             _ => {}
+        }
+        if call == Work::Guest {
+            self.guest_halts(c, e);
         }
         self.arrive_arcs(c, t);
         self.born(c, e, call);

@@ -80,7 +80,7 @@ pub enum Lock {
 /// Whose time a CPU's time is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// A program's.
+    /// A program's, or a guest's.
     User,
     /// The kernel's.
     Kernel,
@@ -223,7 +223,7 @@ impl Activity {
     #[inline]
     pub const fn share(self) -> Share {
         match self {
-            Activity::User(_) => Share::User,
+            Activity::User(_) | Activity::Call(Work::Guest) => Share::User,
             Activity::Thread(_) | Activity::Call(_) => Share::Kernel,
             Activity::Idle | Activity::IdleExit => Share::Idle,
             Activity::Lost => Share::Lost,

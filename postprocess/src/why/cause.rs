@@ -2,6 +2,7 @@
 //! Causes: what a part of a request's time went into, and who is to blame. Threads of one program are one culprit here.
 
 use crate::event::names::NameId;
+use crate::event::stolen;
 use foldhash::HashMap;
 use serde::Serialize;
 
@@ -164,7 +165,10 @@ impl Causes {
             Kind::Wait => wait(name, text(cause.ended)),
             Kind::Network => "it was on its way through the network".to_string(),
             Kind::Resent => "it was on its way through the network, and sent again".to_string(),
-            Kind::Stalled => "the CPU stood still (steal, SMI or emulation)".to_string(),
+            Kind::Stalled => match stolen::sentence(name) {
+                Some(instead) => format!("stolen: the host {instead}"),
+                None => "the CPU stood still (steal, SMI or emulation)".to_string(),
+            },
             Kind::Offline => "the CPU was offline".to_string(),
             Kind::Lost => "not known: events were lost".to_string(),
             Kind::Unknown => "not known: not in the trace".to_string(),
@@ -213,6 +217,7 @@ fn awaited(name: &str) -> &str {
         Reason::Stop => "stopped until a signal of",
         Reason::Trace => "stopped by its tracer",
         Reason::Frozen => "frozen until thawed by",
+        Reason::Guest => "halted, with nothing for its guest to do, until woken by",
         Reason::Task | Reason::Time | Reason::Rcu | Reason::Sched => "waiting for",
         Reason::Unknown | Reason::Other(_) => "waiting for",
         // Who waits for a CPU is another kind of cause.
@@ -234,6 +239,7 @@ fn wait(name: &str, ended: &str) -> String {
         Reason::Task => ("waiting for another task", ""),
         Reason::Memory => ("waiting for memory", ""),
         Reason::Frozen => ("frozen", ""),
+        Reason::Guest => ("halted: its guest had nothing to do", ""),
         Reason::Stop => ("stopped by a signal", ""),
         Reason::Trace => ("stopped by its tracer", ""),
         Reason::Rcu => ("waiting for an RCU grace period", ""),

@@ -16,6 +16,7 @@ use kutrace_format::x86::softirq;
 
 use crate::event::names::NameId;
 use crate::event::number::Level;
+use crate::event::stolen;
 use crate::id::{CpuId, Pid};
 use crate::span::ipc::sixteenths;
 use crate::span::wait::Reason;
@@ -166,12 +167,17 @@ impl<'a> Path<'a, '_> {
         match span.activity() {
             Some(Activity::User(_)) => does(Kind::User, NAMELESS),
             Some(Activity::Lost) => (Cause::own(Kind::Lost, NAMELESS), None),
-            Some(Activity::Stalled) => (Cause::own(Kind::Stalled, NAMELESS), None),
+            Some(Activity::Stalled) => (Cause::own(Kind::Stalled, self.stolen(span)), None),
             Some(Activity::Offline) => (Cause::own(Kind::Offline, NAMELESS), None),
             Some(activity) if activity.interrupts() => self.interrupted(span),
             Some(Activity::Call(_)) => does(Kind::Kernel, span.name),
             _ => does(Kind::Kernel, NAMELESS),
         }
+    }
+
+    /// What the host did instead of running a CPU, where that is known.
+    fn stolen(&self, span: &Span) -> NameId {
+        stolen::sentence(self.timeline.text(span)).map_or(NAMELESS, |_| span.name)
     }
 
     /// An interrupt, and who sent it if a thread did.

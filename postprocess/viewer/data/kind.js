@@ -68,6 +68,7 @@ export const WAITS = Object.freeze([
   ["c", "wait_cpu", "a CPU", "it could run, but other threads did"],
   ["d", "wait_disk", "disk", "pages of a file are read, or written"],
   ["f", "wait_frozen", "thaw", "its control group is frozen"],
+  ["g", "wait_guest", "work for its guest", "it runs a virtual CPU that has halted, since its guest has nothing to do"],
   ["h", "wait_stopped", "SIGCONT", "a signal stopped it"],
   ["i", "wait_idle", "an idle CPU to wake up", "it could run, but an idle CPU was slow to wake up"],
   ["k", "wait_task", "a thread or work", "another task has yet to end or to send a signal; a kernel thread waits for work"],

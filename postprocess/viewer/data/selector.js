@@ -15,7 +15,7 @@ export const SELECTOR = /(?<=^|\s)([a-z][a-z0-9_]*):(\S*)(?=\s|$)/g;
 
 /** What `kind:` takes. */
 export const KIND_WORDS = new Map(/** @type {[string, number[]][]} */ ([
-  ["idle", [Kind.IDLE, Kind.LOW_POWER, Kind.C_EXIT]], ["user", [Kind.USER]],
+  ["idle", [Kind.IDLE, Kind.LOW_POWER, Kind.C_EXIT]], ["user", [Kind.USER]], ["guest", [Kind.GUEST]],
   ["kernel", [Kind.SYSCALL, Kind.TRAP, Kind.IRQ, Kind.BH, Kind.KERNEL, Kind.SCHED]], ["syscall", [Kind.SYSCALL]],
   ["fault", [Kind.TRAP]], ["irq", [Kind.IRQ]], ["bh", [Kind.BH]], ["sched", [Kind.SCHED]], ["wait", [Kind.WAIT]],
   ["wakeup", [Kind.WAKEUP]], ["ipi", [Kind.IPI]], ["mark", [Kind.MARK]], ["event", [Kind.POINT]],

@@ -52,9 +52,10 @@ export function sentenceOf(store, chains, i, timed) {
     case Kind.LOW_POWER: return `${where} was idle for ${time}, in a low-power state.`;
     case Kind.C_EXIT: return `${where} needed ${time} to leave its idle state.`;
     case Kind.USER: return `${thread} ran its own code for ${time} on ${where}.`;
+    case Kind.GUEST: return `${thread} ran its guest's CPU ${valueOf(arg[i])} for ${time} on ${where}${guestLeft(what)}.`;
     case Kind.LOST: return `Events were lost: what ${where} did for ${time} is not known.`;
     case Kind.OFFLINE: return `${where} was offline for ${time}.`;
-    case Kind.STALLED: return `${where} stood still for ${time}.`;
+    case Kind.STALLED: return `${where} stood still for ${time}${stolenBy(what)}.`;
     case Kind.SYSCALL: {
       const returned = returnText(store, i);
       return `${thread} was in ${what}${timed ? ` for ${time}` : ""} on ${where}${returned === null ? "" : `, which returned ${returned}`}.`;
@@ -69,6 +70,21 @@ export function sentenceOf(store, chains, i, timed) {
     case Kind.IPI: return `${where} sent an interrupt to ${cpuText(store, valueOf(arg[i]) ?? -1)}.`;
     case Kind.LOCK: return `${thread} ${store.events[store.event[i]] === LOCK_HELD ? "held" : "tried to get"} the lock ${what.slice(1)} for ${time}.`;
     default: return partSentence(store.events[store.event[i]], thread, what, time);
+  }
+}
+
+/** Why a guest was left, by the name of the time in it. @param {string} name */
+const guestLeft = (name) => (name.startsWith("-guest-:") ? `, and left it for ${name.slice("-guest-:".length)}` : "");
+
+/** What the host did instead of running a CPU, by the name of that time. @param {string} name */
+function stolenBy(name) {
+  const [, kind, what] = /^stolen:(exit|ran|idle|wakeup)_?(.*)$/.exec(name) ?? [];
+  switch (kind) {
+    case "exit": return `: its host handled an exit of it, for ${what}`;
+    case "ran": return `: its host ran ${what} instead`;
+    case "idle": return ": its host's thread for it slept";
+    case "wakeup": return ": its host had yet to wake it up";
+    default: return "";
   }
 }
 

@@ -43,6 +43,7 @@ export function showLegend(app, element) {
     [kinds.has(Kind.LOW_POWER), [{ d: flat(7), color: css.lowPower, line: 1, dashes: "3 2" }], "low power", "idle", "nothing to do, and the CPU sleeps"],
     [kinds.has(Kind.C_EXIT), [{ d: "M1 7q3-9 6 0t6 0t6 0t6 0", color: css.cexit, line: 1.5 }], "leaving low power", "idle", "the time that the CPU takes to wake up"],
     [kinds.has(Kind.USER), [{ d: box(1, 3, 12, 8), color: css.users[0] }, { d: box(13, 3, 12, 8), color: css.users[1] }], "user, by thread", "user", "a program runs its own code; each thread has its colour"],
+    [kinds.has(Kind.GUEST), [{ d: box(1, 3, 24, 8), color: css.guest[0] }], "guest", "guest", "the thread of a virtual CPU runs its guest"],
     [kinds.has(Kind.SYSCALL), striped(css.syscall[0]), "system call", "syscall", "the kernel works for a program that called it"],
     [kinds.has(Kind.TRAP), striped(css.trap[0]), "fault", "fault", "the kernel handles an exception, mostly a page fault"],
     [kinds.has(Kind.IRQ), striped(css.irq[0]), "interrupt", "irq", "an interrupt from a device, a timer or another CPU"],
