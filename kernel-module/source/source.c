@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/string.h>
 
+#include "guests.h"
 #include "packets.h"
 #include "source.h"
 
@@ -51,21 +52,24 @@ int kutrace_source_connect(const struct kutrace_table *table)
 
 void kutrace_source_disconnect(void)
 {
+	kutrace_guests_end();
 	kutrace_packets_end();
 	kutrace_chosen->disconnect();
 }
 
 int kutrace_source_enable(void)
 {
-	int ret = kutrace_chosen->enable() ?: kutrace_packets_begin(kutrace_table);
+	int ret = kutrace_chosen->enable() ?: kutrace_packets_begin(kutrace_table) ?:
+		  kutrace_guests_begin(kutrace_table);
 
 	if (ret)
-		kutrace_chosen->disable();
+		kutrace_source_disable();
 	return ret;
 }
 
 void kutrace_source_disable(void)
 {
+	kutrace_guests_end();
 	kutrace_packets_end();
 	kutrace_chosen->disable();
 }
