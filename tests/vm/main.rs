@@ -37,5 +37,6 @@ mod waits;
 mod hotplug;
 mod lifecycle;
 mod machines;
+mod guests;
 mod stock;
 mod sources;

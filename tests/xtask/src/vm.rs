@@ -10,6 +10,7 @@ use anyhow::{bail, Context, Result};
 use clap::Args;
 
 use crate::guest::{self, Accelerator, Guest};
+use crate::kernel::series::Series;
 use crate::kernel::stock::Stock;
 use crate::kernel::{Build, Kernel, Variant, Which};
 use crate::toolchain::{Compiler, Toolchain};
@@ -53,6 +54,10 @@ pub struct VmArgs {
     /// in the second
     #[arg(long)]
     pub second: bool,
+    /// Make a guest of the guest: `/mnt/share/inside/run` boots the small kernel with 2 CPUs by KVM, loads the module and
+    /// runs `bash /mnt/share/inside/job.sh` there
+    #[arg(long)]
+    pub inside: bool,
     /// A cable to another guest: the socket at this end and the one at the other; may be repeated
     #[arg(long, value_name = "OWN:OTHER", value_parser = cable)]
     pub cable: Vec<(PathBuf, PathBuf)>,
@@ -94,6 +99,7 @@ impl VmArgs {
             monitor: None,
             dump: Vec::new(),
             second: false,
+            inside: false,
             cable: Vec::new(),
             disk: 0,
             count: false,
@@ -135,6 +141,7 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         Which::Stock(version) => stock(version, args)?,
     };
     let tools = tools::ensure()?;
+    let inside = args.inside.then(|| inner(&tools)).transpose()?;
 
     // Dropped, and so removed, after the guest has ended.
     let temporary = tempfile::tempdir().context("vm: share")?;
@@ -156,11 +163,12 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         monitor: args.monitor.clone(),
         dump: args.dump.iter().map(std::path::absolute).collect::<Result<_, _>>().context("vm: dump")?,
         second: args.second,
+        inside: inside.map(Box::new),
         cables: args.cable.clone(),
         disk: u64::from(args.disk) << 20,
         share,
         load: parts.module.clone().filter(|_| !args.no_load),
-        variables: variables(&tools, parts.module.as_deref(), parts.beside.as_deref()),
+        variables: variables(&tools, parts.module.as_deref(), parts.beside.as_deref(), parts.modules.as_deref()),
         command: args.command.clone(),
         timeout: Duration::from_secs(args.timeout),
     };
@@ -184,6 +192,8 @@ struct Parts {
     first: Vec<PathBuf>,
     module: Option<PathBuf>,
     beside: Option<PathBuf>,
+    /// The root below which the kernel's own modules are, for modprobe.
+    modules: Option<PathBuf>,
 }
 
 impl VmArgs {
@@ -202,7 +212,7 @@ fn built(build: Build, args: &VmArgs) -> Result<Parts> {
     let image = kernel.image(&toolchain)?;
     let module = build.variant.has_hooks().then(|| module::ensure(&kernel, args.recorder(), &toolchain)).transpose()?;
     let beside = args.beside.then(|| module::build(&kernel, module::Kind::Beside, &toolchain)).transpose()?;
-    Ok(Parts { image, append: "", first: Vec::new(), module, beside })
+    Ok(Parts { image, append: "", first: Vec::new(), module, beside, modules: None })
 }
 
 fn stock(version: &str, args: &VmArgs) -> Result<Parts> {
@@ -214,11 +224,26 @@ fn stock(version: &str, args: &VmArgs) -> Result<Parts> {
     let beside = args.beside.then(|| module::build_stock(&kernel, module::Kind::Beside)).transpose()?;
     // Where the host is busy the kernel would think that its timer does not tick, and panic.
     let append = "no_timer_check";
-    Ok(Parts { image: kernel.image(), append, first: kernel.modules()?, module, beside })
+    let modules = Some(kernel.root().to_path_buf());
+    Ok(Parts { image: kernel.image(), append, first: kernel.modules()?, module, beside, modules })
+}
+
+/// A guest of the guest, of the usual kernel.
+fn inner(tools: &Path) -> Result<Guest> {
+    let toolchain = Toolchain::ensure(Compiler::Clang)?;
+    let kernel = Kernel::new(Build { series: Series::USUAL, variant: Variant::USUAL }, &toolchain)?;
+    let image = kernel.image(&toolchain)?;
+    let module = module::ensure(&kernel, module::Kind::Plain, &toolchain)?;
+    Ok(guest::inside::guest(&image, &module, variables(tools, Some(&module), None, None)))
 }
 
 /// CMD's environment.
-fn variables(tools: &Path, module: Option<&Path>, beside: Option<&Path>) -> Vec<(&'static str, OsString)> {
+fn variables(
+    tools: &Path,
+    module: Option<&Path>,
+    beside: Option<&Path>,
+    modules: Option<&Path>,
+) -> Vec<(&'static str, OsString)> {
     let mut path = tools.as_os_str().to_owned();
     path.push(":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let mut variables = vec![
@@ -228,7 +253,7 @@ fn variables(tools: &Path, module: Option<&Path>, beside: Option<&Path>) -> Vec<
         ("LANG", "C.UTF-8".into()),
         ("TERM", "dumb".into()),
     ];
-    for (name, path) in [("KUTRACE_MODULE", module), ("KUTRACE_BESIDE", beside)] {
+    for (name, path) in [("KUTRACE_MODULE", module), ("KUTRACE_BESIDE", beside), ("KUTRACE_MODULES", modules)] {
         variables.extend(path.map(|path| (name, path.as_os_str().to_owned())));
     }
     variables

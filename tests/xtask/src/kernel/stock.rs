@@ -71,6 +71,11 @@ impl Stock {
         Ok(Self { release, root })
     }
 
+    /// Where the packages are unpacked: for modprobe, the root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The bootable image.
     pub fn image(&self) -> PathBuf {
         self.root.join("vmlinuz")
