@@ -74,7 +74,13 @@ fn what_is_known_of_the_whole_trace_travels_with_the_events() {
         intervals: vec![Interval { cpu: CpuId::new(3), from: Time(-5), to: Time(1 << 50) }],
         unseen: 0,
         counted: vec!["switches: the kernel counted 3, the trace has 3".to_string()],
-        machines: vec![Machine { name: "a\"b".into(), first_cpu: 2, clock: "b = a".into(), within: Some(Time(7)) }],
+        machines: vec![Machine {
+            name: "a\"b".into(),
+            first_cpu: 2,
+            clock: "b = a".into(),
+            within: Some(Time(7)),
+            ..Machine::default()
+        }],
     };
     let text = write(&[], &Names::default(), &meta);
     assert_eq!(read(&mut &text[..]).unwrap().meta, meta);
