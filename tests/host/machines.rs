@@ -312,7 +312,12 @@ fn no_times_stop_the_reader() {
 fn both(shift: i64) -> (Vec<u8>, [Events; 2]) {
     let traces = [busy(2, 2_000, 5).bytes(), busy(3, 1_500, 9).bytes()];
     let within = Some(Time(50));
-    let machine = |name: &str, shift| Machine { name: name.to_string(), clock: format!("{name}..."), shift, bytes: 0 };
+    let machine = |name: &str, shift| Machine {
+        name: name.to_string(),
+        clock: format!("{name}..."),
+        shift,
+        ..Machine::default()
+    };
     let machines = [machine("a", Shift::by(Time::ZERO, within)), machine("b", Shift::by(Time(shift), within))];
     let mut file = Vec::new();
     let parts: Vec<(Machine, &[u8])> = machines.into_iter().zip(traces.iter().map(Vec::as_slice)).collect();
