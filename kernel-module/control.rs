@@ -19,10 +19,10 @@ use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
-    IOCTL_ACQUIRE, IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
-    IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX, SHIFT, STATE_EMPTY,
-    STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE,
+    IOCTL_FULL, IOCTL_ACQUIRE, IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT,
+    IOCTL_START, IOCTL_STOP, IOCTL_TRACEPOINTS, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, PORTS_ALL,
+    PORTS_MAX, RECORDS_MAX, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
 use crate::abi::event::MARK_A;
 use crate::abi::landmark::PANIC;
@@ -75,7 +75,9 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
     // SAFETY: the control lock is held.
     let state = unsafe { &mut *STATE.0.get() };
     let result = match command {
-        IOCTL_RESET | IOCTL_PORTS | IOCTL_START | IOCTL_STOP | IOCTL_ACQUIRE if state.is_held_by_other_than(file) => {
+        IOCTL_RESET | IOCTL_PORTS | IOCTL_TRACEPOINTS | IOCTL_START | IOCTL_STOP | IOCTL_ACQUIRE
+            if state.is_held_by_other_than(file) =>
+        {
             Err(code::EBUSY)
         }
         IOCTL_INFO => {
@@ -100,6 +102,8 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
         IOCTL_RESET => state.reset(unsafe { argument.cast::<Setup>().read() }),
         // SAFETY: `argument` is valid for Ports.
         IOCTL_PORTS => state.choose(&unsafe { argument.cast::<Ports>().read() }),
+        // SAFETY: `argument` is valid for Tracepoints.
+        IOCTL_TRACEPOINTS => state.choose_tracepoints(&unsafe { argument.cast::<Tracepoints>().read() }),
         IOCTL_START => state.start(),
         IOCTL_STOP => {
             state.stop(0);
@@ -325,6 +329,7 @@ impl State {
         (self.start, self.stop) = (Moment::default(), Moment::default());
         self.notes = 0;
         self.choose(&Ports::default())?;
+        self.choose_tracepoints(&Tracepoints::default())?;
         // SAFETY: the holder of the state holds the lock, or there is no device.
         unsafe { landmark::put(self.info()) };
         Ok(())
@@ -341,6 +346,20 @@ impl State {
         // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else
         // comes here yet.
         kernel::error::to_result(unsafe { ffi::kutrace_packets_choose(ports.count, ports.port.as_ptr()) })
+    }
+
+    /// Chooses which tracepoints are recorded beside what the source tells.
+    fn choose_tracepoints(&mut self, tracepoints: &Tracepoints) -> Result {
+        if self.state != STATE_EMPTY {
+            return Err(code::EBUSY);
+        }
+        if tracepoints.count as usize > RECORDS_MAX {
+            return Err(code::EINVAL);
+        }
+        // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else
+        // comes here yet.
+        unsafe { ffi::kutrace_records_choose(tracepoints.count, tracepoints.id.as_ptr()) };
+        Ok(())
     }
 
     /// Lets the source call what records in the present mode.

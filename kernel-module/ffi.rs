@@ -34,6 +34,7 @@ pub struct Table {
     pub point: unsafe extern "C" fn(u32),
     pub rename: unsafe extern "C" fn(*mut bindings::task_struct, *const [u32; 4]),
     pub flow: unsafe extern "C" fn(bool, *const Packet, *const [u64; packet::WORDS]),
+    pub record: unsafe extern "C" fn(u32, *const u32, u32),
 }
 
 /// `KUTRACE_OPS_VERSION`.
@@ -102,6 +103,15 @@ extern "C" {
     /// `ports` is valid for `count`, unless that is `PORTS_ALL`. The source is off, and the control lock is held or
     /// nobody else comes here yet.
     pub fn kutrace_packets_choose(count: u32, ports: *const u16) -> c_int;
+
+    // source/records.c
+
+    /// Chooses the tracepoints of the next trace.
+    ///
+    /// # Safety
+    /// `ids` is valid for `count`, at most `RECORDS_MAX`. The source is off, and the control lock is held or nobody else
+    /// comes here yet.
+    pub fn kutrace_records_choose(count: u32, ids: *const u32);
 
     // kernel/rcu/tree.c
 

@@ -21,6 +21,7 @@ use crate::quantity::{duration, quota};
 use crate::record::options::{Record, AFTER_RECORD};
 use crate::session::Mode;
 use crate::top::options::{Top, AFTER_TOP};
+use crate::tracepoint::Wanted;
 use crate::watch::options::{Watch, AFTER_WATCH};
 
 /// What the list of commands ends with.
@@ -313,6 +314,9 @@ pub struct Start {
     /// Also TCP and UDP packets: all, or of ports 80,6379
     #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
     pub packets: Option<Ports>,
+    /// What is to be recorded beside.
+    #[command(flatten)]
+    pub wanted: Wanted,
     /// Memory for marks of programs: of each, of all [default: 4M,64M]
     #[arg(long, hide = true, value_name = "EACH,ALL", value_parser = quota)]
     pub marks_memory: Option<Quota>,

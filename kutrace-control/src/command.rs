@@ -47,21 +47,22 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
     let exit = match command {
         Command::Record(options) => {
             let session = session.without_symbols(options.no_symbols).with_packets(options.packets);
+            let session = session.with_tracepoints(options.wanted.clone());
             return record(session, &options.plan());
         }
         Command::Go(go) => {
-            let (mode, Start { at, packets, marks_memory }) = go.plan();
+            let (mode, Start { at, packets, wanted, marks_memory }) = go.plan();
             at.as_ref().map_or(Ok(()), TimeOfDay::wait)?;
             match go {
                 Go::Go { stream: true, ref options, .. } => {
                     let packets = packets.map(|ports| format!("--packets={}", ports::text(&ports)));
                     let marks = marks_memory.map(|Quota { process, all }| format!("--marks-memory={process},{all}"));
-                    let asked = packets.into_iter().chain(marks).map(OsString::from);
+                    let asked = packets.into_iter().chain(marks).map(OsString::from).chain(wanted.arguments());
                     return background::begin(session, &asked.chain(options.iter().cloned()).collect::<Vec<_>>());
                 }
                 _ => {
                     session.allow(*marks_memory)?;
-                    session.with_packets(*packets).go(mode).map(done)?
+                    session.with_packets(*packets).with_tracepoints(wanted.clone()).go(mode).map(done)?
                 }
             }
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use anyhow::{ensure, Context, Result};
 use kutrace_cli::Failure;
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Ports, Setup, Vector, VERSION};
+use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, VERSION};
 use kutrace_format::abi::event::NAME_BYTES;
 use kutrace_format::abi::programs::Quota;
 use kutrace_format::reading::READINGS_MAX;
@@ -33,6 +33,8 @@ pub trait Recorder: Sized {
     fn reset(&self, setup: Setup) -> Result<()>;
     /// Chooses whose packets the next trace has; of an empty recorder only.
     fn choose(&self, ports: &Ports) -> Result<()>;
+    /// Chooses which tracepoints the next trace has; of an empty recorder only.
+    fn choose_tracepoints(&self, tracepoints: &Tracepoints) -> Result<()>;
     /// How much memory programs may have in the trace that the next reset begins.
     fn allow(&self, quota: Quota) -> Result<()>;
     /// Starts tracing.
@@ -100,6 +102,13 @@ impl Recorder for Device {
             errno => self.refusal(errno),
         };
         sys::choose(self.file.as_fd(), *ports).map_err(refused).context("ports").context(PATH)
+    }
+
+    fn choose_tracepoints(&self, tracepoints: &Tracepoints) -> Result<()> {
+        sys::choose_tracepoints(self.file.as_fd(), *tracepoints)
+            .map_err(|errno| self.refusal(errno))
+            .context("tracepoints")
+            .context(PATH)
     }
 
     fn allow(&self, quota: Quota) -> Result<()> {
@@ -288,6 +297,10 @@ fn refusal(errno: Errno) -> Failure {
             "another program uses the counters of this machine",
             "end it (perf, another profiler), or use go or gowrap",
         ),
+        Errno::NODATA => Failure::new(
+            "the kernel makes no records of a tracepoint that was chosen",
+            "leave out one after the other: those of ftrace itself have none; see docs/hooks.md",
+        ),
         Errno::NOTTY => {
             let fact = format!("not a recorder of version {VERSION}");
             Failure::new(fact, "install module and tools from the same release")
@@ -308,7 +321,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 11");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 12");
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::selection::{Recycling, Selection};
 use crate::snapshot;
 use crate::status;
 use crate::stream::{Ended, Ring, Sink, Stream};
+use crate::tracepoint::{self, Wanted};
 
 /// How to record: what [`Setup::flags`] can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +45,19 @@ pub struct Session<R> {
     at_start: Start,
     no_symbols: bool,
     packets: Option<Ports>,
+    wanted: Wanted,
 }
 
 impl<R: Recorder> Session<R> {
     /// A session that has opened nothing yet.
     pub fn new() -> Session<R> {
-        Session { recorder: None, at_start: Start::default(), no_symbols: false, packets: None }
+        Session {
+            recorder: None,
+            at_start: Start::default(),
+            no_symbols: false,
+            packets: None,
+            wanted: Wanted::default(),
+        }
     }
 
     /// From here on, traces are written without the names of the kernel's functions, if that is asked for.
@@ -64,12 +72,20 @@ impl<R: Recorder> Session<R> {
         self
     }
 
+    /// From here on, traces have these tracepoints.
+    pub fn with_tracepoints(&mut self, wanted: Wanted) -> &mut Session<R> {
+        self.wanted = wanted;
+        self
+    }
+
     /// Empties the recorder, for a trace that is like this.
     fn prepare(&mut self, setup: Setup) -> Result<()> {
-        let packets = self.packets;
+        // What cannot be recorded is said while the trace before is there.
+        let (packets, tracepoints) = (self.packets, self.wanted.find()?);
         let recorder = self.recorder()?;
         recorder.reset(setup)?;
-        packets.map_or(Ok(()), |ports| recorder.choose(&ports))
+        packets.map_or(Ok(()), |ports| recorder.choose(&ports))?;
+        tracepoints.choose(recorder)
     }
 
     /// The recorder, opened.
@@ -269,7 +285,10 @@ impl<R: Recorder> Session<R> {
         for Cpu { cpu, .. } in cpus.iter().filter(|cpu| cpu.flags & CPU_MUTE != 0) {
             say(format_args!("CPU {cpu} takes no interrupts: its last block ends where it was seen"));
         }
-        Ok(Names::gather(&self.at_start, &cpus, &vectors))
+        let left = recorder.left()?;
+        let mut names = Names::gather(&self.at_start, &cpus, &vectors);
+        tracepoint::describe(&mut names, &left);
+        Ok(names)
     }
 
     fn dump(&mut self, output: &Output) -> Result<Exit> {
@@ -302,6 +321,7 @@ impl<R: Recorder> Default for Session<R> {
 fn end<R: Recorder>(recorder: &R) -> Result<()> {
     let readings = reading::now();
     recorder.stop()?;
+    tracepoint::clear();
     leave(recorder, &readings);
     Ok(())
 }

@@ -131,7 +131,7 @@ used:   24 of 512 blocks (1.5 of 32.0 MB)
 lost:   0 events
 held:   by nobody
 clock:  TSC 2592.000 MHz, 6.2 ns per count
-module: version 11, 4 CPUs
+module: version 12, 4 CPUs
 ";
         assert_eq!(lines(&info(), 2_500_000_000), expected);
     }

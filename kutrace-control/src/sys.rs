@@ -11,9 +11,9 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
-    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, IOCTL_ACQUIRE, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
-    IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
-    IOCTL_VECTOR,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, IOCTL_ACQUIRE, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE,
+    IOCTL_FULL, IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
+    IOCTL_STOP, IOCTL_TRACEPOINTS, IOCTL_VECTOR,
 };
 use kutrace_format::abi::landmark::{Landmark, PAGE};
 use kutrace_format::abi::programs::{Granted, Program, Quota, IOCTL_PROGRAM, IOCTL_QUOTA};
@@ -43,6 +43,14 @@ pub fn reset(device: BorrowedFd<'_>, setup: Setup) -> Result<()> {
 pub fn choose(device: BorrowedFd<'_>, ports: Ports) -> Result<()> {
     // SAFETY: the number says that the kernel reads `Ports`, which have no padding.
     let command = unsafe { Setter::<{ IOCTL_PORTS }, Ports>::new(ports) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Chooses which tracepoints are recorded.
+pub fn choose_tracepoints(device: BorrowedFd<'_>, tracepoints: Tracepoints) -> Result<()> {
+    // SAFETY: the number says that the kernel reads `Tracepoints`, which have no padding.
+    let command = unsafe { Setter::<{ IOCTL_TRACEPOINTS }, Tracepoints>::new(tracepoints) };
     // SAFETY: the command points to no memory but its own.
     unsafe { ioctl(device, command) }
 }

@@ -3,7 +3,7 @@
 //!
 //! The way of the data of format 5: [`mod@file`] finds header, names and blocks, those of a stream by their
 //! [`sequence`], [`block`] checks each block, [`stream`] reads the entries of one CPU, [`program`] those of programs,
-//! [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of [`name`], what
+//! [`mod@tracepoint`] what chosen tracepoints say, [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of [`name`], what
 //! is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. On their way [`audit`] compares them
 //! with what the kernel counted, by its [`kernel_file`]s.
 //!
@@ -19,6 +19,7 @@ pub mod stream;
 pub mod name;
 pub mod task;
 mod label;
+pub mod tracepoint;
 pub mod program;
 pub mod trace;
 pub mod decode;

@@ -36,6 +36,7 @@ def words_of(number):
     if number in listed:
         return listed[number]
     for first, last, words in [
+        (0x10, 0x1F, 1), (0x20, 0x2F, 3), (0x30, 0x3F, 7), (0x40, 0x4F, 15), (0x50, 0x5F, 31),
         (0x200, 0x27F, 1), (0x300, 0x31F, 0), (0x400, 0x7FF, 0), (0x800, 0xBFF, 1), (0xC00, 0xCFF, 0), (0xE00, 0xFFE, 1),
     ]:
         if first <= number <= last:
@@ -333,6 +334,43 @@ class Names:
         return None
 
 
+def record_name(names, number, record):
+    """What the record of a chosen tracepoint is called, by its description."""
+    described = [text for kind, which, _, text in names if kind == 0x10F and which == number]
+    if not described:
+        return f"tracepoint#{number}(words=0x{record.hex()})"
+    first, *fields = described[-1].decode("utf-8", "replace").splitlines() or [""]
+
+    def text_at(at, size):
+        rest = record[at:]
+        ended = rest[:size].split(b"\0")[0]
+        return text_of(ended) + ("..." if len(ended) == len(rest) < size else "")
+
+    def value(kind, at, size):
+        if kind == "s":
+            return text_at(at, size) if at <= len(record) else "..."
+        if at + size > len(record):
+            return "..."
+        own = record[at:at + size]
+        if kind in "dDrR":
+            where = int.from_bytes(own[:2], "little") + (8 + at + 4 if kind in "rR" else 0) - 8
+            length = int.from_bytes(own[2:4], "little")
+            if not 0 <= where <= len(record):
+                return "..."
+            return text_at(where, length) if kind in "dr" else "0x" + record[where:where + length].hex()
+        item = int(kind[1:] or size)
+        if kind[0] not in "uix" or item not in (1, 2, 4, 8):
+            return "0x" + own.hex()
+        items = [int.from_bytes(own[n:n + item], "little", signed=kind[0] == "i") for n in range(0, size, item)]
+        return "/".join(hex(one) if kind[0] == "x" else str(one) for one in items)
+
+    said = []
+    for line in fields:
+        name, kind, at, size = line.split(" ")
+        said.append(f"{text_of(name.encode())}={value(kind, int(at), int(size))}")
+    return text_of(first.encode()) + (f"({','.join(said)})" if said else "")
+
+
 def lines(trace):
     """Events: (ts, dur, event, cpu, pid, argument, value, ipc, name)."""
     calls, names, running, outside = Calls(), Names(trace.names), {}, {}
@@ -400,6 +438,9 @@ def lines(trace):
             letters = "".join(letter for bit, letter in ((2, "S"), (1, "F"), (4, "R")) if flags & bit)
             sample = f"{'rt'[sent]}x.{words[1] >> 16}>{words[1] & 0xFFFF}{'' if flags else '/udp'}#{words[0]:08x}"
             sample += letters and ":" + letters
+        elif 0x10 <= number < 0x60:
+            event, dur, argument = 0x236, 1, number & 15
+            sample = record_name(trace.names, argument, struct.pack(f"<{len(words)}I", *words))
         elif number < 0x280:
             argument, dur = words[0], int(number != SWITCH)
             if number == IPI:

@@ -37,5 +37,6 @@ mod waits;
 mod hotplug;
 mod lifecycle;
 mod machines;
+mod tracepoints;
 mod stock;
 mod sources;

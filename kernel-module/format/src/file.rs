@@ -176,6 +176,8 @@ pub enum NameKind {
     Cgroup = 0x10c,
     /// The path of a control group: number is the low half of its id.
     CgroupPath = 0x10e,
+    /// A tracepoint that was chosen: number is its place among these, the text its description (docs/format.md).
+    Tracepoint = 0x10f,
 }
 
 impl NameKind {
@@ -196,6 +198,7 @@ impl NameKind {
             0x106 => NameKind::Symbol,
             0x10c => NameKind::Cgroup,
             0x10e => NameKind::CgroupPath,
+            0x10f => NameKind::Tracepoint,
             _ => return None,
         })
     }

@@ -14,6 +14,7 @@ use crate::output::{IfExists, Output};
 use crate::ports;
 use crate::quantity::{blocks, duration, file_size, quota};
 use crate::session::Mode;
+use crate::tracepoint::Wanted;
 
 /// Files of a ring, if nothing is said.
 const FILES: usize = 10;
@@ -45,6 +46,9 @@ pub struct Record {
     /// Also TCP and UDP packets: all, or of ports 80,6379
     #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
     pub packets: Option<Ports>,
+    /// What is to be recorded beside.
+    #[command(flatten)]
+    pub wanted: Wanted,
     /// When the buffer is full, keep the newest events
     #[arg(long)]
     wrap: bool,

@@ -26,6 +26,7 @@ use super::name::EventNames;
 use super::program::{Programs, Said};
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
+use super::tracepoint::Tracepoints;
 use crate::event::names::{clean, in_function, NameId, Names};
 use crate::event::point::Point;
 use crate::event::what::What;
@@ -49,6 +50,7 @@ pub struct Decoder<'a> {
     merge: Merge<Stream<'a>>,
     programs: Programs<'a>,
     labels: Labels,
+    tracepoints: Tracepoints,
     cpus: Vec<Cpu>,
     tasks: Tasks,
     event_names: EventNames,
@@ -137,6 +139,7 @@ impl<'a> Decoder<'a> {
             merge,
             programs,
             labels: Labels::default(),
+            tracepoints: Tracepoints::new(records),
             cpus,
             tasks,
             event_names,
@@ -252,6 +255,11 @@ impl<'a> Decoder<'a> {
                 let name = names.id(&flow::name(sent, &packet));
                 let (arg, ret) = (packet.sequence, packet.bytes as i32);
                 self.push(cpu, Event { ts, dur: Time::UNIT, what, arg, ret, name, ..Event::default() });
+            }
+            Entry::Tracepoint { number, record } => {
+                let (what, name) = (What::Point(Point::TracepointMark), self.tracepoints.label(number, record));
+                let name = names.id(&name);
+                self.push(cpu, Event { ts, dur: Time::UNIT, what, arg: number, name, ..Event::default() });
             }
             Entry::Point { argument, .. } => {
                 self.point(cpu, ts, event, argument, (argument, 0), names);

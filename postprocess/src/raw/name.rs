@@ -50,6 +50,10 @@ impl EventNames {
         let mut events = Vec::new();
         for record in records {
             let Some(kind) = NameKind::from_number(record.kind) else { continue };
+            // What these are called, its entries are, too.
+            if kind == NameKind::Tracepoint {
+                continue;
+            }
             if kind == NameKind::Cpu {
                 events.extend(about_cpu(record, names));
                 continue;

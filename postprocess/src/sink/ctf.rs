@@ -184,6 +184,7 @@ fn arguments(number: u16) -> String {
         Form::Counter => format!("counter {name}; "),
         Form::Text(bytes) => format!("text {name}[{bytes}]; "),
         Form::Call => format!("struct call {name}; "),
+        Form::Words(words) => format!("u32 {name}[{words}]; "),
     };
     match arguments {
         [Argument { form: Form::Call, .. }] => "struct call".to_string(),
@@ -205,6 +206,7 @@ mod tests {
                     Form::Unsigned(bits) => format!("u{bits}"),
                     Form::Signed(bits) => format!("i{bits}"),
                     Form::Text(_) => "text".to_string(),
+                    Form::Words(_) => "u32".to_string(),
                     Form::Counter | Form::Call => continue,
                 };
                 assert!(TYPES.contains(&format!(" := {name};\n")), "{name} of {argument:?}");
