@@ -149,6 +149,7 @@ fn fields_async_parts_and_lines_of_a_log_are_shown_with_what_they_say() {
 
 #[test]
 fn each_language_and_library_says_it_in_its_own_words() {
+    let end = |s: &Span| s.start + s.dur;
     let run = guest::succeed(
         &[],
         &format!(
@@ -195,6 +196,10 @@ fn each_language_and_library_says_it_in_its_own_words() {
     let threads: BTreeSet<_> =
         spans(PROGRAM_BEGIN).filter(|s| trace.span_name(s) == "upload(id=7)").map(Span::thread).collect();
     assert_eq!(threads.len(), 2);
+    let polls: Vec<_> = spans(PROGRAM_BEGIN).filter(|s| trace.span_name(s) == "answer(task=1)").collect();
+    assert!(polls.len() == 2 && polls[0].thread() != polls[1].thread(), "{polls:?}");
+    let life = spans(PROGRAM_ASYNC_BEGIN).find(|s| trace.span_name(s) == "answer(id=1)").expect("a task");
+    assert!(polls.iter().all(|poll| life.start <= poll.start && end(poll) <= end(life)));
     let lives: Vec<_> = spans(PROGRAM_ASYNC_BEGIN).map(|s| trace.span_name(s)).collect();
     assert!(
         lives.contains(&"cpp.upload(id=7,size=4096)") && lives.contains(&"python.upload(id=7,size=4096)"),
