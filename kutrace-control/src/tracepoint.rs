@@ -48,8 +48,8 @@ pub fn parse(text: &str) -> Result<Event, String> {
 /// What is to be recorded beside what the recorder records anyway.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Wanted {
-    /// Also tracepoints: sched:sched_wakeup,block:...
-    #[arg(long = "tracepoint", value_name = "SUBSYS:NAME", value_delimiter = ',', value_parser = parse)]
+    /// Also tracepoints: SUBSYS:NAME,...; --usdt: of programs
+    #[arg(long = "tracepoint", value_name = "N", value_delimiter = ',', value_parser = parse)]
     pub events: Vec<Event>,
     /// Also probes of a program: postgres:postgresql:transaction__start
     #[arg(long = "usdt", hide = true, value_name = "PROGRAM:PROVIDER:NAME", value_parser = usdt::parse)]

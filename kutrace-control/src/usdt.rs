@@ -62,7 +62,7 @@ pub fn parse(text: &str) -> Result<Program, String> {
         }
         _ => return Err(expected("expected PROGRAM or PROGRAM:PROVIDER:NAME")),
     };
-    if path.is_empty() {
+    if path.is_empty() || place.contains(['(', ')']) {
         return Err(expected("expected a program, or a library, by its path or its name on PATH"));
     }
     Ok(Program { path: path.into(), which, texts: texts? })

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::env;
 
-use postprocess::event::number::{SWITCH, TRACEPOINT_MARK};
+use postprocess::event::number::TRACEPOINT_MARK;
 use postprocess::event::Event;
 
 use crate::guest;
@@ -43,42 +43,25 @@ fn the_scheduler_s_tracepoint_agrees_with_the_recorder_s_own_switches() {
         "#,
     );
     let trace = Recording::read_whole(&run.file("t.raw"));
-    let switches = records(&trace, "sched:sched_switch");
-    // The record is made of what was said to the recorder, too, by another probe of the same tracepoint.
-    let mut last = BTreeMap::new();
-    let mut compared = 0;
-    for e in trace.events.events.iter() {
-        let next = records_of(&trace, e, "sched:sched_switch").map(|fields| fields["next_pid"].parse::<u32>().unwrap());
-        if e.event() == SWITCH {
-            last.insert((e.cpu, true), e.arg);
-        } else if let Some(next) = next {
-            last.insert((e.cpu, false), next);
-        } else {
-            continue;
-        }
-        if let (Some(own), Some(theirs)) = (last.remove(&(e.cpu, true)), last.get(&(e.cpu, false)).copied()) {
-            if own == theirs {
-                compared += 1;
-                last.remove(&(e.cpu, false));
-            } else {
-                last.insert((e.cpu, true), own);
-            }
-        }
+    // The recorder has its own probe on the same tracepoint; at the stop one of the two may be the last.
+    let (mut own, mut theirs) = (BTreeMap::<_, Vec<u32>>::new(), BTreeMap::<_, Vec<u32>>::new());
+    trace.switches().for_each(|e| own.entry(e.cpu).or_default().push(e.arg));
+    for (e, fields) in records(&trace, "sched:sched_switch") {
+        theirs.entry(e.cpu).or_default().push(fields["next_pid"].parse().unwrap());
     }
-    let own = trace.switches().count();
-    assert!(compared + 4 >= own && switches.len() + 4 >= own && own > 400, "{compared} of {own}, {}", switches.len());
+    assert_eq!(own.len(), 2);
+    for (cpu, own) in &own {
+        let theirs = &theirs[cpu];
+        assert!(own.len() > 100 && own.len().abs_diff(theirs.len()) <= 1, "{} {}", own.len(), theirs.len());
+        assert!(own.iter().zip(theirs).all(|(own, theirs)| own == theirs), "{cpu:?}");
+    }
     let forks = records(&trace, "sched:sched_process_fork").len() as u64;
     let counted = run.number("after") - run.number("before");
-    assert!((200..=counted).contains(&forks) && forks + 5 >= counted, "{forks} of {counted}");
+    assert!((200..=counted).contains(&forks) && forks + 20 >= counted, "{forks} of {counted}");
     // Who forks is who runs.
     for (e, fields) in records(&trace, "sched:sched_process_fork") {
         assert_eq!(fields["parent_pid"], e.pid.number().to_string());
     }
-}
-
-fn records_of<'t>(trace: &'t Recording, e: &'t Event, name: &str) -> Option<BTreeMap<&'t str, &'t str>> {
-    let text = trace.event_name(e).strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')?;
-    Some(text.split(',').filter_map(|pair| pair.split_once('=')).collect())
 }
 
 #[test]
@@ -90,7 +73,7 @@ fn typed_events_of_a_module_are_all_there_in_tasks_and_in_interrupts() {
             r#"
             insmod $KUTRACE_BESIDE/said.ko
             cd /sys/module/said/parameters
-            kutrace_control record -b 256M --tracepoint said:said,said:said_briefly -o $SHARE/t.raw -- \
+            kutrace_control record -b 64M --tracepoint said:said,said:said_briefly -o $SHARE/t.raw -- \
                 bash -c 'echo {TIMES} >times; rmmod said 2>/dev/null && echo unloaded while it was recorded; true' >$SHARE/out
             echo tasks=$(cat tasks)
             echo interrupts=$(cat interrupts)
@@ -133,9 +116,9 @@ fn what_cannot_be_recorded_is_said_and_the_trace_before_stays() {
         kutrace_control stop $SHARE/t.raw
         refused() { kutrace_control go --tracepoint $1 2>>$SHARE/said && exit 9; true; }
         refused sched:no_such_thing
-        refused ftrace:function
         refused $(cd /sys/kernel/debug/tracing/events/sched; for n in $(ls -d sched_*/ | head -17); do echo -n sched:${n%/},; done | sed s/,$//)
         kutrace_control stop $SHARE/again.raw
+        refused ftrace:function
         # Each CPU that comes online is recorded from then on.
         kutrace_control go --tracepoint sched:sched_switch
         echo 0 >/sys/devices/system/cpu/cpu1/online

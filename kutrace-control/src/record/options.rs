@@ -64,7 +64,7 @@ pub struct Record {
     /// With --rotate: files kept, the newest [default: 10]
     #[arg(long, hide = true, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
+    /// Output, or `-` [default: ku_DATE_TIME_host_pid.trace]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace FILE if it exists
