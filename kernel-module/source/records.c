@@ -51,7 +51,7 @@ static void kutrace_record(struct perf_event *event,
 
 	if (!data->raw)
 		return;
-	/* Behind what all records begin with: of which tracepoint, and whose. */
+	/* After what all records begin with: of which tracepoint, and whose. */
 	frag = &data->raw->frag;
 	if (frag->size <= sizeof(struct trace_entry))
 		return;
@@ -61,7 +61,7 @@ static void kutrace_record(struct perf_event *event,
 	preempt_enable_notrace();
 }
 
-/* Of a CPU that is offline there is none, which is no error. */
+/* Of a CPU that is offline there is none, which is not an error. */
 static int kutrace_record_open(u32 number, int cpu)
 {
 	struct perf_event **record = &kutrace_records[number * nr_cpu_ids + cpu];

@@ -132,7 +132,7 @@ fn what_cannot_be_recorded_is_said_and_the_trace_before_stays() {
         ls -R /usr/lib >/dev/null
         rmmod kutrace
         insmod $KUTRACE_MODULE
-        # Who records and is killed leaves nothing behind.
+        # Who records and is killed leaves nothing.
         kutrace_control record --tracepoint sched:sched_switch -o $SHARE/killed.raw & 
         sleep 1; kill -9 $!; wait $! || true
         kutrace_control record --tracepoint raw_syscalls:sys_enter -o $SHARE/after.raw -- /bin/true

@@ -58,7 +58,7 @@ const PROBE: u32 = 3;
 /// The probes of a file, in the order of their notes.
 ///
 /// # Errors
-/// If it is no ELF file of x86-64, or contradicts itself.
+/// If it is not an ELF file of x86-64, or contradicts itself.
 pub fn notes(file: &[u8]) -> Result<Vec<Note>> {
     let is_elf = file.starts_with(b"\x7fELF\x02\x01") && half(file, 18) == Some(62);
     is_elf.then_some(()).context("no ELF file for x86-64")?;

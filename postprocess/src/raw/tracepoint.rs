@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn texts_are_found_where_the_record_says() {
-        // At byte 16 of the kernel's record, which is byte 8 of the words, 6 bytes; or right behind the word.
+        // At byte 16 of the kernel's record, which is byte 8 of the words, 6 bytes; or right after the word.
         let mut record = (6 << 16 | 16_u32).to_le_bytes().to_vec();
         record.extend((6_u32 << 16).to_le_bytes());
         record.extend(b"a b\0\0\0\0\0");

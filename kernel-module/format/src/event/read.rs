@@ -69,7 +69,7 @@ pub enum Event<'a> {
     Tracepoint {
         /// Its place among those chosen.
         number: u32,
-        /// The words of its record behind what all records begin with, and zeros after them.
+        /// The words of its record after what all records begin with, and zeros after them.
         record: &'a [u8],
     },
     /// Something else at a point in time.
