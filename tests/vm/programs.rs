@@ -215,7 +215,8 @@ fn java() -> Option<(PathBuf, PathBuf)> {
     let sources = ["java/Kutrace.java", "examples/Service.java"].map(|source| library.join(source));
     let compiled = Command::new("javac").arg("-d").arg(&classes).args(sources).status();
     assert!(compiled.as_ref().is_ok_and(|status| status.success()) || compiled.is_err(), "javac: {compiled:?}");
-    let found = env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join("javac")).find(|file| file.is_file())?;
+    let found =
+        env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join("javac")).find(|file| file.is_file())?;
     Some((classes, found.canonicalize().ok()?.parent()?.parent()?.to_owned()))
 }
 
