@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn the_kernel_is_asked_for_each_place() {
         let places =
-            vec![elf::Place { offset: 0x10, semaphore: Some(0x200) }, elf::Place { offset: 0x20, semaphore: None }];
+            vec![elf::Place { offset: 0x10, semaphore: Some(0x90) }, elf::Place { offset: 0x20, semaphore: None }];
         let arguments = ["4@%edi -8@$-3", "4@8(%rsp) -8@%rax"]
             .map(|text| argument::read(text, &[]).into_iter().map(Result::unwrap).collect());
         let probe = Probe {
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(
             probe.lines("e"),
             [
-                "p:kutrace/e /bin/x:0x10(0x200) arg1=%di:u32 arg2=\\-3:s64\n",
+                "p:kutrace/e /bin/x:0x10(0x90) arg1=%di:u32 arg2=\\-3:s64\n",
                 "p:kutrace/e /bin/x:0x20 arg1=+8(%sp):u32 arg2=%ax:s64\n"
             ]
         );

@@ -161,11 +161,11 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A file with a segment from 0x1000 of the file to address 0x401000, and one probe in it; linked at 0x100 less.
+    /// A file with a segment from 0x1000 of the file to address 0x401000, and one probe in it; linked at 0x40 less.
     fn file() -> Vec<u8> {
         let names = b"\0.note.stapsdt\0.stapsdt.base\0.names\0";
         let mut description = Vec::new();
-        for number in [0x401040_u64 - 0x100, 0x500000, 0x401080 - 0x100] {
+        for number in [0x401040_u64 - 0x40, 0x500000, 0x401080 - 0x40] {
             description.extend(number.to_le_bytes());
         }
         description.extend(b"prov\0name\x004@%eax\0");
@@ -187,14 +187,14 @@ mod tests {
         }
         let mut segment = [0; 56];
         segment[0] = LOAD as u8;
-        for (at, number) in [(8, 0x1000_u64), (16, 0x401000), (32, 0x100)] {
+        for (at, number) in [(8, 0x1000_u64), (16, 0x401000), (32, 0xf0)] {
             segment[at..at + 8].copy_from_slice(&number.to_le_bytes());
         }
         file.extend(segment);
         file.extend(&note);
         file.extend(names);
         for (name, address, offset, bytes) in
-            [(1, 0, notes, note.len() as u64), (15, 0x500100, 0, 0), (29, 0, names_at, names.len() as u64)]
+            [(1, 0, notes, note.len() as u64), (15, 0x500040, 0, 0), (29, 0, names_at, names.len() as u64)]
         {
             let mut section = [0; 64];
             section[0] = name;

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{self, Poll, Waker};
 
 use tracing::{info, info_span, Event, Subscriber};
 use tracing_subscriber::layer::Context;
@@ -55,8 +55,8 @@ fn other_layers_see_what_they_saw_without_it() {
 
 #[test]
 fn a_task_gives_what_its_future_gives() {
-    let mut task = pin!(kutrace_tracing::task("some", async { 17 }));
-    assert_eq!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(17));
+    let mut ready = pin!(kutrace_tracing::task("some", async { 17 }));
+    assert_eq!(ready.as_mut().poll(&mut task::Context::from_waker(Waker::noop())), Poll::Ready(17));
     let mut pending = Box::pin(kutrace_tracing::task("some", std::future::pending::<()>()));
-    assert!(pending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(pending.as_mut().poll(&mut task::Context::from_waker(Waker::noop())).is_pending());
 }
