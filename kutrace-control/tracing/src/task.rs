@@ -27,7 +27,7 @@ thread_local! {
 ///
 /// ```
 /// # async fn answer() {}
-/// # fn spawn(_: impl Future<Output = ()>) {}
+/// # fn spawn(_: impl std::future::Future<Output = ()>) {}
 /// spawn(kutrace_tracing::task("answer", answer()));
 /// ```
 ///
