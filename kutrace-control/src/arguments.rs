@@ -166,7 +166,7 @@ pub enum Command {
         /// Replace FILE if it exists
         #[arg(short, long)]
         force: bool,
-        /// Omit the names of the kernel's functions
+        /// Omit the names of functions
         #[arg(long)]
         no_symbols: bool,
         /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
@@ -178,7 +178,7 @@ pub enum Command {
         /// Replace FILE if it exists
         #[arg(short, long)]
         force: bool,
-        /// Omit the names of the kernel's functions
+        /// Omit the names of functions
         #[arg(long)]
         no_symbols: bool,
         /// Output file [default: ku_DATE_TIME_host_pid.trace]

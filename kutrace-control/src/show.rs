@@ -11,7 +11,7 @@ use kutrace_cli::{exit, say, standard, Exit};
 use kutrace_parquet::write::tables;
 use kutrace_tools::draw::draw;
 use kutrace_tools::spans::{InOrder, Ordering};
-use kutrace_tools::{outcome, Common, Input};
+use kutrace_tools::{functions, outcome, Common, Input};
 use postprocess::direct;
 use postprocess::line::count;
 use postprocess::progress::percent;
@@ -33,7 +33,9 @@ pub fn page(file: &Path, title: Option<String>, target: &Output) -> Result<Exit>
     let mut input = open(file, "html")?;
     target.check()?;
     let watch = Watch::at_terminal(percent);
-    let (mut spans, _) = direct::spans_for_page(&input.raw()?).with_context(|| name(file))?;
+    let bytes = input.raw()?;
+    let trace = functions::trace(&bytes, &name(file))?;
+    let (mut spans, _) = direct::spans_of(&*trace, direct::limit_for_page(bytes.len()));
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     spans.meta.title = title.unwrap_or_else(|| stem.into_owned());
     let requests = carried(&spans);
@@ -64,7 +66,8 @@ pub fn export(asked: &Export) -> Result<Exit> {
     let common = Common { output: None, quiet: asked.quiet };
     let mut spans = || -> Result<InOrder> {
         let mut ordering = Ordering::default();
-        let (last, _) = direct::spans_of_raw(&input.raw()?, &mut ordering).with_context(|| name(file))?;
+        let bytes = input.raw()?;
+        let (last, _) = direct::spans_of(&*functions::trace(&bytes, &name(file))?, &mut ordering);
         ordering.finish(last)
     };
     let (meta, told) = match target {

@@ -172,6 +172,9 @@ pub enum NameKind {
     /// A function of the kernel: number is the low half of the address where it starts, second the high one. Of those
     /// that have none, every sample is of one before it.
     Symbol = 0x106,
+    /// A part of a program's file that a process has in its memory and runs: number is the process, second only tells
+    /// its parts apart. docs/format.md has what the text says.
+    Map = 0x107,
     /// The control group of a process: number is its first thread; or of another thread that is in another one.
     Cgroup = 0x10c,
     /// The path of a control group: number is the low half of its id.
@@ -194,6 +197,7 @@ impl NameKind {
             0x104 => NameKind::Host,
             0x105 => NameKind::Cpu,
             0x106 => NameKind::Symbol,
+            0x107 => NameKind::Map,
             0x10c => NameKind::Cgroup,
             0x10e => NameKind::CgroupPath,
             _ => return None,

@@ -66,7 +66,7 @@ pub struct Record {
     /// Replace FILE if it exists
     #[arg(short, long)]
     force: bool,
-    /// Omit the names of the kernel's functions
+    /// Omit the names of functions
     #[arg(long)]
     pub no_symbols: bool,
     /// Command to run and record; its exit status is passed on

@@ -22,6 +22,7 @@ use kutrace_format::file::{Name, NameKind};
 use super::clock::Clock;
 use super::counter::Counting;
 use super::label::{Label, Labels};
+use super::maps::Maps;
 use super::name::EventNames;
 use super::program::{Programs, Said};
 use super::stream::{Item, Stream, Timed};
@@ -48,6 +49,9 @@ pub struct Decoder<'a> {
     ipc: u8,
     merge: Merge<Stream<'a>>,
     programs: Programs<'a>,
+    maps: Maps,
+    /// The trace's time 0 on the monotonic clock, in ns.
+    monotonic_ns: i64,
     labels: Labels,
     cpus: Vec<Cpu>,
     tasks: Tasks,
@@ -136,6 +140,8 @@ impl<'a> Decoder<'a> {
             ipc,
             merge,
             programs,
+            maps: Maps::default(),
+            monotonic_ns: 0,
             labels: Labels::default(),
             cpus,
             tasks,
@@ -144,6 +150,11 @@ impl<'a> Decoder<'a> {
             ready,
             counts,
         }
+    }
+
+    /// Names samples of user code by where in programs' files they lie; the trace's time 0 is at `monotonic_ns`.
+    pub fn with_maps(self, maps: Maps, monotonic_ns: i64) -> Decoder<'a> {
+        Decoder { maps, monotonic_ns, ..self }
     }
 
     /// The next event; `None` at the end.
@@ -259,10 +270,11 @@ impl<'a> Decoder<'a> {
                 self.cpus[cpu].adrift |= event == number::OFFLINE && self.cpus[cpu].pid != Pid::IDLE;
             }
             Entry::Sample { pc, user } => {
-                let (text, arg) = match self.event_names.function(number, pc) {
-                    Some(function) => in_function(function),
-                    None => (format!("PC={pc:012x}"), (pc >> 6) as u16),
+                let known = match user {
+                    true => self.of_program(cpu, ts, pc),
+                    false => self.event_names.function(number, pc).map(in_function),
                 };
+                let (text, arg) = known.unwrap_or_else(|| (format!("PC={pc:012x}"), (pc >> 6) as u16));
                 let (arg, name) = (arg.into(), names.id(&text));
                 let what = What::Point(if user { Point::PcUser } else { Point::PcKernel });
                 self.push(cpu, Event { ts, what, arg, name, ..Event::default() });
@@ -291,6 +303,13 @@ impl<'a> Decoder<'a> {
             cpu,
             Event { ts, dur: Time::UNIT, what: What::of(event), arg, ret: ret as i32, name, ..Event::default() },
         );
+    }
+
+    /// What a sample of the thread that runs on a CPU is called, and its argument, if its process is known to have run a
+    /// part of a file there.
+    fn of_program(&self, cpu: usize, ts: Time, pc: u64) -> Option<(String, u16)> {
+        let process = self.tasks.get(self.cpus[cpu].task).process;
+        self.maps.sample(process, pc, (ts.0 * 10).saturating_add(self.monotonic_ns).max(0) as u64)
     }
 
     fn softirq(&mut self, cpu: usize, ts: Time, event: u32, nr: u8, names: &mut Names) {

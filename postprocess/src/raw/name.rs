@@ -59,6 +59,10 @@ impl EventNames {
             if text.is_empty() || kind == NameKind::Task {
                 continue;
             }
+            // What maps say, `maps.rs` reads.
+            if kind == NameKind::Map {
+                continue;
+            }
             if kind == NameKind::Symbol {
                 functions.insert(u64::from(record.number) | u64::from(record.second) << 32, text);
                 continue;

@@ -25,6 +25,9 @@ const GROUPS_MAX = 16384;
 /** Pairs of groups up to which a table says the place of each; of its room only what is used takes memory. */
 const PAIRS_MAX = 1 << 26;
 
+/** Spans that are looked at together: what is known of them stays in the processor's cache. */
+const PIVOT_BLOCK = 1 << 13;
+
 /** The step of a duration. @param {number} units */
 export function stepOf(units) {
   if (units < 2 ** 31) {
@@ -109,6 +112,31 @@ function threadsBy({ pid, pids }, keyOf, textOf) {
   };
 }
 
+/**
+ * Adds the durations of some spans to the numbers of their groups, notes the step of each, and counts the steps of all.
+ * @param {Column} dur
+ * @param {Uint32Array} ids
+ * @param {number} from
+ * @param {number} to
+ * @param {Uint16Array} places
+ * @param {Float64Array} numbers
+ * @param {Uint16Array} stepsOf
+ * @param {Uint32Array} all
+ */
+function addUp(dur, ids, from, to, places, numbers, stepsOf, all) {
+  for (let k = from; k < to; k++) {
+    const d = dur[ids[k]];
+    const at = 4 * places[k];
+    numbers[at]++;
+    numbers[at + 1] += d;
+    if (d < numbers[at + 2]) numbers[at + 2] = d;
+    if (d > numbers[at + 3]) numbers[at + 3] = d;
+    const step = stepOf(d);
+    stepsOf[k] = step;
+    all[step]++;
+  }
+}
+
 /** Some durations: how many, how long together, the shortest, the longest, and how many there are of each step. */
 export class Durations {
   count = 0;
@@ -153,15 +181,28 @@ export class Durations {
 
   /** Adds all of some spans. @param {Column} dur @param {Uint32Array} ids */
   addAll(dur, ids) {
-    const { steps } = this;
+    // Spans beside each other often are of one step, whose counter had to be written before it is read again: there are two.
+    const [even, odd] = [this.steps, new Uint32Array(STEPS)];
     let [sum, shortest, longest] = [0, Infinity, 0];
-    for (let k = 0; k < ids.length; k++) {
-      const d = dur[ids[k]];
-      sum += d;
+    let k = 0;
+    for (; k + 1 < ids.length; k += 2) {
+      const [d, e] = [dur[ids[k]], dur[ids[k + 1]]];
+      sum += d + e;
       if (d < shortest) shortest = d;
       if (d > longest) longest = d;
-      steps[stepOf(d)]++;
+      if (e < shortest) shortest = e;
+      if (e > longest) longest = e;
+      even[stepOf(d)]++;
+      odd[stepOf(e)]++;
     }
+    for (; k < ids.length; k++) {
+      const d = dur[ids[k]];
+      sum += d;
+      shortest = Math.min(shortest, d);
+      longest = Math.max(longest, d);
+      even[stepOf(d)]++;
+    }
+    for (let step = 0; step < STEPS; step++) even[step] += odd[step];
     [this.count, this.sum, this.shortest, this.longest] = [ids.length, sum, shortest, longest];
   }
 
@@ -203,42 +244,39 @@ export class Pivot {
   /** Counts the steps of some groups together: those of all take much more time where there are thousands. @type {(groups: Durations[]) => void} */
   countSteps = () => {};
 
-  /** @param {Durations[]} wanted @param {Uint16Array} places @param {Column} dur @param {Uint32Array} ids */
-  countIn(wanted, places, dur, ids) {
-    const { groups, all } = this;
-    if (wanted.length === 0 && all.counts) return;
+  /** @param {Durations[]} wanted @param {Uint16Array} places @param {Uint16Array} stepsOf */
+  countIn(wanted, places, stepsOf) {
+    if (wanted.length === 0) return;
     const rest = wanted.length * STEPS;
     const steps = new Uint32Array(rest + STEPS);
     wanted.forEach((group, k) => (group.counts = steps.subarray(k * STEPS, (k + 1) * STEPS)));
     // What is not wanted is counted in one place after the others: no branch can be guessed wrongly.
-    const first = Uint32Array.from(groups, ({ counts }) => (counts?.buffer === steps.buffer ? counts.byteOffset / steps.BYTES_PER_ELEMENT : rest));
-    for (let k = 0; k < ids.length; k++) steps[first[places[k]] + stepOf(dur[ids[k]])]++;
-    all.counts = new Uint32Array(STEPS);
-    for (let k = 0; k < steps.length; k++) all.counts[k % STEPS] += steps[k];
+    const first = Uint32Array.from(this.groups, ({ counts }) => (counts?.buffer === steps.buffer ? counts.byteOffset / steps.BYTES_PER_ELEMENT : rest));
+    for (let k = 0; k < places.length; k++) steps[first[places[k]] + stepsOf[k]]++;
   }
 
   /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Calls | null} calls */
   add(store, ids, one, two, calls) {
     const { dur } = store;
-    const places = this.placesOf(ids, one, two);
+    const places = new Uint16Array(ids.length);
+    const stepsOf = new Uint16Array(ids.length);
+    const place = this.placing(one, two);
     // Count, sum, shortest and longest of each group lie beside each other, in one line of the processor's cache.
-    const numbers = new Float64Array(this.pairs.length * 4);
-    for (let at = 0; at < this.pairs.length; at++) numbers[4 * at + 2] = Infinity;
-    for (let k = 0; k < ids.length; k++) {
-      const d = dur[ids[k]];
-      const at = 4 * places[k];
-      numbers[at]++;
-      numbers[at + 1] += d;
-      if (d < numbers[at + 2]) numbers[at + 2] = d;
-      if (d > numbers[at + 3]) numbers[at + 3] = d;
+    const numbers = new Float64Array((GROUPS_MAX + 1) * 4);
+    for (let at = 2; at < numbers.length; at += 4) numbers[at] = Infinity;
+    const all = new Uint32Array(STEPS);
+    for (let from = 0; from < ids.length; from += PIVOT_BLOCK) {
+      const to = Math.min(from + PIVOT_BLOCK, ids.length);
+      place(ids, from, to, places);
+      addUp(dur, ids, from, to, places, numbers, stepsOf, all);
     }
     const countAll = () => this.countSteps(this.groups);
     this.groups = this.pairs.map((_, at) => {
       const [count, sum, shortest, longest] = numbers.subarray(4 * at, 4 * at + 4);
       return Object.assign(new Durations(countAll), { count, sum, shortest, longest });
     });
-    this.all.countAll = () => this.countSteps([]);
-    this.countSteps = (wanted) => this.countIn(wanted.filter(({ counts }) => !counts), places, dur, ids);
+    this.all.counts = all;
+    this.countSteps = (wanted) => this.countIn(wanted.filter(({ counts }) => !counts), places, stepsOf);
     if (calls) this.addCalls(ids, places, calls);
     else this.addCounted(store, ids, places);
   }
@@ -269,8 +307,13 @@ export class Pivot {
     if (work.length + misses.length > 0) for (const group of this.groups) group.counted = group.own;
   }
 
-  /** The group of each span, which is made with its first. @param {Uint32Array} ids @param {Grouping} first @param {Grouping} second */
-  placesOf(ids, first, second) {
+  /**
+   * What says the group of each of some spans, which is made with its first.
+   * @param {Grouping} first
+   * @param {Grouping} second
+   * @returns {(ids: Uint32Array, from: number, to: number, places: Uint16Array) => void}
+   */
+  placing(first, second) {
     const { width, pairs } = this;
     const size = width * first.texts.length;
     // Both have the place of a pair from 1 on.
@@ -279,20 +322,26 @@ export class Pivot {
     const map = new Map();
     const [one, two] = [first.column, second.column];
     const [ofOne, ofTwo] = [first.of, second.of];
-    const places = new Uint16Array(ids.length);
-    for (let k = 0; k < ids.length; k++) {
-      const i = ids[k];
-      const pair = ofOne[one[i]] * width + ofTwo[two[i]];
-      let at = table ? table[pair] : map.get(pair) ?? 0;
-      if (at === 0) {
-        at = Math.min(pairs.length, GROUPS_MAX) + 1;
-        if (table) table[pair] = at;
-        else map.set(pair, at);
-        if (at > pairs.length) pairs.push(at > GROUPS_MAX ? -1 : pair);
+    const added = (/** @type {number} */ pair) => {
+      const at = Math.min(pairs.length, GROUPS_MAX) + 1;
+      if (table) table[pair] = at;
+      else map.set(pair, at);
+      if (at > pairs.length) pairs.push(at > GROUPS_MAX ? -1 : pair);
+      return at;
+    };
+    // What follows in time often is of the same group.
+    let [last, lastAt] = [-1, 0];
+    return (ids, from, to, places) => {
+      for (let k = from; k < to; k++) {
+        const i = ids[k];
+        const pair = ofOne[one[i]] * width + ofTwo[two[i]];
+        if (pair !== last) {
+          last = pair;
+          lastAt = (table ? table[pair] : map.get(pair) ?? 0) || added(pair);
+        }
+        places[k] = lastAt - 1;
       }
-      places[k] = at - 1;
-    }
-    return places;
+    };
   }
 
   /** The number of a group in one of the groupings. @param {number} at @param {number} which 0 or 1 */

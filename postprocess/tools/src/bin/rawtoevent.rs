@@ -7,16 +7,16 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, Context, Result};
+use anyhow::{Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
-use kutrace_tools::{say_damage, Common, Named, Output, Reader};
+use kutrace_tools::{functions, say_damage, Common, Named, Output, Reader};
 use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
 use postprocess::frame;
 use postprocess::line::count;
 use postprocess::raw::decode::Counts;
-use postprocess::source::{self, Decode, Head, Stage};
+use postprocess::source::{Decode, Head, Stage};
 
 /// Turn a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
 #[derive(Parser)]
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 fn run(args: Args) -> Result<Exit> {
     let mut input = kutrace_tools::open(args.named.or(&args.file), Stage::Raw)?;
     let bytes = input.raw()?;
-    let trace = source::trace(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
+    let trace = functions::trace(&bytes, &input.name)?;
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
     let out = args.common.open()?;
