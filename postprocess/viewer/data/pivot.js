@@ -25,9 +25,6 @@ const GROUPS_MAX = 16384;
 /** Pairs of groups up to which a table says the place of each; of its room only what is used takes memory. */
 const PAIRS_MAX = 1 << 26;
 
-/** Spans that are looked at together: what is known of them stays in the processor's cache. */
-const PIVOT_BLOCK = 1 << 13;
-
 /** The step of a duration. @param {number} units */
 export function stepOf(units) {
   if (units < 2 ** 31) {
@@ -45,39 +42,36 @@ export function minOfStep(step) {
 }
 
 /**
- * What spans are grouped by: a column, by its values the number of the group, and by that number what it is called and the
- * search that finds it, nothing if none does.
- * @typedef {{column: Column, of: Int32Array, texts: string[], finds: string[]}} Grouping
+ * What spans are grouped by: a column, by its values the number of the group, how many there are, and by that number what
+ * it is called and the search that finds it, nothing if none does. Of names there may be tens of thousands, so both are
+ * made when they are asked for.
+ * @typedef {{column: Column, of: Int32Array, size: number, text: (group: number) => string, find: (group: number) => string}} Grouping
  */
+
+/** Each of so many values by itself. @param {number} size */
+const allUpTo = (size) => Int32Array.from({ length: size }, (_, k) => k);
 
 /** The ways to group spans. @type {readonly [string, string, (store: Store) => Grouping][]} */
 export const GROUPINGS = Object.freeze([
   ["name", "Name", ({ name, names }) => ({
-    column: name, of: Int32Array.from(names, (_, k) => k), texts: names.map(shownName), finds: names.map(exactly),
+    column: name, of: allUpTo(names.length), size: names.length, text: (k) => shownName(names[k]), find: (k) => exactly(names[k]),
   })],
   ["program", "Program", programsOf],
   ["thread", "Thread", (store) => ({
-    column: store.pid, of: Int32Array.from(store.pids, (_, k) => k), texts: store.pids.map((pid) => (pid < 0 ? "none" : threadText(store, pid))),
-    finds: store.pids.map((pid) => (pid < 0 ? "" : `pid:${pid}`)),
+    column: store.pid, of: allUpTo(store.pids.length), size: store.pids.length,
+    text: (k) => (store.pids[k] < 0 ? "none" : threadText(store, store.pids[k])), find: (k) => (store.pids[k] < 0 ? "" : `pid:${store.pids[k]}`),
   })],
   ["process", "Process", processesOf],
   ["cgroup", "Control group", controlGroupsOf],
   ["cpu", "CPU", ({ cpu, cpus }) => ({
-    column: cpu, of: Int32Array.from(cpus, (_, k) => k), texts: cpus.map((number) => (number < 0 ? "none" : `CPU ${number}`)),
-    finds: cpus.map((number) => (number < 0 ? "" : `cpu:${number}`)),
+    column: cpu, of: allUpTo(cpus.length), size: cpus.length,
+    text: (k) => (cpus[k] < 0 ? "none" : `CPU ${cpus[k]}`), find: (k) => (cpus[k] < 0 ? "" : `cpu:${cpus[k]}`),
   })],
 ]);
 
 /** Threads of one name together. @param {Store} store @returns {Grouping} */
 function programsOf(store) {
-  const { pid, pids } = store;
-  const nameOf = (/** @type {number} */ number) => (number < 0 ? "none" : threadText(store, number).replace(/\.\d+$/, ""));
-  const texts = [...new Set(pids.map(nameOf))];
-  const numbers = texts.map((text) => pids.filter((number) => nameOf(number) === text));
-  return {
-    column: pid, of: Int32Array.from(pids, (number) => texts.indexOf(nameOf(number))), texts,
-    finds: numbers.map((all) => (all[0] < 0 ? "" : `pid:${all.join(",")}`)),
-  };
+  return threadsBy(store, (pid) => threadText(store, pid).replace(/\.\d+$/, ""), (program) => program);
 }
 
 /** Threads of one process together, called after its first thread. @param {Store} store @returns {Grouping} */
@@ -100,41 +94,16 @@ function controlGroupsOf(store) {
  * @returns {Grouping}
  */
 function threadsBy({ pid, pids }, keyOf, textOf) {
-  const keyOrNone = (/** @type {number} */ number) => (number < 0 ? null : keyOf(number));
-  const keys = [...new Set(pids.map(keyOrNone))];
-  const places = new Map(keys.map((key, place) => [key, place]));
-  const threads = /** @type {number[][]} */ (keys.map(() => []));
-  for (const number of pids) threads[places.get(keyOrNone(number)) ?? 0].push(number);
+  /** @type {(T | null)[]} */
+  const keys = pids.map((number) => (number < 0 ? null : keyOf(number)));
+  const places = new Map([...new Set(keys)].map((key, place) => [key, place]));
+  const of = Int32Array.from(keys, (key) => places.get(key) ?? 0);
+  const known = [...places.keys()];
   return {
-    column: pid, of: Int32Array.from(pids, (number) => places.get(keyOrNone(number)) ?? 0),
-    texts: keys.map((key) => (key === null ? "none" : textOf(key))),
-    finds: threads.map((all) => (all[0] < 0 ? "" : `pid:${all.join(",")}`)),
+    column: pid, of, size: known.length,
+    text: (k) => { const key = known[k]; return key === null ? "none" : textOf(key); },
+    find: (k) => (known[k] === null ? "" : `pid:${pids.filter((_, p) => of[p] === k).join(",")}`),
   };
-}
-
-/**
- * Adds the durations of some spans to the numbers of their groups, notes the step of each, and counts the steps of all.
- * @param {Column} dur
- * @param {Uint32Array} ids
- * @param {number} from
- * @param {number} to
- * @param {Uint16Array} places
- * @param {Float64Array} numbers
- * @param {Uint16Array} stepsOf
- * @param {Uint32Array} all
- */
-function addUp(dur, ids, from, to, places, numbers, stepsOf, all) {
-  for (let k = from; k < to; k++) {
-    const d = dur[ids[k]];
-    const at = 4 * places[k];
-    numbers[at]++;
-    numbers[at + 1] += d;
-    if (d < numbers[at + 2]) numbers[at + 2] = d;
-    if (d > numbers[at + 3]) numbers[at + 3] = d;
-    const step = stepOf(d);
-    stepsOf[k] = step;
-    all[step]++;
-  }
 }
 
 /** Some durations: how many, how long together, the shortest, the longest, and how many there are of each step. */
@@ -228,9 +197,9 @@ export class Pivot {
    * @param {Calls | null} [calls] whose store it is, if it is one of whole calls
    */
   constructor(store, ids, by, calls = null) {
-    const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), texts: [""], finds: [""] };
+    const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), size: 1, text: () => "", find: () => "" };
     const [one, two] = [by[0], by[1] ?? alone];
-    this.width = two.texts.length;
+    this.width = two.size;
     /** By group, the numbers of both groupings in one; -1 for the last, of all that are too many. @type {number[]} */
     this.pairs = [];
     /** @type {Durations[]} */
@@ -244,39 +213,42 @@ export class Pivot {
   /** Counts the steps of some groups together: those of all take much more time where there are thousands. @type {(groups: Durations[]) => void} */
   countSteps = () => {};
 
-  /** @param {Durations[]} wanted @param {Uint16Array} places @param {Uint16Array} stepsOf */
-  countIn(wanted, places, stepsOf) {
-    if (wanted.length === 0) return;
+  /** @param {Durations[]} wanted @param {Uint16Array} places @param {Column} dur @param {Uint32Array} ids */
+  countIn(wanted, places, dur, ids) {
+    const { groups, all } = this;
+    if (wanted.length === 0 && all.counts) return;
     const rest = wanted.length * STEPS;
     const steps = new Uint32Array(rest + STEPS);
     wanted.forEach((group, k) => (group.counts = steps.subarray(k * STEPS, (k + 1) * STEPS)));
     // What is not wanted is counted in one place after the others: no branch can be guessed wrongly.
-    const first = Uint32Array.from(this.groups, ({ counts }) => (counts?.buffer === steps.buffer ? counts.byteOffset / steps.BYTES_PER_ELEMENT : rest));
-    for (let k = 0; k < places.length; k++) steps[first[places[k]] + stepsOf[k]]++;
+    const first = Uint32Array.from(groups, ({ counts }) => (counts?.buffer === steps.buffer ? counts.byteOffset / steps.BYTES_PER_ELEMENT : rest));
+    for (let k = 0; k < ids.length; k++) steps[first[places[k]] + stepOf(dur[ids[k]])]++;
+    all.counts = new Uint32Array(STEPS);
+    for (let k = 0; k < steps.length; k++) all.counts[k % STEPS] += steps[k];
   }
 
   /** @param {Store} store @param {Uint32Array} ids @param {Grouping} one @param {Grouping} two @param {Calls | null} calls */
   add(store, ids, one, two, calls) {
     const { dur } = store;
-    const places = new Uint16Array(ids.length);
-    const stepsOf = new Uint16Array(ids.length);
-    const place = this.placing(one, two);
+    const places = this.placesOf(ids, one, two);
     // Count, sum, shortest and longest of each group lie beside each other, in one line of the processor's cache.
-    const numbers = new Float64Array((GROUPS_MAX + 1) * 4);
-    for (let at = 2; at < numbers.length; at += 4) numbers[at] = Infinity;
-    const all = new Uint32Array(STEPS);
-    for (let from = 0; from < ids.length; from += PIVOT_BLOCK) {
-      const to = Math.min(from + PIVOT_BLOCK, ids.length);
-      place(ids, from, to, places);
-      addUp(dur, ids, from, to, places, numbers, stepsOf, all);
+    const numbers = new Float64Array(this.pairs.length * 4);
+    for (let at = 0; at < this.pairs.length; at++) numbers[4 * at + 2] = Infinity;
+    for (let k = 0; k < ids.length; k++) {
+      const d = dur[ids[k]];
+      const at = 4 * places[k];
+      numbers[at]++;
+      numbers[at + 1] += d;
+      if (d < numbers[at + 2]) numbers[at + 2] = d;
+      if (d > numbers[at + 3]) numbers[at + 3] = d;
     }
     const countAll = () => this.countSteps(this.groups);
     this.groups = this.pairs.map((_, at) => {
       const [count, sum, shortest, longest] = numbers.subarray(4 * at, 4 * at + 4);
       return Object.assign(new Durations(countAll), { count, sum, shortest, longest });
     });
-    this.all.counts = all;
-    this.countSteps = (wanted) => this.countIn(wanted.filter(({ counts }) => !counts), places, stepsOf);
+    this.all.countAll = () => this.countSteps([]);
+    this.countSteps = (wanted) => this.countIn(wanted.filter(({ counts }) => !counts), places, dur, ids);
     if (calls) this.addCalls(ids, places, calls);
     else this.addCounted(store, ids, places);
   }
@@ -307,41 +279,30 @@ export class Pivot {
     if (work.length + misses.length > 0) for (const group of this.groups) group.counted = group.own;
   }
 
-  /**
-   * What says the group of each of some spans, which is made with its first.
-   * @param {Grouping} first
-   * @param {Grouping} second
-   * @returns {(ids: Uint32Array, from: number, to: number, places: Uint16Array) => void}
-   */
-  placing(first, second) {
+  /** The group of each span, which is made with its first. @param {Uint32Array} ids @param {Grouping} first @param {Grouping} second */
+  placesOf(ids, first, second) {
     const { width, pairs } = this;
-    const size = width * first.texts.length;
+    const size = width * first.size;
     // Both have the place of a pair from 1 on.
     const table = size <= PAIRS_MAX ? new Uint16Array(size) : null;
     /** @type {Map<number, number>} */
     const map = new Map();
     const [one, two] = [first.column, second.column];
     const [ofOne, ofTwo] = [first.of, second.of];
-    const added = (/** @type {number} */ pair) => {
-      const at = Math.min(pairs.length, GROUPS_MAX) + 1;
-      if (table) table[pair] = at;
-      else map.set(pair, at);
-      if (at > pairs.length) pairs.push(at > GROUPS_MAX ? -1 : pair);
-      return at;
-    };
-    // What follows in time often is of the same group.
-    let [last, lastAt] = [-1, 0];
-    return (ids, from, to, places) => {
-      for (let k = from; k < to; k++) {
-        const i = ids[k];
-        const pair = ofOne[one[i]] * width + ofTwo[two[i]];
-        if (pair !== last) {
-          last = pair;
-          lastAt = (table ? table[pair] : map.get(pair) ?? 0) || added(pair);
-        }
-        places[k] = lastAt - 1;
+    const places = new Uint16Array(ids.length);
+    for (let k = 0; k < ids.length; k++) {
+      const i = ids[k];
+      const pair = ofOne[one[i]] * width + ofTwo[two[i]];
+      let at = table ? table[pair] : map.get(pair) ?? 0;
+      if (at === 0) {
+        at = Math.min(pairs.length, GROUPS_MAX) + 1;
+        if (table) table[pair] = at;
+        else map.set(pair, at);
+        if (at > pairs.length) pairs.push(at > GROUPS_MAX ? -1 : pair);
       }
-    };
+      places[k] = at - 1;
+    }
+    return places;
   }
 
   /** The number of a group in one of the groupings. @param {number} at @param {number} which 0 or 1 */

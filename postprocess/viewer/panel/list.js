@@ -22,7 +22,7 @@ import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
  * @import {Taker} from "../data/calls.js"
  * @import {Store} from "../data/decode.js"
  * @import {Column} from "../data/part.js"
- * @import {Durations} from "../data/pivot.js"
+ * @import {Durations, Grouping} from "../data/pivot.js"
  * @import {Listing} from "./listing.js"
  * @import {App} from "../main.js"
  */
@@ -142,6 +142,19 @@ function groupCell({ spans }, title, value) {
   return alignedText(value);
 }
 
+/** What all groups of a grouping are called, made once. @type {WeakMap<Grouping, string[]>} */
+const TEXTS = new WeakMap();
+
+/** @param {Grouping} grouping */
+function textsOf(grouping) {
+  const texts = TEXTS.get(grouping) ?? Array.from({ length: grouping.size }, (_, k) => grouping.text(k));
+  TEXTS.set(grouping, texts);
+  return texts;
+}
+
+/** What a group is called; those that were too many have no number. @param {Grouping} grouping @param {number} number */
+const groupText = (grouping, number) => (number < 0 ? "all others" : grouping.text(number));
+
 /** The groups in the order asked for, by sum if that is by something they do not have. @param {Listing} list @param {Pivot} pivot */
 function groupsInOrder(list, pivot) {
   const { chosen } = list;
@@ -149,7 +162,7 @@ function groupsInOrder(list, pivot) {
   list.sortByOneOf([...chosen, ...columns].map(([title]) => title), "Sum");
   const { sort, down } = list;
   const which = chosen.findIndex(([title]) => title === sort);
-  const ranks = which < 0 ? null : ranksOf(chosen[which][1].texts, (text) => text);
+  const ranks = which < 0 ? null : ranksOf(textsOf(chosen[which][1]), (text) => text);
   const [, value] = columns.find(([title]) => title === sort) ?? GROUP_COLUMNS[1];
   const sign = down ? -1 : 1;
   const keys = pivot.groups.map((group, at) => sign * (ranks ? ranks[pivot.numberOf(at, which)] ?? 0 : value(group)));
@@ -164,8 +177,8 @@ function tableOfGroups(app, pivot) {
   pivot.countSteps(first.map((at) => pivot.groups[at]));
   const lines = first.map((at) => {
     const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
-    const texts = chosen.map(([, { texts }], which) => texts[numbers[which]] ?? "all others");
-    const finds = chosen.map(([, { finds }], which) => finds[numbers[which]] ?? "");
+    const texts = chosen.map(([, grouping], which) => groupText(grouping, numbers[which]));
+    const finds = chosen.map(([, grouping], which) => (numbers[which] < 0 ? "" : grouping.find(numbers[which])));
     const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds));
     return [link, ...texts.slice(1), ...groupColumns(list).map(([title, value]) => groupCell(list, title, value(pivot.groups[at])))];
   });
@@ -285,7 +298,7 @@ function csvOfGroups(list, pivot) {
   const cell = (/** @type {string} */ title, /** @type {number} */ value) =>
     (isTime(title) ? value * 10 : value < 0 ? "" : title === "IPC" ? value.toFixed(2) : value);
   const lines = groupsInOrder(list, pivot).map((at) => [
-    ...chosen.map(([, { texts }], which) => quoted(texts[pivot.numberOf(at, which)] ?? "all others")),
+    ...chosen.map(([, grouping], which) => quoted(groupText(grouping, pivot.numberOf(at, which)))),
     ...columns.map(([title, value]) => cell(title, value(pivot.groups[at]))),
   ].join(","));
   return new Blob([[head.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" });

@@ -35,7 +35,7 @@ export class Listing {
   room = new Uint32Array(0);
   /** What `key` was when it was shown last. */
   shown = "";
-  /** By what they are of: spans or whole calls. @type {Map<Store, [string, Grouping][]>} */
+  /** By what they are of, spans or whole calls, and by their ids: those that were asked for. @type {Map<Store, Map<string, [string, Grouping]>>} */
   groupings = new Map();
 
   /** @param {{store: Store, view: View, highlight: HighlightedRows, search: Search}} parts */
@@ -139,11 +139,14 @@ export class Listing {
   /** The groupings chosen, with their titles. */
   get chosen() {
     const { store } = this;
-    /** @type {[string, Grouping][]} */
-    const all = this.groupings.get(store) ?? GROUPINGS.map(([, title, make]) => [title, make(store)]);
-    this.groupings.set(store, all);
-    const numbers = [...new Set(this.by)].map((id) => GROUPINGS.findIndex(([other]) => other === id));
-    return numbers.flatMap((k) => (k < 0 ? [] : [all[k]]));
+    const made = this.groupings.get(store) ?? new Map();
+    this.groupings.set(store, made);
+    return [...new Set(this.by)].flatMap((id) => {
+      const [, title, make] = GROUPINGS.find(([other]) => other === id) ?? [];
+      if (!title || !make) return [];
+      if (!made.has(id)) made.set(id, [title, make(store)]);
+      return [made.get(id)];
+    });
   }
 
   /** What the lines now listed have no column for gives way to the largest first. @param {string[]} titles @param {string} usual */
