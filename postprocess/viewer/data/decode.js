@@ -17,6 +17,8 @@ import { Kind, KIND_NAMES } from "./tables.js";
 
 /** The newest version of the data this viewer can read. */
 const PAGE_VERSION = 2;
+/** Groups that are with the workers while one is taken over: fewer would let them wait for each other. */
+const GROUPS_AHEAD = 2;
 /** The columns. */
 const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
 
@@ -67,10 +69,10 @@ export async function readStore(page) {
     }))) ?? [];
   };
   let first = 0;
-  let next = started(layout.groups[0]);
+  const coming = layout.groups.slice(0, GROUPS_AHEAD).map(started);
   for (const [g, group] of layout.groups.entries()) {
-    const now = await next;
-    next = started(layout.groups[g + 1]);
+    const now = await /** @type {(typeof coming)[0]} */ (coming.shift());
+    coming.push(started(layout.groups[g + GROUPS_AHEAD]));
     for (const [k, { field }] of group.parts.entries()) {
       const values = await now[k];
       if (!values) throw new Error(`its data are damaged, or not all there (column ${field})`);
