@@ -153,7 +153,7 @@ function textsOf(grouping) {
 }
 
 /** What a group is called; those that were too many have no number. @param {Grouping} grouping @param {number} number */
-const groupText = (grouping, number) => (number < 0 ? "all others" : grouping.text(number));
+const textOfGroup = (grouping, number) => (number < 0 ? "all others" : grouping.text(number));
 
 /** The groups in the order asked for, by sum if that is by something they do not have. @param {Listing} list @param {Pivot} pivot */
 function groupsInOrder(list, pivot) {
@@ -177,7 +177,7 @@ function tableOfGroups(app, pivot) {
   pivot.countSteps(first.map((at) => pivot.groups[at]));
   const lines = first.map((at) => {
     const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
-    const texts = chosen.map(([, grouping], which) => groupText(grouping, numbers[which]));
+    const texts = chosen.map(([, grouping], which) => textOfGroup(grouping, numbers[which]));
     const finds = chosen.map(([, grouping], which) => (numbers[which] < 0 ? "" : grouping.find(numbers[which])));
     const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds));
     return [link, ...texts.slice(1), ...groupColumns(list).map(([title, value]) => groupCell(list, title, value(pivot.groups[at])))];
@@ -298,7 +298,7 @@ function csvOfGroups(list, pivot) {
   const cell = (/** @type {string} */ title, /** @type {number} */ value) =>
     (isTime(title) ? value * 10 : value < 0 ? "" : title === "IPC" ? value.toFixed(2) : value);
   const lines = groupsInOrder(list, pivot).map((at) => [
-    ...chosen.map(([, grouping], which) => quoted(groupText(grouping, pivot.numberOf(at, which)))),
+    ...chosen.map(([, grouping], which) => quoted(textOfGroup(grouping, pivot.numberOf(at, which)))),
     ...columns.map(([title, value]) => cell(title, value(pivot.groups[at]))),
   ].join(","));
   return new Blob([[head.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" });
