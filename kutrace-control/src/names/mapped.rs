@@ -246,7 +246,12 @@ mod tests {
         let pid = child.id();
         child.wait_with_output().unwrap();
         let told = mapped.told();
-        assert!(told.iter().any(|(_, told)| matches!(told, Told::Mapped(tgid, map) if *tgid == pid && map.path.ends_with(b"/true"))), "{told:?}");
+        assert!(
+            told.iter().any(
+                |(_, told)| matches!(told, Told::Mapped(tgid, map) if *tgid == pid && map.path.ends_with(b"/true"))
+            ),
+            "{told:?}"
+        );
         assert!(told.iter().any(|(_, told)| *told == Told::Loaded(pid)));
     }
 }

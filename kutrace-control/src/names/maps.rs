@@ -205,7 +205,8 @@ mod tests {
 
     #[test]
     fn a_process_runs_what_proc_says_and_its_file_is_told_by_what_it_is() {
-        let maps: Vec<_> = alive(Path::new("/proc")).into_iter().filter(|(tgid, _)| *tgid == std::process::id()).collect();
+        let maps: Vec<_> =
+            alive(Path::new("/proc")).into_iter().filter(|(tgid, _)| *tgid == std::process::id()).collect();
         let here = part as *const () as u64;
         let own: Vec<_> = maps.iter().filter(|(_, map)| (map.from..map.to).contains(&here)).collect();
         let program = std::env::current_exe().unwrap();

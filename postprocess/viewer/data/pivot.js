@@ -150,28 +150,15 @@ export class Durations {
 
   /** Adds all of some spans. @param {Column} dur @param {Uint32Array} ids */
   addAll(dur, ids) {
-    // Spans beside each other often are of one step, whose counter had to be written before it is read again: there are two.
-    const [even, odd] = [this.steps, new Uint32Array(STEPS)];
+    const { steps } = this;
     let [sum, shortest, longest] = [0, Infinity, 0];
-    let k = 0;
-    for (; k + 1 < ids.length; k += 2) {
-      const [d, e] = [dur[ids[k]], dur[ids[k + 1]]];
-      sum += d + e;
-      if (d < shortest) shortest = d;
-      if (d > longest) longest = d;
-      if (e < shortest) shortest = e;
-      if (e > longest) longest = e;
-      even[stepOf(d)]++;
-      odd[stepOf(e)]++;
-    }
-    for (; k < ids.length; k++) {
+    for (let k = 0; k < ids.length; k++) {
       const d = dur[ids[k]];
       sum += d;
-      shortest = Math.min(shortest, d);
-      longest = Math.max(longest, d);
-      even[stepOf(d)]++;
+      if (d < shortest) shortest = d;
+      if (d > longest) longest = d;
+      steps[stepOf(d)]++;
     }
-    for (let step = 0; step < STEPS; step++) even[step] += odd[step];
     [this.count, this.sum, this.shortest, this.longest] = [ids.length, sum, shortest, longest];
   }
 
