@@ -324,17 +324,26 @@ function keepDurations(app, from, to) {
   app.find({ ...app.search.query, min: typed(from), max: typed(to) });
 }
 
-/** What is listed in the groups chosen. @param {Listing} list @param {Uint32Array} ids */
-const pivotOf = (list, ids) => new Pivot(list.store, ids, list.chosen.map(([, grouping]) => grouping), list.calls);
+/**
+ * What is listed in the groups chosen: what was added up last, if that is the same, as it is whenever only the order is another.
+ * @param {Listing} list
+ * @returns {Pivot}
+ */
+function pivotOf(list) {
+  const of = [list.what, list.key, list.by.join(), list.search.ids];
+  if (!list.added?.of.every((what, k) => what === of[k])) {
+    list.added = { of, pivot: new Pivot(list.store, list.collect(), list.chosen.map(([, grouping]) => grouping), list.calls) };
+  }
+  return list.added.pivot;
+}
 
 /** @param {App} app @param {HTMLElement} panel */
 export function showList(app, panel) {
   const { list, search: { query } } = app;
-  const ids = list.collect();
   list.shown = list.key;
   const { chosen } = list;
-  const pivot = pivotOf(list, ids);
-  const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, ids);
+  const pivot = pivotOf(list);
+  const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, list.collect());
   const lines = table.rows.length - 1;
   commandTable(app, table);
   const summary = textElement("p", summaryOf(list, pivot, lines));
@@ -347,7 +356,7 @@ export function showList(app, panel) {
     app.showDetails();
     [...panel.querySelectorAll("select")].find((select) => select.ariaLabel === label)?.focus();
   };
-  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivotOf(list, list.collect())) : csvOfSpans(list.store, list.collect()));
+  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivotOf(list)) : csvOfSpans(list.store, list.collect()));
   const buttons = [
     actionButton("Longest (J)", "The longest of these, calls as wholes; then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
     actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
@@ -416,6 +425,7 @@ export function toggleList(app) {
     app.select(-1);
   } else {
     app.list.room = new Uint32Array(0);
+    app.list.added = null;
     app.showDetails();
   }
 }

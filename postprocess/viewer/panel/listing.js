@@ -9,7 +9,7 @@ import { Kind, KIND_NAMES } from "../data/tables.js";
  * @import {Calls} from "../data/calls.js"
  * @import {Store} from "../data/decode.js"
  * @import {HighlightedRows} from "../data/highlight.js"
- * @import {Grouping} from "../data/pivot.js"
+ * @import {Grouping, Pivot} from "../data/pivot.js"
  * @import {Search} from "../data/search.js"
  * @import {View} from "../view/view.js"
  */
@@ -33,6 +33,8 @@ export class Listing {
   /** The line that was used last, to come back to; -1 for none. */
   line = -1;
   room = new Uint32Array(0);
+  /** What was added up last, and of what; its spans are still in `room`. @type {{of: unknown[], pivot: Pivot} | null} */
+  added = null;
   /** What `key` was when it was shown last. */
   shown = "";
   /** By what they are of, spans or whole calls, and by their ids: those that were asked for. @type {Map<Store, Map<string, [string, Grouping]>>} */
