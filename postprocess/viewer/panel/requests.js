@@ -197,7 +197,8 @@ function showAll(app, panel, requests) {
   panel.replaceChildren(
     closeButton(() => toggleRequests(app)), textElement("h2", "Requests"), textElement("p", requests.asked, "asked"), textElement("p", said),
     histogram, textElement("p", asked.part ? "" : "Drag over durations to compare those requests with all others.", "hint"), ...buttons,
-    ...comparison(app, requests, numbers), ...listOf(app, requests, numbers),
+    // Which are the longest does not depend on what is told apart in comparing them.
+    ...comparison(app, requests, numbers), ...listOf(app, requests, asked.part || asked.cause >= 0 ? numbers : byDuration),
   );
 }
 
@@ -291,7 +292,7 @@ function listOf(app, requests, numbers) {
   });
   const table = tableOf(["Start", "Duration", ...(cause >= 0 ? ["of that cause"] : []), "Thread", "Mostly"], lines);
   table.classList.add("listed");
-  const head = cause >= 0 ? `With most of \u201c${shownName(requests.words(cause))}\u201d` : numbers.length > 1 ? "The longest of them" : "It";
+  const head = cause >= 0 ? `With most of \u201c${shownName(requests.words(cause))}\u201d` : !app.asked.part ? "The longest" : numbers.length > 1 ? "The longest of them" : "It";
   return [textElement("h3", head), table];
 }
 
