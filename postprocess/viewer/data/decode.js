@@ -17,8 +17,6 @@ import { Kind, KIND_NAMES } from "./tables.js";
 
 /** The newest version of the data this viewer can read. */
 const PAGE_VERSION = 2;
-/** Groups that are with the workers while one is taken over: fewer would let them wait for each other. */
-const GROUPS_AHEAD = 2;
 /** The columns. */
 const COLUMNS = Object.freeze(["start", "dur", "cpu", "pid", "rpc", "event", "arg", "ret", "ipc", "name"]);
 
@@ -69,10 +67,10 @@ export async function readStore(page) {
     }))) ?? [];
   };
   let first = 0;
-  const coming = layout.groups.slice(0, GROUPS_AHEAD).map(started);
+  let next = started(layout.groups[0]);
   for (const [g, group] of layout.groups.entries()) {
-    const now = await /** @type {(typeof coming)[0]} */ (coming.shift());
-    coming.push(started(layout.groups[g + GROUPS_AHEAD]));
+    const now = await next;
+    next = started(layout.groups[g + 1]);
     for (const [k, { field }] of group.parts.entries()) {
       const values = await now[k];
       if (!values) throw new Error(`its data are damaged, or not all there (column ${field})`);
