@@ -49,6 +49,22 @@ test("a tree sums up any run of spans as one by one", () => {
   }
 });
 
+test("a tree finds the first span that starts at a time wherever the search begins and ends", () => {
+  const store = rowOf(1500, 4);
+  const ids = Uint32Array.from(store.kind, (_, i) => i);
+  const tree = new SummaryTree(store, ids);
+  const number = numbersFrom(6);
+  const end = store.start.at(-1) + 200;
+  for (let round = 0; round < 3000; round++) {
+    const from = number(store.n);
+    const to = from + number(store.n - from + 1);
+    const time = round % 2 === 0 ? number(end) : store.start[number(store.n)];
+    let wanted = from;
+    while (wanted < to && store.start[wanted] < time) wanted++;
+    assert.equal(tree.seek(from, to, time), wanted, `${from}..${to} at ${time}`);
+  }
+});
+
 test("seeking finds the first span that starts at a time, and the first that ends after it", () => {
   const number = numbersFrom(3);
   const starts = Array.from({ length: 400 }, () => number(1000)).sort((a, b) => a - b);
