@@ -66,7 +66,7 @@ fn a_sample_of_a_program_has_the_name_of_its_function() {
         # Another build of the same name names nothing.
         gcc -g -O1 -Wall -Werror -Wl,--build-id -o program $VM/functions.c -L. -lturn -Wl,-rpath,/tmp
         rawtoevent program.raw >$SHARE/other.events 2>$SHARE/other.said
-        kutrace_control html program.raw $SHARE/page.html 2>$SHARE/html.said
+        kutrace_control html program.raw -o $SHARE/page.html 2>$SHARE/html.said
         "#,
     );
     for file in ["program", "stream"] {
