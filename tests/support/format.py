@@ -135,6 +135,10 @@ class Trace:
             counts, elapsed = self.tsc_hz, 1_000_000_000
         return (tsc - self.start[0]) * elapsed // counts
 
+    def monotonic(self, ts):
+        """On the monotonic clock, in ns."""
+        return self.start[2] + (ts - self.start[1] % 60_000_000_000 // 10) * 10
+
     def units(self, counter):
         """Since the minute, in 10 ns."""
         return (self.nanoseconds(counter << self.shift) + self.start[1] % 60_000_000_000) // 10
@@ -287,12 +291,15 @@ class Names:
 
     def __init__(self, records):
         self.tasks, self.events, self.on_cpu, self.softirqs = {0: "-idle-"}, {}, {}, {}
-        self.functions = []
+        self.functions, self.processes, self.maps = [], {}, {}
         bases = {4: 0x400, 5: 0x500, 8: 0x800, 12: 0xC00}
-        for kind, number, second, text in records:
-            text = text_of(text)
+        for kind, number, second, raw in records:
+            text = text_of(raw)
             if kind == 2:
                 self.task(number, text)
+                self.process(number, second)
+            elif kind == 0x107:
+                self.part(number, raw.decode("utf-8", "replace"))
             elif kind == 15:
                 self.softirqs[number] = text
             elif kind == 5 and second:
@@ -306,6 +313,28 @@ class Names:
         """The name of a sample of the kernel, after the function that starts last before it."""
         before = [(start, text) for start, text in self.functions if start <= pc and number == PC_KERNEL]
         return before and "PC=" + max(before)[1] or None
+
+    def process(self, pid, tgid):
+        if tgid:
+            self.processes[pid] = tgid
+
+    def part(self, tgid, text):
+        """A part of a file that a process runs; one that is only known from the end counts as the last it got."""
+        addresses, offset, since, _, path = text.split(" ", 4)
+        first, end = (int(address, 16) for address in addresses.split("-"))
+        since = (1 << 64) - 1 if since == "-" else int(since, 16)
+        self.maps.setdefault(tgid, []).append((since, first, end, int(offset, 16), path))
+
+    def place(self, pid, pc, now):
+        """What a sample of user code is called, and what its argument is made of; `now` is of the monotonic clock."""
+        parts = sorted(self.maps.get(self.processes.get(pid, pid), ()), key=lambda part: part[0])
+        parts = [part for part in parts if part[1] <= pc < part[2]]
+        if not parts:
+            return None, None
+        before = [part for part in parts if part[0] <= now]
+        _, first, _, offset, path = before[-1] if before else parts[0]
+        file = "PC=" + text_of(path.split("/")[-1].encode())
+        return f"{file}+{pc - first + offset:#x}", file
 
     def task(self, pid, text):
         if text and pid:
@@ -345,6 +374,7 @@ def lines(trace):
         ts, dur, event, argument, value, sample = units(at), 0, number, 0, 0, None
         if number == -1:
             names.task(words["pid"], text_of(words["comm"]))
+            names.process(words["pid"], words["tgid"])
             if running.get(cpu) == words["pid"]:
                 continue
             running[cpu] = argument = words["pid"]
@@ -377,6 +407,7 @@ def lines(trace):
             outside[cpu] = False
         elif number == TASK:
             names.task(words[0], text_of(struct.pack("<4I", *words[3:])))
+            names.process(words[0], words[1])
             before = running.get(cpu)
             elsewhere = (cpu, at) not in trace.runs_next if trace.switches_only else outside.get(cpu)
             became = words[0] != before and elsewhere and calls.get(before) in EXECS and words[2] & 0xFFFF in EXECS
@@ -413,8 +444,10 @@ def lines(trace):
                 calls.set(running[cpu], None, cpu)
         elif number < 0x300:
             pc = words[0] | words[1] << 32
-            sample = names.function(number, pc)
-            argument = (zlib.crc32(sample.encode()) if sample else pc >> 6) & 0xFFFF
+            sample = named = names.function(number, pc)
+            if number != PC_KERNEL:
+                sample, named = names.place(running[cpu], pc, trace.monotonic(ts))
+            argument = (zlib.crc32(named.encode()) if named else pc >> 6) & 0xFFFF
         elif number < 0x320:
             event, argument = (0x5FF, 0x7FF)[number >= 0x310], number & 15
         elif number in (SCHED, SCHED_RETURN):
