@@ -74,7 +74,7 @@ pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(c
     Ok((spans.meta, tally))
 }
 
-/// As many spans as a page of a raw trace of so many bytes has room for.
+/// How many spans the page of a raw trace of this many bytes has room for.
 ///
 /// Memory: 2 GiB, the raw bytes and what the page takes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they
 /// are.

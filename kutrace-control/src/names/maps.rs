@@ -50,7 +50,7 @@ pub enum Told {
     Forked(u32, u32),
     /// A process has loaded another program, and has nothing of the old one.
     Loaded(u32),
-    /// So many times it had no room to tell.
+    /// This many times it had no room to tell.
     Lost(u64),
 }
 

@@ -48,7 +48,7 @@ export function minOfStep(step) {
  * @typedef {{column: Column, of: Int32Array, size: number, text: (group: number) => string, find: (group: number) => string}} Grouping
  */
 
-/** Each of so many values by itself. @param {number} size */
+/** This many values, each by itself. @param {number} size */
 const allUpTo = (size) => Int32Array.from({ length: size }, (_, k) => k);
 
 /** The ways to group spans. @type {readonly [string, string, (store: Store) => Grouping][]} */
