@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn records_tell_what_was_mapped_forked_loaded_and_lost() {
-        let numbers = words(&[7, 7, 0x1000, 0, 0x2000, 0, 0x800, 0]);
+        let numbers = words(&[7, 7, 0x1000, 0, 0x2000, 0, 0x3000, 0]);
         let mut id = [0; 24];
         (id[0], id[4], id[5]) = (2, 0xab, 1);
         let file = [&numbers[..], &id, &words(&[5, 2]), b"/bin/program\0\0\0\0"].concat();
@@ -217,7 +217,7 @@ mod tests {
         let map = |build_id: &[u8]| Map {
             from: 0x1000,
             to: 0x3000,
-            offset: 0x800,
+            offset: 0x3000,
             build_id: build_id.to_vec(),
             path: b"/bin/program".to_vec(),
         };

@@ -222,8 +222,8 @@ mod tests {
     fn lines_of_what_cannot_be_run_or_has_no_file_are_skipped() {
         assert!(map(b"55d0c0000000-55d0c0002000 r--p 00000000 fe:01 42         /usr/bin/bash").is_none());
         assert!(map(b"7f0000000000-7f0000001000 rwxp 00000000 00:00 0 ").is_none());
-        let deleted = map(b"1000-2000 r-xp 00000800 fe:01 43         /opt/a program (deleted)").unwrap();
-        assert_eq!((deleted.offset, &deleted.path[..]), (0x800, &b"/opt/a program (deleted)"[..]));
+        let deleted = map(b"1000-2000 r-xp 00003000 fe:01 43         /opt/a program (deleted)").unwrap();
+        assert_eq!((deleted.offset, &deleted.path[..]), (0x3000, &b"/opt/a program (deleted)"[..]));
         assert!(map(b"").is_none());
     }
 }

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     const TEXTS: [(u32, &str); 5] = [
-        (66, "1000-2000 800 0 abcd /bin/first program"),
+        (66, "1000-2000 3000 0 abcd /bin/first program"),
         (66, "1800-3000 0 64 - /bin/second"),
         (66, "5000-6000 0 - ef /bin/last"),
         (66, "no map"),
@@ -154,18 +154,18 @@ mod tests {
     fn a_sample_lies_in_the_part_that_its_process_got_last_before_it() {
         let maps = maps();
         let text = |pid, pc, at| maps.sample(Pid::new(pid), pc, at).map(|(text, _)| text);
-        assert_eq!(text(66, 0x1900, 0x63).as_deref(), Some("PC=first_program+0x1100"));
+        assert_eq!(text(66, 0x1900, 0x63).as_deref(), Some("PC=first_program+0x3900"));
         assert_eq!(text(66, 0x1900, 0x64).as_deref(), Some("PC=second+0x100"));
         assert_eq!(text(66, 0x2900, 0x10).as_deref(), Some("PC=second+0x1100"), "none came before");
         assert_eq!(text(66, 0x5004, 0).as_deref(), Some("PC=last+0x4"));
-        assert_eq!([text(66, 0x3000, 9), text(66, 0xfff, 9), text(7, 0x1900, 9)], [None, None, None]);
+        assert_eq!([text(66, 0x3000, 9), text(66, 0x10, 9), text(7, 0x1900, 9)], [None, None, None]);
     }
 
     #[test]
     fn what_is_told_of_a_place_names_the_samples_there_and_those_of_one_file_have_one_argument() {
         let mut maps = maps();
         let places = maps.places(&BTreeSet::from([0x1004, 0x4000]));
-        let place = Place { path: "/bin/first program".into(), identity: "abcd".into(), offset: 0x804 };
+        let place = Place { path: "/bin/first program".into(), identity: "abcd".into(), offset: 0x3004 };
         let other = Place { offset: 4, ..place.clone() };
         assert_eq!(places, BTreeSet::from([place.clone(), other]));
         maps.tell(&BTreeMap::from([(place, "inner@outer".to_string())]));
