@@ -56,7 +56,7 @@ pub struct Asked {
 #[group(multiple = false)]
 pub struct Requests {
     /// RPCs, from request to response; of this method
-    #[arg(long, value_name = "METHOD", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     rpc: Option<String>,
     /// From a mark LABEL to a mark /LABEL, or a part LABEL
     #[arg(long, value_name = "LABEL")]
