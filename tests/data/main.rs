@@ -2,6 +2,7 @@
 //! Data tier: what other programs read of a trace, by their own packages from PyPI, and what `kutrace_sql` answers. Run
 //! by `cargo xtask test`.
 
+mod fleet;
 mod sql;
 
 use std::collections::BTreeMap;

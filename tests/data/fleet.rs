@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! The questions of samples/fleet, asked of a small fleet: what was planted is found, and the table of durations answers
+//! what the spans answer.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use kutrace_parquet::write::write;
+use kutrace_tests::draw::sample;
+use kutrace_tests::fleet::{found, Base, Plan};
+use kutrace_tests::tree;
+use kutrace_tools::spans::Ordering;
+use postprocess::span::limit::Keep;
+use serde_json::Value;
+
+use crate::script;
+
+/// Traces of the small fleet.
+const TRACES: usize = 48;
+
+#[test]
+fn duckdb_finds_the_hosts_that_differ_and_no_others() {
+    let base = Base::new(sample("redis")).expect("requests");
+    let plan = Plan::new(TRACES, &base.calls(), 3);
+    let folder = tempfile::tempdir().expect("a folder");
+    for trace in 0..plan.traces() {
+        let mut ordering = Ordering::default();
+        let last = Keep::finish(&mut ordering, base.vary(&plan, trace));
+        write(ordering.finish(last).expect("order"), folder.path(), None).expect("tables");
+    }
+    let queries = ["wakeups", "causes"].map(|name| format!("samples/fleet/{name}.sql"));
+    for (query, name) in queries.iter().zip(["wakeups", "causes"]) {
+        let sql = fs::read(tree::root().join(query)).expect("a query");
+        let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], &sql) else { return };
+        let rows: Vec<Vec<Value>> = serde_json::from_str(&text).expect("rows");
+        let planted: BTreeSet<Vec<String>> = serde_json::from_value(plan.planted()[name].clone()).expect("a list");
+        assert_eq!(found(name, &rows), planted, "{name}: {rows:?}");
+    }
+    // From the spans and arcs themselves: the same number of everything, and the same sum of times.
+    let sql = "select kind, sum(times)::bigint, sum(times * dur_ns)::bigint from durations
+            where kind = 'wakeup' group by kind
+        union all select kind, count(*), sum(dur_ns)::bigint from arcs where kind = 'wakeup' group by kind";
+    let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], sql.as_bytes()) else { return };
+    let rows: Vec<(String, i64, i64)> = serde_json::from_str(&text).expect("rows");
+    assert!(rows.len() == 2 && rows[0] == rows[1] && rows[0].1 > 10_000, "{rows:?}");
+}
