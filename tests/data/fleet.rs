@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 use kutrace_parquet::write::write;
-use kutrace_tests::draw::sample;
 use kutrace_tests::fleet::{found, Base, Plan};
 use kutrace_tests::tree;
 use kutrace_tools::spans::Ordering;
-use postprocess::span::limit::Keep;
+use postprocess::direct::spans_of_raw;
+use postprocess::span::limit::{Keep, SpanLimit};
 use serde_json::Value;
 
 use crate::script;
@@ -20,7 +21,10 @@ const TRACES: usize = 48;
 
 #[test]
 fn duckdb_finds_the_hosts_that_differ_and_no_others() {
-    let base = Base::new(sample("redis")).expect("requests");
+    let packed = tree::root().join("tests/golden/causes/hog.trace.xz");
+    let raw = Command::new("xz").arg("-dc").arg(packed).output().expect("xz runs: apt-get install xz-utils").stdout;
+    let (spans, _) = spans_of_raw(&raw, SpanLimit::new(usize::MAX)).expect("a trace");
+    let base = Base::new(spans).expect("requests");
     let plan = Plan::new(TRACES, &base.calls(), 3);
     let folder = tempfile::tempdir().expect("a folder");
     for trace in 0..plan.traces() {
@@ -28,13 +32,15 @@ fn duckdb_finds_the_hosts_that_differ_and_no_others() {
         let last = Keep::finish(&mut ordering, base.vary(&plan, trace));
         write(ordering.finish(last).expect("order"), folder.path(), None).expect("tables");
     }
-    let queries = ["wakeups", "causes"].map(|name| format!("samples/fleet/{name}.sql"));
-    for (query, name) in queries.iter().zip(["wakeups", "causes"]) {
-        let sql = fs::read(tree::root().join(query)).expect("a query");
+    for name in ["shared", "wakeups", "causes"] {
+        let sql = fs::read(tree::root().join("samples/fleet").join(name).with_extension("sql")).expect("a query");
         let Some(text) = script("tables.py", &[&folder.path().to_string_lossy()], &sql) else { return };
         let rows: Vec<Vec<Value>> = serde_json::from_str(&text).expect("rows");
         let planted: BTreeSet<Vec<String>> = serde_json::from_value(plan.planted()[name].clone()).expect("a list");
-        assert_eq!(found(name, &rows), planted, "{name}: {rows:?}");
+        let found = found(name, &rows);
+        // Of so short a trace a percentile of calls on shared CPUs says little: the query wants more of them.
+        let is_right = if name == "shared" { found.is_subset(&planted) } else { found == planted };
+        assert!(is_right, "{name}: {rows:?}, planted: {planted:?}");
     }
     // From the spans and arcs themselves: the same number of everything, and the same sum of times.
     let sql = "select kind, sum(times)::bigint, sum(times * dur_ns)::bigint from durations

@@ -10,7 +10,6 @@ use kutrace_tests::draw::{sample, SAMPLES};
 use kutrace_tools::spans::Ordering;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
-use postprocess::event::number::Level;
 use postprocess::id::Pid;
 use postprocess::span::limit::Keep;
 use postprocess::span::wait::Reason;
@@ -46,14 +45,14 @@ fn table(spans: Spans) -> Durations {
     all
 }
 
-/// The system calls and faults of each thread, from their first piece to the one that returns.
+/// The system calls of each thread, from their first piece to the one that returns.
 fn calls(spans: &Spans) -> Durations {
     let waits: Vec<&Span> = spans.spans.iter().filter(|span| span.what() == What::Wait(Reason::Cpu)).collect();
     let mut open: HashMap<Option<Pid>, &Span> = HashMap::new();
     let mut all = Durations::new();
     for span in &spans.spans {
         let What::Run(Activity::Call(work)) = span.what() else { continue };
-        if work.level() != Level::Syscall {
+        if !work.is_call() {
             continue;
         }
         let first = *open.entry(span.pid).or_insert(span);
@@ -78,10 +77,12 @@ fn every_system_call_is_counted_once_with_all_that_interrupted_it() {
     for name in SAMPLES {
         let spans = sample(name);
         let expected = calls(&spans);
-        let found: Durations = table(spans).into_iter().filter(|((kind, ..), _)| kind == "syscall").collect();
+        // What is done on the way out of a call returns nothing, so its end shows in nothing but what comes next.
+        let is_call = |(kind, name, ..): &(String, String, _, _)| kind == "syscall" && name != "exit_work";
+        let found: Durations = table(spans).into_iter().filter(|(key, _)| is_call(key)).collect();
         let differ: Vec<_> = found.iter().zip(&expected).filter(|(a, b)| a != b).take(3).collect();
         assert_eq!((found.values().sum::<i64>(), differ), (expected.values().sum::<i64>(), vec![]), "{name}");
-        assert!(expected.values().sum::<i64>() > 400, "{name}: {}", expected.len());
+        assert!(expected.values().sum::<i64>() > 200, "{name}: {}", expected.len());
     }
 }
 

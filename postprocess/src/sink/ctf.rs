@@ -205,7 +205,9 @@ fn call() -> Value {
         "selector-field-location": {"origin": "event-record-payload", "path": ["form"]},
         "options": [option("short_form", 0, &short), option("long_form", 1, &long)],
     });
-    ctf2::structure(&[field("form", 'u', 1), ctf2::member("call", &forms)], 32)
+    let mut form = field("form", 'u', 1);
+    form["field-class"]["mappings"] = json!({"short_form": [[0, 0]], "long_form": [[1, 1]]});
+    ctf2::structure(&[form, ctf2::member("call", &forms)], 32)
 }
 
 /// The rate of the counter, and when it was zero: seconds and counts after 1970.
