@@ -43,9 +43,9 @@ fn make(from: &str, dir: &Path, traces: usize, seed: u64) -> Result<()> {
     ensure!(!calls.is_empty(), "{from}: no call waited for a shared CPU often enough");
     let plan = Plan::new(traces, &calls, seed);
     fs::create_dir(dir).with_context(|| dir.display().to_string())?;
-    let spans = all(&base, &plan, dir)?;
     let planted = dir.join(PLANTED);
     fs::write(&planted, plan.planted().to_string()).with_context(|| planted.display().to_string())?;
+    let spans = all(&base, &plan, dir)?;
     writeln!(io::stdout(), "traces {}\nspans {spans}", plan.traces())?;
     Ok(())
 }
