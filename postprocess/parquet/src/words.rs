@@ -6,7 +6,7 @@
 //! takes longer than all else that is done to a row.
 //!
 //! The numbers are in Parquet's hybrid of runs and packed bits: a run of a value is twice its length and the value; of
-//! other values eight at a time are packed, low bits first, behind an odd number that says how many eights follow.
+//! other values eight at a time are packed, low bits first, after an odd number that says how many eights follow.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
@@ -23,7 +23,7 @@ use parquet::schema::types::ColumnDescPtr;
 const RUN: usize = 16;
 /// Values that are packed at a time.
 const EIGHT: usize = 8;
-/// Of eights behind one number, at most as many: the number is then two bytes.
+/// Eights after one number, at most: the number is then two bytes.
 const EIGHTS: usize = 1 << 12;
 
 /// A column chunk: its bytes, and what the file says of it.
@@ -91,7 +91,7 @@ pub fn chunk(
     Ok((bytes.into(), close))
 }
 
-/// Which of so many texts occur, in the order in which they do, and for each row which of these it has.
+/// Which of the texts occur, in the order in which they do, and for each row which of these it has.
 fn occurring(texts: usize, rows: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let (mut places, mut dictionary) = (vec![u32::MAX; texts], Vec::new());
     let numbers = rows.iter().map(|&id| {
@@ -106,7 +106,7 @@ fn occurring(texts: usize, rows: &[u32]) -> (Vec<u32>, Vec<u32>) {
     (dictionary, numbers)
 }
 
-/// Writes numbers of so many bits.
+/// Writes numbers of `width` bits.
 fn hybrid(numbers: &[u32], width: u32, to: &mut Vec<u8>) {
     let (mut packed, mut at) = (0, 0);
     while at < numbers.len() {

@@ -65,7 +65,7 @@ pub fn event(id: usize, name: &str, fields: &Value) -> Value {
     json!({"type": "event-record-class", "id": id, "name": name, "payload-field-class": fields})
 }
 
-/// An integer of so many bits, with its sign or without, that begins at a multiple of `align` bits.
+/// An integer of `bits` bits, with its sign (`i`) or without (`u`), that begins at a multiple of `align` bits.
 pub fn integer(kind: char, bits: u32, align: u32) -> Value {
     let kind = if kind == 'i' { "fixed-length-signed-integer" } else { "fixed-length-unsigned-integer" };
     json!({"type": kind, "length": bits, "byte-order": "little-endian", "alignment": align})
