@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The questions of samples/fleet, asked of a small fleet: what was planted is found, and the table of durations answers
-//! what the spans answer.
+//! The questions of samples/fleet, asked of a small fleet: what was planted is found, and the table of durations says
+//! the same as the spans.
 
 use std::collections::BTreeSet;
 use std::fs;
