@@ -90,8 +90,11 @@ impl Durations {
         match span.what() {
             What::Wait(Reason::Cpu) => {
                 let until = span.start.saturating_add(span.dur);
-                let last = span.pid.map(|pid| self.waited.entry(pid).or_insert(until));
-                return Ok(last.into_iter().for_each(|last| *last = until.max(*last)));
+                if let Some(pid) = span.pid {
+                    let last = self.waited.entry(pid).or_insert(until);
+                    *last = until.max(*last);
+                }
+                return Ok(());
             }
             What::Arc(Arc::Wakeup { woken, .. }) => {
                 let name = self.programs.get(&woken).copied().unwrap_or_default();
