@@ -179,7 +179,7 @@ fn the_causes_of_each_request_add_up_to_its_time() {
     for name in SAMPLES {
         let spans = sample(name);
         let timeline = Timeline::new(&spans);
-        let Ok((ask, requests)) = best(&spans, &timeline) else { continue };
+        let Ok((ask, requests)) = best(&timeline) else { continue };
         if matches!(ask, Ask::Range(_)) {
             continue;
         }
