@@ -223,14 +223,19 @@ function comparison(app, requests, numbers) {
     `${inSome}/${some.count}`, `${inOthers}/${others.count}`,
   ]);
   const rest = `${leftOut > 0 ? `${countText(leftOut, "cause")} more, and all` : "All"} else, together: ${roundedText(unexplained * 100, 0)} %`;
-  return [said, causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines), textElement("p", rest), ...(sides?.still ? [stoodStill(sides.still, others.count)] : [])];
+  const table = causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines);
+  if (!sides?.still) return [said, table, textElement("p", rest)];
+  // What makes most is said first.
+  const mostly = sides.still.time > causes[0].time;
+  const still = stoodStill(sides.still, others.count, mostly ? "The" : "With that time the");
+  return mostly ? [still, said, table, textElement("p", rest)] : [said, table, textElement("p", rest), still];
 }
 
-/** What CPUs that stood still make, which is told apart. @param {{excess: number, time: number, slow: number, inSlow: number, inNormal: number}} still @param {number} normal how many normal requests there are */
-function stoodStill({ excess, time, slow, inSlow, inNormal }, normal) {
+/** What CPUs that stood still make, which is told apart. @param {{excess: number, time: number, slow: number, inSlow: number, inNormal: number}} still @param {number} normal how many normal requests there are @param {string} the how the sentence begins */
+function stoodStill({ excess, time, slow, inSlow, inNormal }, normal, the) {
   const [more, its] = [excess, time].map((each) => durationText(Math.trunc(each)));
   const share = roundedText((time / excess) * 100, 0);
-  return textElement("p", `With that time the slowest ${slow} take ${more} more than normal ones: ${its} of it, ${share} %, is time in which CPUs stood still, in ${inSlow}/${slow} of them and in ${inNormal}/${normal} normal ones.`);
+  return textElement("p", `${the} slowest ${slow} take ${more} more than normal ones: ${its} of it, ${share} %, is time in which CPUs stood still, in ${inSlow}/${slow} of them and in ${inNormal}/${normal} normal ones.`);
 }
 
 /** Where the time of some requests went, if there is nothing to compare them with. @param {App} app @param {Requests} requests @param {Uint32Array} numbers @param {Sums} some */
