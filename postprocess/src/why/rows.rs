@@ -50,7 +50,10 @@ impl<'a> Rows<'a> {
     #[inline]
     pub fn end(&self, number: u32) -> Time {
         match self {
-            Rows::Spans(spans) => super::timeline::end(&spans[number as usize]),
+            Rows::Spans(spans) => {
+                let span = &spans[number as usize];
+                span.start.saturating_add(span.dur)
+            }
             Rows::Dense(dense) => dense.end(number as usize),
         }
     }

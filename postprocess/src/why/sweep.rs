@@ -43,7 +43,7 @@ impl Sum {
     }
 }
 
-/// Each thread has about this many shares of the requests, and none has fewer than so many.
+/// Shares of the requests for each thread, about, and the requests that a share has at least.
 const SHARES: usize = 8;
 const SHARE_MIN: usize = 1 << 10;
 /// Parts of a path that are no longer needed are dropped this many at a time.
