@@ -116,7 +116,7 @@ Examples:
 const AFTER_RECOVER: &str = "\
 Examples:
   kutrace_control recover /var/crash/vmcore -o crash.trace
-  kutrace_control recover guest.core -o - | kutrace_control summary -";
+  kutrace_control recover --boot -o before.trace";
 
 const AFTER_CHECK: &str = "\
 Examples:
@@ -241,7 +241,7 @@ pub enum Command {
     /// Join the traces of several machines, on the clock of the first
     #[command(after_help = AFTER_MERGE)]
     Merge(Merge),
-    /// Take the trace out of the memory image of a crashed kernel
+    /// Take the trace of a crashed kernel out of its memory
     #[command(after_help = AFTER_RECOVER)]
     Recover(Recover),
     /// Check whether this machine can record, and suggest fixes
@@ -462,8 +462,11 @@ impl Merge {
 #[derive(Args, Debug)]
 pub struct Recover {
     /// A core: of /proc/vmcore, by makedumpfile, or by QEMU's dump-guest-memory
-    #[arg(value_name = "VMCORE")]
-    pub image: PathBuf,
+    #[arg(value_name = "VMCORE", required_unless_present = "boot")]
+    image: Option<PathBuf>,
+    /// What the kernel before this one left in memory that outlives a reboot
+    #[arg(long, conflicts_with = "image")]
+    boot: bool,
     /// Output file; `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -473,6 +476,11 @@ pub struct Recover {
 }
 
 impl Recover {
+    /// The image; none if what an earlier kernel left is meant.
+    pub fn image(&self) -> Option<&Path> {
+        self.image.as_deref().filter(|_| !self.boot)
+    }
+
     /// Where the trace goes.
     pub fn output(&self) -> Output {
         Output::new(Some(self.output.clone()), IfExists::of(self.force))

@@ -20,7 +20,7 @@ use crate::merge::merge;
 use crate::output::{IfExists, Output};
 use crate::ports;
 use crate::record::record;
-use crate::recover::recover;
+use crate::recover::{recover, recover_boot};
 use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
@@ -93,7 +93,10 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Export(export) => show::export(&export)?,
         Command::Sql(asked) => return sql(&asked),
         Command::Merge(asked) => merge(&asked.files, &asked.output())?,
-        Command::Recover(asked) => recover(&asked.image, &asked.output())?,
+        Command::Recover(asked) => match asked.image() {
+            Some(image) => recover(image, &asked.output())?,
+            None => recover_boot(session.recorder()?, &asked.output())?,
+        },
         Command::Check => fitness()?,
         Command::Completions { shell } => standard::print(&completions(shell)).map(done)?,
         Command::Wait { time } => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The recorder, reached through /dev/kutrace.
 
+use std::fs::File;
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
@@ -66,6 +67,8 @@ pub trait Recorder: Sized {
     fn left(&self) -> Result<Vec<u8>>;
     /// What programs recorded into memory of their own, as sections of a file.
     fn programs(&self) -> Result<Vec<u8>>;
+    /// Bytes that are kept of what an earlier kernel left in memory that outlives a reboot.
+    fn kept(&self) -> Result<u64>;
     /// The `blocks` blocks of the pool.
     fn pool(&self, blocks: u32) -> Result<Self::Pool>;
 }
@@ -204,6 +207,10 @@ impl Recorder for Device {
         crate::programs::sections(&self.file).context(PATH)
     }
 
+    fn kept(&self) -> Result<u64> {
+        sys::kept(self.file.as_fd()).map_err(refusal).context(PATH)
+    }
+
     fn pool(&self, blocks: u32) -> Result<sys::Mapping> {
         ensure!(blocks > 0, "{PATH}: the recorder has no memory");
         let bytes = blocks as usize * block::BYTES;
@@ -212,6 +219,19 @@ impl Recorder for Device {
 }
 
 impl Device {
+    /// Has the module forget what an earlier kernel left.
+    ///
+    /// # Errors
+    /// As the module answers; the same below.
+    pub fn forget(&self) -> Result<()> {
+        sys::forget(self.file.as_fd()).map_err(refusal).context(PATH)
+    }
+
+    /// Itself, to be read.
+    pub fn file(&self) -> Result<File> {
+        Ok(File::from(self.file.try_clone().context(PATH)?))
+    }
+
     /// Like [`refusal`], and says who holds the recorder.
     fn refusal(&self, errno: Errno) -> Failure {
         match sys::info(self.file.as_fd()) {

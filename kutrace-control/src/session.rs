@@ -178,7 +178,8 @@ impl<R: Recorder> Session<R> {
 
     /// The state of the recorder, for people.
     pub fn status(&mut self) -> Result<String> {
-        Ok(status::lines(&self.recorder()?.info()?, monotonic_ns()))
+        let recorder = self.recorder()?;
+        Ok(status::lines(&recorder.info()?, recorder.kept()?, monotonic_ns()))
     }
 
     /// Stops the recorder, if it traces, and writes what it holds.

@@ -11,9 +11,9 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
-    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, IOCTL_ACQUIRE, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
-    IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
-    IOCTL_VECTOR,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, IOCTL_ACQUIRE, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FORGET, IOCTL_FREE,
+    IOCTL_FULL, IOCTL_INFO, IOCTL_KEPT, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT,
+    IOCTL_START, IOCTL_STOP, IOCTL_VECTOR,
 };
 use kutrace_format::abi::landmark::{Landmark, PAGE};
 use kutrace_format::abi::programs::{Granted, Program, Quota, IOCTL_PROGRAM, IOCTL_QUOTA};
@@ -150,6 +150,22 @@ pub fn look(device: BorrowedFd<'_>) -> Result<u64> {
     unsafe { ioctl(device, command) }
 }
 
+/// Bytes that are kept of what an earlier kernel left.
+pub fn kept(device: BorrowedFd<'_>) -> Result<u64> {
+    // SAFETY: the number says that the kernel writes a `u64`.
+    let command = unsafe { Getter::<{ IOCTL_KEPT }, u64>::new() };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Takes away what is kept.
+pub fn forget(device: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: the number says that no argument is read or written.
+    let command = unsafe { NoArg::<{ IOCTL_FORGET }>::new() };
+    // SAFETY: the command points to no memory.
+    unsafe { ioctl(device, command) }
+}
+
 /// Sets how much memory programs may have in the trace that the next reset begins.
 pub fn allow(device: BorrowedFd<'_>, quota: Quota) -> Result<()> {
     // SAFETY: the number says that the kernel reads a `Quota`, which has no padding.
@@ -249,6 +265,8 @@ mod tests {
         assert_eq!(free(fd, &Blocks::default()), Err(Errno::NOTTY));
         assert_eq!(flush(fd, 0), Err(Errno::NOTTY));
         assert_eq!(look(fd), Err(Errno::NOTTY));
+        assert_eq!(kept(fd), Err(Errno::NOTTY));
+        assert_eq!(forget(fd), Err(Errno::NOTTY));
         assert_eq!(acquire(fd), Err(Errno::NOTTY));
         assert_eq!(release(fd), Err(Errno::NOTTY));
         assert_eq!(allow(fd, Quota::default()), Err(Errno::NOTTY));

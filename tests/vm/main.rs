@@ -33,6 +33,7 @@ mod stream;
 mod watch;
 mod top;
 mod recover;
+mod reboot;
 mod waits;
 mod hotplug;
 mod lifecycle;

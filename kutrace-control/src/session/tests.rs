@@ -137,6 +137,10 @@ impl Recorder for Memory {
     }
 
     /// The last block of the pool is still being written.
+    fn kept(&self) -> Result<u64> {
+        Ok(0)
+    }
+
     fn pool(&self, blocks: u32) -> Result<Vec<AtomicU32>> {
         let tracing = self.info.get().state == STATE_TRACING;
         let blocks = (0..blocks).map(|cpu| block(cpu, 0, 10 + u64::from(cpu), 256));

@@ -56,6 +56,14 @@ pub const LOOK: u8 = 12;
 /// recorder is empty, EOPNOTSUPP where the kernel has no TCP/IP. `_IOW(TYPE, 13, Ports)`.
 pub const PORTS: u8 = 13;
 
+/// Tells how many bytes are kept of what an earlier kernel left in memory that outlives a reboot; 0 for none. They are
+/// read at [`KEPT_AT`], and begin with a [`crate::abi::landmark::Landmark`]. `_IOR(TYPE, 14, u64)`.
+pub const KEPT: u8 = 14;
+/// Takes away what is kept; harmless where nothing is. `_IO(TYPE, 15)`.
+pub const FORGET: u8 = 15;
+/// Where in the device what is kept is read.
+pub const KEPT_AT: u64 = 1 << 40;
+
 /// The number of an ioctl that carries `size` bytes both ways (`_IOWR`).
 pub const fn exchange_number(command: u8, size: usize) -> u32 {
     1 << 30 | read_number(command, size)
@@ -264,5 +272,9 @@ pub const IOCTL_FREE: u32 = write_number(FREE, core::mem::size_of::<Blocks>());
 pub const IOCTL_FLUSH: u32 = write_number(FLUSH, core::mem::size_of::<u64>());
 /// The number of [`LOOK`].
 pub const IOCTL_LOOK: u32 = read_number(LOOK, core::mem::size_of::<u64>());
+/// The number of [`KEPT`].
+pub const IOCTL_KEPT: u32 = read_number(KEPT, core::mem::size_of::<u64>());
+/// The number of [`FORGET`].
+pub const IOCTL_FORGET: u32 = plain_number(FORGET);
 /// The number of [`PORTS`].
 pub const IOCTL_PORTS: u32 = write_number(PORTS, core::mem::size_of::<Ports>());
