@@ -31,6 +31,7 @@ mod wrap;
 mod snapshot;
 mod stream;
 mod watch;
+mod always;
 mod top;
 mod recover;
 mod reboot;
