@@ -22,6 +22,7 @@ mod label;
 pub mod program;
 pub mod trace;
 pub mod decode;
+pub mod live;
 pub mod kernel_file;
 pub mod audit;
 pub mod original;

@@ -36,7 +36,8 @@ pub const PROGRAM: [u8; 4] = *b"PROG";
 /// Section tag: blocks of [`crate::abi::block::BYTES`], ordered by begin time.
 pub const BLOCKS: [u8; 4] = *b"BLOK";
 
-/// Section tag, of a stream: one moment on three clocks, up to which blocks were written as far as they were full.
+/// Section tag, of a stream: one moment on three clocks, up to which blocks were written as far as they were full; and a
+/// counter, u64: whatever happened before that is in the blocks so far.
 pub const MOMENT: [u8; 4] = *b"TIME";
 /// Section tag, of a stream: its end, with the file header as it is known then.
 pub const STOP: [u8; 4] = *b"STOP";

@@ -55,7 +55,24 @@ pub struct Decoder<'a> {
     unseen: Unseen,
     /// Events decoded and not yet returned.
     ready: VecDeque<Event>,
+    /// Nothing is decoded from this counter on.
+    limit: u64,
     /// What could be counted on the way.
+    pub counts: Counts,
+}
+
+/// What a decoder knows while its streams are taken away; see [`Decoder::pause`].
+#[derive(Debug)]
+pub struct Paused {
+    clock: Clock,
+    counting: Counting,
+    labels: Labels,
+    cpus: Vec<Cpu>,
+    tasks: Tasks,
+    event_names: EventNames,
+    unseen: Unseen,
+    ready: VecDeque<Event>,
+    /// See [`Decoder::counts`].
     pub counts: Counts,
 }
 
@@ -142,6 +159,40 @@ impl<'a> Decoder<'a> {
             event_names,
             unseen,
             ready,
+            limit: u64::MAX,
+            counts,
+        }
+    }
+
+    /// Has [`Decoder::next`] end before this counter.
+    pub fn until(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// What it knows, and where its streams stand, each with what it says next. What programs recorded is left out.
+    pub fn pause(self) -> (Paused, Vec<(Stream<'a>, Option<Timed<'a>>)>) {
+        let Decoder { clock, counting, labels, cpus, tasks, event_names, unseen, ready, counts, merge, .. } = self;
+        (Paused { clock, counting, labels, cpus, tasks, event_names, unseen, ready, counts }, merge.pause())
+    }
+
+    /// Continues with these streams, of the same CPUs.
+    pub fn resume(paused: Paused, streams: Vec<(Stream<'a>, Option<Timed<'a>>)>) -> Decoder<'a> {
+        let Paused { clock, counting, labels, cpus, tasks, event_names, unseen, ready, counts } = paused;
+        let (merge, programs) = (Merge::resume(streams), Programs::new(Vec::new(), 0, 0));
+        let (ipc, limit) = (0, u64::MAX);
+        Decoder {
+            clock,
+            counting,
+            ipc,
+            merge,
+            programs,
+            labels,
+            cpus,
+            tasks,
+            event_names,
+            unseen,
+            ready,
+            limit,
             counts,
         }
     }
@@ -163,6 +214,9 @@ impl<'a> Decoder<'a> {
                     self.said(at, said, names);
                     continue;
                 }
+            }
+            if self.merge.peek()? >= self.limit {
+                return None;
             }
             let (cpu, Timed { at, item }) = self.merge.next()?;
             match item {

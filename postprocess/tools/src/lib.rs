@@ -181,6 +181,12 @@ impl Input {
     }
 }
 
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.source.read(buffer)
+    }
+}
+
 /// Sentences about damage shown before the rest is only counted.
 const SHOWN: usize = 20;
 
