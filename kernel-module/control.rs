@@ -19,16 +19,17 @@ use kernel::error::code;
 use kernel::prelude::*;
 
 use crate::abi::command::{
-    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
-    IOCTL_ACQUIRE, IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START,
-    IOCTL_STOP, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP, NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX, SHIFT, STATE_EMPTY,
-    STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, BLOCKS_MAX, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FORGET,
+    IOCTL_FREE, IOCTL_FULL, IOCTL_ACQUIRE, IOCTL_INFO, IOCTL_KEPT, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET,
+    IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_TRACEPOINTS, IOCTL_VECTOR, IPC, LLC, NOTE_MUTE, NOTE_SLEEP,
+    NOTE_UNSTABLE, PORTS_ALL, PORTS_MAX, RECORDS_MAX, SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION,
+    WRAP,
 };
 use crate::abi::event::MARK_A;
 use crate::abi::landmark::PANIC;
 use crate::ffi::Table;
 use crate::on_each_cpu::{Cpus, Round};
-use crate::{arch, clock, ffi, landmark, lifecycle, on_each_cpu, ops, pool, stream};
+use crate::{arch, clock, ffi, landmark, lifecycle, on_each_cpu, ops, pool, reserved, stream};
 
 /// What the control lock keeps: whoever has a reference to it holds the lock, or is alone, since there is no device.
 struct State {
@@ -75,7 +76,9 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
     // SAFETY: the control lock is held.
     let state = unsafe { &mut *STATE.0.get() };
     let result = match command {
-        IOCTL_RESET | IOCTL_PORTS | IOCTL_START | IOCTL_STOP | IOCTL_ACQUIRE if state.is_held_by_other_than(file) => {
+        IOCTL_RESET | IOCTL_PORTS | IOCTL_TRACEPOINTS | IOCTL_START | IOCTL_STOP | IOCTL_ACQUIRE
+            if state.is_held_by_other_than(file) =>
+        {
             Err(code::EBUSY)
         }
         IOCTL_INFO => {
@@ -100,6 +103,8 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
         IOCTL_RESET => state.reset(unsafe { argument.cast::<Setup>().read() }),
         // SAFETY: `argument` is valid for Ports.
         IOCTL_PORTS => state.choose(&unsafe { argument.cast::<Ports>().read() }),
+        // SAFETY: `argument` is valid for Tracepoints.
+        IOCTL_TRACEPOINTS => state.choose_tracepoints(&unsafe { argument.cast::<Tracepoints>().read() }),
         IOCTL_START => state.start(),
         IOCTL_STOP => {
             state.stop(0);
@@ -128,6 +133,18 @@ unsafe extern "C" fn kutrace_control(file: *const c_void, command: c_uint, argum
         IOCTL_FLUSH => state.flush(unsafe { argument.cast::<u64>().read() }),
         // SAFETY: `argument` is valid for a u64.
         IOCTL_LOOK => state.look().map(|counter| unsafe { argument.cast::<u64>().write(counter) }),
+        IOCTL_KEPT => {
+            // SAFETY: the control lock is held.
+            let bytes = unsafe { ffi::kutrace_shim_reserved_kept() };
+            // SAFETY: `argument` is valid for a u64.
+            unsafe { argument.cast::<u64>().write(bytes) };
+            Ok(())
+        }
+        IOCTL_FORGET => {
+            // SAFETY: the control lock is held.
+            unsafe { ffi::kutrace_shim_reserved_forget() };
+            Ok(())
+        }
         _ => Err(code::ENOTTY),
     };
     match result {
@@ -181,15 +198,37 @@ unsafe extern "C" fn kutrace_end_for_sleep() {
 #[no_mangle]
 unsafe extern "C" fn kutrace_end_for_panic(realtime_ns: u64, monotonic_ns: u64) {
     if !pool::pool().is_open() {
+        // SAFETY: no precondition.
+        unsafe { ffi::kutrace_shim_reserved_flush() };
         return;
     }
+    let moment = Moment { tsc: arch::tsc(), realtime_ns, monotonic_ns };
     // SAFETY: as the caller says.
-    unsafe { landmark::put_panic(Moment { tsc: arch::tsc(), realtime_ns, monotonic_ns }) };
+    unsafe { landmark::put_panic(moment) };
     // SAFETY: as the caller says. Whoever had the control lock will never change the flags.
     let flags = unsafe { &*STATE.0.get() }.setup.flags;
     // SAFETY: hooks are called with preemption off, and so is this.
     unsafe { (ops::table(flags).ops.value)(MARK_A.into(), PANIC) };
     pool::close();
+    // SAFETY: as the caller says.
+    unsafe { landmark::sight(moment) };
+    // SAFETY: no precondition.
+    unsafe { ffi::kutrace_shim_reserved_flush() };
+}
+
+/// The machine is told to go down: what is in memory that outlives that is whole then.
+///
+/// # Safety
+/// The control lock is held.
+#[no_mangle]
+unsafe extern "C" fn kutrace_end_for_shutdown() {
+    if reserved::range().is_none() {
+        return;
+    }
+    // SAFETY: the control lock is held.
+    unsafe { &mut *STATE.0.get() }.stop(0);
+    // SAFETY: no precondition.
+    unsafe { ffi::kutrace_shim_reserved_flush() };
 }
 
 /// Prepares a first trace, when the module is loaded.
@@ -229,6 +268,8 @@ pub unsafe fn go() -> Result {
 /// # Safety
 /// Neither the device nor the notice of sleep exists, so nobody else comes here.
 pub unsafe fn end() {
+    // SAFETY: as the caller says.
+    unsafe { landmark::unwatch() };
     // SAFETY: as the caller says.
     unsafe { &mut *STATE.0.get() }.disconnect();
     // SAFETY: as above, and no hook runs.
@@ -325,6 +366,7 @@ impl State {
         (self.start, self.stop) = (Moment::default(), Moment::default());
         self.notes = 0;
         self.choose(&Ports::default())?;
+        self.choose_tracepoints(&Tracepoints::default())?;
         // SAFETY: the holder of the state holds the lock, or there is no device.
         unsafe { landmark::put(self.info()) };
         Ok(())
@@ -341,6 +383,20 @@ impl State {
         // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else
         // comes here yet.
         kernel::error::to_result(unsafe { ffi::kutrace_packets_choose(ports.count, ports.port.as_ptr()) })
+    }
+
+    /// Chooses which tracepoints are recorded beside what the source tells.
+    fn choose_tracepoints(&mut self, tracepoints: &Tracepoints) -> Result {
+        if self.state != STATE_EMPTY {
+            return Err(code::EBUSY);
+        }
+        if tracepoints.count as usize > RECORDS_MAX {
+            return Err(code::EINVAL);
+        }
+        // SAFETY: the list has as many, and what is empty is not recording; the control lock is held, or nobody else
+        // comes here yet.
+        unsafe { ffi::kutrace_records_choose(tracepoints.count, tracepoints.id.as_ptr()) };
+        Ok(())
     }
 
     /// Lets the source call what records in the present mode.
@@ -413,7 +469,8 @@ impl State {
         drop(cpus);
         // SAFETY: the hooks are on, and this one is called with interrupts off.
         unsafe { ffi::kutrace_source_each_vector(ops::table(self.setup.flags).ops.vector) };
-        Ok(())
+        // SAFETY: the holder of the state holds the lock, or there is no device; the stop ends it.
+        unsafe { landmark::watch() }.inspect_err(|_| self.stop(0))
     }
 
     /// Ends a trace that is running; `note` says why, if that is not by command.
@@ -422,6 +479,8 @@ impl State {
             // The hooks go off one after the other. Recording ends before that, on each CPU at one moment. A CPU that
             // is offline has ended its block, and begins none where the pool is closed.
             // SAFETY: the lock is held as `State` says.
+            unsafe { landmark::unwatch() };
+            // SAFETY: as above.
             let cpus = unsafe { Cpus::hold() };
             pool::close();
             self.stop = clock::moment();
@@ -481,6 +540,8 @@ impl State {
             lifecycle::print_counts()
         };
         self.settled = true;
+        // SAFETY: as above.
+        unsafe { landmark::sight(self.stop) };
         Ok(())
     }
 

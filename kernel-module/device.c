@@ -2,7 +2,7 @@
 /*
  * /dev/kutrace: who may control the recorder and who may put marks into a trace,
  * one command at a time, the pool mapped read-only, what is left with a trace, and
- * the end before sleep, or in a panic.
+ * the end before sleep, before the machine goes down, or in a panic.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/panic_notifier.h>
+#include <linux/reboot.h>
 #include <linux/security.h>
 #include <linux/string.h>
 #include <linux/suspend.h>
@@ -138,7 +139,10 @@ static ssize_t kutrace_read(struct file *file, char __user *to, size_t bytes,
 		return ret;
 	if (mutex_lock_killable(&kutrace_control_lock))
 		return -EINTR;
-	ret = kutrace_note_read(to, bytes, at);
+	if (*at < KUTRACE_KEPT_AT)
+		ret = kutrace_note_read(to, bytes, at);
+	else
+		ret = kutrace_kept_read(to, bytes, at);
 	mutex_unlock(&kutrace_control_lock);
 	return ret;
 }
@@ -146,12 +150,17 @@ static ssize_t kutrace_read(struct file *file, char __user *to, size_t bytes,
 /* Remove when: the kernel crate maps a VVec. */
 static int kutrace_map(struct vm_area_struct *vma, void *pool, u64 bytes)
 {
-	unsigned long at;
+	unsigned long at, page;
 	u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	int ret = 0;
 
 	if (from > bytes || vma->vm_end - vma->vm_start > bytes - from)
 		return -EINVAL;
+	page = kutrace_reserved_page(pool + from);
+	if (page)
+		return remap_pfn_range(vma, vma->vm_start, page,
+				       vma->vm_end - vma->vm_start,
+				       vma->vm_page_prot);
 	for (at = vma->vm_start; !ret && at < vma->vm_end; at += PAGE_SIZE) {
 		ret = vm_insert_page(vma, at, vmalloc_to_page(pool + from));
 		from += PAGE_SIZE;
@@ -231,6 +240,20 @@ static struct notifier_block kutrace_sleep_block = {
 	.notifier_call = kutrace_sleep,
 };
 
+/* Before devices are shut down, while there still are processes. */
+static int kutrace_shutdown(struct notifier_block *block, unsigned long action,
+			    void *data)
+{
+	mutex_lock(&kutrace_control_lock);
+	kutrace_end_for_shutdown();
+	mutex_unlock(&kutrace_control_lock);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block kutrace_shutdown_block = {
+	.notifier_call = kutrace_shutdown,
+};
+
 /*
  * The kernel panics, with interrupts off. Clocks are read as in an NMI: one may
  * have come while they were set.
@@ -267,9 +290,14 @@ int kutrace_shim_device_add(void)
 					     &kutrace_panic_block);
 	if (ret)
 		goto no_panic_notifier;
+	ret = register_reboot_notifier(&kutrace_shutdown_block);
+	if (ret)
+		goto no_shutdown_notifier;
 	ret = misc_register(&kutrace_device);
 	if (!ret)
 		return 0;
+	unregister_reboot_notifier(&kutrace_shutdown_block);
+no_shutdown_notifier:
 	atomic_notifier_chain_unregister(&panic_notifier_list,
 					 &kutrace_panic_block);
 no_panic_notifier:
@@ -282,6 +310,7 @@ no_notifier:
 void kutrace_shim_device_remove(void)
 {
 	misc_deregister(&kutrace_device);
+	unregister_reboot_notifier(&kutrace_shutdown_block);
 	atomic_notifier_chain_unregister(&panic_notifier_list,
 					 &kutrace_panic_block);
 	unregister_pm_notifier(&kutrace_sleep_block);

@@ -34,6 +34,7 @@ pub struct Table {
     pub point: unsafe extern "C" fn(u32),
     pub rename: unsafe extern "C" fn(*mut bindings::task_struct, *const [u32; 4]),
     pub flow: unsafe extern "C" fn(bool, *const Packet, *const [u64; packet::WORDS]),
+    pub record: unsafe extern "C" fn(u32, *const u32, u32),
 }
 
 /// `KUTRACE_OPS_VERSION`.
@@ -103,6 +104,15 @@ extern "C" {
     /// nobody else comes here yet.
     pub fn kutrace_packets_choose(count: u32, ports: *const u16) -> c_int;
 
+    // source/records.c
+
+    /// Chooses the tracepoints of the next trace.
+    ///
+    /// # Safety
+    /// `ids` is valid for `count`, at most `RECORDS_MAX`. The source is off, and the control lock is held or nobody else
+    /// comes here yet.
+    pub fn kutrace_records_choose(count: u32, ids: *const u32);
+
     // kernel/rcu/tree.c
 
     /// Waits for a grace period.
@@ -136,6 +146,49 @@ extern "C" {
     /// # Safety
     /// As above.
     pub fn kutrace_programs_close();
+
+    // reserved.c
+
+    /// Maps the range of memory that outlives a reboot: 1, or 0 if there is none, or an errno.
+    ///
+    /// # Safety
+    /// The three can be written; the module is being loaded.
+    pub fn kutrace_shim_reserved_find(memory: *mut *mut c_void, physical: *mut u64, bytes: *mut u64) -> c_int;
+    /// Keeps aside what is in it.
+    ///
+    /// # Safety
+    /// It was found, and nothing is kept.
+    pub fn kutrace_shim_reserved_keep() -> c_int;
+    /// Bytes that are kept; 0 for nothing.
+    ///
+    /// # Safety
+    /// The control lock is held.
+    pub fn kutrace_shim_reserved_kept() -> u64;
+    /// Takes away what is kept.
+    ///
+    /// # Safety
+    /// As above.
+    pub fn kutrace_shim_reserved_forget();
+    /// Gives the range back, with what is kept of it.
+    ///
+    /// # Safety
+    /// Nobody uses it, and nobody else comes here any more.
+    pub fn kutrace_shim_reserved_leave();
+    /// Writes back what CPUs have of it in their caches.
+    ///
+    /// # Safety
+    /// None is needed.
+    pub fn kutrace_shim_reserved_flush();
+    /// Has `kutrace_sight_cpus` called again and again.
+    ///
+    /// # Safety
+    /// The control lock is held, or there is no device; the caller may sleep, and that was not begun.
+    pub fn kutrace_shim_reserved_watch() -> c_int;
+    /// Ends that; harmless where it was not begun.
+    ///
+    /// # Safety
+    /// As above, and on return it is not called any more.
+    pub fn kutrace_shim_reserved_unwatch();
 
     // shim.c, device.c, note.c
     pub fn kutrace_shim_note_clear();

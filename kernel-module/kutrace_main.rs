@@ -30,6 +30,7 @@ mod this_cpu;
 #[path = "arch/x86_64.rs"]
 mod arch;
 mod per_cpu;
+mod reserved;
 mod pool;
 mod task;
 mod counters;
@@ -56,8 +57,10 @@ impl kernel::Module for Recorder {
         let setup = abi::command::Setup { flags: 0, blocks: 0 };
         // SAFETY: the pool is allocated and reset.
         let add_device = |()| kernel::error::to_result(unsafe { ffi::kutrace_shim_device_add() });
+        // SAFETY: the module is being loaded.
+        let found = unsafe { reserved::find() };
         // SAFETY: there is no device yet.
-        let prepared = unsafe { control::prepare(setup) };
+        let prepared = found.and_then(|()| unsafe { control::prepare(setup) });
         // SAFETY: prepared, and as above.
         let ready = prepared.and_then(|()| unsafe { control::go() }).and_then(add_device);
         if ready.is_err() {
@@ -65,6 +68,8 @@ impl kernel::Module for Recorder {
             unsafe { control::end() };
             // SAFETY: as above, and no hook runs any more.
             unsafe { pool::free() };
+            // SAFETY: as above, and there is no pool.
+            unsafe { reserved::leave() };
         }
         ready.map(|()| Recorder)
     }
@@ -78,5 +83,7 @@ impl Drop for Recorder {
         unsafe { control::end() };
         // SAFETY: as above, and no hook runs any more.
         unsafe { pool::free() };
+        // SAFETY: as above, and there is no pool.
+        unsafe { reserved::leave() };
     }
 }

@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The page by which a trace is found in an image of the memory.
+//! The page by which a trace is found in an image of the memory; and its like in memory that outlives a reboot, with
+//! sightings of the CPUs.
 //!
-//! Invariant: the holder of the control lock writes it, except for the moment of a panic.
+//! Invariant: the holder of the control lock writes them, except for the moment of a panic; sightings are written by one
+//! at a time, while a trace runs.
 
 use core::cell::UnsafeCell;
 use core::mem;
 
-use crate::abi::command::{Info, Moment};
-use crate::abi::landmark::{Landmark, MAGIC};
-use crate::{ffi, per_cpu, pool};
+use core::ptr;
+use core::sync::atomic::{fence, Ordering};
+
+use kernel::prelude::*;
+
+use crate::abi::command::{Info, Moment, SHIFT};
+use crate::abi::landmark::{Landmark, Sighting, MAGIC, RESERVED, SIGHTING};
+use crate::on_each_cpu::for_each_cpu;
+use crate::per_cpu::PerCpu;
+use crate::reserved::{self, Range};
+use crate::{arch, clock, ffi, per_cpu, pool};
 
 struct Page(UnsafeCell<Landmark>);
 
@@ -39,6 +49,130 @@ pub unsafe fn put(info: Info) {
     unsafe { (*page).fields = per_cpu::FIELDS };
     // SAFETY: as above.
     unsafe { (*page).magic = MAGIC };
+    if let Some(range) = reserved::range() {
+        // SAFETY: as the caller says.
+        unsafe { put_reserved(range) };
+    }
+}
+
+/// Says the same in memory that outlives a reboot, if the pool is there.
+///
+/// # Safety
+/// As of [`put`], which has said it in its page.
+unsafe fn put_reserved(range: Range) {
+    let page = range.landmark();
+    // Nothing is there to be found while it changes.
+    // SAFETY: the page is in the range, which is the recorder's; as the caller says nobody else writes it. The same
+    // below.
+    unsafe { ptr::write_volatile(&raw mut (*page).magic, [0; 16]) };
+    fence(Ordering::SeqCst);
+    if !range.has(pool::place().0) {
+        return;
+    }
+    // SAFETY: as above; both are aligned, and the other is in the module's data.
+    unsafe { ptr::copy_nonoverlapping(&raw const (*PAGE.0.get()).machine, &raw mut (*page).machine, 1) };
+    // SAFETY: as above.
+    unsafe { (*page).info = (*PAGE.0.get()).info };
+    // SAFETY: as above.
+    unsafe { (*page).blocks = (*PAGE.0.get()).blocks };
+    // SAFETY: as above.
+    unsafe { (*page).blocks_taken = range.blocks_taken() as u64 };
+    // SAFETY: as above.
+    unsafe { (*page).fields = SIGHTING };
+    // SAFETY: as above.
+    let machine = unsafe { &mut (*page).machine };
+    (machine.physical, machine.levels) = (range.physical, 0);
+    machine.tables.fill(0);
+    machine.tables[0] = page as u64;
+    (machine.offsets, machine.states) = (range.offsets() as u64, range.sightings() as u64);
+    // SAFETY: the trace that the sightings are of has just been put here.
+    unsafe { sight(clock::moment()) };
+    fence(Ordering::SeqCst);
+    // SAFETY: as above.
+    unsafe { ptr::write_volatile(&raw mut (*page).magic, RESERVED) };
+}
+
+/// Times that a CPU in a claim is looked at again: it leaves the claim soon, unless an interrupt has come.
+const LOOKS: u32 = 100;
+
+/// Writes down where the CPUs are, if the trace is in memory that outlives a reboot. A call that is interrupted between
+/// its exchange and its words is not seen to claim: they are written by the time that matters, unless the machine is
+/// reset at once.
+///
+/// # Safety
+/// Nobody else does: the control lock is held while no trace runs, or this is the one that is called while one does, or
+/// the CPU that panics.
+pub unsafe fn sight(moment: Moment) {
+    let Some(range) = reserved::range().filter(|range| range.has(pool::place().0)) else { return };
+    for_each_cpu(|cpu, state| {
+        // SAFETY: `for_each_cpu` gives the address of a CPU's state; the same below.
+        let claims = (0..LOOKS).take_while(|_| unsafe { PerCpu::is_claiming(state) });
+        claims.for_each(|_| core::hint::spin_loop());
+        // SAFETY: as above.
+        let position = unsafe { PerCpu::position(state) };
+        // A block that begins later than this is not the one that the position is in.
+        let seen = arch::tsc() >> SHIFT;
+        // SAFETY: as above.
+        let (refused_names, refused_marks) = unsafe { PerCpu::refused(state) };
+        // SAFETY: the range has a place for each CPU.
+        let place = unsafe { range.sightings().add(cpu as usize) };
+        let sighting = Sighting {
+            this: place as u64,
+            position: 0,
+            seen,
+            // SAFETY: as above.
+            lost: unsafe { PerCpu::lost(state) },
+            refused_names,
+            refused_marks,
+            // SAFETY: as above.
+            depth: u32::from(unsafe { PerCpu::is_claiming(state) }),
+            // SAFETY: as above; it is written while no trace runs.
+            gone_at_start: u32::from(unsafe { PerCpu::was_offline(state) }),
+            reserved: 0,
+        };
+        // SAFETY: as above, and nobody else writes there, as the caller says; the same below.
+        unsafe { ptr::write_volatile(place, sighting) };
+        fence(Ordering::Release);
+        // SAFETY: as above.
+        unsafe { ptr::write_volatile(&raw mut (*place).position, position) };
+        // SAFETY: as above.
+        unsafe { ptr::write_volatile(range.offsets().add(cpu as usize), place as u64 - range.sightings() as u64) };
+    });
+    // SAFETY: as above.
+    unsafe { ptr::write_volatile(range.blocks_taken(), pool::taken()) };
+    // SAFETY: as above.
+    unsafe { ptr::write_volatile(&raw mut (*range.landmark()).sighted, moment) };
+}
+
+/// Called again and again while a trace runs.
+///
+/// # Safety
+/// It was begun by [`watch`].
+#[no_mangle]
+unsafe extern "C" fn kutrace_sight_cpus() {
+    // SAFETY: no two of these calls are at once.
+    unsafe { sight(clock::moment()) };
+}
+
+/// Begins to sight the CPUs again and again, if the trace is in memory that outlives a reboot.
+///
+/// # Safety
+/// The control lock is held, or there is no device; and [`unwatch`] comes before anything else that sights them.
+pub unsafe fn watch() -> Result {
+    if !reserved::range().is_some_and(|range| range.has(pool::place().0)) {
+        return Ok(());
+    }
+    // SAFETY: as the caller says; a command may sleep.
+    kernel::error::to_result(unsafe { ffi::kutrace_shim_reserved_watch() })
+}
+
+/// Ends that.
+///
+/// # Safety
+/// The control lock is held, or there is no device.
+pub unsafe fn unwatch() {
+    // SAFETY: as the caller says; a command may sleep.
+    unsafe { ffi::kutrace_shim_reserved_unwatch() };
 }
 
 /// Says when the kernel panicked.
@@ -48,6 +182,10 @@ pub unsafe fn put(info: Info) {
 pub unsafe fn put_panic(moment: Moment) {
     // SAFETY: as the caller says, and nobody else writes this field.
     unsafe { (*PAGE.0.get()).panic = moment };
+    if let Some(range) = reserved::range() {
+        // SAFETY: as above, and the page is in the range.
+        unsafe { (*range.landmark()).panic = moment };
+    }
 }
 
 /// Nothing is there to be found any more.
@@ -57,4 +195,8 @@ pub unsafe fn put_panic(moment: Moment) {
 pub unsafe fn take_away() {
     // SAFETY: as the caller says, so nobody else writes the page.
     unsafe { (*PAGE.0.get()).magic = [0; 16] };
+    if let Some(range) = reserved::range() {
+        // SAFETY: as above, and the page is in the range.
+        unsafe { (*range.landmark()).magic = [0; 16] };
+    }
 }

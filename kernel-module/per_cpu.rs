@@ -112,7 +112,7 @@ pub const FIELDS: Fields = Fields {
     gone_at_start: offset_of!(PerCpu, gone_at_start) as u32,
     refused_names: (offset_of!(PerCpu, names) + offset_of!(Insertions, refused)) as u32,
     refused_marks: (offset_of!(PerCpu, marks) + offset_of!(Insertions, refused)) as u32,
-    reserved: 0,
+    seen: 0,
 };
 
 impl PerCpu {
@@ -241,6 +241,15 @@ impl PerCpu {
         }
         // SAFETY: the block was prepared, since a CPU's position was in it, and the pool stays.
         unsafe { ptr::read_volatile(&raw const (*position.block().header()).begin) < before }
+    }
+
+    /// Address of the next free word, also while the CPU records.
+    ///
+    /// # Safety
+    /// `this` is a CPU's state.
+    pub unsafe fn position(this: *mut PerCpu) -> u64 {
+        // SAFETY: the caller's promise; an aligned word is not torn.
+        unsafe { ptr::read_volatile(&raw const (*this).position) }
     }
 
     /// Names and marks that were refused, also while more are.

@@ -14,8 +14,8 @@ use kernel::prelude::*;
 
 use crate::abi::block::{self, COUNTED_WORDS, COUNTERS_AT};
 use crate::abi::command::{BLOCKS_MAX, IPC, LLC, STREAM, WRAP};
-use crate::ffi;
 use crate::lane::Block;
+use crate::{ffi, reserved};
 
 /// Block states, in the order in which a block of a stream passes through them; others go from taken to free.
 const FREE: u32 = 0;
@@ -223,37 +223,65 @@ impl Pool {
 /// # Safety
 /// No hook that records runs, and none will before a reset.
 pub unsafe fn resize(blocks: u32) -> Result {
-    // SAFETY: no precondition.
-    let loaded = unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES;
-    let blocks = if blocks == 0 { loaded } else { blocks as usize }.min(BLOCKS_MAX as usize);
+    let blocks = if blocks == 0 { loaded() } else { blocks as usize }.min(BLOCKS_MAX as usize);
     if blocks as u64 == pool().blocks() {
         return Ok(());
     }
     // SAFETY: a command is a task's.
-    if !unsafe { ffi::kutrace_shim_may_have(blocks * block::BYTES) } {
+    if blocks > loaded() && !unsafe { ffi::kutrace_shim_may_have(blocks * block::BYTES) } {
         return Err(E2BIG);
     }
-    // One more than there are, so that a whole number of them is aligned.
+    let memory = memory_for(blocks);
     // SAFETY: a command may sleep; null is handled below.
-    let memory = unsafe { ffi::kutrace_shim_alloc((blocks + 1) * block::BYTES) };
-    // SAFETY: as above.
     let states = unsafe { ffi::kutrace_shim_alloc(blocks * size_of::<BlockState>()) };
     if memory.is_null() || states.is_null() {
         for memory in [memory, states] {
-            // SAFETY: null, or allocated above and used by nobody.
-            unsafe { ffi::kutrace_shim_free(memory) };
+            // SAFETY: null, or from above and used by nobody.
+            unsafe { give_memory(memory) };
         }
         return Err(ENOMEM);
     }
-    // SAFETY: both are from kutrace_shim_alloc, of these sizes, and the rest is as the caller says.
+    // SAFETY: both are from above, of these sizes, and the rest is as the caller says.
     unsafe { put(memory, states, blocks as u64) };
     Ok(())
 }
 
+/// Blocks of the pool with which the module was loaded: as many as the memory holds that outlives a reboot, if there is
+/// such.
+fn loaded() -> usize {
+    // SAFETY: no precondition.
+    let usual = || unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES;
+    reserved::range().map_or_else(usual, |range| range.pool().1)
+}
+
+/// Memory for this many blocks, all zero, or null: that which outlives a reboot if it holds just these, and else any. One
+/// block more than there are, so that a whole number of them is aligned, unless the first is.
+fn memory_for(blocks: usize) -> *mut c_void {
+    match reserved::range().map(|range| range.pool()) {
+        Some((first, count)) if count == blocks => {
+            // SAFETY: this many blocks are there, and they are not the pool's, which has another size.
+            unsafe { ptr::write_bytes(first, 0, count * block::BYTES) };
+            first.cast()
+        }
+        // SAFETY: a command may sleep; null is for the caller.
+        _ => unsafe { ffi::kutrace_shim_alloc((blocks + 1) * block::BYTES) },
+    }
+}
+
+/// Gives memory back that was had for blocks or states. What outlives a reboot stays.
+///
+/// # Safety
+/// It is null, or was had for that, and nobody uses it.
+unsafe fn give_memory(memory: *mut c_void) {
+    if !reserved::range().is_some_and(|range| range.has(memory as u64)) {
+        // SAFETY: null, or from kutrace_shim_alloc, and as the caller says.
+        unsafe { ffi::kutrace_shim_free(memory) };
+    }
+}
+
 /// Whether the pool is larger than the module was loaded with.
 pub fn is_enlarged() -> bool {
-    // SAFETY: no precondition.
-    pool().blocks() > (unsafe { ffi::kutrace_shim_pool_bytes() } / block::BYTES) as u64
+    pool().blocks() > loaded() as u64
 }
 
 /// Frees the pool.
@@ -265,11 +293,12 @@ pub unsafe fn free() {
     unsafe { put(ptr::null_mut(), ptr::null_mut(), 0) };
 }
 
-/// Puts other memory in the place of the pool's, which is freed; where it is mapped it lives on.
+/// Puts other memory in the place of the pool's, which is freed; where it is mapped it lives on, and what outlives a
+/// reboot shows whatever comes into it.
 ///
 /// # Safety
-/// Both are null and `blocks` is 0, or they are from kutrace_shim_alloc, for one more block than that and for as many
-/// states. Nobody uses a block of the pool.
+/// Both are null and `blocks` is 0, or the memory is from [`memory_for`] this many blocks, and the states from
+/// kutrace_shim_alloc, as many. Nobody uses a block of the pool.
 unsafe fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
     let pool = pool();
     // SAFETY: a command may sleep, and gives the lock back below.
@@ -281,9 +310,8 @@ unsafe fn put(memory: *mut c_void, states: *mut c_void, blocks: u64) {
     // SAFETY: locked above.
     unsafe { ffi::kutrace_shim_unlock_mapping() };
     for memory in [old_memory, old_states] {
-        // SAFETY: null, or from kutrace_shim_alloc, and the pool's no more: nobody uses a block, and who maps it holds
-        // its pages.
-        unsafe { ffi::kutrace_shim_free(memory) };
+        // SAFETY: null, or had for this, and the pool's no more: nobody uses a block, and who maps it holds its pages.
+        unsafe { give_memory(memory) };
     }
 }
 
@@ -323,6 +351,11 @@ pub fn close() {
 pub fn usage() -> (u32, u32) {
     let pool = pool();
     (pool.blocks() as u32, pool.taken.load(Ordering::Relaxed).min(u32::MAX as u64) as u32)
+}
+
+/// Blocks taken since the reset.
+pub fn taken() -> u64 {
+    pool().taken.load(Ordering::Relaxed)
 }
 
 /// Where, in an image of the memory, the first block is found, and the count of blocks taken.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What shim.c, device.c, note.c and the Rust side call of each other. Layouts are those
- * of format/src/abi/ and per_cpu.rs.
+ * What shim.c, device.c, note.c, reserved.c and the Rust side call of each
+ * other. Layouts are those of format/src/abi/ and per_cpu.rs.
  */
 #ifndef KUTRACE_SHIM_H
 #define KUTRACE_SHIM_H
@@ -17,6 +17,8 @@ struct task_struct;
 /* Room for PerCpu of per_cpu.rs, which asserts the size. */
 #define KUTRACE_CPU_BYTES 4096
 #define KUTRACE_IOC_TYPE 0xb7
+/* KEPT_AT of format/src/abi/command.rs. */
+#define KUTRACE_KEPT_AT (1LL << 40)
 
 struct kutrace_cpu {
 	u8 bytes[KUTRACE_CPU_BYTES];
@@ -65,11 +67,13 @@ extern unsigned int kutrace_shim_namerate;
 extern unsigned int kutrace_shim_markrate;
 
 /* Rust. */
+void kutrace_sight_cpus(void);
 long kutrace_control(struct file *file, unsigned int cmd,
 		     union kutrace_argument *argument);
 void kutrace_close(struct file *file);
 long kutrace_may_note(struct file *file);
 void kutrace_end_for_sleep(void);
+void kutrace_end_for_shutdown(void);
 void kutrace_end_for_panic(u64 realtime_ns, u64 monotonic_ns);
 void *kutrace_pool(u64 *bytes);
 
@@ -77,6 +81,16 @@ void *kutrace_pool(u64 *bytes);
 ssize_t kutrace_note_append(const char __user *from, size_t bytes);
 ssize_t kutrace_note_read(char __user *to, size_t bytes, loff_t *at);
 void kutrace_shim_note_clear(void);
+int kutrace_shim_reserved_find(void **memory, u64 *physical, u64 *size);
+int kutrace_shim_reserved_keep(void);
+u64 kutrace_shim_reserved_kept(void);
+ssize_t kutrace_kept_read(char __user *to, size_t bytes, loff_t *at);
+void kutrace_shim_reserved_forget(void);
+void kutrace_shim_reserved_leave(void);
+unsigned long kutrace_reserved_page(const void *memory);
+void kutrace_shim_reserved_flush(void);
+int kutrace_shim_reserved_watch(void);
+void kutrace_shim_reserved_unwatch(void);
 struct kutrace_cpu *kutrace_shim_cpu(u32 cpu);
 u32 kutrace_shim_cpus(void);
 bool kutrace_shim_possible(u32 cpu);

@@ -49,7 +49,7 @@ const fn functions<const COUNTING: bool>() -> Table {
         vector: vector::<COUNTING>,
         cpu: cpu::<COUNTING>,
     };
-    Table { ops, point: point::<COUNTING>, rename: rename::<COUNTING>, flow: flow::<COUNTING> }
+    Table { ops, point: point::<COUNTING>, rename: rename::<COUNTING>, flow: flow::<COUNTING>, record: tracepoint::<COUNTING> }
 }
 
 /// Has `work` record in the hook that is called.
@@ -176,6 +176,14 @@ unsafe extern "C" fn flow<const COUNTING: bool>(sent: bool, packet: *const Packe
     let words = FlowPacket::of(packet, data).words();
     // SAFETY: kutrace_packet_seen() calls as a hook does, with preemption off.
     unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::packet(cpu, event.into(), words)) }
+}
+
+unsafe extern "C" fn tracepoint<const COUNTING: bool>(number: u32, words: *const u32, bytes: u32) {
+    // SAFETY: the record is in a buffer of perf's, aligned for long numbers, which nobody else of this CPU and context
+    // gets before the tracepoint's callback returns.
+    let words = unsafe { core::slice::from_raw_parts(words, bytes as usize / 4) };
+    // SAFETY: kutrace_record() calls as a hook does, with preemption off.
+    unsafe { record(|cpu: ThisCpu<'_, COUNTING>| entry::tracepoint(cpu, number, words)) }
 }
 
 unsafe extern "C" fn user<const COUNTING: bool>(command: u64, words: *const [u64; WORDS]) -> i64 {

@@ -9,6 +9,7 @@
 #include <linux/string.h>
 
 #include "packets.h"
+#include "records.h"
 #include "source.h"
 
 static char *source = "";
@@ -51,23 +52,26 @@ int kutrace_source_connect(const struct kutrace_table *table)
 
 void kutrace_source_disconnect(void)
 {
+	kutrace_records_end();
 	kutrace_packets_end();
 	kutrace_chosen->disconnect();
 }
 
-int kutrace_source_enable(void)
-{
-	int ret = kutrace_chosen->enable() ?: kutrace_packets_begin(kutrace_table);
-
-	if (ret)
-		kutrace_chosen->disable();
-	return ret;
-}
-
 void kutrace_source_disable(void)
 {
+	kutrace_records_end();
 	kutrace_packets_end();
 	kutrace_chosen->disable();
+}
+
+int kutrace_source_enable(void)
+{
+	int ret = kutrace_chosen->enable() ?: kutrace_packets_begin(kutrace_table) ?:
+		  kutrace_records_begin(kutrace_table);
+
+	if (ret)
+		kutrace_source_disable();
+	return ret;
 }
 
 void kutrace_source_each_vector(kutrace_op_vector_t *each)

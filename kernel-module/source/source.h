@@ -26,6 +26,8 @@ struct kutrace_table {
 	void (*rename)(struct task_struct *task, const char *comm);
 	/* A packet of a chosen port, with the first 32 bytes of UDP's data. */
 	void (*flow)(bool sent, const struct kutrace_packet *packet, const u64 *data);
+	/* What a tracepoint says that was chosen, by its place among these. */
+	void (*record)(u32 number, const void *words, u32 bytes);
 };
 
 /* Values of Info::source in ../format/src/abi/command.rs. */

@@ -150,8 +150,9 @@ static int kutrace_tracepoints_enable(void)
 	for_each_probe(group, probe) {
 		if (!probe->tracepoint || ret)
 			continue;
-		ret = tracepoint_probe_register(probe->tracepoint,
-						probe->function, NULL);
+		ret = tracepoint_probe_register_prio(probe->tracepoint,
+						     probe->function, NULL,
+						     probe->is_last ? 0 : TRACEPOINT_DEFAULT_PRIO);
 		probe->is_on = !ret;
 	}
 	if (ret)

@@ -21,6 +21,7 @@ use crate::quantity::{duration, quota};
 use crate::record::options::{Record, AFTER_RECORD};
 use crate::session::Mode;
 use crate::top::options::{Top, AFTER_TOP};
+use crate::tracepoint::Wanted;
 use crate::watch::options::{Watch, AFTER_WATCH};
 
 /// What the list of commands ends with.
@@ -116,7 +117,7 @@ Examples:
 const AFTER_RECOVER: &str = "\
 Examples:
   kutrace_control recover /var/crash/vmcore -o crash.trace
-  kutrace_control recover guest.core -o - | kutrace_control summary -";
+  kutrace_control recover --boot -o before.trace";
 
 const AFTER_CHECK: &str = "\
 Examples:
@@ -166,7 +167,7 @@ pub enum Command {
         /// Replace FILE if it exists
         #[arg(short, long)]
         force: bool,
-        /// Omit the names of the kernel's functions
+        /// Omit the names of functions
         #[arg(long)]
         no_symbols: bool,
         /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
@@ -178,7 +179,7 @@ pub enum Command {
         /// Replace FILE if it exists
         #[arg(short, long)]
         force: bool,
-        /// Omit the names of the kernel's functions
+        /// Omit the names of functions
         #[arg(long)]
         no_symbols: bool,
         /// Output file [default: ku_DATE_TIME_host_pid.trace]
@@ -241,7 +242,7 @@ pub enum Command {
     /// Join the traces of several machines, on the clock of the first
     #[command(after_help = AFTER_MERGE)]
     Merge(Merge),
-    /// Take the trace out of the memory image of a crashed kernel
+    /// Take the trace of a crashed kernel out of its memory
     #[command(after_help = AFTER_RECOVER)]
     Recover(Recover),
     /// Check whether this machine can record, and suggest fixes
@@ -313,6 +314,9 @@ pub struct Start {
     /// Also TCP and UDP packets: all, or of ports 80,6379
     #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
     pub packets: Option<Ports>,
+    /// What is to be recorded beside.
+    #[command(flatten)]
+    pub wanted: Wanted,
     /// Memory for marks of programs: of each, of all [default: 4M,64M]
     #[arg(long, hide = true, value_name = "EACH,ALL", value_parser = quota)]
     pub marks_memory: Option<Quota>,
@@ -462,8 +466,11 @@ impl Merge {
 #[derive(Args, Debug)]
 pub struct Recover {
     /// A core: of /proc/vmcore, by makedumpfile, or by QEMU's dump-guest-memory
-    #[arg(value_name = "VMCORE")]
-    pub image: PathBuf,
+    #[arg(value_name = "VMCORE", required_unless_present = "boot")]
+    image: Option<PathBuf>,
+    /// What the kernel before this one left in memory that outlives a reboot
+    #[arg(long, conflicts_with = "image")]
+    boot: bool,
     /// Output file; `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
@@ -473,6 +480,11 @@ pub struct Recover {
 }
 
 impl Recover {
+    /// The image; none if what an earlier kernel left is meant.
+    pub fn image(&self) -> Option<&Path> {
+        self.image.as_deref().filter(|_| !self.boot)
+    }
+
     /// Where the trace goes.
     pub fn output(&self) -> Output {
         Output::new(Some(self.output.clone()), IfExists::of(self.force))

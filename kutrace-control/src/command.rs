@@ -20,7 +20,7 @@ use crate::merge::merge;
 use crate::output::{IfExists, Output};
 use crate::ports;
 use crate::record::record;
-use crate::recover::recover;
+use crate::recover::{recover, recover_boot};
 use crate::script::{self, CommandSource};
 use crate::session::Session;
 use crate::show;
@@ -47,21 +47,22 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
     let exit = match command {
         Command::Record(options) => {
             let session = session.without_symbols(options.no_symbols).with_packets(options.packets);
+            let session = session.with_tracepoints(options.wanted.clone());
             return record(session, &options.plan());
         }
         Command::Go(go) => {
-            let (mode, Start { at, packets, marks_memory }) = go.plan();
+            let (mode, Start { at, packets, wanted, marks_memory }) = go.plan();
             at.as_ref().map_or(Ok(()), TimeOfDay::wait)?;
             match go {
                 Go::Go { stream: true, ref options, .. } => {
                     let packets = packets.map(|ports| format!("--packets={}", ports::text(&ports)));
                     let marks = marks_memory.map(|Quota { process, all }| format!("--marks-memory={process},{all}"));
-                    let asked = packets.into_iter().chain(marks).map(OsString::from);
+                    let asked = packets.into_iter().chain(marks).map(OsString::from).chain(wanted.arguments());
                     return background::begin(session, &asked.chain(options.iter().cloned()).collect::<Vec<_>>());
                 }
                 _ => {
                     session.allow(*marks_memory)?;
-                    session.with_packets(*packets).go(mode).map(done)?
+                    session.with_packets(*packets).with_tracepoints(wanted.clone()).go(mode).map(done)?
                 }
             }
         }
@@ -93,7 +94,10 @@ fn one(session: &mut Session<Device>, command: Command) -> Result<Status> {
         Command::Export(export) => show::export(&export)?,
         Command::Sql(asked) => return sql(&asked),
         Command::Merge(asked) => merge(&asked.files, &asked.output())?,
-        Command::Recover(asked) => recover(&asked.image, &asked.output())?,
+        Command::Recover(asked) => match asked.image() {
+            Some(image) => recover(image, &asked.output())?,
+            None => recover_boot(session.recorder()?, &asked.output())?,
+        },
         Command::Check => fitness()?,
         Command::Completions { shell } => standard::print(&completions(shell)).map(done)?,
         Command::Wait { time } => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The recorder, reached through /dev/kutrace.
 
+use std::fs::File;
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
@@ -8,7 +9,7 @@ use std::sync::atomic::AtomicU32;
 use anyhow::{ensure, Context, Result};
 use kutrace_cli::Failure;
 use kutrace_format::abi::block;
-use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Ports, Setup, Vector, VERSION};
+use kutrace_format::abi::command::{Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, VERSION};
 use kutrace_format::abi::event::NAME_BYTES;
 use kutrace_format::abi::programs::Quota;
 use kutrace_format::reading::READINGS_MAX;
@@ -33,6 +34,8 @@ pub trait Recorder: Sized {
     fn reset(&self, setup: Setup) -> Result<()>;
     /// Chooses whose packets the next trace has; of an empty recorder only.
     fn choose(&self, ports: &Ports) -> Result<()>;
+    /// Chooses which tracepoints the next trace has; of an empty recorder only.
+    fn choose_tracepoints(&self, tracepoints: &Tracepoints) -> Result<()>;
     /// How much memory programs may have in the trace that the next reset begins.
     fn allow(&self, quota: Quota) -> Result<()>;
     /// Starts tracing.
@@ -66,6 +69,8 @@ pub trait Recorder: Sized {
     fn left(&self) -> Result<Vec<u8>>;
     /// What programs recorded into memory of their own, as sections of a file.
     fn programs(&self) -> Result<Vec<u8>>;
+    /// Bytes that are kept of what an earlier kernel left in memory that outlives a reboot.
+    fn kept(&self) -> Result<u64>;
     /// The `blocks` blocks of the pool.
     fn pool(&self, blocks: u32) -> Result<Self::Pool>;
 }
@@ -100,6 +105,13 @@ impl Recorder for Device {
             errno => self.refusal(errno),
         };
         sys::choose(self.file.as_fd(), *ports).map_err(refused).context("ports").context(PATH)
+    }
+
+    fn choose_tracepoints(&self, tracepoints: &Tracepoints) -> Result<()> {
+        sys::choose_tracepoints(self.file.as_fd(), *tracepoints)
+            .map_err(|errno| self.refusal(errno))
+            .context("tracepoints")
+            .context(PATH)
     }
 
     fn allow(&self, quota: Quota) -> Result<()> {
@@ -204,6 +216,10 @@ impl Recorder for Device {
         crate::programs::sections(&self.file).context(PATH)
     }
 
+    fn kept(&self) -> Result<u64> {
+        sys::kept(self.file.as_fd()).map_err(refusal).context(PATH)
+    }
+
     fn pool(&self, blocks: u32) -> Result<sys::Mapping> {
         ensure!(blocks > 0, "{PATH}: the recorder has no memory");
         let bytes = blocks as usize * block::BYTES;
@@ -212,6 +228,19 @@ impl Recorder for Device {
 }
 
 impl Device {
+    /// Has the module forget what an earlier kernel left.
+    ///
+    /// # Errors
+    /// As the module answers; the same below.
+    pub fn forget(&self) -> Result<()> {
+        sys::forget(self.file.as_fd()).map_err(refusal).context(PATH)
+    }
+
+    /// Itself, to be read.
+    pub fn file(&self) -> Result<File> {
+        Ok(File::from(self.file.try_clone().context(PATH)?))
+    }
+
     /// Like [`refusal`], and says who holds the recorder.
     fn refusal(&self, errno: Errno) -> Failure {
         match sys::info(self.file.as_fd()) {
@@ -288,6 +317,10 @@ fn refusal(errno: Errno) -> Failure {
             "another program uses the counters of this machine",
             "end it (perf, another profiler), or use go or gowrap",
         ),
+        Errno::NODATA => Failure::new(
+            "the kernel makes no records of a tracepoint that was chosen",
+            "leave out one after the other: those of ftrace itself have none; see docs/hooks.md",
+        ),
         Errno::NOTTY => {
             let fact = format!("not a recorder of version {VERSION}");
             Failure::new(fact, "install module and tools from the same release")
@@ -308,7 +341,7 @@ mod tests {
     fn another_version_of_the_module_is_refused() {
         assert!(check_version(VERSION).is_ok());
         let fact = check_version(4).unwrap_err().to_string();
-        assert_eq!(fact, "the loaded module speaks version 4, this program version 11");
+        assert_eq!(fact, "the loaded module speaks version 4, this program version 12");
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub mod programs;
 pub mod dump;
 pub mod snapshot;
 pub mod reading;
+pub mod usdt;
+pub mod tracepoint;
 pub mod stream;
 pub mod follow;
 pub mod skim;

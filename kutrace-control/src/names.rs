@@ -5,6 +5,8 @@
 
 pub mod groups;
 pub mod machine;
+pub mod mapped;
+pub mod maps;
 pub mod symbols;
 pub mod tasks;
 
@@ -18,6 +20,7 @@ use kutrace_format::file::{self, Name, NameKind};
 use postprocess::tables;
 
 use groups::Group;
+use maps::{Map, Maps};
 use tasks::Task;
 
 /// Names by kind and number; of interrupts, also by CPU, of functions, by the whole address. A name given later
@@ -25,6 +28,8 @@ use tasks::Task;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     records: BTreeMap<(NameKind, u32, u32), Record>,
+    /// The parts of files that are to be named if they were sampled.
+    maps: Maps,
 }
 
 #[derive(Clone, Debug)]
@@ -40,12 +45,14 @@ pub struct Start {
     pub tasks: Vec<Task>,
     /// The control groups.
     pub groups: Vec<Group>,
+    /// The parts of programs' files that processes ran, if they were asked for.
+    pub maps: Vec<(u32, Map)>,
 }
 
 impl Start {
     /// What there is now.
     pub fn now() -> Start {
-        Start { tasks: tasks::alive(Path::new("/proc")), groups: groups::all(Path::new(MOUNTS)) }
+        Start { tasks: tasks::alive(Path::new("/proc")), groups: groups::all(Path::new(MOUNTS)), maps: Vec::new() }
     }
 }
 
@@ -102,6 +109,11 @@ impl Names {
         names
     }
 
+    /// These, which name the parts of programs' files, too, in which samples lie.
+    pub fn with_maps(self, maps: Maps) -> Names {
+        Names { maps, ..self }
+    }
+
     /// Adds a CPU, of which `second` says more: [`file::CPU_OFFLINE`], [`file::CPU_TICKLESS`].
     pub fn add_cpu(&mut self, cpu: u32, second: u32) {
         self.records.insert((NameKind::Cpu, cpu, 0), Record { second, text: Vec::new() });
@@ -111,7 +123,7 @@ impl Names {
     pub fn add(&mut self, kind: NameKind, number: u32, second: u32, text: &[u8]) {
         if !text.is_empty() {
             let text = text[..text.len().min(u16::MAX.into())].to_vec();
-            let part = if matches!(kind, NameKind::Irq | NameKind::Symbol) { second } else { 0 };
+            let part = if matches!(kind, NameKind::Irq | NameKind::Symbol | NameKind::Map) { second } else { 0 };
             self.records.insert((kind, number, part), Record { second, text });
         }
     }
@@ -177,7 +189,7 @@ mod tests {
         let mut name = [0; event::NAME_BYTES];
         name[..4].copy_from_slice(b"eth0");
         let vector = Vector { which: event::Vector::of(3, 0x21).0, reserved: 0, name };
-        let start = Start { tasks: vec![gone, renamed], groups: vec![(7, b"/removed".to_vec())] };
+        let start = Start { tasks: vec![gone, renamed], groups: vec![(7, b"/removed".to_vec())], ..Start::default() };
         let names = Names::gather(&start, &cpus, &[vector]);
         let records = read(&names.payload());
         assert_eq!(records.len(), names.len());

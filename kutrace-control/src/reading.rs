@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 
 use kutrace_format::file::{Section, COUNTERS};
-use kutrace_format::reading::{CounterFile, Reading};
+use kutrace_format::reading::{CounterFile, Reading, TRACEPOINT};
 
 use crate::sys;
 
@@ -41,17 +41,20 @@ fn read(file: CounterFile) -> io::Result<(u64, Vec<u8>, u64)> {
 
 /// The section of a file that has these readings; nothing if there are none.
 pub fn section(readings: &[u8]) -> Vec<u8> {
-    if readings.is_empty() {
+    let (mut items, mut counted) = (0, Vec::new());
+    let mut rest = readings;
+    while let Some((reading, after)) = Reading::split(rest) {
+        if reading.file != TRACEPOINT {
+            counted.extend_from_slice(&rest[..rest.len() - after.len()]);
+            items += 1;
+        }
+        rest = after;
+    }
+    if items == 0 {
         return Vec::new();
     }
-    let mut items = 0;
-    let mut rest = readings;
-    while let Some((_, after)) = Reading::split(rest) {
-        rest = after;
-        items += 1;
-    }
-    let (crc32, bytes) = (crc32fast::hash(readings), readings.len() as u64);
-    [&Section { tag: COUNTERS, crc32, bytes, items }.to_bytes(), readings].concat()
+    let (crc32, bytes) = (crc32fast::hash(&counted), counted.len() as u64);
+    [&Section { tag: COUNTERS, crc32, bytes, items }.to_bytes()[..], &counted].concat()
 }
 
 #[cfg(test)]

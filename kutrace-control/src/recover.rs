@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! `recover`: the trace in the memory image of a machine that has crashed, as a file like any other.
+//! `recover`: the trace in the memory image of a machine that has crashed, or in what an earlier kernel left in memory that
+//! outlives a reboot, as a file like any other.
 //!
 //! The module's landmark leads to the blocks and to the state of each CPU. From there on the trace is written as that of
 //! a recorder that was stopped: the blocks are copied into a file of their own, where what the CPUs could not do any
@@ -22,7 +23,7 @@ use jiff::Timestamp;
 use kutrace_cli::{say, Exit, Failure};
 use kutrace_format::abi::block::{Header, BYTES, FLAG_LOST, HEADER_WORDS, MAGIC};
 use kutrace_format::abi::command::{
-    Info, Moment, BLOCKS_MAX, MAX_SHIFT, STATE_EMPTY, STATE_STOPPED, STREAM, VERSION, WRAP,
+    Info, Moment, BLOCKS_MAX, KEPT_AT, MAX_SHIFT, STATE_EMPTY, STATE_STOPPED, STATE_TRACING, STREAM, VERSION, WRAP,
 };
 use kutrace_format::abi::event::{argument_words, FULL_TIME};
 use kutrace_format::abi::landmark::Landmark;
@@ -32,6 +33,7 @@ use postprocess::line::count;
 
 use self::image::Image;
 use self::memory::{landmarks, Memory};
+use crate::device::{self, Device, Recorder};
 use crate::dump;
 use crate::names::{machine, Names};
 use crate::output::Output;
@@ -49,6 +51,8 @@ struct Cpu {
     refused: (u64, u64),
     is_claiming: bool,
     was_offline: bool,
+    /// The counter when it was seen there, if that is not the end.
+    seen: Option<u64>,
 }
 
 /// The blocks of the pool that hold a trace, copied.
@@ -63,6 +67,8 @@ struct Copied {
     missing: u64,
     /// Blocks that end before a page that is not in the image.
     cut: u64,
+    /// Blocks that were begun after their CPU had been seen last.
+    unseen: u64,
 }
 
 /// Most CPUs that Linux can have.
@@ -74,16 +80,38 @@ const CPUS_MAX: u32 = 8192;
 /// If there is none, or it cannot be read or written.
 pub fn recover(path: &Path, output: &Output) -> Result<Exit> {
     output.check()?;
-    let image = Image::open(path)?;
-    let named = || path.display().to_string();
-    let landmark = newest(landmarks(&image).with_context(named)?).with_context(named)?;
-    let memory = Memory::new(&image, landmark.machine);
+    recover_from(&Image::open(path)?, &path.display().to_string(), output)
+}
+
+/// Writes the trace that an earlier kernel left, and then has the module forget it.
+///
+/// # Errors
+/// If there is none, or it cannot be read or written; then it stays.
+pub fn recover_boot(device: &Device, output: &Output) -> Result<Exit> {
+    output.check()?;
+    let bytes = device.kept()?;
+    if bytes == 0 {
+        bail!(Failure::new(
+            "no trace of an earlier kernel is kept",
+            "the kernel's command line must reserve memory for it: reserve_mem=64M:65536:kutrace"
+        ));
+    }
+    let image = Image::kept(device.file()?, KEPT_AT, bytes).context(device::PATH)?;
+    let exit = recover_from(&image, device::PATH, output)?;
+    device.forget()?;
+    Ok(exit)
+}
+
+fn recover_from(image: &Image, place: &str, output: &Output) -> Result<Exit> {
+    let named = || place.to_string();
+    let landmark = newest(landmarks(image).with_context(named)?).with_context(named)?;
+    let memory = Memory::new(image, landmark.machine);
     let cpus = cpus(&memory, &landmark).with_context(named)?;
     let copied = copy(&memory, &landmark, &cpus).with_context(named)?;
     let info = info(&memory, &landmark, &cpus, copied.last).with_context(named)?;
     let exit = write(output, &landmark, &info, &cpus, &copied)?;
-    let facts = losses(&image, &cpus, &copied);
-    facts.iter().for_each(|fact| say(format_args!("{}: {fact}", path.display())));
+    let facts = losses(image, &landmark, &cpus, &copied);
+    facts.iter().for_each(|fact| say(format_args!("{place}: {fact}")));
     Ok(if facts.is_empty() { exit } else { Exit::Lost })
 }
 
@@ -128,6 +156,7 @@ fn cpus(memory: &Memory<'_>, landmark: &Landmark) -> Result<Vec<Cpu>> {
             refused: (long(fields.refused_names)?, long(fields.refused_marks)?),
             is_claiming: memory.number::<4>(field(fields.depth))? != Some(0),
             was_offline: memory.number::<1>(field(fields.gone_at_start))? == Some(1),
+            seen: (fields.seen != 0).then(|| long(fields.seen)).transpose()?,
         });
     }
     ensure!(!cpus.is_empty(), "the recorder's memory is not in this image");
@@ -137,7 +166,7 @@ fn cpus(memory: &Memory<'_>, landmark: &Landmark) -> Result<Vec<Cpu>> {
 /// Copies the pool. Blocks that CPUs were filling are ended.
 fn copy(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu]) -> Result<Copied> {
     let file = tempfile::tempfile().context("a temporary file")?;
-    let mut copied = Copied { file, blocks: 0, last: 0, missing: 0, cut: 0 };
+    let mut copied = Copied { file, blocks: 0, last: 0, missing: 0, cut: 0, unseen: 0 };
     let mut block = vec![0; BYTES];
     for index in 0..u64::from(landmark.info.blocks) {
         let Some(address) = landmark.blocks.checked_add(index * BYTES as u64) else { break };
@@ -149,10 +178,18 @@ fn copy(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu]) -> Result<Copied
         if long(&block, offset_of!(Header, magic)) as u32 != MAGIC {
             continue;
         }
-        let filling = cpus.iter().find(|cpu| cpu.position >> 16 == address >> 16 && cpu.position.is_multiple_of(4));
-        if let Some(cpu) = filling.filter(|_| long(&block, offset_of!(Header, content_bits)) == 0) {
-            put(&mut block, offset_of!(Header, content_bits), cpu.position % BYTES as u64 * 8);
-            put(&mut block, offset_of!(Header, lost), cpu.lost);
+        if long(&block, offset_of!(Header, content_bits)) == 0 {
+            match cpus.iter().find(|cpu| cpu.fills(address, long(&block, offset_of!(Header, begin)))) {
+                Some(cpu) => {
+                    put(&mut block, offset_of!(Header, content_bits), cpu.position % BYTES as u64 * 8);
+                    put(&mut block, offset_of!(Header, lost), cpu.lost);
+                }
+                None if cpus.iter().any(|cpu| cpu.seen.is_some()) => {
+                    copied.unseen += 1;
+                    continue;
+                }
+                None => {}
+            }
         }
         let content = (long(&block, offset_of!(Header, content_bits)) / 8) as usize;
         let (end, last) = last_entry(&block, content.min(there));
@@ -169,6 +206,15 @@ fn copy(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu]) -> Result<Copied
         copied.blocks += 1;
     }
     Ok(copied)
+}
+
+impl Cpu {
+    /// Whether it fills the block at this address that began then.
+    fn fills(&self, address: u64, begin: u64) -> bool {
+        self.position >> 16 == address >> 16
+            && self.position.is_multiple_of(4)
+            && self.seen.is_none_or(|seen| begin <= seen)
+    }
 }
 
 /// Where the last whole entry before byte `to` of a block ends, and its counter.
@@ -209,7 +255,7 @@ fn info(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu], last: u64) -> Re
     let flags = if found.flags & STREAM != 0 { found.flags & !STREAM | WRAP } else { found.flags };
     let stop = match found.state {
         STATE_STOPPED => found.stop,
-        _ => stop(&found, &landmark.panic, last),
+        _ => stop(&found, [&landmark.panic, &landmark.sighted], last),
     };
     let sum = |of: fn(&Cpu) -> u64| cpus.iter().map(of).fold(0, u64::saturating_add);
     Ok(Info {
@@ -225,8 +271,8 @@ fn info(memory: &Memory<'_>, landmark: &Landmark, cpus: &[Cpu], last: u64) -> Re
 }
 
 /// The moment of the last entry, counted at the calibrated rate from the last moment that is known.
-fn stop(info: &Info, panic: &Moment, last: u64) -> Moment {
-    let known = if panic.tsc > info.start.tsc { panic } else { &info.start };
+fn stop(info: &Info, later: [&Moment; 2], last: u64) -> Moment {
+    let known = later.into_iter().fold(&info.start, |known, one| if one.tsc > known.tsc { one } else { known });
     let tsc = known.tsc.max(last << info.shift);
     let later = (u128::from(tsc - known.tsc) * 1_000_000 / u128::from(info.tsc_khz)) as u64;
     let [realtime_ns, monotonic_ns] = [known.realtime_ns, known.monotonic_ns].map(|ns| ns.saturating_add(later));
@@ -274,8 +320,20 @@ fn names(landmark: &Landmark, cpus: &[Cpu]) -> Names {
 }
 
 /// What should be in the trace and is not, a sentence each.
-fn losses(image: &Image, cpus: &[Cpu], copied: &Copied) -> Vec<String> {
+fn losses(image: &Image, landmark: &Landmark, cpus: &[Cpu], copied: &Copied) -> Vec<String> {
     let mut facts = Vec::from_iter(image.damage());
+    if landmark.sighted.tsc != 0 && landmark.info.state == STATE_TRACING && landmark.panic.tsc == 0 {
+        let time = Timestamp::from_nanosecond(landmark.sighted.realtime_ns.into()).unwrap_or_default();
+        facts.push(format!(
+            "the machine was reset while it recorded: what happened after {time:.6} is missing{}",
+            match copied.unseen {
+                0 => String::new(),
+                blocks => format!(", with the {} that had just been begun", count(blocks, "block", "blocks")),
+            }
+        ));
+    } else if copied.unseen > 0 {
+        facts.push(format!("{} without an end, and left out", count(copied.unseen, "block is", "blocks are")));
+    }
     if copied.missing > 0 {
         facts.push(format!("{} of the pool not in the image", count(copied.missing, "block is", "blocks are")));
     }

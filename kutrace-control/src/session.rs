@@ -8,6 +8,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
 use anyhow::{bail, ensure, Context, Result};
@@ -21,10 +22,13 @@ use kutrace_format::abi::command::{
 use kutrace_format::abi::programs::Quota;
 use kutrace_format::file::Header;
 use kutrace_tools::say_damage;
+use postprocess::line::count;
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::device::{held_by, Recorder, PATH};
 use crate::dump;
+use crate::names::mapped::Mapped;
+use crate::names::maps::{self, Maps, Told};
 use crate::names::{machine, symbols, Names, Start};
 use crate::output::Output;
 use crate::reading;
@@ -32,6 +36,10 @@ use crate::selection::{Recycling, Selection};
 use crate::snapshot;
 use crate::status;
 use crate::stream::{Ended, Ring, Sink, Stream};
+use crate::tracepoint::{self, Wanted};
+
+/// Where processes are listed.
+const PROC: &str = "/proc";
 
 /// How to record: what [`Setup::flags`] can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +50,27 @@ pub struct Mode(pub u32);
 pub struct Session<R> {
     recorder: Option<R>,
     at_start: Start,
+    /// What the kernel tells of programs, while this process has the recorder for itself.
+    mapped: Option<Mapped>,
     no_symbols: bool,
     packets: Option<Ports>,
+    wanted: Wanted,
 }
 
 impl<R: Recorder> Session<R> {
     /// A session that has opened nothing yet.
     pub fn new() -> Session<R> {
-        Session { recorder: None, at_start: Start::default(), no_symbols: false, packets: None }
+        Session {
+            recorder: None,
+            at_start: Start::default(),
+            mapped: None,
+            no_symbols: false,
+            packets: None,
+            wanted: Wanted::default(),
+        }
     }
 
-    /// From here on, traces are written without the names of the kernel's functions, if that is asked for.
+    /// From here on, traces are written without what names functions, of the kernel and of programs, if that is asked for.
     pub fn without_symbols(&mut self, asked: bool) -> &mut Session<R> {
         self.no_symbols = asked;
         self
@@ -64,12 +82,20 @@ impl<R: Recorder> Session<R> {
         self
     }
 
+    /// From here on, traces have these tracepoints.
+    pub fn with_tracepoints(&mut self, wanted: Wanted) -> &mut Session<R> {
+        self.wanted = wanted;
+        self
+    }
+
     /// Empties the recorder, for a trace that is like this.
     fn prepare(&mut self, setup: Setup) -> Result<()> {
-        let packets = self.packets;
+        // What cannot be recorded is said while the trace before is there.
+        let (packets, tracepoints) = (self.packets, self.wanted.find()?);
         let recorder = self.recorder()?;
         recorder.reset(setup)?;
-        packets.map_or(Ok(()), |ports| recorder.choose(&ports))
+        packets.map_or(Ok(()), |ports| recorder.choose(&ports))?;
+        tracepoints.choose(recorder)
     }
 
     /// The recorder, opened.
@@ -101,6 +127,7 @@ impl<R: Recorder> Session<R> {
         self.refuse_while_tracing()?;
         self.recorder()?.acquire()?;
         self.prepare(Setup { flags: mode.0, blocks })?;
+        self.hear();
         self.start()
     }
 
@@ -116,6 +143,7 @@ impl<R: Recorder> Session<R> {
         self.refuse_while_tracing()?;
         self.recorder()?.acquire()?;
         self.prepare(Setup { flags: mode.0 | STREAM, blocks })?;
+        self.hear();
         let info = self.recorder()?.info()?;
         let names = self.names_now(&info)?;
         let (sink, ids) = (Sink::open(&output)?, [machine::random_uuid()?, machine::boot_id()?]);
@@ -165,6 +193,7 @@ impl<R: Recorder> Session<R> {
     /// Empties the recorder, whose memory is then as large as when it was loaded; its mode stays.
     pub fn reset(&mut self) -> Result<()> {
         self.refuse_while_tracing()?;
+        self.mapped = None;
         let recorder = self.recorder()?;
         let flags = recorder.info()?.flags;
         recorder.reset(Setup { flags, blocks: 0 })
@@ -178,7 +207,8 @@ impl<R: Recorder> Session<R> {
 
     /// The state of the recorder, for people.
     pub fn status(&mut self) -> Result<String> {
-        Ok(status::lines(&self.recorder()?.info()?, monotonic_ns()))
+        let recorder = self.recorder()?;
+        Ok(status::lines(&recorder.info()?, recorder.kept()?, monotonic_ns()))
     }
 
     /// Stops the recorder, if it traces, and writes what it holds.
@@ -230,8 +260,14 @@ impl<R: Recorder> Session<R> {
         Ok(tally(output, &info, selection.blocks.len() as u64, &selection.losses(&sections)))
     }
 
+    /// Hears of programs from the kernel from here on.
+    fn hear(&mut self) {
+        self.mapped = if self.no_symbols { None } else { Mapped::begin() };
+    }
+
     fn start(&mut self) -> Result<()> {
-        let at_start = Start::now();
+        let maps = if self.no_symbols { Vec::new() } else { maps::alive(Path::new(PROC)) };
+        let at_start = Start { maps, ..Start::now() };
         let recorder = self.recorder()?;
         recorder.start()?;
         leave(recorder, &reading::now());
@@ -261,7 +297,7 @@ impl<R: Recorder> Session<R> {
         Ok(names)
     }
 
-    /// Of these all but those of the kernel's functions.
+    /// Of these all but what samples lie in, which is known once they have been looked for.
     fn names_now(&mut self, info: &Info) -> Result<Names> {
         let recorder = self.recorder()?;
         let cpus = (0..info.cpus).map(|cpu| recorder.cpu(cpu)).collect::<Result<Vec<_>>>()?;
@@ -269,7 +305,21 @@ impl<R: Recorder> Session<R> {
         for Cpu { cpu, .. } in cpus.iter().filter(|cpu| cpu.flags & CPU_MUTE != 0) {
             say(format_args!("CPU {cpu} takes no interrupts: its last block ends where it was seen"));
         }
-        Ok(Names::gather(&self.at_start, &cpus, &vectors))
+        let left = recorder.left()?;
+        let mut names = Names::gather(&self.at_start, &cpus, &vectors);
+        tracepoint::describe(&mut names, &left);
+        Ok(if self.no_symbols { names } else { names.with_maps(self.maps_now()) })
+    }
+
+    /// The parts of programs' files that processes have run up to now, as far as they are known.
+    fn maps_now(&self) -> Maps {
+        let told = self.mapped.as_ref().map(Mapped::told).unwrap_or_default();
+        let lost: u64 = told.iter().map(|(_, told)| if let Told::Lost(lost) = told { *lost } else { 0 }).sum();
+        if lost > 0 {
+            let events = count(lost, "event", "events");
+            say(format_args!("{events} of programs being loaded came too fast: some samples will have no function"));
+        }
+        Maps::new(&self.at_start.maps, &told, maps::alive(Path::new(PROC)))
     }
 
     fn dump(&mut self, output: &Output) -> Result<Exit> {
@@ -302,6 +352,7 @@ impl<R: Recorder> Default for Session<R> {
 fn end<R: Recorder>(recorder: &R) -> Result<()> {
     let readings = reading::now();
     recorder.stop()?;
+    tracepoint::clear();
     leave(recorder, &readings);
     Ok(())
 }

@@ -11,16 +11,17 @@ use kutrace_cli::{exit, say, standard, Exit};
 use kutrace_parquet::write::tables;
 use kutrace_tools::draw::draw;
 use kutrace_tools::spans::{InOrder, Ordering};
-use kutrace_tools::{outcome, Common, Input};
+use kutrace_tools::{functions, outcome, Common, Input};
 use postprocess::direct;
 use postprocess::line::count;
 use postprocess::progress::percent;
 use postprocess::sink::page::{self, Error};
 use postprocess::sink::summary::{By, Summary};
 use postprocess::source::Stage;
-use postprocess::span::limit::SpanLimit;
+use postprocess::span::dense::Dense;
 use postprocess::span::{Meta, Spans};
 use postprocess::why::carry::carried;
+use postprocess::why::Timeline;
 
 use crate::arguments::{Diff, Export, Target, Why};
 use crate::output::Output;
@@ -33,7 +34,9 @@ pub fn page(file: &Path, title: Option<String>, target: &Output) -> Result<Exit>
     let mut input = open(file, "html")?;
     target.check()?;
     let watch = Watch::at_terminal(percent);
-    let (mut spans, _) = direct::spans_for_page(&input.raw()?).with_context(|| name(file))?;
+    let bytes = input.raw()?;
+    let trace = functions::trace(&bytes, &name(file))?;
+    let (mut spans, _) = direct::spans_of(&*trace, direct::limit_for_page(bytes.len()));
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     spans.meta.title = title.unwrap_or_else(|| stem.into_owned());
     let requests = carried(&spans);
@@ -64,7 +67,8 @@ pub fn export(asked: &Export) -> Result<Exit> {
     let common = Common { output: None, quiet: asked.quiet };
     let mut spans = || -> Result<InOrder> {
         let mut ordering = Ordering::default();
-        let (last, _) = direct::spans_of_raw(&input.raw()?, &mut ordering).with_context(|| name(file))?;
+        let bytes = input.raw()?;
+        let (last, _) = direct::spans_of(&*functions::trace(&bytes, &name(file))?, &mut ordering);
         ordering.finish(last)
     };
     let (meta, told) = match target {
@@ -99,13 +103,19 @@ pub fn text(told: &Summary, top: usize, by: By) -> Result<String> {
 pub fn why(asked: &Why) -> Result<Exit> {
     let file = asked.trace.file();
     let watch = Watch::at_terminal(percent);
-    let (spans, _) =
-        direct::spans_of_raw(&open(file, "why")?.raw()?, SpanLimit::new(usize::MAX)).with_context(|| name(file))?;
+    let (about, spans) = dense(file, "why")?;
     let named = Some(file).filter(|file| *file != Path::new("-"));
-    let answer = asked.asked.answer(&spans, named);
+    let answer = asked.asked.answer(&Timeline::dense(&about, &spans), named);
     drop(watch);
-    standard::print(&answer.map_err(|fact| unanswered(file, &spans.meta, fact))?)?;
-    Ok(outcome(&name(file), &spans.meta))
+    standard::print(&answer.map_err(|fact| unanswered(file, &about.meta, fact))?)?;
+    Ok(outcome(&name(file), &about.meta))
+}
+
+/// The spans of a raw file in little memory, and apart from them all else.
+fn dense(file: &Path, command: &str) -> Result<(Spans, Dense)> {
+    let mut dense = Dense::default();
+    let (about, _) = direct::spans_of_raw(&open(file, command)?.raw()?, &mut dense).with_context(|| name(file))?;
+    Ok((about, dense))
 }
 
 /// Prints how two raw files differ. A failure to compare them is not a difference, and has a status of its own.
@@ -123,21 +133,18 @@ fn differ(Diff { before, after, between }: &Diff) -> Result<Exit> {
     if before == after && before == Path::new("-") {
         return Err(anyhow!("standard input is one trace, not two"));
     }
-    let spans = |file: &Path| -> Result<Spans> {
-        let bytes = open(file, "diff")?.raw()?;
-        Ok(direct::spans_of_raw(&bytes, SpanLimit::new(usize::MAX)).with_context(|| name(file))?.0)
-    };
     let watch = Watch::at_terminal(percent);
     let named = Some(after.as_path()).filter(|file| *file != Path::new("-"));
-    let first = spans(before)?;
-    let kept = between.before(&first, named).map_err(|fact| unanswered(before, &first.meta, fact))?;
-    let meta = first.meta;
-    drop(first.spans);
-    let second = spans(after)?;
-    let answer = between.answer(kept, &second).map_err(|fact| unanswered(after, &second.meta, fact))?;
+    let (first, spans) = dense(before, "diff")?;
+    let kept = between.before(&Timeline::dense(&first, &spans), named);
+    let kept = kept.map_err(|fact| unanswered(before, &first.meta, fact))?;
+    drop(spans);
+    let (second, spans) = dense(after, "diff")?;
+    let answer = between.answer(kept, &Timeline::dense(&second, &spans));
+    let answer = answer.map_err(|fact| unanswered(after, &second.meta, fact))?;
     drop(watch);
     standard::print(&answer.text)?;
-    let whole = outcome(&name(before), &meta).max(outcome(&name(after), &second.meta));
+    let whole = outcome(&name(before), &first.meta).max(outcome(&name(after), &second.meta));
     Ok(if answer.differs { Exit::Failed } else { whole })
 }
 

@@ -8,8 +8,8 @@ use kutrace_format::abi::command::{Info, IPC, LLC, STATE_EMPTY, STATE_STOPPED, S
 
 use crate::device::process_name;
 
-/// The lines; `now_ns` is CLOCK_MONOTONIC.
-pub fn lines(info: &Info, now_ns: u64) -> String {
+/// The lines; `kept` are the bytes that an earlier kernel left, `now_ns` is CLOCK_MONOTONIC.
+pub fn lines(info: &Info, kept: u64, now_ns: u64) -> String {
     let mut text = String::new();
     for (label, value) in [
         ("state", state(info, now_ns)),
@@ -19,9 +19,10 @@ pub fn lines(info: &Info, now_ns: u64) -> String {
         ("held", held(info)),
         ("clock", clock(info)),
         ("notes", notes(info).join("; ")),
+        ("kept", self::kept(kept)),
         ("module", format!("version {}, {} CPUs", info.version, info.cpus)),
     ] {
-        if label == "notes" && value.is_empty() {
+        if value.is_empty() {
             continue;
         }
         let _ = writeln!(text, "{:8}{value}", format!("{label}:"));
@@ -95,6 +96,16 @@ fn held(info: &Info) -> String {
     }
 }
 
+fn kept(bytes: u64) -> String {
+    match bytes {
+        0 => String::new(),
+        bytes => {
+            let megabytes = bytes as f64 / f64::from(1 << 20);
+            format!("{megabytes:.1} MB of the kernel before: kutrace_control recover --boot")
+        }
+    }
+}
+
 fn clock(info: &Info) -> String {
     let mhz = f64::from(info.tsc_khz) / 1e3;
     let count = 1u32.checked_shl(info.shift).unwrap_or(0);
@@ -131,9 +142,11 @@ used:   24 of 512 blocks (1.5 of 32.0 MB)
 lost:   0 events
 held:   by nobody
 clock:  TSC 2592.000 MHz, 6.2 ns per count
-module: version 11, 4 CPUs
+module: version 12, 4 CPUs
 ";
-        assert_eq!(lines(&info(), 2_500_000_000), expected);
+        assert_eq!(lines(&info(), 0, 2_500_000_000), expected);
+        let kept = "kept:   64.0 MB of the kernel before: kutrace_control recover --boot\n";
+        assert!(lines(&info(), 64 << 20, 0).contains(kept));
     }
 
     #[test]
@@ -142,7 +155,7 @@ module: version 11, 4 CPUs
         let info = Info { notes: NOTE_SLEEP | NOTE_UNSTABLE, refused_names: 7, ..info() };
         let notes = notes(&info);
         assert_eq!(notes.len(), 3);
-        assert!(lines(&info, 0).contains(&format!("notes:  {}; {}; 7 names of programs", notes[0], notes[1])));
+        assert!(lines(&info, 0, 0).contains(&format!("notes:  {}; {}; 7 names of programs", notes[0], notes[1])));
     }
 
     #[test]

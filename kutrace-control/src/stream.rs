@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{bail, Context, Result};
-use kutrace_format::abi::block::{BYTES, WORDS};
+use kutrace_format::abi::block::{BYTES, HEADER_WORDS, WORDS};
 use kutrace_format::abi::command::{Blocks, Info, Moment};
 use kutrace_format::file::{moment_to_bytes, Header, Section, BLOCKS, FLAG_IPC, FLAG_LLC, MOMENT, NAMES, STOP};
 
@@ -115,6 +115,11 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
     pub fn turn<R: Recorder<Pool = P>>(&mut self, recorder: &R) -> Result<bool> {
         self.turn += 1;
         let flushes = self.turn.is_multiple_of(FLUSH);
+        // Whoever was recording then has written what it recorded by the time that the look returns.
+        let before = sys::tsc() >> self.part.header.shift;
+        if flushes {
+            recorder.look()?;
+        }
         if flushes && self.cut.is_none() {
             let age = AGE.as_nanos() * u128::from(self.part.header.tsc_hz) / 1_000_000_000;
             recorder.flush(sys::tsc().saturating_sub(age as u64) >> self.part.header.shift)?;
@@ -135,10 +140,24 @@ impl<P: std::ops::Deref<Target = [AtomicU32]>> Stream<P> {
             }
         }
         if flushes {
-            self.part.sink.put(&dump::section(MOMENT, &moment_to_bytes(&sys::moment()), 1))?;
+            let moment = moment_to_bytes(&sys::moment());
+            let whole = self.whole_before(before).to_le_bytes();
+            self.part.sink.put(&dump::section(MOMENT, &[&moment[..], &whole].concat(), 1))?;
         }
         self.part.sink.complete()?;
         Ok(false)
+    }
+
+    /// The counter before which everything is written, at most `before`: a block in the pool has what happened since it
+    /// began, or since it was seen to be empty.
+    fn whole_before(&self, before: u64) -> u64 {
+        let since = |block: &[AtomicU32]| {
+            let id = pool::id(block)?;
+            let empty = pool::seen(block, id).filter(|(_, bytes)| *bytes as usize <= 4 * HEADER_WORDS);
+            let ended = pool::summary(block).is_some_and(|found| found.content_bits as usize > 32 * HEADER_WORDS);
+            Some(empty.filter(|_| !ended).map_or(id.begin, |(when, _)| when.max(id.begin)))
+        };
+        self.pool.chunks_exact(WORDS).filter_map(since).fold(before, u64::min)
     }
 
     fn is_long(&self) -> bool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The ioctls of the device, the mapping of its block pool, the counter, and the system call of marks: all the unsafe code of this
-//! crate.
+//! The ioctls of the device, the mapping of its block pool, the counter, the system calls of marks and of perf: all the
+//! unsafe code of this crate.
 
 #![allow(unsafe_code)]
 
@@ -11,9 +11,9 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::command::{
-    Blocks, Cpu, Info, Moment, Ports, Setup, Vector, IOCTL_ACQUIRE, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FREE, IOCTL_FULL,
-    IOCTL_INFO, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET, IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP,
-    IOCTL_VECTOR,
+    Blocks, Cpu, Info, Moment, Ports, Setup, Tracepoints, Vector, IOCTL_ACQUIRE, IOCTL_CPU, IOCTL_FLUSH, IOCTL_FORGET,
+    IOCTL_FREE, IOCTL_FULL, IOCTL_INFO, IOCTL_KEPT, IOCTL_LOOK, IOCTL_PORTS, IOCTL_RELEASE, IOCTL_RESET,
+    IOCTL_SNAPSHOT, IOCTL_START, IOCTL_STOP, IOCTL_TRACEPOINTS, IOCTL_VECTOR,
 };
 use kutrace_format::abi::landmark::{Landmark, PAGE};
 use kutrace_format::abi::programs::{Granted, Program, Quota, IOCTL_PROGRAM, IOCTL_QUOTA};
@@ -43,6 +43,14 @@ pub fn reset(device: BorrowedFd<'_>, setup: Setup) -> Result<()> {
 pub fn choose(device: BorrowedFd<'_>, ports: Ports) -> Result<()> {
     // SAFETY: the number says that the kernel reads `Ports`, which have no padding.
     let command = unsafe { Setter::<{ IOCTL_PORTS }, Ports>::new(ports) };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Chooses which tracepoints are recorded.
+pub fn choose_tracepoints(device: BorrowedFd<'_>, tracepoints: Tracepoints) -> Result<()> {
+    // SAFETY: the number says that the kernel reads `Tracepoints`, which have no padding.
+    let command = unsafe { Setter::<{ IOCTL_TRACEPOINTS }, Tracepoints>::new(tracepoints) };
     // SAFETY: the command points to no memory but its own.
     unsafe { ioctl(device, command) }
 }
@@ -150,6 +158,22 @@ pub fn look(device: BorrowedFd<'_>) -> Result<u64> {
     unsafe { ioctl(device, command) }
 }
 
+/// Bytes that are kept of what an earlier kernel left.
+pub fn kept(device: BorrowedFd<'_>) -> Result<u64> {
+    // SAFETY: the number says that the kernel writes a `u64`.
+    let command = unsafe { Getter::<{ IOCTL_KEPT }, u64>::new() };
+    // SAFETY: the command points to no memory but its own.
+    unsafe { ioctl(device, command) }
+}
+
+/// Takes away what is kept.
+pub fn forget(device: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: the number says that no argument is read or written.
+    let command = unsafe { NoArg::<{ IOCTL_FORGET }>::new() };
+    // SAFETY: the command points to no memory.
+    unsafe { ioctl(device, command) }
+}
+
 /// Sets how much memory programs may have in the trace that the next reset begins.
 pub fn allow(device: BorrowedFd<'_>, quota: Quota) -> Result<()> {
     // SAFETY: the number says that the kernel reads a `Quota`, which has no padding.
@@ -177,13 +201,70 @@ pub fn insert(word: u64) -> Result<u64> {
     u64::try_from(taken).map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOSYS))
 }
 
+/// What perf is asked for: `struct perf_event_attr` of the kernel's include/uapi/linux/perf_event.h, its first 112 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    period: u64,
+    sample: u64,
+    read: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    configs: [u64; 2],
+    branch: u64,
+    user_registers: u64,
+    user_stack: u32,
+    clock: i32,
+    registers: u64,
+    aux: u32,
+    stack: u16,
+    reserved: u16,
+}
+
+/// Opens an event of perf that counts nothing, and has the kernel tell of the programs that are loaded on a CPU and of the
+/// files that are mapped there to be run; it can be read once there are `watermark` bytes.
+pub fn tell_of_programs(cpu: u32, watermark: u32) -> Result<OwnedFd> {
+    /// PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.
+    const NOTHING: (u32, u64) = (1, 9);
+    /// PERF_SAMPLE_TID, PERF_SAMPLE_TIME.
+    const THREAD_AND_TIME: u64 = 1 << 1 | 1 << 2;
+    /// exclude_kernel, exclude_hv, mmap, comm, task, watermark, sample_id_all, mmap2, comm_exec, use_clockid, build_id.
+    const FLAGS: u64 =
+        1 << 5 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 13 | 1 << 14 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 25 | 1 << 34;
+    const CLOSE_ON_EXEC: libc::c_ulong = 8;
+    let (kind, config) = NOTHING;
+    let attributes = Attributes {
+        kind,
+        size: size_of::<Attributes>() as u32,
+        config,
+        sample: THREAD_AND_TIME,
+        flags: FLAGS,
+        wakeup: watermark,
+        clock: libc::CLOCK_MONOTONIC,
+        ..Attributes::default()
+    };
+    let (all, none) = (-1, -1);
+    let address = &raw const attributes;
+    // SAFETY: the kernel reads as many bytes at this address as the attributes say they have.
+    let opened = unsafe { libc::syscall(libc::SYS_perf_event_open, address, all, cpu, none, CLOSE_ON_EXEC) };
+    match i32::try_from(opened) {
+        // SAFETY: the kernel has opened this descriptor for us.
+        Ok(fd @ 0..) => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+        _ => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::NOSYS)),
+    }
+}
+
 /// The landmark in a page of an image.
 pub fn landmark(page: &[u8; PAGE]) -> Landmark {
     // SAFETY: a landmark is one page of numbers, for which every bit pattern is valid.
     unsafe { page.as_ptr().cast::<Landmark>().read_unaligned() }
 }
 
-/// The block pool, mapped read-only, as words that the recorder may change at any time.
+/// The block pool, mapped read-only, or what perf writes to, as words that the kernel may change at any time.
 ///
 /// Invariant: `at` is the start of a mapping of `bytes` bytes that lives as long as this.
 #[derive(Debug)]
@@ -192,11 +273,23 @@ pub struct Mapping {
     bytes: usize,
 }
 
+// SAFETY: a mapping belongs to the process, and its words are atomic: any thread may read and unmap it.
+unsafe impl Send for Mapping {}
+
 impl Mapping {
     /// Maps the first `bytes` of the device.
     pub fn new(device: BorrowedFd<'_>, bytes: usize) -> Result<Mapping> {
+        Mapping::with(device, bytes, ProtFlags::READ)
+    }
+
+    /// Maps the first `bytes` of what may be written to, too.
+    pub fn writable(device: BorrowedFd<'_>, bytes: usize) -> Result<Mapping> {
+        Mapping::with(device, bytes, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn with(device: BorrowedFd<'_>, bytes: usize, rights: ProtFlags) -> Result<Mapping> {
         // SAFETY: the kernel chooses the place, so no mapping of this process is replaced.
-        let at = unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, device, 0) }?;
+        let at = unsafe { mmap(ptr::null_mut(), bytes, rights, MapFlags::SHARED, device, 0) }?;
         let at = NonNull::new(at.cast()).ok_or(Errno::NOMEM)?;
         Ok(Mapping { at, bytes })
     }
@@ -249,6 +342,8 @@ mod tests {
         assert_eq!(free(fd, &Blocks::default()), Err(Errno::NOTTY));
         assert_eq!(flush(fd, 0), Err(Errno::NOTTY));
         assert_eq!(look(fd), Err(Errno::NOTTY));
+        assert_eq!(kept(fd), Err(Errno::NOTTY));
+        assert_eq!(forget(fd), Err(Errno::NOTTY));
         assert_eq!(acquire(fd), Err(Errno::NOTTY));
         assert_eq!(release(fd), Err(Errno::NOTTY));
         assert_eq!(allow(fd, Quota::default()), Err(Errno::NOTTY));

@@ -325,7 +325,8 @@ fn a_query_goes_to_the_engine_with_the_tables_of_raw_traces_beside_those_of_fold
     let show = "for word; do if [ -d \"$word/traces\" ]; then ls \"$word\"; else echo \"$word\"; fi; done; exit 5";
     let (ended, left) = sql(folder, show, &["--json", "t.raw", ".", "select 1"]);
     let expected =
-        "--json\n--\n.\narcs\ncauses\npoints\nrequests\nspans\nthreads\ntraces\nwaits\nselect 1\n".to_string();
+        "--json\n--\n.\narcs\ncauses\ndurations\npoints\nrequests\nspans\nthreads\ntraces\nwaits\nselect 1\n"
+            .to_string();
     assert_eq!((ended, left), ((5, expected, String::new()), 0));
     let (ended, left) = sql(folder, show, &["--csv", ".", "--", "--select 1"]);
     assert_eq!((ended, left), ((5, "--csv\n--\n.\n--select 1\n".to_string(), String::new()), 0));

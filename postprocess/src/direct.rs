@@ -66,7 +66,7 @@ impl std::error::Error for Error {
 /// # Errors
 /// If `bytes` are no raw trace, or whatever error `out` returns.
 pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(crate::span::Meta, Tally), Error> {
-    let (mut spans, tally) = spans_for_page(bytes).map_err(Error::NotATrace)?;
+    let (mut spans, tally) = spans_of_raw(bytes, limit_for_page(bytes.len())).map_err(Error::NotATrace)?;
     if !title.is_empty() {
         spans.meta.title = title.to_string();
     }
@@ -74,28 +74,30 @@ pub fn page_of_raw(bytes: &[u8], title: &str, out: &mut impl Write) -> Result<(c
     Ok((spans.meta, tally))
 }
 
-/// Decodes a raw trace of any format and builds its spans, as many as a page has room for.
+/// How many spans the page of a raw trace of this many bytes has room for.
 ///
 /// Memory: 2 GiB, the raw bytes and what the page takes in it; for raw bytes beyond 1.4 GiB, 0.6 GiB more than they
 /// are.
-///
-/// # Errors
-/// If `bytes` are no raw trace.
-pub fn spans_for_page(bytes: &[u8]) -> Result<(Spans, Tally), NotATrace> {
-    spans_of_raw(bytes, SpanLimit::within(MEMORY.saturating_sub(bytes.len()).max(MEMORY_MIN)))
+pub fn limit_for_page(bytes: usize) -> SpanLimit {
+    SpanLimit::within(MEMORY.saturating_sub(bytes).max(MEMORY_MIN))
 }
 
 /// Decodes a raw trace of any format and builds its spans, which `held` keeps.
 ///
 /// # Errors
 /// If `bytes` are no raw trace.
-pub fn spans_of_raw(bytes: &[u8], mut held: impl Keep) -> Result<(Spans, Tally), NotATrace> {
-    let (spans, tally) = built(&*source::trace(bytes)?, |_, builder| {
+pub fn spans_of_raw(bytes: &[u8], held: impl Keep) -> Result<(Spans, Tally), NotATrace> {
+    Ok(spans_of(&*source::trace(bytes)?, held))
+}
+
+/// Decodes a trace and builds its spans, which `held` keeps.
+pub fn spans_of(trace: &dyn Trace, mut held: impl Keep) -> (Spans, Tally) {
+    let (spans, tally) = built(trace, |_, builder| {
         if builder.written().len() > held.room() {
             held.add(builder.take());
         }
     });
-    Ok((held.finish(spans), tally))
+    (held.finish(spans), tally)
 }
 
 /// Decodes a raw trace of any format, and adds up all its events and spans; the `worst` waits for a CPU are told in

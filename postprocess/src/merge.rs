@@ -30,6 +30,21 @@ impl<S: Iterator<Item: When>> Merge<S> {
         Merge { streams, waiting, order }
     }
 
+    /// Merges streams where what the first ones say next is known already: they go on from there.
+    pub fn resume(streams: Vec<(S, Option<S::Item>)>) -> Merge<S> {
+        let (mut streams, mut waiting): (Vec<S>, Vec<_>) = streams.into_iter().unzip();
+        for (stream, waiting) in streams.iter_mut().zip(&mut waiting) {
+            *waiting = waiting.take().or_else(|| stream.next());
+        }
+        let order = waiting.iter().enumerate().filter_map(|(i, w)| w.map(|w| Reverse((w.when(), i)))).collect();
+        Merge { streams, waiting, order }
+    }
+
+    /// The streams, each with what it says next.
+    pub fn pause(self) -> Vec<(S, Option<S::Item>)> {
+        self.streams.into_iter().zip(self.waiting).collect()
+    }
+
     /// The streams.
     pub fn streams(&self) -> &[S] {
         &self.streams

@@ -3,7 +3,7 @@
 //!
 //! The way of the data of format 5: [`mod@file`] finds header, names and blocks, those of a stream by their
 //! [`sequence`], [`block`] checks each block, [`stream`] reads the entries of one CPU, [`program`] those of programs,
-//! [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of [`name`], what
+//! [`mod@tracepoint`] what chosen tracepoints say, [`merge`](crate::merge) orders all CPUs, [`mod@decode`] makes events of the [`trace`] with the names of [`name`], what
 //! is known of each [`task`], the codes of [`counter`], and the times of [`clock`]. On their way [`audit`] compares them
 //! with what the kernel counted, by its [`kernel_file`]s.
 //!
@@ -19,15 +19,19 @@ pub mod stream;
 pub mod name;
 pub mod task;
 mod label;
+pub mod tracepoint;
 pub mod program;
+pub mod maps;
 pub mod trace;
 pub mod decode;
+pub mod live;
 pub mod kernel_file;
 pub mod audit;
 pub mod original;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use kutrace_format::abi::command::Moment;
 use kutrace_format::abi::event::ENTRY_WORDS_MAX;
 use kutrace_format::capability::Unseen;
 use kutrace_format::file::{
@@ -49,6 +53,7 @@ use clock::Clock;
 use counter::Counting;
 use damage::{Damage, NotATrace};
 use decode::{Counts, Decoder};
+use maps::{Maps, Place};
 use stream::Stream;
 use trace::{within, Decode, Head, Trace};
 
@@ -69,6 +74,7 @@ pub struct Raw<'a> {
     cut: bool,
     counting: Counting,
     names: Vec<Name<'a>>,
+    maps: Maps,
     readings: Vec<Reading<'a>>,
     programs: Vec<program::Program<'a>>,
     cpus: BTreeMap<CpuId, Vec<Block<'a>>>,
@@ -91,6 +97,7 @@ pub fn parse(bytes: &[u8]) -> Result<Raw<'_>, NotATrace> {
         counting,
         clock,
         damage: layout.damage,
+        maps: Maps::new(&layout.names),
         names: layout.names,
         readings: layout.readings,
         programs: layout.programs,
@@ -120,6 +127,22 @@ impl<'a> Raw<'a> {
         }
         let streams = streams.into_values().collect();
         Decoder::new(self.clock, self.counting, self.unseen(), streams, &self.names, self.programs(), names)
+            .with_maps(self.maps.clone(), self.monotonic_ns())
+    }
+
+    /// Where in programs' files samples may lie.
+    fn places(&self) -> BTreeSet<Place> {
+        let mut sampled = BTreeSet::new();
+        if !self.maps.is_empty() {
+            self.cpus.values().flatten().for_each(|block| maps::sampled(block.entries, &mut sampled));
+        }
+        self.maps.places(&sampled)
+    }
+
+    /// Where time 0 is on the monotonic clock.
+    fn monotonic_ns(&self) -> i64 {
+        let Moment { tsc, monotonic_ns, .. } = self.header.start;
+        (monotonic_ns as i64).saturating_sub(self.clock.tsc_units(tsc.into()).0.saturating_mul(10))
     }
 
     /// What programs recorded while the trace was.
@@ -150,6 +173,7 @@ impl<'a> Raw<'a> {
             header,
             damage: Vec::new(),
             names: self.names.clone(),
+            maps: self.maps.clone(),
             readings: Vec::new(),
             programs: Vec::new(),
             cpus: BTreeMap::from([(cpu, blocks)]),
@@ -348,6 +372,14 @@ impl Trace for Raw<'_> {
 
     fn notes(&self) -> Vec<String> {
         self.notes()
+    }
+
+    fn places(&self) -> BTreeSet<Place> {
+        self.places()
+    }
+
+    fn tell(&mut self, functions: &BTreeMap<Place, String>) {
+        self.maps.tell(functions);
     }
 }
 

@@ -10,7 +10,7 @@
 //! From spans to spans: [`trim`] keeps a part, [`coarsen`] merges what is short, by averages of the codes of [`ipc`].
 //! [`limit`] coarsens what is too much for memory or page, [`row`] makes a row of numbers of each, and
 //! [`what`] says what each is. [`sample`] calls program counters by their functions.
-//! [`mod@order`] is the order of all, [`runs`] that of more than memory holds.
+//! [`mod@order`] is the order of all, [`runs`] that of more than memory holds; [`dense`] holds them in half of the memory.
 
 pub mod build;
 pub mod cpu;
@@ -38,6 +38,7 @@ pub mod coarsen;
 pub mod ipc;
 pub mod sample;
 pub mod order;
+pub mod dense;
 pub mod limit;
 pub mod row;
 pub mod what;

@@ -2,9 +2,9 @@
 //! Why: where the time of a request went, and what slow requests have that normal ones lack.
 //!
 //! [`mod@request`] finds requests in spans, as they are [`mod@ask`]ed for, [`mod@best`] what to ask for, [`exchange`]
-//! what clients and servers send to each other in which [`calls`]; [`timeline`] is what each thread and each CPU did,
-//! [`again`] which of its waits are one, [`path`] divides a thread's time into causes along its critical path,
-//! [`cause`] names them, [`sweep`] adds them up for each request, [`compare`] sets slow requests against normal ones,
+//! what clients and servers send to each other in which [`calls`]; [`rows`] are the spans, [`lookup`] finds them
+//! by time, [`timeline`] is what each thread and each CPU did, [`again`] which of its waits are one, [`path`] divides a thread's time into
+//! causes along its critical path, [`cause`] names them, [`sweep`] adds them up for each request, [`compare`] sets slow requests against normal ones,
 //! [`detail`] looks once more at what is shown. [`change`] says whether one trace is slower than another, [`mod@diff`]
 //! through what. [`text`] prints it, [`carry`] puts it into a page, [`otlp`] writes requests for OpenTelemetry.
 //! [`mod@check`] says what must hold. Times are units of 10 ns.
@@ -17,6 +17,8 @@ pub mod best;
 pub mod calls;
 pub mod exchange;
 pub mod again;
+pub mod rows;
+pub mod lookup;
 pub mod timeline;
 pub mod cause;
 pub mod message;
@@ -39,6 +41,7 @@ use crate::time::Time;
 use cause::Causes;
 use compare::{Compared, Data, Part, Totals};
 use request::{Ask, Request};
+use sweep::{sweep_together, Sum};
 pub use timeline::Timeline;
 
 /// What is asked of a trace.
@@ -119,7 +122,7 @@ pub struct Step {
 /// # Errors
 /// A sentence, if there are none.
 pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> {
-    let (asked, mut requests) = request::find(timeline.spans, timeline, &question.ask)?;
+    let (asked, mut requests) = request::find(timeline, &question.ask)?;
     requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
     Ok(of_requests(timeline, asked, &requests, question))
 }
@@ -128,10 +131,14 @@ pub fn explain(timeline: &Timeline, question: &Question) -> Result<Why, String> 
 fn of_requests(timeline: &Timeline, asked: String, requests: &[Request], question: &Question) -> Why {
     let mut causes = Causes::default();
     let mut all = Totals::default();
-    let mut still = vec![Time::ZERO; requests.len()];
-    sweep::sweep(timeline, &mut causes, requests, |causes, n, sums| {
+    let mut still = Vec::with_capacity(requests.len());
+    let each = |(all, still): &mut (Totals, Vec<Time>), causes: &Causes, n: usize, sums: &[(u32, Sum)]| {
         all.add(requests[n].dur(), sums);
-        still[n] = compare::stood_still(causes, sums);
+        still.push(compare::stood_still(causes, sums));
+    };
+    sweep_together(timeline, &mut causes, requests, Default::default, each, |(totals, times), numbers| {
+        all.add_all(&totals, numbers);
+        still.extend(times);
     });
     let by_duration = compare::order(requests, &[]);
     let total = requests.iter().map(Request::dur).sum::<Time>();

@@ -68,6 +68,13 @@ async function bytesOf(page) {
   }
 }
 
+/** What asks how much CPU time the page's main thread has taken, in ms: it hardly depends on what else the machine does. */
+async function clockOf(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  return async () => (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration").value * 1000;
+}
+
 /** Times of drawing a list of ranges, each until its pixels are there. */
 const redraws = (page, sort) => ask(page, async (sort) => {
   const { begin, end } = __ku.view();
@@ -167,9 +174,19 @@ export const budget = {
     const openings = [await ask(page, () => window.__painted)];
     const bytes = await bytesOf(page);
     const answer = { openMs: 0, memory: bytes };
+    const cpu = await clockOf(page);
+    const cpuOf = async (work) => {
+      const before = await cpu();
+      return [await work(), await cpu() - before];
+    };
+    // A page opens with its threads open, if there is room for them.
+    const openThreads = (open) => ask(page, (open) => __ku.app.groups[1].collapsed === open && __ku.toggle("PID"), open);
+    await openThreads(false);
     for (const sort of ["pan", "zoom", "whole"]) answer[`${sort}Ms`] = p95(await redraws(page, sort));
-    await ask(page, () => __ku.toggle("PID"));
-    answer.threadsMs = p95(await redraws(page, "whole"));
+    await openThreads(true);
+    const [drawn, drawing] = await cpuOf(() => redraws(page, "whole"));
+    answer.threadsCpuMs = rounded(drawing / drawn.length);
+    answer.threadsMs = p95(drawn);
     const searches = await ask(page, () => {
       const { search } = __ku.app;
       const times = { nameSearch: [], boundsSearch: [], callSearch: [], scopeSearch: [], texts: [] };
@@ -191,15 +208,22 @@ export const budget = {
       return times;
     });
     for (const [sort, times] of Object.entries(searches)) answer[`${sort}Ms`] = median(times);
-    for (const [way, times] of Object.entries(await tables(page))) answer[`${way}Ms`] = median(times);
+    const [listed, listing] = await cpuOf(() => tables(page));
+    for (const [way, times] of Object.entries(listed)) answer[`${way}Ms`] = median(times);
+    answer.tablesCpuMs = rounded(listing / Object.values(listed).flat().length);
     const brushed = await brushes(page);
     if (brushed) Object.assign(answer, { requests: brushed.n, brushMs: median(brushed.times) });
     answer.turnMs = p95(await turns(page));
+    const opened = [];
     for (let i = 0; i < 4; i++) {
-      await page.reload();
-      await page.waitForFunction(() => window.__painted > 0, null, { timeout: 60000 });
+      const [, opening] = await cpuOf(async () => {
+        await page.reload();
+        await page.waitForFunction(() => window.__painted > 0, null, { timeout: 60000 });
+      });
+      opened.push(opening);
       openings.push(await ask(page, () => window.__painted));
     }
+    answer.openCpuMs = median(opened);
     answer.openMs = median(openings);
     return answer;
   },

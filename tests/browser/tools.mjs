@@ -668,7 +668,7 @@ export const tools = {
         const chosen = list.chosen.map(([, grouping]) => grouping);
         const groups = new Map();
         for (const i of ids) {
-          const key = chosen.map(({ column, of, texts }) => texts[of[column[i]]]).join();
+          const key = chosen.map(({ column, of, text }) => text(of[column[i]])).join();
           groups.set(key, [...(groups.get(key) ?? []), dur[i]]);
         }
         const wanted = [...groups].map(([key, durs]) => {
@@ -678,7 +678,7 @@ export const tools = {
         });
         const pivot = new Pivot(app.store, ids, chosen);
         const is = pivot.groups.map((group, at) => [
-          chosen.map(({ texts }, which) => texts[pivot.numberOf(at, which)]).join(), group.count, group.sum, group.shortest, group.longest,
+          chosen.map(({ text }, which) => text(pivot.numberOf(at, which))).join(), group.count, group.sum, group.shortest, group.longest,
           group.quantile(0.5), group.quantile(0.9), group.quantile(0.99),
         ]);
         const order = (a, b) => (a[0] < b[0] ? -1 : 1);

@@ -2,6 +2,7 @@
 //! Data tier: what other programs read of a trace, by their own packages from PyPI, and what `kutrace_sql` answers. Run
 //! by `cargo xtask test`.
 
+mod fleet;
 mod sql;
 
 use std::collections::BTreeMap;
@@ -179,7 +180,7 @@ fn the_causes_of_each_request_add_up_to_its_time() {
     for name in SAMPLES {
         let spans = sample(name);
         let timeline = Timeline::new(&spans);
-        let Ok((ask, requests)) = best(&spans, &timeline) else { continue };
+        let Ok((ask, requests)) = best(&timeline) else { continue };
         if matches!(ask, Ask::Range(_)) {
             continue;
         }

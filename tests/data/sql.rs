@@ -102,7 +102,7 @@ fn what_cannot_be_answered_is_one_line_and_nothing_is_written() {
     let (folder, empty) = (tables("redis"), tempfile::tempdir().expect("a folder"));
     let said = |query: &str| refusal(&engine, &[folder.path()], query);
     let absent = said("select * from lanes");
-    let hint = "hint: there are spans, waits, arcs, points, threads, requests, causes, traces\n";
+    let hint = "hint: there are spans, waits, arcs, points, threads, durations, requests, causes, traces\n";
     assert_eq!(absent, format!("kutrace_sql: query: no table lanes\n{hint}"));
     let target = empty.path().join("t.csv");
     let copy = format!("copy spans to '{}'", target.display());

@@ -187,7 +187,8 @@ fn readings_of_one_end_only_say_that_nothing_is_compared() {
 #[test]
 fn what_was_compared_goes_through_every_stage() {
     let bytes = counted([40, 20]).bytes();
-    let (spans, _) = postprocess::direct::spans_for_page(&bytes).unwrap();
+    let (spans, _) =
+        postprocess::direct::spans_of_raw(&bytes, postprocess::direct::limit_for_page(bytes.len())).unwrap();
     let events = source::decode(&bytes).unwrap();
     assert_eq!(events.meta.counted, spans.meta.counted);
     assert_eq!(spans.meta.counted.len(), 1, "{:?}", spans.meta.counted);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! Raw files decode to the events that were recorded.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kutrace_format::abi::event::{
     self, TaskState, IRQ, IRQ_RETURN, RUNNABLE, SCHED, SCHED_RETURN, SOFTIRQ, SOFTIRQ_RETURN, SWITCH, SYSCALL32,
     SYSCALL_RETURN,
@@ -8,9 +10,11 @@ use kutrace_format::abi::event::{
 use kutrace_format::abi::word::Call;
 use kutrace_format::file::{NameKind, FLAG_WRAPPED};
 use kutrace_tests::{Random, TraceBuilder};
+use postprocess::event::names::Names;
 use postprocess::event::{number, Event, Events, Interval, Meta};
 use postprocess::id::CpuId;
 use postprocess::raw;
+use postprocess::raw::maps::Place;
 use postprocess::source;
 use postprocess::time::Time;
 use proptest::prelude::*;
@@ -202,6 +206,39 @@ fn a_sample_of_the_kernel_is_named_after_the_function_that_starts_last_before_it
         "40 0 280 65 0 PC=ffffffff81001040",
     ];
     assert_eq!(briefs(&trace), expected);
+}
+
+#[test]
+fn a_sample_of_a_program_is_named_after_its_place_in_a_file_or_the_function_there() {
+    let mut trace = TraceBuilder::new(1, 1000);
+    // From count 40 on, at 477 ns of the monotonic clock, the process has another file there.
+    trace.name(NameKind::Map, 7, "401000-402000 1000 0 ab /bin/before");
+    trace.name(NameKind::Map, 7, "401000-402000 2000 1dd cd /bin/after");
+    trace.name(NameKind::Map, 8, "500000-501000 0 0 ef /bin/other");
+    let cpu = trace.cpu(0).running(7, "a", None);
+    cpu.entry(39, event::PC_USER, &[0x401_136, 0]).entry(40, event::PC_USER, &[0x401_136, 0]);
+    cpu.entry(50, event::PC_USER, &[0x500_000, 0]).entry(60, event::PC_KERNEL, &[0x401_136, 0]);
+    let expected = [
+        "39 0 280 43081 0 PC=before+0x1136",
+        "40 0 280 61028 0 PC=after+0x2136",
+        "50 0 280 16384 0 PC=000000500000",
+        "60 0 281 68 0 PC=000000401136",
+    ];
+    assert_eq!(briefs(&trace), expected);
+
+    let bytes = trace.bytes();
+    let mut trace = source::trace(&bytes).unwrap();
+    let place = |path: &str, identity: &str, offset| Place { path: path.into(), identity: identity.into(), offset };
+    let after = place("/bin/after", "cd", 0x2136);
+    let places = [after.clone(), place("/bin/before", "ab", 0x1136), place("/bin/other", "ef", 0)];
+    assert_eq!(trace.places(), BTreeSet::from(places));
+    trace.tell(&BTreeMap::from([(after, "main::<u8, 3>".to_string())]));
+    let mut names = Names::default();
+    let mut decoder = trace.decoder(&mut names);
+    let samples = std::iter::from_fn(|| decoder.next(&mut names)).filter(|e| e.event() == number::PC_USER);
+    let samples: Vec<_> = samples.map(|e| e.name).collect();
+    let texts: Vec<_> = samples.into_iter().map(|name| names.text(name)).collect();
+    assert_eq!(texts, ["PC=before+0x1136", "PC=main::<u8,_3>", "PC=000000500000"]);
 }
 
 #[test]

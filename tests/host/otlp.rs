@@ -17,7 +17,7 @@ use serde_json::Value;
 /// What is written of requests, a value for each.
 fn written(spans: &Spans, ask: &Ask) -> (Vec<Request>, Written, Vec<Value>) {
     let timeline = Timeline::new(spans);
-    let (asked, requests) = find(spans, &timeline, ask).unwrap();
+    let (asked, requests) = find(&timeline, ask).unwrap();
     let mut out = Vec::new();
     let written = write(&timeline, &asked, &requests, &mut out).unwrap();
     let lines = String::from_utf8(out).unwrap();

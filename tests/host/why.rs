@@ -14,15 +14,19 @@ use kutrace_format::file::NameKind;
 use kutrace_tests::{busy, TraceBuilder};
 use postprocess::direct::spans_of_raw;
 use postprocess::event::number::{level, Level};
+use postprocess::id::Pid;
 use postprocess::sink;
 use postprocess::source;
 use postprocess::source::events::read;
+use postprocess::span::dense::Dense;
 use postprocess::span::limit::SpanLimit;
 use postprocess::span::{build, Spans};
 use postprocess::time::Time;
+use postprocess::why::cause::Causes;
 use postprocess::why::check::check_requests;
 use postprocess::why::compare::EXCESS_TIME_MIN;
 use postprocess::why::request::{find, Ask, Request};
+use postprocess::why::sweep::{sweep, sweep_together, Sum};
 use postprocess::why::{explain, Question, Timeline, Why};
 use serde_json::Value;
 
@@ -85,7 +89,7 @@ fn checked(spans: &Spans) -> usize {
         .into_iter()
         .flat_map(|p| [Ask::Run(p.clone()), Ask::Client(p.clone()), Ask::Serve(p)]);
     let asks = called.collect::<BTreeSet<_>>().into_iter().map(Ask::Call).chain(of_programs);
-    let found = asks.chain([Ask::Best, Ask::Rpc(None)]).filter_map(|ask| find(spans, &timeline, &ask).ok());
+    let found = asks.chain([Ask::Best, Ask::Rpc(None)]).filter_map(|ask| find(&timeline, &ask).ok());
     let (start, end) = timeline.extent;
     let all = timeline.threads().map(|(pid, _)| vec![Request { pid, start, end }]);
     let mut requests = 0;
@@ -112,7 +116,7 @@ fn the_causes_of_every_request_add_up_to_its_time() {
 fn the_check_finds_a_request_that_is_not_divided_as_it_is_alone() {
     let spans = sample("redis");
     let timeline = Timeline::new(&spans);
-    let (_, mut requests) = find(&spans, &timeline, &Ask::Best).unwrap();
+    let (_, mut requests) = find(&timeline, &Ask::Best).unwrap();
     requests.sort_unstable_by_key(|r| (r.pid.number(), r.start, r.end));
     assert_eq!(check_requests(&timeline, &requests), [""; 0]);
     // One that ends before it starts cannot be divided.
@@ -143,8 +147,57 @@ fn spans_that_were_written_and_read_have_the_same_causes() {
     }
 }
 
+#[test]
+fn spans_in_little_memory_have_the_same_causes() {
+    for path in files("../samples", "trace") {
+        let (bytes, mut dense) = (fs::read(&path).unwrap(), Dense::default());
+        let (whole, (about, _)) = (spans(&bytes), spans_of_raw(&bytes, &mut dense).unwrap());
+        assert_eq!((dense.len(), about.spans.len()), (whole.spans.len(), 0));
+        let [of_whole, of_dense] = [Timeline::new(&whole), Timeline::dense(&about, &dense)]
+            .map(|timeline| explain(&timeline, &question(Ask::Best)).unwrap());
+        assert_eq!(of_whole, of_dense, "{}", path.display());
+    }
+}
+
+#[test]
+fn several_threads_add_up_what_one_does() {
+    let spans = sample("redis");
+    let timeline = Timeline::new(&spans);
+    let (begin, end) = timeline.extent;
+    let of_thread = |pid: Pid| {
+        let step = (end - begin) / 2_000;
+        (0..2_000).map(move |n| begin + step * n).map(move |start| Request {
+            pid,
+            start,
+            end: (start + step * 9).min(end),
+        })
+    };
+    let mut requests: Vec<Request> = timeline.threads().flat_map(|(pid, _)| of_thread(pid)).collect();
+    requests.sort_unstable_by_key(|r| (r.pid, r.start, r.end));
+    assert!(requests.len() > 20_000, "{}", requests.len());
+    let (mut alone, mut causes_alone) = (Vec::new(), Causes::default());
+    sweep(&timeline, &mut causes_alone, &requests, |_, n, sums| alone.push((n, sums.to_vec())));
+    let (mut together, mut causes) = (Vec::new(), Causes::default());
+    let each = |own: &mut Vec<_>, _: &Causes, n: usize, sums: &[(u32, Sum)]| own.push((n, sums.to_vec()));
+    sweep_together(&timeline, &mut causes, &requests, Vec::new, each, |own, numbers| {
+        let known = |(cause, sum): (u32, Sum)| (numbers[cause as usize], sum);
+        together.extend(own.into_iter().map(|(n, sums)| (n, sums.into_iter().map(known).collect::<Vec<_>>())));
+    });
+    assert_eq!(causes.count(), causes_alone.count());
+    for cause in 0..causes.count() as u32 {
+        assert_eq!(causes.text(cause, &timeline, None), causes_alone.text(cause, &timeline, None));
+    }
+    for list in [&mut alone, &mut together] {
+        list.iter_mut().for_each(|(_, sums)| {
+            sums.retain(|(_, sum)| sum.time > Time::ZERO);
+            sums.sort_unstable_by_key(|(cause, _)| *cause);
+        });
+    }
+    assert!(alone == together);
+}
+
 fn found(spans: &Spans, ask: Ask) -> Vec<Request> {
-    find(spans, &Timeline::new(spans), &ask).unwrap().1
+    find(&Timeline::new(spans), &ask).unwrap().1
 }
 
 #[test]
@@ -154,7 +207,7 @@ fn requests_of_clients_and_servers_are_found_in_a_recorded_trace() {
     assert_eq!(found(&redis, Ask::Client("redis-benchmark".into())).len(), 251);
     assert_eq!(found(&redis, Ask::Serve("redis-server".into())).len(), 251);
     // A server is not a client of those that it serves.
-    let none = find(&redis, &Timeline::new(&redis), &Ask::Client("redis-server".into()));
+    let none = find(&Timeline::new(&redis), &Ask::Client("redis-server".into()));
     assert!(none.is_err_and(|fact| fact.starts_with("no requests: the trace has none of: requests of redis-server")));
 }
 

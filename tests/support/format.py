@@ -36,6 +36,7 @@ def words_of(number):
     if number in listed:
         return listed[number]
     for first, last, words in [
+        (0x10, 0x1F, 1), (0x20, 0x2F, 3), (0x30, 0x3F, 7), (0x40, 0x4F, 15), (0x50, 0x5F, 31),
         (0x200, 0x27F, 1), (0x300, 0x31F, 0), (0x400, 0x7FF, 0), (0x800, 0xBFF, 1), (0xC00, 0xCFF, 0), (0xE00, 0xFFE, 1),
     ]:
         if first <= number <= last:
@@ -134,6 +135,10 @@ class Trace:
         if elapsed < 1_000_000 or counts <= 0 or abs(elapsed / counts - calibrated) > calibrated / 100:
             counts, elapsed = self.tsc_hz, 1_000_000_000
         return (tsc - self.start[0]) * elapsed // counts
+
+    def monotonic(self, ts):
+        """On the monotonic clock, in ns."""
+        return self.start[2] + (ts - self.start[1] % 60_000_000_000 // 10) * 10
 
     def units(self, counter):
         """Since the minute, in 10 ns."""
@@ -287,12 +292,15 @@ class Names:
 
     def __init__(self, records):
         self.tasks, self.events, self.on_cpu, self.softirqs = {0: "-idle-"}, {}, {}, {}
-        self.functions = []
+        self.functions, self.processes, self.maps = [], {}, {}
         bases = {4: 0x400, 5: 0x500, 8: 0x800, 12: 0xC00}
-        for kind, number, second, text in records:
-            text = text_of(text)
+        for kind, number, second, raw in records:
+            text = text_of(raw)
             if kind == 2:
                 self.task(number, text)
+                self.process(number, second)
+            elif kind == 0x107:
+                self.part(number, raw.decode("utf-8", "replace"))
             elif kind == 15:
                 self.softirqs[number] = text
             elif kind == 5 and second:
@@ -306,6 +314,28 @@ class Names:
         """The name of a sample of the kernel, after the function that starts last before it."""
         before = [(start, text) for start, text in self.functions if start <= pc and number == PC_KERNEL]
         return before and "PC=" + max(before)[1] or None
+
+    def process(self, pid, tgid):
+        if tgid:
+            self.processes[pid] = tgid
+
+    def part(self, tgid, text):
+        """A part of a file that a process runs; one that is only known from the end counts as the last it got."""
+        addresses, offset, since, _, path = text.split(" ", 4)
+        first, end = (int(address, 16) for address in addresses.split("-"))
+        since = (1 << 64) - 1 if since == "-" else int(since, 16)
+        self.maps.setdefault(tgid, []).append((since, first, end, int(offset, 16), path))
+
+    def place(self, pid, pc, now):
+        """What a sample of user code is called, and what its argument is made of; `now` is of the monotonic clock."""
+        parts = sorted(self.maps.get(self.processes.get(pid, pid), ()), key=lambda part: part[0])
+        parts = [part for part in parts if part[1] <= pc < part[2]]
+        if not parts:
+            return None, None
+        before = [part for part in parts if part[0] <= now]
+        _, first, _, offset, path = before[-1] if before else parts[0]
+        file = "PC=" + text_of(path.split("/")[-1].encode())
+        return f"{file}+{pc - first + offset:#x}", file
 
     def task(self, pid, text):
         if text and pid:
@@ -333,6 +363,43 @@ class Names:
         return None
 
 
+def record_name(names, number, record):
+    """What the record of a chosen tracepoint is called, by its description."""
+    described = [text for kind, which, _, text in names if kind == 0x10F and which == number]
+    if not described:
+        return f"tracepoint#{number}(words=0x{record.hex()})"
+    first, *fields = described[-1].decode("utf-8", "replace").splitlines() or [""]
+
+    def text_at(at, size):
+        rest = record[at:]
+        ended = rest[:size].split(b"\0")[0]
+        return text_of(ended) + ("..." if len(ended) == len(rest) < size else "")
+
+    def value(kind, at, size):
+        if kind == "s":
+            return text_at(at, size) if at <= len(record) else "..."
+        if at + size > len(record):
+            return "..."
+        own = record[at:at + size]
+        if kind in "dDrR":
+            where = int.from_bytes(own[:2], "little") + (8 + at + 4 if kind in "rR" else 0) - 8
+            length = int.from_bytes(own[2:4], "little")
+            if not 0 <= where <= len(record):
+                return "..."
+            return text_at(where, length) if kind in "dr" else "0x" + record[where:where + length].hex()
+        item = int(kind[1:] or size)
+        if kind[0] not in "uix" or item not in (1, 2, 4, 8):
+            return "0x" + own.hex()
+        items = [int.from_bytes(own[n:n + item], "little", signed=kind[0] == "i") for n in range(0, size, item)]
+        return "/".join(hex(one) if kind[0] == "x" else str(one) for one in items)
+
+    said = []
+    for line in fields:
+        name, kind, at, size = line.split(" ")
+        said.append(f"{text_of(name.encode())}={value(kind, int(at), int(size))}")
+    return text_of(first.encode()) + (f"({','.join(said)})" if said else "")
+
+
 def lines(trace):
     """Events: (ts, dur, event, cpu, pid, argument, value, ipc, name)."""
     calls, names, running, outside = Calls(), Names(trace.names), {}, {}
@@ -345,6 +412,7 @@ def lines(trace):
         ts, dur, event, argument, value, sample = units(at), 0, number, 0, 0, None
         if number == -1:
             names.task(words["pid"], text_of(words["comm"]))
+            names.process(words["pid"], words["tgid"])
             if running.get(cpu) == words["pid"]:
                 continue
             running[cpu] = argument = words["pid"]
@@ -377,6 +445,7 @@ def lines(trace):
             outside[cpu] = False
         elif number == TASK:
             names.task(words[0], text_of(struct.pack("<4I", *words[3:])))
+            names.process(words[0], words[1])
             before = running.get(cpu)
             elsewhere = (cpu, at) not in trace.runs_next if trace.switches_only else outside.get(cpu)
             became = words[0] != before and elsewhere and calls.get(before) in EXECS and words[2] & 0xFFFF in EXECS
@@ -400,6 +469,9 @@ def lines(trace):
             letters = "".join(letter for bit, letter in ((2, "S"), (1, "F"), (4, "R")) if flags & bit)
             sample = f"{'rt'[sent]}x.{words[1] >> 16}>{words[1] & 0xFFFF}{'' if flags else '/udp'}#{words[0]:08x}"
             sample += letters and ":" + letters
+        elif 0x10 <= number < 0x60:
+            event, dur, argument = 0x236, 1, number & 15
+            sample = record_name(trace.names, argument, struct.pack(f"<{len(words)}I", *words))
         elif number < 0x280:
             argument, dur = words[0], int(number != SWITCH)
             if number == IPI:
@@ -413,8 +485,10 @@ def lines(trace):
                 calls.set(running[cpu], None, cpu)
         elif number < 0x300:
             pc = words[0] | words[1] << 32
-            sample = names.function(number, pc)
-            argument = (zlib.crc32(sample.encode()) if sample else pc >> 6) & 0xFFFF
+            sample = named = names.function(number, pc)
+            if number != PC_KERNEL:
+                sample, named = names.place(running[cpu], pc, trace.monotonic(ts))
+            argument = (zlib.crc32(named.encode()) if named else pc >> 6) & 0xFFFF
         elif number < 0x320:
             event, argument = (0x5FF, 0x7FF)[number >= 0x310], number & 15
         elif number in (SCHED, SCHED_RETURN):

@@ -6,7 +6,7 @@
 //! original, [`program`] puts into one what programs recorded. [`ctf`] compares our reading of a trace with babeltrace2's, [`reader`] with that of a reader written from
 //! docs/format.md alone, [`check`] asks of spans what happened, [`cut`] makes others of a recorded trace, [`stock`] what
 //! a stock kernel tells of it, [`causes`] plants what makes requests slow, [`chromium`] drives a page, [`draw`] reads what
-//! the viewers of others are told; [`fuzz`] says
+//! the viewers of others are told; [`fleet`] varies a trace for a thousand hosts; [`fuzz`] says
 //! what must hold of any input, [`cases`] how many are tried, [`skip`] which test had nothing to look at, and [`prose`]
 //! what of a file is meant for readers.
 
@@ -23,6 +23,7 @@ pub mod stock;
 pub mod calls;
 pub mod causes;
 pub mod draw;
+pub mod fleet;
 pub mod fuzz;
 pub mod cases;
 pub mod skip;

@@ -18,7 +18,10 @@ impl TraceBuilder {
     /// The file as a stream: a section for each block, in the order in which they end, a moment after each, and the end.
     pub fn stream(&self) -> Vec<u8> {
         let stop = self.header.stop.tsc >> self.header.shift;
-        let blocks: Vec<Closed> = self.cpus.values().flat_map(|r| r.clone().close(stop)).collect();
+        let mut blocks: Vec<Closed> = self.cpus.values().flat_map(|r| r.clone().close(stop)).collect();
+        let number = |block: &Closed, at: usize| u64::from_le_bytes(block.bytes[at..at + 8].try_into().unwrap());
+        let (begin, end) = (|block: &Closed| number(block, 24), |block: &Closed| number(block, 32));
+        blocks.sort_by_key(end);
         let lost = self.cpus.values().map(|r| r.lost).sum();
         let flags = self.header.flags | file::FLAG_STREAM;
         let signed = |header: Header| {
@@ -33,9 +36,11 @@ impl TraceBuilder {
         };
         let moment = file::moment_to_bytes(&self.header.stop);
         let mut out = signed(Header { flags, stop: Moment::default(), blocks: 0, lost: 0, ..self.header });
-        for block in &blocks {
+        for (n, block) in blocks.iter().enumerate() {
             out.extend(section(file::BLOCKS, &block.bytes, 1));
-            out.extend(section(file::MOMENT, &moment, 1));
+            // What began before any block that is still to come.
+            let whole = blocks[n + 1..].iter().map(begin).min().unwrap_or(stop);
+            out.extend(section(file::MOMENT, &[&moment[..], &whole.to_le_bytes()].concat(), 1));
         }
         out.extend(section(file::NAMES, &self.names_payload(), self.names.len()));
         if !self.readings.is_empty() {

@@ -5,8 +5,9 @@ import { test } from "node:test";
 
 import { crossings } from "../../postprocess/viewer/data/crossings.js";
 import { cpuText, threadText } from "../../postprocess/viewer/data/format.js";
-import { buildGroups } from "../../postprocess/viewer/data/groups.js";
+import { buildGroups, foldedThreads } from "../../postprocess/viewer/data/groups.js";
 import { machineOfCpu } from "../../postprocess/viewer/data/machines.js";
+import { ordersOf } from "../../postprocess/viewer/data/order.js";
 import { indexByKind } from "../../postprocess/viewer/data/rows.js";
 import { EVENT } from "../../postprocess/viewer/data/tables.js";
 import { storeOf } from "./support/store.mjs";
@@ -31,6 +32,18 @@ test("CPUs and threads are called after their machines, if there are several", (
   assert.deepEqual(threads.labels, ["web: nginx.7", "db: postgres.7"]);
   assert.equal(machineOfCpu(store.meta, 3), machines[0]);
   assert.equal(machineOfCpu(store.meta, 99), machines[1]);
+});
+
+test("by machine, each has one row for all its threads, and only several machines are offered", () => {
+  const spans = [user(0, 0, 7, "nginx.7"), user(5, 1, 8, "nginx.8"), user(7, 5, db(7), "postgres.7")];
+  const store = storeOf(spans);
+  assert.equal(ordersOf(store).includes("machine"), false);
+  store.meta.machines = machines;
+  assert.equal(ordersOf(store).includes("machine"), true);
+  const [, threads] = buildGroups(store, indexByKind(store));
+  const folded = foldedThreads(store, threads, "machine");
+  assert.deepEqual([folded.name, folded.labels], ["MACHINE", ["web (2)", "db"]]);
+  assert.deepEqual([[...folded.exec.first], [...folded.exec.ids]], [[0, 2, 3], [0, 1, 2]]);
 });
 
 test("a packet of a flow crosses by its flow and sequence number, and only with data", () => {

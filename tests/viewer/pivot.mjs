@@ -16,7 +16,7 @@ function counted(flags) {
   const store = storeOf([wait, span(0, 100, "read", 3), span(100, 300, "read", 12), span(400, 50, "write", 12)], { flags });
   const names = GROUPINGS.find(([id]) => id === "name")[2](store);
   const pivot = new Pivot(store, Uint32Array.from({ length: store.n }, (_, i) => i), [names]);
-  const of = pivot.groups.map(({ pace, misses }, at) => [names.texts[pivot.numberOf(at, 0)], pace, misses]);
+  const of = pivot.groups.map(({ pace, misses }, at) => [names.text(pivot.numberOf(at, 0)), pace, misses]);
   return [of, [pivot.all.pace, pivot.all.misses]];
 }
 
@@ -47,7 +47,7 @@ test("threads of a process are one group, whose calls have the sum of their own 
   const pivot = new Pivot(store, Uint32Array.from({ length: store.n }, (_, i) => i), [processes], calls);
   const of = pivot.groups.map((group, at) => {
     const number = pivot.numberOf(at, 0);
-    return [processes.texts[number], processes.finds[number], group.count, group.sum, group.own];
+    return [processes.text(number), processes.find(number), group.count, group.sum, group.own];
   });
   assert.deepEqual(of, [["pid.7", "pid:7,8", 2, 310, 130], ["pid.9", "pid:9", 1, 30, 30]]);
   assert.equal(pivot.all.own, 160);

@@ -49,6 +49,22 @@ test("a tree sums up any run of spans as one by one", () => {
   }
 });
 
+test("a tree finds the first span that starts at a time wherever the search begins and ends", () => {
+  const store = rowOf(1500, 4);
+  const ids = Uint32Array.from(store.kind, (_, i) => i);
+  const tree = new SummaryTree(store, ids);
+  const number = numbersFrom(6);
+  const end = store.start.at(-1) + 200;
+  for (let round = 0; round < 3000; round++) {
+    const from = number(store.n);
+    const to = from + number(store.n - from + 1);
+    const time = round % 2 === 0 ? number(end) : store.start[number(store.n)];
+    let wanted = from;
+    while (wanted < to && store.start[wanted] < time) wanted++;
+    assert.equal(tree.seek(from, to, time), wanted, `${from}..${to} at ${time}`);
+  }
+});
+
 test("seeking finds the first span that starts at a time, and the first that ends after it", () => {
   const number = numbersFrom(3);
   const starts = Array.from({ length: 400 }, () => number(1000)).sort((a, b) => a - b);
@@ -117,7 +133,7 @@ test("a step holds its durations and no other, and is a 32nd of them wide at mos
 test("groups of spans add up to all, and quantiles are right to a 32nd", () => {
   const store = rowOf(1000, 5);
   const ids = Uint32Array.from(store.kind, (_, i) => i);
-  const byKind = { column: store.event, of: Int32Array.from(store.events, (_, k) => k), texts: store.events.map(String), finds: [] };
+  const byKind = { column: store.event, of: Int32Array.from(store.events, (_, k) => k), size: store.events.length, text: String, find: () => "" };
   const { all, groups } = new Pivot(store, ids, [byKind]);
   const dur = [...store.dur].sort((a, b) => a - b);
   assert.equal(groups.reduce((sum, group) => sum + group.count, 0), 1000);
@@ -224,7 +240,8 @@ test("by control group, each has a row for its threads, as have those of which n
   assert.deepEqual([folded.name, folded.keys, folded.labels], ["CGROUP", [4, 7, 9], ["not known (2)", "web.service (2)", "/x (2)"]]);
   assert.deepEqual([...folded.exec.first, ...folded.exec.ids], [0, 2, 4, 6, 3, 5, 0, 1, 2, 4]);
   const groupings = GROUPINGS.find(([id]) => id === "cgroup")[2](store);
-  assert.deepEqual([groupings.texts, groupings.finds], [["not known", "web.service", "/x"], ["pid:4,5", "pid:7,8", "pid:9,10"]]);
+  const all = [...Array(groupings.size).keys()];
+  assert.deepEqual([all.map(groupings.text), all.map(groupings.find)], [["not known", "web.service", "/x"], ["pid:4,5", "pid:7,8", "pid:9,10"]]);
 });
 
 test("parts that any thread may end lie on a row of their name, stacked where they overlap", () => {

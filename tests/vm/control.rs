@@ -3,6 +3,7 @@
 
 mod rights;
 mod symbols;
+mod functions;
 mod two;
 mod end;
 

@@ -3,7 +3,11 @@
 //! program; and nothing else is.
 
 use std::collections::{BTreeSet, HashMap};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use kutrace_tests::skip::skip;
 use postprocess::event::number::{
     PROGRAM_ASYNC_BEGIN, PROGRAM_BEGIN, PROGRAM_MARK, PROGRAM_VALUE, SYSCALL, SYSCALL_RETURN,
 };
@@ -145,6 +149,7 @@ fn fields_async_parts_and_lines_of_a_log_are_shown_with_what_they_say() {
 
 #[test]
 fn each_language_and_library_says_it_in_its_own_words() {
+    let end = |s: &Span| s.start + s.dur;
     let run = guest::succeed(
         &[],
         &format!(
@@ -191,12 +196,57 @@ fn each_language_and_library_says_it_in_its_own_words() {
     let threads: BTreeSet<_> =
         spans(PROGRAM_BEGIN).filter(|s| trace.span_name(s) == "upload(id=7)").map(Span::thread).collect();
     assert_eq!(threads.len(), 2);
+    let polls: Vec<_> = spans(PROGRAM_BEGIN).filter(|s| trace.span_name(s) == "answer(task=1)").collect();
+    assert!(polls.len() == 2 && polls[0].thread() != polls[1].thread(), "{polls:?}");
+    let life = spans(PROGRAM_ASYNC_BEGIN).find(|s| trace.span_name(s) == "answer(id=1)").expect("a task");
+    assert!(polls.iter().all(|poll| life.start <= poll.start && end(poll) <= end(life)));
     let lives: Vec<_> = spans(PROGRAM_ASYNC_BEGIN).map(|s| trace.span_name(s)).collect();
     assert!(
         lives.contains(&"cpp.upload(id=7,size=4096)") && lives.contains(&"python.upload(id=7,size=4096)"),
         "{lives:?}"
     );
     assert!(lives.iter().any(|life| life.starts_with("upload(id=") && life.ends_with(",id=7)")), "{lives:?}");
+}
+
+/// Compiles the example in Java, which takes long in a guest, and says where its classes and jni.h are.
+fn java() -> Option<(PathBuf, PathBuf)> {
+    let library = guest::folder().join("../../kutrace-control/kutrace");
+    let classes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("java");
+    let sources = ["java/Kutrace.java", "examples/Service.java"].map(|source| library.join(source));
+    let compiled = Command::new("javac").arg("-d").arg(&classes).args(sources).status();
+    assert!(compiled.as_ref().is_ok_and(|status| status.success()) || compiled.is_err(), "javac: {compiled:?}");
+    let found =
+        env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join("javac")).find(|file| file.is_file())?;
+    Some((classes, found.canonicalize().ok()?.parent()?.parent()?.to_owned()))
+}
+
+#[test]
+fn java_says_it_in_its_own_words() {
+    let Some((classes, home)) = java() else { return skip("marks from Java", "there is no javac") };
+    let run = guest::succeed(
+        &["--timeout", "900"],
+        &format!(
+            "{BUILD}
+            LIBRARY=$VM/../../kutrace-control/kutrace
+            HOME_OF_JAVA={}
+            gcc -O2 -Wall -Werror -shared -fPIC -I$LIBRARY/include -I$HOME_OF_JAVA/include \\
+                -I$HOME_OF_JAVA/include/linux $LIBRARY/java/kutrace_java.c -L. -lkutrace -o libkutrace_java.so
+            kutrace_control record -b 128M -o $SHARE/t.raw -- $HOME_OF_JAVA/bin/java -Xint -XX:+UseSerialGC \\
+                -Djava.library.path=. -cp {} Service",
+            home.display(),
+            classes.display()
+        ),
+    );
+    let trace = Recording::read_whole_alone(&run.file("t.raw"));
+    let said: Vec<_> = trace.of(PROGRAM_MARK).map(|e| trace.event_name(e)).collect();
+    assert_eq!(said, ["java.reply(status=200,ratio=0.5,path=/index)", "java.done"]);
+    let names = |event: u32| -> BTreeSet<_> {
+        trace.spans.spans.iter().filter(|s| s.event() == event as i32).map(|s| trace.span_name(s)).collect()
+    };
+    assert_eq!(names(PROGRAM_BEGIN), BTreeSet::from(["java.find(path=/index,cached=false)", "java.handle"]));
+    assert_eq!(names(PROGRAM_ASYNC_BEGIN), BTreeSet::from(["java.upload(id=7,size=4096)"]));
+    let queued = trace.of(PROGRAM_VALUE).next().expect("a value");
+    assert_eq!(trace.event_name(queued), "java.queued=-3");
 }
 
 /// Threads, one after the other, in the test below; a process had memory for about 1,000 before they shared it.

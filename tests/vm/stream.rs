@@ -137,3 +137,45 @@ fn every_event_is_in_exactly_one_file_of_a_ring() {
     let last = run.number("marks") as u32;
     assert_eq!(marks, (1..=last).collect::<Vec<_>>());
 }
+
+/// The events of a stream are shown while it goes on: a mark, soon after it was set, with all CPUs' events before it in
+/// order; and at the end they are those of the same stream read as a file.
+#[test]
+fn events_of_a_stream_are_shown_as_they_happen() {
+    let run = guest::succeed(
+        &["--cpus", "2"],
+        r#"
+        cd /tmp
+        kutrace_control record --stream --no-symbols -b 16M -o - -- sleep 12 2>told |
+            tee t.raw | rawtoevent --live -q >events & live=$!
+        sleep 3
+        kutrace_control mark now
+        for n in $(seq 80); do
+            grep -q mark_a=now events && break
+            sleep 0.1
+        done
+        echo waited=$n
+        kill -0 $live
+        ls -R /usr/share/doc >/dev/null
+        wait $live
+        cp t.raw events $SHARE"#,
+    );
+    println!("shown after {} looks, 0.1 s apart", run.number("waited"));
+    assert!(run.number("waited") < 80);
+    let told = |text: &[u8]| {
+        let events = source::events::read(text).unwrap();
+        let told = |e: &postprocess::event::Event| (e.what.number(), e.cpu.number(), e.pid.number(), e.arg, e.ret);
+        let happened = events.events.iter().filter(|e| e.what.is_event());
+        let ordered = happened.clone().map(|e| e.ts).is_sorted();
+        // At the same time a stream may tell of CPUs in another order, where one of them had told nothing before.
+        let mut of_each = happened.map(told).collect::<Vec<_>>();
+        of_each.sort_by_key(|told| told.1);
+        (of_each, ordered, events.meta.is_whole())
+    };
+    let live = told(&fs::read(run.file("events")).unwrap());
+    let whole = told(&kutrace_tests::reader::lines(&fs::read(run.file("t.raw")).unwrap()));
+    assert!((live.1, live.2) == (true, true) && whole.2);
+    assert_eq!(live.0.len(), whole.0.len());
+    let differs = live.0.iter().zip(&whole.0).position(|(live, whole)| live != whole);
+    assert_eq!(differs.map(|at| (live.0[at], whole.0[at])), None);
+}

@@ -239,6 +239,8 @@ pub enum Form {
     Text(usize),
     /// A [`crate::abi::word::Call`].
     Call,
+    /// This many words, of what the trace describes itself.
+    Words(usize),
 }
 
 impl Form {
@@ -249,6 +251,7 @@ impl Form {
             Form::Counter => 64,
             Form::Text(bytes) => 8 * bytes,
             Form::Call => 32,
+            Form::Words(words) => 32 * words,
         }
     }
 }
@@ -286,6 +289,11 @@ impl Shape {
             Shape::Address => arguments![pc Unsigned(64)],
             Shape::Call => arguments![call Call],
             Shape::Value => arguments![ret Signed(32)],
+            Shape::Record1 => arguments![record Words(1)],
+            Shape::Record3 => arguments![record Words(3)],
+            Shape::Record7 => arguments![record Words(7)],
+            Shape::Record15 => arguments![record Words(15)],
+            Shape::Record31 => arguments![record Words(31)],
         }
     }
 }

@@ -36,7 +36,8 @@ pub const PROGRAM: [u8; 4] = *b"PROG";
 /// Section tag: blocks of [`crate::abi::block::BYTES`], ordered by begin time.
 pub const BLOCKS: [u8; 4] = *b"BLOK";
 
-/// Section tag, of a stream: one moment on three clocks, up to which blocks were written as far as they were full.
+/// Section tag, of a stream: one moment on three clocks, up to which blocks were written as far as they were full; and a
+/// counter, u64: whatever happened before that is in the blocks so far.
 pub const MOMENT: [u8; 4] = *b"TIME";
 /// Section tag, of a stream: its end, with the file header as it is known then.
 pub const STOP: [u8; 4] = *b"STOP";
@@ -172,10 +173,15 @@ pub enum NameKind {
     /// A function of the kernel: number is the low half of the address where it starts, second the high one. Of those
     /// that have none, every sample is of one before it.
     Symbol = 0x106,
+    /// A part of a program's file that a process has in its memory and runs: number is the process, second only tells
+    /// its parts apart. docs/format.md has what the text says.
+    Map = 0x107,
     /// The control group of a process: number is its first thread; or of another thread that is in another one.
     Cgroup = 0x10c,
     /// The path of a control group: number is the low half of its id.
     CgroupPath = 0x10e,
+    /// A tracepoint that was chosen: number is its place among these, the text its description (docs/format.md).
+    Tracepoint = 0x10f,
 }
 
 impl NameKind {
@@ -194,8 +200,10 @@ impl NameKind {
             0x104 => NameKind::Host,
             0x105 => NameKind::Cpu,
             0x106 => NameKind::Symbol,
+            0x107 => NameKind::Map,
             0x10c => NameKind::Cgroup,
             0x10e => NameKind::CgroupPath,
+            0x10f => NameKind::Tracepoint,
             _ => return None,
         })
     }

@@ -7,7 +7,8 @@
 #![forbid(unsafe_code)]
 
 use crate::abi::event::{
-    MEMBER, NAME, NAME_WORDS, SMALL_RETURN, SWITCH, SYSCALL, SYSCALL_RETURN, TASK, TASK_WORDS, TRAP, TRAP_RETURN,
+    MEMBER, NAME, NAME_WORDS, SMALL_RETURN, SWITCH, SYSCALL, SYSCALL_RETURN, TASK, TASK_WORDS, TRACEPOINT, TRAP,
+    TRAP_RETURN,
 };
 use crate::abi::word::Call;
 use crate::call::TaskLane;
@@ -134,6 +135,31 @@ pub fn member<L: Lane>(lane: L, words: [u32; 2]) {
 #[inline(always)]
 pub fn packet<L: Lane>(lane: L, event: u32, words: [u32; 4]) {
     record::<L, 0, _, _>(lane, event, move |claim: &Claim<L, 5>| claim.set_after::<0, 4>(words));
+}
+
+/// Records what a tracepoint says, by its number among those chosen: its words, in the smallest entry that has room for
+/// them, filled with zeros; or as many as the largest has room for.
+pub fn tracepoint<L: Lane>(lane: L, number: u32, words: &[u32]) {
+    // Of entries with one, 3, 7, 15 and 31 words, the first that has as many.
+    let size = (words.len().max(1).ilog2()).min(4);
+    let event = u32::from(TRACEPOINT) + size * 16 + (number & 15);
+    match size {
+        0 => record::<L, 0, _, _>(lane, event, |claim: &Claim<L, 2>| claim.set_after::<0, 1>(first(words))),
+        1 => record::<L, 0, _, _>(lane, event, |claim: &Claim<L, 4>| claim.set_after::<0, 3>(first(words))),
+        2 => record::<L, 0, _, _>(lane, event, |claim: &Claim<L, 8>| claim.set_after::<0, 7>(first(words))),
+        3 => record::<L, 0, _, _>(lane, event, |claim: &Claim<L, 16>| claim.set_after::<0, 15>(first(words))),
+        _ => record::<L, 0, _, _>(lane, event, |claim: &Claim<L, 32>| claim.set_after::<0, 31>(first(words))),
+    }
+}
+
+/// The first `N` words, zeros where there are less.
+#[inline(always)]
+fn first<const N: usize>(words: &[u32]) -> [u32; N] {
+    let mut first = [0; N];
+    for (to, from) in first.iter_mut().zip(words) {
+        *to = *from;
+    }
+    first
 }
 
 /// Records a name that a program gave.

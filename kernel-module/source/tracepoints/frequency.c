@@ -12,6 +12,11 @@
 
 #include "probe.h"
 
+#ifndef rdmsrl
+/* Its name since 6.16. */
+#define rdmsrl rdmsrq
+#endif
+
 struct kutrace_cycles {
 	/* Those it ran, and those it would have run at the TSC's frequency. */
 	u64 actual, nominal;

@@ -20,6 +20,8 @@ struct kutrace_probe {
 	void *function;
 	struct tracepoint *tracepoint;
 	bool is_on;
+	/* After what others have to say of it. */
+	bool is_last;
 };
 
 /* The probes of each file; the last has no name. */

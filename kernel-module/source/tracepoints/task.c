@@ -20,7 +20,8 @@ static void notrace kutrace_sched_exit(void *data, bool is_switch)
 
 /*
  * A thread that has ended leaves for the last time. The switch comes last: a
- * block that begins after it would say that the thread runs that is leaving.
+ * block that begins after it would say that the thread runs that is leaving. So
+ * it comes after the record of this tracepoint, too, where that is chosen.
  */
 static void notrace kutrace_sched_switch(void *data, bool preempt,
 					 struct task_struct *prev,
@@ -57,7 +58,7 @@ static void notrace kutrace_task_rename(void *data, struct task_struct *task,
 }
 
 struct kutrace_probe kutrace_task_probes[] = {
-	{ "sched_switch", kutrace_sched_switch },
+	{ "sched_switch", kutrace_sched_switch, .is_last = true },
 	{ "sched_waking", kutrace_sched_waking },
 	{ "sched_wakeup_new", kutrace_sched_wakeup_new },
 	{ "task_rename", kutrace_task_rename },

@@ -21,7 +21,7 @@ import ctypes
 import logging
 import struct
 
-__all__ = ["Handler", "begin", "end", "event", "is_on", "mark", "part", "value"]
+__all__ = ["Handler", "begin", "end", "event", "is_on", "keep", "mark", "part", "value"]
 
 
 class _Site(ctypes.Structure):
@@ -43,6 +43,8 @@ def _load():
 _library = _load()
 _library.kutrace_fields_word.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
 _library.kutrace_fields_text.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+_library.kutrace_keep.argtypes = [ctypes.c_char_p]
+_library.kutrace_keep.restype = ctypes.c_long
 for _name, _arguments in {
     "mark": [],
     "begin": [],
@@ -106,6 +108,11 @@ def event(name, **fields):
 def value(name, number):
     """What is counted here is this much now."""
     return bool(_library.kutrace_site_value(_site(name), number))
+
+
+def keep(reason):
+    """Asks for this moment to be kept, by `kutrace_control watch --when keep`; whether that is in the trace."""
+    return _library.kutrace_keep(reason.replace("\0", "").encode(errors="replace")) > 0
 
 
 class part(contextlib.ContextDecorator):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! The kernel's functions that samples of the program counter lie in.
+//! What samples of the program counter lie in: the kernel's functions, and parts of programs' files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use postprocess::span::sample::kernel::Symbols;
 use super::Names;
 use crate::selection::{SelectedBlock, Selection};
 
-/// The kernel's program counters in the blocks of a selection. Of a block that is recycled meanwhile they may be any
+/// The program counters in the blocks of a selection, the kernel's and those of programs, which are below. Of a block that is recycled meanwhile they may be any
 /// numbers.
 pub fn sampled(pool: &[AtomicU32], selection: &Selection) -> BTreeSet<u64> {
     let mut found = BTreeSet::new();
@@ -22,7 +22,7 @@ pub fn sampled(pool: &[AtomicU32], selection: &Selection) -> BTreeSet<u64> {
         let at = |word: usize| block.get(word).filter(|_| word < content / 4).map(|word| word.load(Ordering::Relaxed));
         let mut next = HEADER_WORDS;
         while let Some(number) = at(next).map(word::event) {
-            if let (event::PC_KERNEL, Some(low), Some(high)) = (number, at(next + 1), at(next + 2)) {
+            if let (event::PC_KERNEL | event::PC_USER, Some(low), Some(high)) = (number, at(next + 1), at(next + 2)) {
                 found.insert(u64::from(low) | u64::from(high) << 32);
             }
             let Some(arguments) = event::argument_words(number) else { break };
@@ -32,17 +32,22 @@ pub fn sampled(pool: &[AtomicU32], selection: &Selection) -> BTreeSet<u64> {
     found
 }
 
-/// Names the functions of this kernel that these program counters lie in, as far as this process may see them.
+/// The first address of the kernel's half.
+const KERNEL: u64 = 1 << 63;
+
+/// Names the functions of this kernel and the parts of programs' files that these program counters lie in, as far as this
+/// process may see them.
 pub fn gather(names: &mut Names, sampled: &BTreeSet<u64>) {
-    if !sampled.is_empty() {
+    if sampled.range(KERNEL..).next().is_some() {
         name(names, sampled, &fs::read_to_string("/proc/kallsyms").unwrap_or_default());
     }
+    std::mem::take(&mut names.maps).gather(names, sampled);
 }
 
 /// Names the functions that these program counters lie in, as `kallsyms` lists them; none if it hides them.
 fn name(names: &mut Names, sampled: &BTreeSet<u64>, kallsyms: &str) {
     let Ok(symbols) = Symbols::parse(kallsyms) else { return };
-    for (start, function) in sampled.iter().filter_map(|&pc| symbols.function(pc)) {
+    for (start, function) in sampled.range(KERNEL..).filter_map(|&pc| symbols.function(pc)) {
         names.add(NameKind::Symbol, start as u32, (start >> 32) as u32, function.as_bytes());
     }
 }
@@ -66,7 +71,7 @@ mod tests {
             0xffff_ffff,
             word::entry(event::PC_USER, 3),
             0x8100_0223,
-            0xffff_ffff,
+            0x5500,
             word::entry(event::PC_KERNEL, 4),
             0x8100_0100,
             0xffff_ffff,
@@ -79,7 +84,7 @@ mod tests {
         words.iter().zip(&pool[HEADER_WORDS..]).for_each(|(&word, at)| at.store(word, Ordering::Relaxed));
         let selection = Selection::of(&pool, Recycling::Never, u64::MAX);
         let sampled = sampled(&pool, &selection);
-        assert_eq!(Vec::from_iter(&sampled), [&0xffff_ffff_8100_0100, &0xffff_ffff_8100_0123]);
+        assert_eq!(Vec::from_iter(&sampled), [&0x5500_8100_0223, &0xffff_ffff_8100_0100, &0xffff_ffff_8100_0123]);
 
         let mut names = Names::default();
         name(&mut names, &sampled, KALLSYMS);

@@ -55,7 +55,7 @@ fn cgroup(file: &[u8]) -> &[u8] {
 }
 
 /// The entries of a directory whose name is a number, in no order.
-fn numbers(directory: &Path) -> impl Iterator<Item = u32> {
+pub fn numbers(directory: &Path) -> impl Iterator<Item = u32> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

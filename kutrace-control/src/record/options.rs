@@ -14,6 +14,7 @@ use crate::output::{IfExists, Output};
 use crate::ports;
 use crate::quantity::{blocks, duration, file_size, quota};
 use crate::session::Mode;
+use crate::tracepoint::Wanted;
 
 /// Files of a ring, if nothing is said.
 const FILES: usize = 10;
@@ -45,6 +46,9 @@ pub struct Record {
     /// Also TCP and UDP packets: all, or of ports 80,6379
     #[arg(long, value_name = "PORTS", value_parser = ports::parse)]
     pub packets: Option<Ports>,
+    /// What is to be recorded beside.
+    #[command(flatten)]
+    pub wanted: Wanted,
     /// When the buffer is full, keep the newest events
     #[arg(long)]
     wrap: bool,
@@ -60,13 +64,13 @@ pub struct Record {
     /// With --rotate: files kept, the newest [default: 10]
     #[arg(long, hide = true, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// Output file; `-` for standard output [default: ku_DATE_TIME_host_pid.trace]
+    /// Output, or `-` [default: ku_DATE_TIME_host_pid.trace]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace FILE if it exists
     #[arg(short, long)]
     force: bool,
-    /// Omit the names of the kernel's functions
+    /// Omit the names of functions
     #[arg(long)]
     pub no_symbols: bool,
     /// Command to run and record; its exit status is passed on

@@ -9,9 +9,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use anyhow::{anyhow, Context, Result};
+use anyhow::{anyhow, ensure, Context, Result};
 use kutrace_cli::Failure;
-use kutrace_format::abi::landmark::PAGE;
+use kutrace_format::abi::landmark::{MAGIC, PAGE, RESERVED};
 use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
@@ -25,9 +25,11 @@ pub enum Image {
     Elf(Elf),
     /// What makedumpfile makes.
     Kdump(Kdump),
+    /// What an earlier kernel left in memory that outlives a reboot: the range that the module has kept.
+    Kept(Elf),
 }
 
-/// An ELF core.
+/// Ranges of memory in a file: those of an ELF core.
 #[derive(Debug)]
 pub struct Elf {
     file: File,
@@ -63,10 +65,32 @@ impl Image {
             .with_context(named)
     }
 
+    /// Bytes of a range that are in a file from `offset` on, and begin with a landmark that tells its address.
+    ///
+    /// # Errors
+    /// If they cannot be read, or do not.
+    pub fn kept(file: File, offset: u64, bytes: u64) -> Result<Image> {
+        let mut head = [0; 24];
+        file.read_exact_at(&mut head, offset)?;
+        let (magic, physical) = head.split_at(RESERVED.len());
+        let physical = physical.try_into().map(u64::from_le_bytes)?;
+        ensure!(magic == RESERVED && physical < u64::MAX - bytes - PAGE as u64, "no landmark at its start");
+        let segments = vec![Segment { physical, bytes, offset }];
+        Ok(Image::Kept(Elf { file, length: offset.saturating_add(bytes), segments }))
+    }
+
+    /// What a landmark begins with.
+    pub fn magic(&self) -> [u8; 16] {
+        match self {
+            Image::Kept(_) => RESERVED,
+            Image::Elf(_) | Image::Kdump(_) => MAGIC,
+        }
+    }
+
     /// The addresses of all pages.
     pub fn pages(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
-            Image::Elf(elf) => Box::new(elf.pages()),
+            Image::Elf(elf) | Image::Kept(elf) => Box::new(elf.pages()),
             Image::Kdump(kdump) => Box::new(kdump.pages()),
         }
     }
@@ -77,7 +101,7 @@ impl Image {
     /// If the file cannot be read.
     pub fn read(&self, physical: u64, into: &mut [u8]) -> io::Result<bool> {
         let read = match self {
-            Image::Elf(elf) => elf.read(physical, into),
+            Image::Elf(elf) | Image::Kept(elf) => elf.read(physical, into),
             Image::Kdump(kdump) => kdump.read(physical, into),
         };
         match read {
@@ -90,7 +114,7 @@ impl Image {
     /// What is wrong with the file as a whole, if anything is.
     pub fn damage(&self) -> Option<String> {
         match self {
-            Image::Elf(elf) => elf.damage(),
+            Image::Elf(elf) | Image::Kept(elf) => elf.damage(),
             Image::Kdump(kdump) => kdump.damage(),
         }
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The memory of the kernel in an image, by the kernel's own addresses: its page tables are followed, from the landmark on.
+//! Memory that outlives a reboot is one piece, and needs none.
 
 use std::io;
 
-use kutrace_format::abi::landmark::{Landmark, Machine, MAGIC, PAGE};
+use kutrace_format::abi::landmark::{Landmark, Machine, PAGE};
 
 use super::image::Image;
 use crate::sys;
@@ -29,7 +30,7 @@ pub fn landmarks(image: &Image) -> io::Result<Vec<Landmark>> {
     let mut found = Vec::new();
     for page in image.pages() {
         let mut head = [0; 24];
-        let is_one = image.read(page, &mut head)? && head[..16] == MAGIC && head[16..] == page.to_le_bytes();
+        let is_one = image.read(page, &mut head)? && head[..16] == image.magic() && head[16..] == page.to_le_bytes();
         let mut bytes = [0; PAGE];
         if is_one && image.read(page, &mut bytes)? {
             found.push(sys::landmark(&bytes));
@@ -74,7 +75,12 @@ impl Memory<'_> {
 
     /// Where in the machine's memory an address leads.
     fn physical(&self, address: u64) -> io::Result<Option<u64>> {
-        let Machine { levels: levels @ 4..=5, mask, tables, .. } = &self.machine else { return Ok(None) };
+        let Machine { physical: landmark, levels, mask, tables, .. } = &self.machine;
+        match levels {
+            0 => return Ok(address.checked_sub(tables[0]).and_then(|within| landmark.checked_add(within))),
+            4..=5 => {}
+            _ => return Ok(None),
+        }
         let index = |shift: u64| (address >> shift) % 512;
         let mut shift = 12 + 9 * (levels - 1);
         let Some(&entry) = index(shift).checked_sub(256).and_then(|at| tables.get(at as usize)) else {

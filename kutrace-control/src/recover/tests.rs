@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use kutrace_format::abi::event::MARK_D;
-use kutrace_format::abi::landmark::{self, Fields, Machine, PAGE};
+use kutrace_format::abi::landmark::{self, Fields, Machine, Sighting, PAGE};
 use kutrace_tests::cases::one_in;
 use postprocess::event::names::Names;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ const FIELDS: Fields = Fields {
     lost: 32,
     refused_names: 40,
     refused_marks: 48,
-    reserved: 0,
+    seen: 0,
 };
 
 /// The physical page of a page of the kernel's memory: 51 of them, which 3 divides.
@@ -139,8 +139,8 @@ impl Crashed {
         ] {
             put(info + at, &value.to_le_bytes());
         }
-        let Fields { this, position, depth, lost, gone_at_start, refused_names, refused_marks, reserved } = FIELDS;
-        let fields = [this, position, depth, lost, gone_at_start, refused_names, refused_marks, reserved];
+        let Fields { this, position, depth, lost, gone_at_start, refused_names, refused_marks, seen } = FIELDS;
+        let fields = [this, position, depth, lost, gone_at_start, refused_names, refused_marks, seen];
         for (n, field) in fields.iter().enumerate() {
             put(offset_of!(Landmark, fields) + 4 * n, &field.to_le_bytes());
         }
@@ -184,7 +184,11 @@ fn recovered(image: &[u8]) -> Result<(Exit, Vec<u8>)> {
 /// What becomes of an image: the status, and the numbers of the marks of each CPU, in the trace.
 fn marks(image: &[u8]) -> Result<(Exit, [Vec<u32>; 2])> {
     let (exit, bytes) = recovered(image)?;
-    let trace = postprocess::source::trace(&bytes).unwrap();
+    Ok((exit, marks_in(&bytes)))
+}
+
+fn marks_in(bytes: &[u8]) -> [Vec<u32>; 2] {
+    let trace = postprocess::source::trace(bytes).unwrap();
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
     let mut marks = [Vec::new(), Vec::new()];
@@ -193,7 +197,7 @@ fn marks(image: &[u8]) -> Result<(Exit, [Vec<u32>; 2])> {
             marks[event.cpu.index()].push(event.arg);
         }
     }
-    Ok((exit, marks))
+    marks
 }
 
 #[test]
@@ -249,4 +253,85 @@ fn no_byte_of_a_landmark_or_a_table_does_harm() {
             let _ = marks(&crashed.core(&[(0, END)]));
         }
     }
+}
+
+/// The same machine's memory as it is where it outlives a reboot: one piece, with its landmark, a sighting of each CPU,
+/// and the blocks. `seen`: the counter when both CPUs were sighted.
+fn kept(seen: u64) -> Vec<u8> {
+    const START: u64 = 0xffff_8880_7000_0000;
+    const POOL: u64 = 1 << 16;
+    let mut made = Crashed::new();
+    let mut memory = made.0[LANDMARK as usize * 4096..][..PAGE].to_vec();
+    memory.resize((POOL + 3 * BYTES as u64) as usize, 0);
+    let mut put = |at: u64, value: u64| memory[at as usize..][..8].copy_from_slice(&value.to_le_bytes());
+    let machine = offset_of!(Landmark, machine) as u64;
+    let [offsets, sightings, taken] = [4096, 4160, 4096 + 192];
+    for (at, value) in [
+        (machine + offset_of!(Machine, physical) as u64, 0x7000_0000),
+        (machine + offset_of!(Machine, levels) as u64, 0),
+        (machine + offset_of!(Machine, tables) as u64, START),
+        (machine + offset_of!(Machine, offsets) as u64, START + offsets),
+        (machine + offset_of!(Machine, states) as u64, START + sightings),
+        (offset_of!(Landmark, blocks) as u64, START + POOL),
+        (offset_of!(Landmark, blocks_taken) as u64, START + taken),
+        (offset_of!(Landmark, sighted) as u64, 500_000 * 16),
+    ] {
+        put(at, value);
+    }
+    for (cpu, place) in [(0, POOL + BYTES as u64 + 128 + 3 * 8), (1, POOL + 2 * BYTES as u64 + 128 + 6 * 8)] {
+        put(offsets + 8 * cpu, 64 * cpu);
+        let sighting = sightings + 64 * cpu;
+        put(sighting + offset_of!(Sighting, this) as u64, START + sighting);
+        put(sighting + offset_of!(Sighting, position) as u64, START + place);
+        put(sighting + offset_of!(Sighting, seen) as u64, seen);
+    }
+    // A third CPU cannot be there.
+    put(offsets + 16, 1 << 30);
+    let fields = landmark::SIGHTING;
+    let Fields { this, position, depth, lost, gone_at_start, refused_names, refused_marks, seen } = fields;
+    for (n, field) in
+        [this, position, depth, lost, gone_at_start, refused_names, refused_marks, seen].iter().enumerate()
+    {
+        memory[offset_of!(Landmark, fields) + 4 * n..][..4].copy_from_slice(&field.to_le_bytes());
+    }
+    memory[..16].copy_from_slice(&landmark::RESERVED);
+    for page in 0..3 * 16 {
+        let at = scattered(page) as usize * 4096;
+        let from = made.0[at..at + 4096].to_vec();
+        memory[(POOL + page * 4096) as usize..][..4096].copy_from_slice(&from);
+    }
+    made.0.clear();
+    memory
+}
+
+/// What becomes of such memory, which is in a file after something else.
+fn marks_of_kept(memory: &[u8]) -> Result<(Exit, [Vec<u32>; 2])> {
+    let folder = TempDir::new()?;
+    let [device, trace] = ["device", "t.trace"].map(|name| folder.path().join(name));
+    fs::write(&device, [&[7; 4096], memory].concat())?;
+    let image = Image::kept(fs::File::open(&device)?, 4096, memory.len() as u64)?;
+    let exit = recover_from(&image, "device", &Output::new(Some(trace.clone()), IfExists::Keep))?;
+    Ok((exit, marks_in(&fs::read(trace)?)))
+}
+
+#[test]
+fn memory_that_outlived_a_reboot_has_all_up_to_where_cpus_were_sighted() {
+    let (exit, found) = marks_of_kept(&kept(300_000)).unwrap();
+    assert_eq!(found, [(0..8003).collect::<Vec<_>>(), (9000..9006).collect()]);
+    // Nobody stopped the recorder.
+    assert_eq!(exit, Exit::Lost);
+    // CPU 0's second block was begun after it had been sighted, at a place where another had been before.
+    let (_, found) = marks_of_kept(&kept(150_000)).unwrap();
+    assert_eq!(found, [(0..8000).collect::<Vec<_>>(), (9000..9006).collect()]);
+}
+
+#[test]
+fn no_byte_of_memory_that_outlived_a_reboot_does_harm() {
+    let whole = kept(300_000);
+    for at in (0..8192).step_by(one_in(37)) {
+        let mut memory = whole.clone();
+        memory[at] ^= 0xa5;
+        let _ = marks_of_kept(&memory);
+    }
+    assert!(marks_of_kept(&whole[..10_000]).is_err(), "the blocks are missing");
 }

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
 use kutrace_format::abi::block::{Header as BlockHeader, BYTES};
-use kutrace_format::abi::command::{Blocks, Moment, Vector, CPU_POSSIBLE, PORTS_ALL, SHIFT, STATE_STOPPED, WRAP};
+use kutrace_format::abi::command::{
+    Blocks, Moment, Tracepoints, Vector, CPU_POSSIBLE, PORTS_ALL, SHIFT, STATE_STOPPED, WRAP,
+};
 use kutrace_format::abi::programs::Quota;
 use kutrace_format::file::{Header, HEADER_BYTES};
 
@@ -57,6 +59,11 @@ impl Recorder for Memory {
 
     fn choose(&self, ports: &Ports) -> Result<()> {
         self.log.borrow_mut().push(if *ports == Ports::default() { "choose none" } else { "choose ports" });
+        Ok(())
+    }
+
+    fn choose_tracepoints(&self, _: &Tracepoints) -> Result<()> {
+        self.log.borrow_mut().push("choose tracepoints");
         Ok(())
     }
 
@@ -137,6 +144,10 @@ impl Recorder for Memory {
     }
 
     /// The last block of the pool is still being written.
+    fn kept(&self) -> Result<u64> {
+        Ok(0)
+    }
+
     fn pool(&self, blocks: u32) -> Result<Vec<AtomicU32>> {
         let tracing = self.info.get().state == STATE_TRACING;
         let blocks = (0..blocks).map(|cpu| block(cpu, 0, 10 + u64::from(cpu), 256));

@@ -70,10 +70,21 @@ impl Replay {
         window.summary(&Known { clock: self.clock, meta: &self.meta, names: &ledger.names, threads: &skim })
     }
 
+    /// The blocks, as one who follows a recorder is given them.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        self.blocks.iter().map(|(cpu, begin, words, lost)| Piece {
+            cpu: *cpu,
+            begin: Some(*begin),
+            words,
+            open: false,
+            lost: *lost,
+        })
+    }
+
     fn read(&self) -> (Skim, Ledger) {
         let mut skim = Skim::new([0..=u16::MAX >> 4]);
-        for (cpu, begin, words, lost) in &self.blocks {
-            skim.read(Piece { cpu: *cpu, begin: Some(*begin), words, open: false, lost: *lost });
+        for piece in self.pieces() {
+            skim.read(piece);
         }
         (skim, Ledger::new(self.unseen, &self.devices))
     }

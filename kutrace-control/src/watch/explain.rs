@@ -41,7 +41,7 @@ pub struct Explain {
 impl Explain {
     /// Has a moment explained, in which a condition held.
     pub fn add(&mut self, name: String, condition: &Condition) {
-        let why = why(condition).into_iter().map(String::from).collect();
+        let why = why(condition);
         let html = ["html", "--force", "-o"].map(String::from).to_vec();
         self.waiting.push_back(Task { name: name.clone(), arguments: why, ending: "txt" });
         self.waiting.push_back(Task { name, arguments: html, ending: "html" });
@@ -109,18 +109,19 @@ fn begin(task: &Task, kept: &Kept) -> Result<Child> {
 }
 
 /// The command that explains a moment: why such requests took their time, where there are any, else where the time went.
-fn why(condition: &Condition) -> Vec<&str> {
+fn why(condition: &Condition) -> Vec<String> {
     let name =
         || condition.text.split_once(':').and_then(|(_, rest)| rest.split('>').next()).unwrap_or_default().trim();
-    match &condition.what {
-        What::Longer(Thing::Rpc(method), _) => vec!["why", "--rpc", method],
-        What::Longer(Thing::Call(_), _) => vec!["why", "--call", name()],
+    let asked = match &condition.what {
+        What::Longer(Thing::Rpc(method), _) => Some(format!("--rpc={method}")),
+        What::Longer(Thing::Call(_), _) => Some(format!("--call={}", name())),
         What::Longer(Thing::Mark(..), _) => match name().split_once("..") {
-            Some((label, end)) if end.strip_prefix('/') == Some(label) => vec!["why", "--mark", label],
-            _ => vec!["summary"],
+            Some((label, end)) if end.strip_prefix('/') == Some(label) => Some(format!("--mark={label}")),
+            _ => None,
         },
-        _ => vec!["summary"],
-    }
+        _ => None,
+    };
+    asked.map_or_else(|| vec!["summary".to_string()], |asked| vec!["why".to_string(), asked])
 }
 
 #[cfg(test)]
@@ -130,9 +131,9 @@ mod tests {
     #[test]
     fn what_can_be_explained_is_and_the_rest_is_summed_up() {
         for (text, expected) in [
-            ("call:fsync > 50ms", vec!["why", "--call", "fsync"]),
-            ("rpc:get > 1ms", vec!["why", "--rpc", "get"]),
-            ("mark:q../q > 1ms", vec!["why", "--mark", "q"]),
+            ("call:fsync > 50ms", vec!["why", "--call=fsync"]),
+            ("rpc:get > 1ms", vec!["why", "--rpc=get"]),
+            ("mark:q../q > 1ms", vec!["why", "--mark=q"]),
             ("mark:a..b > 1ms", vec!["summary"]),
             ("wait_cpu > 1ms", vec!["summary"]),
             ("signal", vec!["summary"]),

@@ -41,7 +41,7 @@ pub struct Watch {
     /// Write recordings only, without page and explanation
     #[arg(long)]
     bare: bool,
-    /// Omit the names of the kernel's functions
+    /// Omit the names of functions
     #[arg(long)]
     pub no_symbols: bool,
 }

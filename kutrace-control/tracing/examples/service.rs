@@ -3,6 +3,8 @@
 //!
 //! `kutrace_control go; ./service; kutrace_control stop t.trace`
 
+use std::future::{poll_fn, Future};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use tracing::{info, info_span, instrument};
@@ -15,6 +17,20 @@ fn handle(path: &str, size: u64) -> u64 {
     found
 }
 
+/// What a runtime has to do again later.
+async fn later() {
+    let mut polls = 0;
+    poll_fn(|_| {
+        polls += 1;
+        if polls == 2 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+}
+
 fn main() {
     tracing_subscriber::registry().with(kutrace_tracing::layer().lives()).init();
     let logged = kutrace_tracing::Logger::new().install(log::LevelFilter::Info);
@@ -23,5 +39,10 @@ fn main() {
     let upload = info_span!("upload", id = 7_u64);
     upload.in_scope(|| handle("/index", 34));
     let ended = thread::spawn(move || upload.in_scope(|| handle("/other", 17))).join();
+    // A task that begins on one thread and ends on another, as with a runtime of several.
+    let mut task = Box::pin(kutrace_tracing::task("answer", later()));
+    let _ = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let polled = thread::spawn(move || task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()).join();
+    assert!(polled.is_ok_and(|is_ready| is_ready));
     log::warn!("done: {}", ended.is_ok());
 }

@@ -14,6 +14,8 @@
 //! fields of one entry have 120 bytes, of which a number takes 8: a text that has no room is cut, and fields that have
 //! none are counted in a field `left_out`.
 //!
+//! A future is a [`task`] with a name and a number, which is seen where it is polled.
+//!
 //! While nothing is traced, each costs what `tracing` does and a load and a branch. Nothing here makes a system call, but
 //! what the library `kutrace` makes to get memory.
 
@@ -23,6 +25,8 @@ mod layer;
 mod logger;
 mod packed;
 mod place;
+mod task;
 
 pub use layer::{layer, Layer};
 pub use logger::Logger;
+pub use task::task;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the layer does to a program: nothing, whatever its spans and events are, and other layers see all of them.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::task::{self, Poll, Waker};
 
 use tracing::{info, info_span, Event, Subscriber};
 use tracing_subscriber::layer::Context;
@@ -48,4 +51,12 @@ fn other_layers_see_what_they_saw_without_it() {
         );
     });
     assert_eq!(seen.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_task_gives_what_its_future_gives() {
+    let mut ready = pin!(kutrace_tracing::task("some", async { 17 }));
+    assert_eq!(ready.as_mut().poll(&mut task::Context::from_waker(Waker::noop())), Poll::Ready(17));
+    let mut pending = Box::pin(kutrace_tracing::task("some", std::future::pending::<()>()));
+    assert!(pending.as_mut().poll(&mut task::Context::from_waker(Waker::noop())).is_pending());
 }

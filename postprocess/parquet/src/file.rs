@@ -20,9 +20,12 @@ use postprocess::span::Meta;
 use tempfile::NamedTempFile;
 
 use crate::schema::Cell;
+use crate::words;
 
 /// Rows of a group.
 pub const GROUP: usize = 1 << 19;
+/// How much zstd tries.
+const LEVEL: i32 = 3;
 /// Nanoseconds of a unit of time.
 pub const UNIT: i64 = 10;
 
@@ -88,10 +91,14 @@ impl Draft {
 
     /// Writes a group of rows, column by column.
     pub fn group(&mut self, columns: Vec<Values>) -> Result<()> {
+        let described = self.writer.schema_descr().columns().to_vec();
         let written = || -> parquet::errors::Result<()> {
             let mut group = self.writer.next_row_group()?;
-            for values in columns {
-                if let Some(mut column) = group.next_column()? {
+            for (values, described) in columns.into_iter().zip(described) {
+                if let Data::Words(texts, rows) = values.data {
+                    let (bytes, close) = words::chunk(&texts, &rows, (described, LEVEL))?;
+                    group.append_column(&bytes, close)?;
+                } else if let Some(mut column) = group.next_column()? {
                     values.write(&mut column)?;
                     column.close()?;
                 }
@@ -136,7 +143,7 @@ fn properties() -> Result<WriterPropertiesPtr> {
             .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
     };
     let builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_created_by(concat!("kutrace ", env!("CARGO_PKG_VERSION")).to_string());
     Ok(Arc::new(delta(builder, "start_ns").build()))
@@ -154,6 +161,8 @@ pub struct Values {
 pub enum Data {
     /// Texts.
     Text(Vec<ByteArray>),
+    /// Texts, and for each row which of them it has.
+    Words(Arc<Vec<ByteArray>>, Vec<u32>),
     /// Of 32 bits.
     Int(Vec<i32>),
     /// Of 64 bits.
@@ -175,6 +184,11 @@ impl Values {
         Values { data: Data::Text(values), present: None }
     }
 
+    /// For each row one of these texts, by its number.
+    pub fn words(texts: Arc<Vec<ByteArray>>, rows: Vec<u32>) -> Values {
+        Values { data: Data::Words(texts, rows), present: None }
+    }
+
     /// Numbers of 32 bits, one for each row.
     pub fn int(values: Vec<i32>) -> Values {
         Values { data: Data::Int(values), present: None }
@@ -189,6 +203,8 @@ impl Values {
         let present = self.present.as_deref();
         match self.data {
             Data::Text(values) => column.typed::<ByteArrayType>().write_batch(&values, present, None),
+            // These are chunks already.
+            Data::Words(..) => return Ok(()),
             Data::Int(values) => column.typed::<Int32Type>().write_batch(&values, present, None),
             Data::Long(values) => column.typed::<Int64Type>().write_batch(&values, present, None),
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The tables, version [`VERSION`]: docs/data.md describes each column. A reader refuses what has other columns.
 
-/// The version of all tables; it changes when a column is added or means something else.
-pub const VERSION: i32 = 2;
+/// The version of all tables; it changes when a table or column is added or means something else.
+pub const VERSION: i32 = 3;
 
 /// A table: a folder of this name in a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +36,8 @@ impl Table {
 pub const TRACES: &str = "traces";
 /// The folder of the table of threads.
 pub const THREADS: &str = "threads";
+/// The folder of the table of how often something took how long.
+pub const DURATIONS: &str = "durations";
 
 /// The folder of the table of requests.
 pub const REQUESTS: &str = "requests";
@@ -102,6 +104,16 @@ pub const THREAD: &str = "message thread {
     required int64 tgid;
     required binary name (STRING);
     optional binary cgroup (STRING);
+}";
+
+/// The columns of [`DURATIONS`]. `shared` is 1 if the thread waited meanwhile for a CPU that others had.
+pub const DURATION: &str = "message duration {
+    required binary trace (STRING);
+    required binary kind (STRING);
+    required binary name (STRING);
+    optional int32 shared;
+    required int64 dur_ns;
+    required int64 times;
 }";
 
 /// The columns of [`REQUESTS`]. `request` is a number within the trace.

@@ -85,8 +85,13 @@ pub fn clean_sentence(text: &[u8]) -> String {
 /// What a sample in a function is called, and its argument: a hash of that, 16 bits, which tells functions apart.
 pub fn in_function(function: &str) -> (String, u16) {
     let text = format!("PC={function}");
-    let hash = crc32fast::hash(text.as_bytes()) as u16;
+    let hash = hash_of_sample(&text);
     (text, hash)
+}
+
+/// The argument of samples that are called so, or of those in a file that is called so.
+pub fn hash_of_sample(text: &str) -> u16 {
+    crc32fast::hash(text.as_bytes()) as u16
 }
 
 #[cfg(test)]

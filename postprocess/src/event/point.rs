@@ -124,6 +124,8 @@ points! {
     ProgramAsyncBegin PROGRAM_ASYNC_BEGIN;
     /// And ends.
     ProgramAsyncEnd PROGRAM_ASYNC_END;
+    /// A tracepoint that was chosen.
+    TracepointMark TRACEPOINT_MARK;
     /// A tick interrupted a program.
     PcUser PC_USER;
     /// A tick interrupted the kernel.

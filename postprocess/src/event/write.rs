@@ -134,6 +134,16 @@ impl<W: Write> Writer<W> {
         self.flush_full()
     }
 
+    /// Hands on all that was written.
+    ///
+    /// # Errors
+    /// As [`Writer::head`].
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.line)?;
+        self.line.clear();
+        self.out.flush()
+    }
+
     /// Writes the lines that come after all events, and flushes.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! The traces of several machines, read as one: ordered by time, of equal times the earlier machine's event first.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kutrace_format::capability::Unseen;
 
 use super::file::Machine;
@@ -12,6 +14,7 @@ use crate::event::{self, date, number, BlockLine, Event, Meta};
 use crate::id::CpuId;
 use crate::raw::damage::Damage;
 use crate::raw::decode::Counts;
+use crate::raw::maps::Place;
 use crate::raw::trace::{Decode, Head, Trace};
 use crate::time::Time;
 
@@ -140,6 +143,14 @@ impl Trace for Machines<'_> {
 
     fn notes(&self) -> Vec<String> {
         self.machines.iter().flat_map(|one| one.trace.notes().into_iter().map(|note| said(one, &note))).collect()
+    }
+
+    fn places(&self) -> BTreeSet<Place> {
+        self.machines.iter().flat_map(|one| one.trace.places()).collect()
+    }
+
+    fn tell(&mut self, functions: &BTreeMap<Place, String>) {
+        self.machines.iter_mut().for_each(|one| one.trace.tell(functions));
     }
 }
 

@@ -22,10 +22,12 @@ use kutrace_format::file::{Name, NameKind};
 use super::clock::Clock;
 use super::counter::Counting;
 use super::label::{Label, Labels};
+use super::maps::Maps;
 use super::name::EventNames;
 use super::program::{Programs, Said};
 use super::stream::{Item, Stream, Timed};
 use super::task::{Call, Seen, Tasks};
+use super::tracepoint::Tracepoints;
 use crate::event::names::{clean, in_function, NameId, Names};
 use crate::event::point::Point;
 use crate::event::what::What;
@@ -48,14 +50,38 @@ pub struct Decoder<'a> {
     ipc: u8,
     merge: Merge<Stream<'a>>,
     programs: Programs<'a>,
+    maps: Maps,
+    /// The trace's time 0 on the monotonic clock, in ns.
+    monotonic_ns: i64,
     labels: Labels,
+    tracepoints: Tracepoints,
     cpus: Vec<Cpu>,
     tasks: Tasks,
     event_names: EventNames,
     unseen: Unseen,
     /// Events decoded and not yet returned.
     ready: VecDeque<Event>,
+    /// Nothing is decoded from this counter on.
+    limit: u64,
     /// What could be counted on the way.
+    pub counts: Counts,
+}
+
+/// What a decoder knows while its streams are taken away; see [`Decoder::pause`].
+#[derive(Debug)]
+pub struct Paused {
+    clock: Clock,
+    counting: Counting,
+    maps: Maps,
+    monotonic_ns: i64,
+    labels: Labels,
+    tracepoints: Tracepoints,
+    cpus: Vec<Cpu>,
+    tasks: Tasks,
+    event_names: EventNames,
+    unseen: Unseen,
+    ready: VecDeque<Event>,
+    /// See [`Decoder::counts`].
     pub counts: Counts,
 }
 
@@ -136,14 +162,75 @@ impl<'a> Decoder<'a> {
             ipc,
             merge,
             programs,
+            maps: Maps::default(),
+            monotonic_ns: 0,
             labels: Labels::default(),
+            tracepoints: Tracepoints::new(records),
+            cpus,
+            tasks,
+            event_names,
+            unseen,
+            ready,
+            limit: u64::MAX,
+            counts,
+        }
+    }
+
+    /// Has [`Decoder::next`] end before this counter.
+    pub fn until(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// What it knows, and where its streams stand, each with what it says next. What programs recorded is left out.
+    pub fn pause(self) -> (Paused, Vec<(Stream<'a>, Option<Timed<'a>>)>) {
+        let Decoder { clock, counting, maps, monotonic_ns, labels, tracepoints, .. } = self;
+        let Decoder { cpus, tasks, event_names, unseen, ready, counts, merge, .. } = self;
+        let paused = Paused {
+            clock,
+            counting,
+            maps,
+            monotonic_ns,
+            labels,
+            tracepoints,
             cpus,
             tasks,
             event_names,
             unseen,
             ready,
             counts,
+        };
+        (paused, merge.pause())
+    }
+
+    /// Continues with these streams, of the same CPUs.
+    pub fn resume(paused: Paused, streams: Vec<(Stream<'a>, Option<Timed<'a>>)>) -> Decoder<'a> {
+        let (merge, programs) = (Merge::resume(streams), Programs::new(Vec::new(), 0, 0));
+        let Paused { clock, counting, maps, monotonic_ns, labels, tracepoints, .. } = paused;
+        let Paused { cpus, tasks, event_names, unseen, ready, counts, .. } = paused;
+        let (ipc, limit) = (0, u64::MAX);
+        Decoder {
+            clock,
+            counting,
+            ipc,
+            merge,
+            programs,
+            maps,
+            monotonic_ns,
+            labels,
+            tracepoints,
+            cpus,
+            tasks,
+            event_names,
+            unseen,
+            ready,
+            limit,
+            counts,
         }
+    }
+
+    /// Names samples of user code by where in programs' files they lie; the trace's time 0 is at `monotonic_ns`.
+    pub fn with_maps(self, maps: Maps, monotonic_ns: i64) -> Decoder<'a> {
+        Decoder { maps, monotonic_ns, ..self }
     }
 
     /// The next event; `None` at the end.
@@ -163,6 +250,9 @@ impl<'a> Decoder<'a> {
                     self.said(at, said, names);
                     continue;
                 }
+            }
+            if self.merge.peek()? >= self.limit {
+                return None;
             }
             let (cpu, Timed { at, item }) = self.merge.next()?;
             match item {
@@ -253,16 +343,22 @@ impl<'a> Decoder<'a> {
                 let (arg, ret) = (packet.sequence, packet.bytes as i32);
                 self.push(cpu, Event { ts, dur: Time::UNIT, what, arg, ret, name, ..Event::default() });
             }
+            Entry::Tracepoint { number, record } => {
+                let (what, name) = (What::Point(Point::TracepointMark), self.tracepoints.label(number, record));
+                let name = names.id(&name);
+                self.push(cpu, Event { ts, dur: Time::UNIT, what, arg: number, name, ..Event::default() });
+            }
             Entry::Point { argument, .. } => {
                 self.point(cpu, ts, event, argument, (argument, 0), names);
                 // How a thread that says this last gives its CPU back is not recorded.
                 self.cpus[cpu].adrift |= event == number::OFFLINE && self.cpus[cpu].pid != Pid::IDLE;
             }
             Entry::Sample { pc, user } => {
-                let (text, arg) = match self.event_names.function(number, pc) {
-                    Some(function) => in_function(function),
-                    None => (format!("PC={pc:012x}"), (pc >> 6) as u16),
+                let known = match user {
+                    true => self.of_program(cpu, ts, pc),
+                    false => self.event_names.function(number, pc).map(in_function),
                 };
+                let (text, arg) = known.unwrap_or_else(|| (format!("PC={pc:012x}"), (pc >> 6) as u16));
                 let (arg, name) = (arg.into(), names.id(&text));
                 let what = What::Point(if user { Point::PcUser } else { Point::PcKernel });
                 self.push(cpu, Event { ts, what, arg, name, ..Event::default() });
@@ -291,6 +387,13 @@ impl<'a> Decoder<'a> {
             cpu,
             Event { ts, dur: Time::UNIT, what: What::of(event), arg, ret: ret as i32, name, ..Event::default() },
         );
+    }
+
+    /// What a sample of the thread that runs on a CPU is called, and its argument, if its process is known to have run a
+    /// part of a file there.
+    fn of_program(&self, cpu: usize, ts: Time, pc: u64) -> Option<(String, u16)> {
+        let process = self.tasks.get(self.cpus[cpu].task).process;
+        self.maps.sample(process, pc, (ts.0 * 10).saturating_add(self.monotonic_ns).max(0) as u64)
     }
 
     fn softirq(&mut self, cpu: usize, ts: Time, event: u32, nr: u8, names: &mut Names) {

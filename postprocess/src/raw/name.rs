@@ -50,6 +50,10 @@ impl EventNames {
         let mut events = Vec::new();
         for record in records {
             let Some(kind) = NameKind::from_number(record.kind) else { continue };
+            // What these are called, its entries are, too.
+            if kind == NameKind::Tracepoint {
+                continue;
+            }
             if kind == NameKind::Cpu {
                 events.extend(about_cpu(record, names));
                 continue;
@@ -57,6 +61,10 @@ impl EventNames {
             let sentence = matches!(kind, NameKind::Kernel | NameKind::CpuModel | NameKind::Host);
             let text = if sentence { clean_sentence(record.text) } else { clean(record.text) };
             if text.is_empty() || kind == NameKind::Task {
+                continue;
+            }
+            // What maps say, `maps.rs` reads.
+            if kind == NameKind::Map {
                 continue;
             }
             if kind == NameKind::Symbol {

@@ -82,6 +82,42 @@ pub struct Stream<'a> {
     lost: u64,
 }
 
+/// Where a stream stands whose blocks are taken away for a while; see [`Stream::pause`].
+#[derive(Clone, Debug)]
+pub struct Paused {
+    cpu: CpuId,
+    damage: Vec<Damage>,
+    /// Bytes of the block that is read which are left; `None` if none is.
+    rest: Option<usize>,
+    /// Its blocks that were not begun.
+    pub ahead_blocks: usize,
+    from: u64,
+    counter: u64,
+    ahead: u64,
+    at: u64,
+    last: (u16, u32),
+    gap: bool,
+    back: bool,
+    lost: u64,
+}
+
+impl Paused {
+    /// Blocks that are needed to go on: the one that is read, if there is one, and those that were not begun.
+    pub fn blocks(&self) -> usize {
+        self.ahead_blocks + usize::from(self.rest.is_some())
+    }
+
+    /// Whether a block was begun, which is the first of them.
+    pub fn reads(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// The CPU, from when its stream is, up to where it was read, and what was found wrong.
+    pub fn told(&self) -> (CpuId, u64, u64, &[Damage]) {
+        (self.cpu, self.from, self.at, &self.damage)
+    }
+}
+
 impl<'a> Iterator for Stream<'a> {
     type Item = Timed<'a>;
 
@@ -124,6 +160,50 @@ impl<'a> Stream<'a> {
             gap,
             back: false,
             lost: 0,
+        }
+    }
+
+    /// Where it stands.
+    pub fn pause(self) -> Paused {
+        Paused {
+            cpu: self.cpu,
+            damage: self.damage,
+            rest: self.block.map(|_| self.rest.len()),
+            ahead_blocks: self.blocks.len(),
+            from: self.from,
+            counter: self.counter,
+            ahead: self.ahead,
+            at: self.at,
+            last: self.last,
+            gap: self.gap,
+            back: self.back,
+            lost: self.lost,
+        }
+    }
+
+    /// Continues from there, with the blocks that are needed for that and those that have come since.
+    pub fn resume(paused: Paused, blocks: Vec<Block<'a>>) -> Stream<'a> {
+        let mut blocks = blocks.into_iter().peekable();
+        let block = paused.rest.and_then(|_| blocks.next());
+        let entries = block.map_or(&[][..], |block| block.entries);
+        let rest = &entries[entries.len().saturating_sub(paused.rest.unwrap_or_default())..];
+        let follows = |next: &Block| block.is_none_or(|block| next.sequence == block.sequence.wrapping_add(1));
+        // What comes after it was not known when it began.
+        let gap = paused.gap || blocks.peek().is_some_and(|next| !follows(next));
+        Stream {
+            cpu: paused.cpu,
+            damage: paused.damage,
+            blocks,
+            block,
+            rest,
+            from: paused.from,
+            counter: paused.counter,
+            ahead: paused.ahead,
+            at: paused.at,
+            last: paused.last,
+            gap,
+            back: paused.back,
+            lost: paused.lost,
         }
     }
 

@@ -20,7 +20,7 @@ pub struct Task {
     /// Its control group.
     pub group: u16,
     /// The process it belongs to: its first thread.
-    process: Pid,
+    pub process: Pid,
     /// Whether it was said to be one of the kernel.
     kernel: bool,
     call: Call,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the raw formats have in common: a trace that is opened, then decoded event by event.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use kutrace_format::capability::Unseen;
 
 use super::decode::Counts;
+use super::maps::Place;
 use crate::event::names::Names;
 use crate::event::{BlockLine, Event, Meta};
 use crate::id::CpuId;
@@ -26,6 +28,14 @@ pub trait Trace: Sync {
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Where in programs' files samples may lie, as far as it is known what the programs had in memory.
+    fn places(&self) -> BTreeSet<Place> {
+        BTreeSet::new()
+    }
+
+    /// Takes what functions are at some of these places: samples there are called after them.
+    fn tell(&mut self, _functions: &BTreeMap<Place, String>) {}
 }
 
 /// What turns a [`Trace`] into events.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! A trace as LTTng's kernel tracer writes one, in the Common Trace Format 1.8: Trace Compass knows events of these
+//! A trace as LTTng's kernel tracer writes one, in the Common Trace Format, 1.8 or 2: Trace Compass knows events of these
 //! names, and analyses what kernels did by them. Names and fields are those of LTTng 2.9.
 //!
 //! | of ours | there |
@@ -25,7 +25,9 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use foldhash::HashMap;
 use kutrace_format::x86::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, IRQ_WORK, LOCAL_TIMER, RESCHEDULE};
+use serde_json::json;
 
+use super::ctf2::{self, Edition, Fields};
 use super::perfetto::{program, state_bits};
 use super::track::{Counter, Draw, Item, State, Track};
 use crate::event::date;
@@ -57,6 +59,13 @@ const OWN: [(u32, [&str; 2]); 5] = [
     (RESCHEDULE, ["x86_irq_vectors_reschedule_entry", "x86_irq_vectors_reschedule_exit"]),
 ];
 
+/// What the clock is called.
+const CLOCK: &str = "monotonic";
+/// The fields of [`HEAD`].
+const PACKET_HEADER: &str = "u32 magic; u32 stream_id; ";
+const PACKET_CONTEXT: &str = "moment timestamp_begin; moment timestamp_end; u64 content_size; u64 packet_size; \
+                              u64 packet_seq_num; u64 events_discarded; u32 cpu_id; ";
+const EVENT_HEADER: &str = "u16 id; moment timestamp; ";
 const SWITCH: &str = "text prev_comm[16]; i32 prev_tid; i32 prev_prio; i64 prev_state; text next_comm[16]; \
                       i32 next_tid; i32 next_prio; ";
 /// Where a switch has its state.
@@ -101,6 +110,7 @@ struct Stream<S> {
 /// Writes a trace, item by item.
 #[derive(Debug)]
 pub struct Writer<'a, S, F> {
+    edition: Edition,
     open: F,
     meta: &'a Meta,
     names: &'a [String],
@@ -117,21 +127,26 @@ pub struct Writer<'a, S, F> {
     /// What is open on each track: how it ends, if that is said.
     inside: HashMap<Track, Vec<Option<(Work, Said)>>>,
     /// A CPU's switches: where their state belongs in the file, or what it is, whichever is known first.
-    states: HashMap<(CpuId, Time), Reason>,
+    states: HashMap<(CpuId, Time), Known>,
     untold: Untold,
 }
 
 /// What is known of a switch.
 #[derive(Clone, Copy, Debug)]
-enum Reason {
+enum Known {
     Is(State),
     BelongsAt(u64),
 }
 
 impl<'a, S: Write + Seek, F: FnMut(CpuId) -> io::Result<S>> Writer<'a, S, F> {
     /// A writer to the files that `open` gives; `threads` are the threads with their names.
-    pub fn new(meta: &'a Meta, names: &'a [String], threads: &'a BTreeMap<Pid, NameId>, open: F) -> Writer<'a, S, F> {
+    pub fn new(
+        (meta, names, threads): (&'a Meta, &'a [String], &'a BTreeMap<Pid, NameId>),
+        edition: Edition,
+        open: F,
+    ) -> Writer<'a, S, F> {
         Writer {
+            edition,
             open,
             meta,
             names,
@@ -225,7 +240,7 @@ impl<'a, S: Write + Seek, F: FnMut(CpuId) -> io::Result<S>> Writer<'a, S, F> {
             return Ok(());
         }
         let state = match self.states.remove(&(cpu, at)) {
-            Some(Reason::Is(state)) => Some(state_bits(state)),
+            Some(Known::Is(state)) => Some(state_bits(state)),
             _ => None,
         };
         let (before, after) = (self.comm(cpu, from), self.comm(cpu, to));
@@ -235,15 +250,15 @@ impl<'a, S: Write + Seek, F: FnMut(CpuId) -> io::Result<S>> Writer<'a, S, F> {
         let said = self.say("sched_switch", NameId::EMPTY, SWITCH, &bytes);
         let place = self.put(cpu, at, &said)?;
         if state.is_none() {
-            self.states.insert((cpu, at), Reason::BelongsAt(place + STATE_AT as u64));
+            self.states.insert((cpu, at), Known::BelongsAt(place + STATE_AT as u64));
         }
         Ok(())
     }
 
     /// It is known now why a thread lost its CPU.
     fn tell(&mut self, cpu: CpuId, at: Time, state: State) -> io::Result<()> {
-        let Some(Reason::BelongsAt(place)) = self.states.remove(&(cpu, at)) else {
-            self.states.insert((cpu, at), Reason::Is(state));
+        let Some(Known::BelongsAt(place)) = self.states.remove(&(cpu, at)) else {
+            self.states.insert((cpu, at), Known::Is(state));
             return Ok(());
         };
         let stream = self.stream(cpu, at)?;
@@ -311,9 +326,50 @@ impl<'a, S: Write + Seek, F: FnMut(CpuId) -> io::Result<S>> Writer<'a, S, F> {
         }
     }
 
-    /// The trace's metadata, TSDL text: what its files are read by.
+    /// The trace's metadata: what its files are read by.
     fn metadata(&self) -> String {
         let base = date::seconds(&self.meta.tracebase).unwrap_or(0) - BEFORE;
+        match self.edition {
+            Edition::One => self.tsdl(base),
+            Edition::Two => self.json(base),
+        }
+    }
+
+    /// That of CTF 2.
+    fn json(&self, base: i64) -> String {
+        let stream = |declared| ctf2::structure(&ctf2::members(declared, Fields::OfStream), 8);
+        let environment = json!({
+            "domain": "kernel",
+            "tracer_name": "lttng-modules",
+            "tracer_major": 2,
+            "tracer_minor": 9,
+            "hostname": self.meta.host,
+            "kernel_release": self.meta.kernel,
+            "converted_from": "kutrace",
+        });
+        let parts = [
+            ctf2::preamble(None),
+            ctf2::clock(CLOCK, 1_000_000_000, (base, 0)),
+            json!({
+                "type": "trace-class",
+                "packet-header-field-class": stream(PACKET_HEADER),
+                "environment": environment,
+            }),
+            json!({
+                "type": "data-stream-class",
+                "default-clock-class-id": CLOCK,
+                "packet-context-field-class": stream(PACKET_CONTEXT),
+                "event-record-header-field-class": stream(EVENT_HEADER),
+            }),
+        ];
+        let events = self.classes.iter().enumerate().map(|(id, (name, fields))| {
+            ctf2::event(id, name, &ctf2::structure(&ctf2::members(fields, Fields::OfEvent), 8))
+        });
+        parts.into_iter().chain(events).map(|part| ctf2::fragment(&part)).collect()
+    }
+
+    /// That of CTF 1.8.
+    fn tsdl(&self, base: i64) -> String {
         let quoted = |text: &str| text.replace(['\\', '"', '\n'], " ");
         let (host, kernel) = (quoted(&self.meta.host), quoted(&self.meta.kernel));
         let mut text = format!(
@@ -324,16 +380,15 @@ typealias integer {{ size = 32; align = 8; signed = true; }} := i32;
 typealias integer {{ size = 64; align = 8; signed = false; }} := u64;
 typealias integer {{ size = 64; align = 8; signed = true; }} := i64;
 typealias integer {{ size = 8; align = 8; signed = false; encoding = UTF8; }} := text;
-trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{ u32 magic; u32 stream_id; }}; }};
+trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{ {PACKET_HEADER}}}; }};
 env {{ domain = \"kernel\"; tracer_name = \"lttng-modules\"; tracer_major = 2; tracer_minor = 9; \
 hostname = \"{host}\"; kernel_release = \"{kernel}\"; converted_from = \"kutrace\"; }};
-clock {{ name = monotonic; freq = 1000000000; offset_s = {base}; }};
-typealias integer {{ size = 64; align = 8; signed = false; map = clock.monotonic.value; }} := moment;
+clock {{ name = {CLOCK}; freq = 1000000000; offset_s = {base}; }};
+typealias integer {{ size = 64; align = 8; signed = false; map = clock.{CLOCK}.value; }} := moment;
 stream {{
     id = 0;
-    packet.context := struct {{ moment timestamp_begin; moment timestamp_end; u64 content_size; u64 packet_size; \
-u64 packet_seq_num; u64 events_discarded; u32 cpu_id; }};
-    event.header := struct {{ u16 id; moment timestamp; }};
+    packet.context := struct {{ {PACKET_CONTEXT}}};
+    event.header := struct {{ {EVENT_HEADER}}};
 }};
 "
         );

@@ -367,7 +367,7 @@ pub(super) fn beside_name(beside: Beside) -> &'static str {
 }
 
 /// The name of a thread without the number that it ends with.
-pub(super) fn program(name: &str, pid: Pid) -> &str {
+pub fn program(name: &str, pid: Pid) -> &str {
     name.rsplit_once('.').filter(|(_, number)| *number == pid.to_string()).map_or(name, |(program, _)| program)
 }
 

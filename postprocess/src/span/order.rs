@@ -15,6 +15,11 @@ const STEPS: usize = 32;
 
 /// Puts spans in the order of [`super::Spans::spans`]; equal keys keep their order.
 pub fn order(spans: &mut [Span]) {
+    order_by(spans, key);
+}
+
+/// Puts anything that is almost in the order of its keys into that; equal keys keep their order.
+pub fn order_by<T: Copy, K: Ord>(spans: &mut [T], key: impl Fn(&T) -> K) {
     let mut behind = Vec::new();
     let mut kept = 0usize;
     for n in 0..spans.len() {
@@ -30,7 +35,7 @@ pub fn order(spans: &mut [Span]) {
         spans[kept - steps] = span;
         kept += 1;
     }
-    behind.sort_by_key(key);
+    behind.sort_by_key(&key);
     let mut end = spans.len();
     for late in behind.into_iter().rev() {
         let fits = kept - spans[..kept].iter().rev().take_while(|s| key(s) > key(&late)).count();

@@ -8,7 +8,6 @@ use super::exchange::{clients, served, By};
 use super::request::{calls, marks, rpcs, runs, Ask, Request};
 use super::timeline::{Thread, Timeline};
 use crate::event::number::Level;
-use crate::span::Spans;
 use crate::time::Time;
 
 /// Calls in which a thread has nothing to do.
@@ -37,29 +36,29 @@ const ENOUGH: usize = 20;
 ///
 /// # Errors
 /// A sentence, if no thread runs in the trace.
-pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), String> {
-    let rpcs = rpcs(spans, None);
+pub fn best(timeline: &Timeline) -> Result<(Ask, Vec<Request>), String> {
+    let rpcs = rpcs(timeline, None);
     if !rpcs.is_empty() {
         return Ok((Ask::Rpc(None), rpcs));
     }
-    if let Some((label, found)) = marks(spans).into_iter().max_by_key(|(_, found)| found.len()) {
+    if let Some((label, found)) = marks(timeline).into_iter().max_by_key(|(_, found)| found.len()) {
         return Ok((Ask::Mark(label), found));
     }
-    let program = |request: &Request| timeline.program(request.pid).to_string();
+    let program = |request: &Request| timeline.program(request.pid);
     let often = |all| most(all, program, Vec::len).filter(|(_, found)| found.len() >= ENOUGH);
-    if let Some((program, found)) = often(clients(spans, By::Descriptor)) {
-        return Ok((Ask::Client(program), found));
+    if let Some((program, found)) = often(clients(timeline, By::Descriptor)) {
+        return Ok((Ask::Client(program.to_string()), found));
     }
-    if let Some((program, found)) = often(served(spans, timeline, By::Descriptor)) {
-        return Ok((Ask::Serve(program), found));
+    if let Some((program, found)) = often(served(timeline, By::Descriptor)) {
+        return Ok((Ask::Serve(program.to_string()), found));
     }
     let runs = runs(timeline, |program| !program.starts_with(OURS));
     if let Some((program, found)) = often(runs.clone()) {
-        return Ok((Ask::Run(program), found));
+        return Ok((Ask::Run(program.to_string()), found));
     }
     let time = |found: &Vec<Request>| found.iter().map(Request::dur).sum::<Time>();
     let much = (timeline.extent.1 - timeline.extent.0) / MUCH;
-    let mut called = calls(spans, |s| {
+    let mut called = calls(timeline, |s| {
         let is_call = s.level() == Some(Level::Syscall);
         is_call
             && !IDLING.contains(&timeline.text(s))
@@ -71,10 +70,10 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
         .map(|same| (same[0].0, same.iter().map(|(_, request)| *request).collect::<Vec<_>>()));
     let called = called.filter(|(_, found)| found.len() >= ENOUGH && time(found) > much).max_by_key(|(_, f)| time(f));
     if let Some((name, found)) = called {
-        return Ok((Ask::Call(spans.names[name].clone()), found));
+        return Ok((Ask::Call(timeline.spans.names[name].clone()), found));
     }
     if let Some((program, found)) = most(runs, program, time) {
-        return Ok((Ask::Run(program), found));
+        return Ok((Ask::Run(program.to_string()), found));
     }
     let busy = |thread: &Thread| thread.runs.iter().map(|run| run.end - run.start).sum::<Time>();
     let busiest = timeline.threads().max_by_key(|(pid, thread)| (busy(thread), Reverse(*pid)));
@@ -84,12 +83,12 @@ pub fn best(spans: &Spans, timeline: &Timeline) -> Result<(Ask, Vec<Request>), S
 }
 
 /// The group of most.
-fn most<N: Ord>(
+fn most<'a, N: Ord>(
     all: Vec<Request>,
-    group: impl Fn(&Request) -> String,
+    group: impl Fn(&Request) -> &'a str,
     size: impl Fn(&Vec<Request>) -> N,
-) -> Option<(String, Vec<Request>)> {
-    let mut groups: BTreeMap<String, Vec<Request>> = BTreeMap::new();
+) -> Option<(&'a str, Vec<Request>)> {
+    let mut groups: BTreeMap<&str, Vec<Request>> = BTreeMap::new();
     all.into_iter().for_each(|request| groups.entry(group(&request)).or_default().push(request));
     groups.into_iter().max_by_key(|(_, found)| size(found))
 }

@@ -32,7 +32,7 @@ pub fn carried(spans: &Spans) -> Option<Requests> {
         return None;
     }
     let timeline = &Timeline::new(spans);
-    let (ask, mut requests) = best(spans, timeline).ok()?;
+    let (ask, mut requests) = best(timeline).ok()?;
     if matches!(ask, Ask::Range(_)) {
         return None;
     }

@@ -113,6 +113,17 @@ impl Causes {
         })
     }
 
+    /// Adds those of others in their order; the numbers that they have here.
+    pub fn adopt(&mut self, others: &Causes) -> Vec<u32> {
+        let mut chains = vec![Chain::OWN];
+        for link in &others.links[1..] {
+            let link = Link { before: chains[link.before.0 as usize], ..*link };
+            chains.push(self.link(link));
+        }
+        let known = |cause: &Cause| Cause { chain: chains[cause.chain.0 as usize], ..*cause };
+        others.list.iter().map(|cause| self.id(known(cause))).collect()
+    }
+
     /// The cause of this number.
     pub fn cause(&self, id: u32) -> &Cause {
         &self.list[id as usize]
@@ -130,7 +141,10 @@ impl Causes {
         if before != Chain::OWN && (last.program, last.wait) == (program, wait) {
             return before;
         }
-        let link = Link { before, program, wait };
+        self.link(Link { before, program, wait })
+    }
+
+    fn link(&mut self, link: Link) -> Chain {
         *self.chains.entry(link).or_insert_with(|| {
             self.links.push(link);
             Chain(self.links.len() as u32 - 1)

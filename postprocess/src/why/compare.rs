@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::cause::{Causes, Kind, NAMELESS};
 use super::detail::{self, Detail};
 use super::request::Request;
-use super::sweep::{sweep, Sum};
+use super::sweep::{sweep_together, Sum};
 use super::timeline::Timeline;
 use super::Question;
 
@@ -46,14 +46,24 @@ impl Totals {
         self.requests += 1;
         self.time += dur;
         for (cause, sum) in sums.iter().filter(|(_, sum)| sum.time > Time::ZERO) {
-            let cause = *cause as usize;
-            if self.by_cause.len() <= cause {
-                self.by_cause.resize(cause + 1, Default::default());
-            }
-            let (all, requests) = &mut self.by_cause[cause];
-            *all += *sum;
-            *requests += 1;
+            self.put(*cause, *sum, 1);
         }
+    }
+
+    /// Adds other totals; each of their causes has another number here.
+    pub fn add_all(&mut self, others: &Totals, numbers: &[u32]) {
+        self.requests += others.requests;
+        self.time += others.time;
+        others.by_cause.iter().zip(numbers).for_each(|((sum, requests), cause)| self.put(*cause, *sum, *requests));
+    }
+
+    fn put(&mut self, cause: u32, sum: Sum, requests: usize) {
+        let cause = cause as usize;
+        if self.by_cause.len() <= cause {
+            self.by_cause.resize(cause + 1, Default::default());
+        }
+        self.by_cause[cause].0 += sum;
+        self.by_cause[cause].1 += requests;
     }
 
     /// Time that was divided.
@@ -118,6 +128,13 @@ pub struct Compared {
     pub apart: Option<Apart>,
     /// The share of the excess that no cause in the list makes.
     pub unexplained: f64,
+}
+
+impl Compared {
+    /// What is told apart, if it makes more than any cause of the list: then it is what to know first.
+    pub fn mostly(&self) -> Option<&Apart> {
+        self.apart.as_ref().filter(|apart| self.causes.first().is_none_or(|first| apart.cause.time > first.time))
+    }
 }
 
 /// CPUs that stood still, apart from all else: among the requests that are the slowest with that time.
@@ -282,21 +299,25 @@ impl Sides {
         let order = order(data.requests, without);
         let (slow, normal) = ranges(order.len(), question.slow, &question.normal)?;
         let mut sides = Sides { slow: Totals::default(), normal: Totals::default(), slowest: Vec::new() };
-        let mut rest = Vec::new();
         for (range, is_slow) in [(normal, false), (slow, true)] {
             let mut numbers = order[range].to_vec();
             numbers.sort_unstable();
             let some: Vec<Request> = numbers.iter().map(|&n| data.requests[n as usize]).collect();
-            sweep(data.timeline, causes, &some, |causes, n, sums| {
+            let each = |(side, slowest): &mut (Totals, Vec<_>), causes: &Causes, n: usize, sums: &[(u32, Sum)]| {
                 let number = numbers[n];
-                rest.clear();
-                rest.extend(sums.iter().filter(|(cause, _)| without.is_empty() || !is_still(causes, *cause)));
-                let left_out = without.get(number as usize).copied().unwrap_or_default();
-                let side = if is_slow { &mut sides.slow } else { &mut sides.normal };
-                side.add(some[n].dur() - left_out, &rest);
+                let told = |(cause, _): &&(u32, Sum)| without.is_empty() || !is_still(causes, *cause);
+                let rest: Vec<(u32, Sum)> = sums.iter().filter(told).copied().collect();
+                side.add(some[n].dur() - without.get(number as usize).copied().unwrap_or_default(), &rest);
                 if is_slow {
-                    sides.slowest.push((number, rest.iter().map(|(cause, sum)| (*cause, sum.time)).collect()));
+                    slowest.push((number, rest.iter().map(|(cause, sum)| (*cause, sum.time)).collect::<Vec<_>>()));
                 }
+            };
+            let side = if is_slow { &mut sides.slow } else { &mut sides.normal };
+            sweep_together(data.timeline, causes, &some, Default::default, each, |(its, slowest), numbers| {
+                side.add_all(&its, numbers);
+                let known = |(cause, time): (u32, Time)| (numbers[cause as usize], time);
+                let slowest = slowest.into_iter().map(|(n, sums)| (n, sums.into_iter().map(known).collect()));
+                sides.slowest.extend(slowest);
             });
         }
         Some(sides)

@@ -63,8 +63,8 @@ impl<'a> Gathered<'a> {
         part.cpu.into_iter().for_each(|cpu| *self.cpus.entry(cpu).or_default() += dur);
         if let (Kind::Queue, Some(_), Some(cpu)) = (kind, part.culprit, part.cpu) {
             for span in timeline.executed(cpu, part.start, part.end) {
-                let time = end(span).min(part.end) - span.start.max(part.start);
-                let did = if span.is_own_code() { "its own code" } else { timeline.text(span) };
+                let time = end(&span).min(part.end) - span.start.max(part.start);
+                let did = if span.is_own_code() { "its own code" } else { timeline.text(&span) };
                 *self.did.entry(did).or_default() += time;
             }
             self.beside_idle += idle_elsewhere(timeline, part);
@@ -125,7 +125,7 @@ fn idle_elsewhere(timeline: &Timeline, part: &Part) -> Time {
         .filter(|cpu| Some(*cpu) != part.cpu)
         .flat_map(|cpu| timeline.executed(cpu, part.start, part.end))
         .filter(|span| span.activity().is_some_and(|a| a.share() == Share::Idle))
-        .map(|span| (span.start.max(part.start), end(span).min(part.end)))
+        .map(|span| (span.start.max(part.start), end(&span).min(part.end)))
         .collect();
     spans.sort_unstable();
     for (from, to) in spans {

@@ -118,7 +118,7 @@ impl Before {
     /// A sentence, if there are none, or too few.
     pub fn new(timeline: &Timeline, question: Question) -> Result<Before, String> {
         let ask = match question.ask {
-            Ask::Best => best(timeline.spans, timeline)?.0,
+            Ask::Best => best(timeline)?.0,
             ask => ask,
         };
         let question = Question { ask, ..question };
@@ -241,7 +241,7 @@ struct Measured {
 
 impl<'a> Asked<'a> {
     fn new(timeline: &'a Timeline<'a>, ask: &Ask) -> Result<Asked<'a>, String> {
-        let (asked, mut requests) = find(timeline.spans, timeline, ask)?;
+        let (asked, mut requests) = find(timeline, ask)?;
         if requests.len() < change::FEWEST {
             let (count, fewest) = (requests.len(), change::FEWEST);
             return Err(format!("too few requests to compare: {count}, and it takes {fewest}; {asked}"));

@@ -10,7 +10,7 @@ use crate::event::number::Level;
 use crate::id::Pid;
 use crate::span::wait::Reason;
 use crate::span::what::What;
-use crate::span::{Span, Spans, NONE};
+use crate::span::{Span, NONE};
 use crate::time::Time;
 
 /// Those of a program; where it uses one descriptor for what it sends and another for what it receives, of any.
@@ -25,12 +25,10 @@ pub fn of_program(find: impl Fn(By) -> Vec<Request>, timeline: &Timeline, progra
 fn goes_both_ways(timeline: &Timeline, program: &str) -> bool {
     let calls = Calls::new(timeline.spans);
     let mut ways: HashMap<(Pid, i64), Call> = HashMap::default();
-    let its = |s: &&Span| caller(s).is_some_and(|pid| timeline.program(pid) == program);
-    timeline.spans.spans.iter().filter(its).any(|s| {
-        match calls.of(s).filter(|call| matches!(call, Call::Send | Call::Receive)) {
-            Some(call) => *ways.entry(By::Descriptor.key(s.pid.unwrap_or_default(), s)).or_insert(call) != call,
-            None => false,
-        }
+    let its = |s: &Span| caller(s).is_some_and(|pid| timeline.program(pid) == program);
+    timeline.calls().filter(its).any(|s| match calls.of(&s).filter(|call| matches!(call, Call::Send | Call::Receive)) {
+        Some(call) => *ways.entry(By::Descriptor.key(s.pid.unwrap_or_default(), &s)).or_insert(call) != call,
+        None => false,
     })
 }
 
@@ -51,23 +49,23 @@ impl By {
 
 /// From a send on a descriptor to the next receive on it that returns something, of descriptors on which a thread
 /// begins by sending.
-pub fn clients(spans: &Spans, by: By) -> Vec<Request> {
+pub fn clients(timeline: &Timeline, by: By) -> Vec<Request> {
     let mut open: HashMap<(Pid, i64), Time> = HashMap::default();
     let mut found = Vec::new();
-    let calls = Calls::new(spans);
+    let calls = Calls::new(timeline.spans);
     let mut sides = Sides::new(by);
-    for s in spans.spans.iter().filter(|s| s.arg != NONE) {
-        let Some(pid) = caller(s) else { continue };
-        let (key, call) = (by.key(pid, s), calls.of(s));
+    for s in timeline.calls().filter(|s| s.arg != NONE) {
+        let Some(pid) = caller(&s) else { continue };
+        let (key, call) = (by.key(pid, &s), calls.of(&s));
         match call {
             Some(Call::Send) if sides.is(Side::Client, key, call) => drop(open.entry(key).or_insert(s.start)),
             Some(Call::Receive) if s.ret > 0 && sides.is(Side::Client, key, call) => {
-                found.extend(open.remove(&key).map(|start| Request { pid, start, end: end(s) }));
+                found.extend(open.remove(&key).map(|start| Request { pid, start, end: end(&s) }));
             }
             Some(Call::Close) => sides.closed(key),
             _ => {}
         }
-        sides.learn(pid, s, call);
+        sides.learn(pid, &s, call);
         if call == Some(Call::Close) {
             open.remove(&key);
         }
@@ -81,27 +79,27 @@ pub fn clients(spans: &Spans, by: By) -> Vec<Request> {
 /// What ends the thread's wait for the network has arrived by then: the first thing that it receives afterwards arrived
 /// with the softirq that woke it. The rest had arrived when the thread last asked which descriptors are ready; where it
 /// does not ask, when it began to receive.
-pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
+pub fn served(timeline: &Timeline, by: By) -> Vec<Request> {
     let mut threads: HashMap<Pid, Serving> = HashMap::default();
     let mut found = Vec::new();
-    let calls = Calls::new(spans);
+    let calls = Calls::new(timeline.spans);
     let mut sides = Sides::new(by);
-    for s in &spans.spans {
+    for s in timeline.calls() {
         if let Some(pid) = s.woken() {
-            if let Some(arrival) = arrival(timeline, pid, s) {
+            if let Some(arrival) = arrival(timeline, pid, &s) {
                 let serving = threads.entry(pid).or_default();
                 serving.flush(pid, &mut found);
                 serving.arrival = Some(arrival);
             }
-        } else if let Some(pid) = caller(s) {
-            let (key, call) = (by.key(pid, s), calls.of(s));
+        } else if let Some(pid) = caller(&s) {
+            let (key, call) = (by.key(pid, &s), calls.of(&s));
             let serving = threads.entry(pid).or_default();
             match call {
                 Some(Call::Poll) => {
                     serving.flush(pid, &mut found);
                     match s.ret {
                         NONE => serving.arrival = None,
-                        _ => serving.polled = Some(end(s)),
+                        _ => serving.polled = Some(end(&s)),
                     }
                 }
                 Some(Call::Receive) if s.ret > 0 && sides.is(Side::Server, key, call) => {
@@ -111,7 +109,7 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
                 }
                 Some(Call::Send) if s.ret != NONE && sides.is(Side::Server, key, call) => {
                     if let Some((_, sent)) = serving.open.get_mut(&key.1) {
-                        *sent = Some(end(s));
+                        *sent = Some(end(&s));
                     }
                 }
                 Some(Call::Accept) => serving.arrival = None,
@@ -122,7 +120,7 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
                 }
                 _ => {}
             }
-            sides.learn(pid, s, call);
+            sides.learn(pid, &s, call);
         }
     }
     threads.iter_mut().for_each(|(pid, serving)| serving.flush(*pid, &mut found));
@@ -134,12 +132,12 @@ pub fn served(spans: &Spans, timeline: &Timeline, by: By) -> Vec<Request> {
 /// softirq that brought it.
 fn arrival(timeline: &Timeline, pid: Pid, arc: &Span) -> Option<Time> {
     let thread = timeline.thread(pid)?;
-    let after = thread.waits.partition_point(|&n| end(timeline.span(n)) < arc.start);
+    let after = thread.waits.partition_point(|&n| timeline.rows.end(n) < arc.start);
     let wait = timeline.span(*thread.waits.get(after)?);
     let is_message = matches!(wait.what(), What::Wait(Reason::Net | Reason::Pipe));
-    let is_softirq = |b: &&Span| b.level() == Some(Level::Softirq);
+    let is_softirq = |b: &Span| b.level() == Some(Level::Softirq);
     let bringer = timeline.before(arc.cpu?, arc.start + Time::UNIT).next().filter(is_softirq);
-    (is_message && end(wait) == arc.start).then(|| bringer.map_or(arc.start, |b| b.start))
+    (is_message && end(&wait) == arc.start).then(|| bringer.map_or(arc.start, |b| b.start))
 }
 
 /// What a thread that serves has under way.

@@ -64,17 +64,17 @@ impl Messages {
     pub fn of(timeline: &Timeline) -> Messages {
         let mut all = Messages::default();
         let mut last: HashMap<u32, Pid> = HashMap::new();
-        let points = timeline.spans.spans.iter().filter(|s| s.ret > 0);
+        let points = timeline.points().filter(|s| s.ret > 0);
         for s in points {
             let (Some(way @ (Point::RxFlow | Point::TxFlow)), Some(cpu)) = (s.point(), s.cpu) else { continue };
-            let text = timeline.text(s);
+            let text = timeline.text(&s);
             let Some(flow) = named(text).map(|named| named.flow) else { continue };
             let (at, sequence, bytes) = (s.start, s.arg as u32, s.ret as u32);
             if way == Point::RxFlow {
                 all.received.entry(cpu).or_default().push(Received { at, flow, sequence });
                 continue;
             }
-            let interrupted = timeline.before(cpu, at + Time::UNIT).next().is_some_and(is_interrupt);
+            let interrupted = timeline.before(cpu, at + Time::UNIT).next().is_some_and(|s| is_interrupt(&s));
             if let Some(pid) = s.thread().filter(|_| !interrupted) {
                 all.talks.insert((pid, flow));
                 last.insert(flow, pid);
@@ -116,9 +116,9 @@ fn is_interrupt(span: &Span) -> bool {
 /// When the softirqs began in which a thread was woken; `None` if it was not woken in one.
 fn burst(timeline: &Timeline, arc: &Span) -> Option<Time> {
     let mut before = timeline.before(arc.cpu?, arc.start + Time::UNIT).skip_while(|s| s.start > arc.start);
-    let mut since = before.next().filter(|s| is_interrupt(s))?.start;
-    for s in before.take_while(|s| is_interrupt(s)) {
-        if since - end(s) > BETWEEN {
+    let mut since = before.next().filter(is_interrupt)?.start;
+    for s in before.take_while(is_interrupt) {
+        if since - end(&s) > BETWEEN {
             break;
         }
         since = s.start;

@@ -108,13 +108,13 @@ pub fn write(timeline: &Timeline, asked: &str, requests: &[Request], out: &mut i
 /// The calls and waits of each thread, by start; of those that start together, the call first.
 fn pieces<'a>(timeline: &Timeline<'a>) -> BTreeMap<Pid, Vec<Piece<'a>>> {
     let spans = timeline.spans;
-    let called = calls(spans, |s| s.work().is_some_and(Work::is_call));
+    let called = calls(timeline, |s| s.work().is_some_and(Work::is_call));
     let called = called
         .into_iter()
         .map(|(name, r)| (r.pid, Piece { name: &spans.names[name], start: r.start, end: r.end, waits: false }));
-    let waits = spans.spans.iter().filter(|s| matches!(s.what(), What::Wait(_)));
+    let waits = timeline.rows.iter().filter(|s| matches!(s.what(), What::Wait(_)));
     let waited = waits.filter_map(|s| {
-        Some((s.thread()?, Piece { name: timeline.text(s), start: s.start, end: end(s), waits: true }))
+        Some((s.thread()?, Piece { name: timeline.text(&s), start: s.start, end: end(&s), waits: true }))
     });
     let mut all: BTreeMap<Pid, Vec<Piece>> = BTreeMap::new();
     called.chain(waited).for_each(|(pid, piece)| all.entry(pid).or_default().push(piece));
@@ -125,8 +125,7 @@ fn pieces<'a>(timeline: &Timeline<'a>) -> BTreeMap<Pid, Vec<Piece<'a>>> {
 /// Where programs said that what they do belongs to a trace, by thread and time.
 fn told(timeline: &Timeline) -> BTreeMap<Pid, Vec<(Time, Place)>> {
     let mut all: BTreeMap<Pid, Vec<(Time, Place)>> = BTreeMap::new();
-    let points = timeline.spans.spans.iter().filter(|s| matches!(s.what(), What::Point(_)));
-    for (span, place) in points.filter_map(|s: &Span| Some((s, place(timeline.text(s))?))) {
+    for (span, place) in timeline.points().filter_map(|s: Span| Some((s, place(timeline.text(&s))?))) {
         span.thread().into_iter().for_each(|pid| all.entry(pid).or_default().push((span.start, place.clone())));
     }
     all

@@ -63,27 +63,67 @@ impl Part {
 
 /// Divides the time of a request: parts follow each other, from its start to its end.
 pub fn path(timeline: &Timeline, causes: &mut Causes, request: &Request) -> Vec<Part> {
-    let counted = timeline.spans.meta.flags & IPC != 0;
-    let mut path = Path { timeline, causes, parts: Vec::new(), at: request.start, pace: 0, counted };
-    path.follow(Of { pid: request.pid, chain: Chain::OWN, untold: None, till: request.end }, request.end, 0);
-    path.until(request.end, Cause::UNKNOWN, None, None);
-    path.parts
+    let mut stretch = Stretch::new(timeline, request);
+    stretch.divide(timeline, causes, request.end);
+    stretch.parts
+}
+
+/// A stretch of a thread's time, divided as far as it has been asked for.
+#[derive(Debug)]
+pub struct Stretch {
+    of: Of,
+    /// Parts that follow each other.
+    pub parts: Vec<Part>,
+    /// The run of the thread that comes next.
+    run: usize,
+    /// Up to here the time is divided.
+    at: Time,
+}
+
+impl Stretch {
+    /// From the start of `request` to its end, not divided yet.
+    pub fn new(timeline: &Timeline, request: &Request) -> Stretch {
+        let of = Of { pid: request.pid, chain: Chain::OWN, untold: None, till: request.end };
+        let runs = timeline.thread(request.pid).map_or(&[][..], |thread| &thread.runs);
+        let run = runs.partition_point(|run| run.end <= request.start);
+        Stretch { of, parts: Vec::new(), run, at: request.start }
+    }
+
+    /// Divides its time up to `to` or further, so that no part which starts before `to` changes any more.
+    pub fn divide(&mut self, timeline: &Timeline, causes: &mut Causes, to: Time) {
+        let counted = timeline.spans.meta.flags & IPC != 0;
+        let (mut path, till) =
+            (Path { timeline, causes, parts: &mut self.parts, at: self.at, pace: 0, counted }, self.of.till);
+        let thread = timeline.thread(self.of.pid);
+        while path.at < till && path.parts.last().is_none_or(|part| part.start < to) {
+            match thread.filter(|thread| self.run < thread.runs.len()) {
+                Some(thread) => path.run(thread, self.run, self.of, till, 0),
+                None => {
+                    path.rest(thread, self.of, till, 0);
+                    path.until(till, Cause::UNKNOWN, None, None);
+                }
+            }
+            self.run += 1;
+        }
+        self.at = path.at;
+    }
 }
 
 /// Whose time is followed.
 #[derive(Clone, Copy, Debug)]
-struct Of<'a> {
+struct Of {
     /// The thread.
     pid: Pid,
     /// Whom the request waits for.
     chain: Chain,
-    /// The wait that is told instead of those of this thread, and what ended it: it works when a device tells it to.
-    untold: Option<(&'a Span, NameId)>,
+    /// The name of the wait that is told instead of those of this thread, and of what ended it: it works when a device
+    /// tells it to.
+    untold: Option<(NameId, NameId)>,
     /// Until when: to the end of the request, or to when the thread woke who waits for it.
     till: Time,
 }
 
-impl Of<'_> {
+impl Of {
     /// Who is to blame for what the thread does: it, if it is not the request's own.
     fn blamed(&self) -> Option<Pid> {
         (self.chain != Chain::OWN).then_some(self.pid)
@@ -100,10 +140,10 @@ enum Waker {
     Device(NameId),
 }
 
-struct Path<'a, 'b> {
+struct Path<'a> {
     timeline: &'a Timeline<'a>,
-    causes: &'b mut Causes,
-    parts: Vec<Part>,
+    causes: &'a mut Causes,
+    parts: &'a mut Vec<Part>,
     /// Up to here the time is divided.
     at: Time,
     /// Instructions per cycle in sixteenths, while that is known.
@@ -111,7 +151,7 @@ struct Path<'a, 'b> {
     counted: bool,
 }
 
-impl<'a> Path<'a, '_> {
+impl Path<'_> {
     /// What comes next has this cause, until `end`.
     fn until(&mut self, end: Time, cause: Cause, cpu: Option<CpuId>, culprit: Option<Pid>) {
         if end <= self.at {
@@ -127,24 +167,41 @@ impl<'a> Path<'a, '_> {
     }
 
     /// Divides the time until `to` by what a thread does.
-    fn follow(&mut self, of: Of<'a>, to: Time, depth: u32) {
+    fn follow(&mut self, of: Of, to: Time, depth: u32) {
         let timeline = self.timeline;
-        let Some(thread) = timeline.thread(of.pid) else { return self.until(to, Cause::UNKNOWN, None, None) };
-        let first = thread.runs.partition_point(|run| run.end <= self.at);
-        for (n, run) in thread.runs.iter().enumerate().skip(first) {
-            if self.at >= to {
-                return;
-            }
-            if run.start > self.at {
-                let last = n.checked_sub(1).map(|n| thread.runs[n].cpu);
-                self.off_cpu(thread, of, run.start.min(to), (last, Some(run.cpu)), depth);
-            }
-            if run.start < to {
-                self.on_cpu(run.cpu, of, run.end.min(to));
+        let thread = timeline.thread(of.pid);
+        if let Some(thread) = thread {
+            let first = thread.runs.partition_point(|run| run.end <= self.at);
+            for n in first..thread.runs.len() {
+                if self.at >= to {
+                    return;
+                }
+                self.run(thread, n, of, to, depth);
             }
         }
-        if self.at < to {
-            self.off_cpu(thread, of, to, (thread.runs.last().map(|run| run.cpu), None), depth);
+        self.rest(thread, of, to, depth);
+    }
+
+    /// Divides the time until a thread has run once more, or until `to`.
+    fn run(&mut self, thread: &Thread, n: usize, of: Of, to: Time, depth: u32) {
+        let run = &thread.runs[n];
+        if run.start > self.at {
+            let last = n.checked_sub(1).map(|n| thread.runs[n].cpu);
+            self.off_cpu(thread, of, run.start.min(to), (last, Some(run.cpu)), depth);
+        }
+        if run.start < to {
+            self.on_cpu(run.cpu, of, run.end.min(to));
+        }
+    }
+
+    /// Divides the time until `to`, in which a thread does not run any more.
+    fn rest(&mut self, thread: Option<&Thread>, of: Of, to: Time, depth: u32) {
+        match thread {
+            Some(thread) if self.at < to => {
+                self.off_cpu(thread, of, to, (thread.runs.last().map(|run| run.cpu), None), depth);
+            }
+            Some(_) => {}
+            None => self.until(to, Cause::UNKNOWN, None, None),
         }
     }
 
@@ -152,9 +209,9 @@ impl<'a> Path<'a, '_> {
         let (timeline, from) = (self.timeline, self.at);
         for span in timeline.executed(cpu, from, to) {
             self.until(span.start.min(to), Cause::UNKNOWN, Some(cpu), None);
-            let (cause, culprit) = self.executing(span, of);
+            let (cause, culprit) = self.executing(&span, of);
             self.pace = if self.counted { sixteenths(span.ipc) } else { 0 };
-            self.until(end(span).min(to), cause, Some(cpu), culprit);
+            self.until(end(&span).min(to), cause, Some(cpu), culprit);
             self.pace = 0;
         }
     }
@@ -182,19 +239,20 @@ impl<'a> Path<'a, '_> {
     }
 
     /// The thread does not run until `to`; it had one CPU, and then it has another.
-    fn off_cpu(&mut self, thread: &Thread, of: Of<'a>, to: Time, cpus: (Option<CpuId>, Option<CpuId>), depth: u32) {
+    fn off_cpu(&mut self, thread: &Thread, of: Of, to: Time, cpus: (Option<CpuId>, Option<CpuId>), depth: u32) {
         let timeline = self.timeline;
-        let first = thread.waits.partition_point(|&n| end(timeline.span(n)) <= self.at);
-        for &number in thread.waits[first..].iter().take_while(|&&n| timeline.span(n).start < to) {
+        let rows = timeline.rows;
+        let first = thread.waits.partition_point(|&n| rows.end(n) <= self.at);
+        for &number in thread.waits[first..].iter().take_while(|&&n| rows.start(n) < to) {
             let wait = timeline.span(number);
             self.untold(of, wait.start.min(to), cpus.1);
-            let until = end(wait).min(to);
+            let until = end(&wait).min(to);
             match wait.what() {
-                What::Wait(reason) if reason.could_run() => self.runnable(wait, of, cpus, until),
+                What::Wait(reason) if reason.could_run() => self.runnable(&wait, of, cpus, until),
                 _ => {
-                    let in_it = |last: &&Span| if depth == 0 { last.start < of.till } else { end(last) <= of.till };
+                    let in_it = |last: &Span| if depth == 0 { last.start < of.till } else { end(last) <= of.till };
                     let last = timeline.last_of(number).filter(in_it);
-                    self.asleep(thread, last.unwrap_or(wait), of, until, depth);
+                    self.asleep(thread, &last.unwrap_or(wait), of, until, depth);
                 }
             }
         }
@@ -208,7 +266,7 @@ impl<'a> Path<'a, '_> {
             (time, _) if time <= Time::ZERO => {}
             (time, _) if time <= SHORT => self.until(to, waits, next, None),
             (_, Some((wait, ended))) => {
-                self.until(to, Cause { chain: of.chain, ended, ..Cause::own(Kind::Wait, wait.name) }, None, None)
+                self.until(to, Cause { chain: of.chain, ended, ..Cause::own(Kind::Wait, wait) }, None, None)
             }
             _ => self.until(to, Cause::UNKNOWN, None, None),
         }
@@ -230,8 +288,8 @@ impl<'a> Path<'a, '_> {
             match last
                 .filter(|last| competed && *last != cpu && span.activity().is_some_and(|a| a.share() == Share::Idle))
             {
-                Some(last) => self.behind(last, of, end(span).min(to)),
-                None => self.had(span, of, end(span).min(to)),
+                Some(last) => self.behind(last, of, end(&span).min(to)),
+                None => self.had(&span, of, end(&span).min(to)),
             }
         }
         self.until(to, own(Kind::Queue), Some(cpu), None);
@@ -241,7 +299,7 @@ impl<'a> Path<'a, '_> {
     fn behind(&mut self, cpu: CpuId, of: Of, to: Time) {
         let (timeline, from) = (self.timeline, self.at);
         for span in timeline.executed(cpu, from, to) {
-            self.had(span, of, end(span).min(to));
+            self.had(&span, of, end(&span).min(to));
         }
         self.until(to, Cause { chain: of.chain, ..Cause::own(Kind::Queue, NAMELESS) }, Some(cpu), None);
     }
@@ -264,7 +322,7 @@ impl<'a> Path<'a, '_> {
     }
 
     /// The thread sleeps until `to`, in a wait.
-    fn asleep(&mut self, thread: &Thread, wait: &'a Span, of: Of<'a>, to: Time, depth: u32) {
+    fn asleep(&mut self, thread: &Thread, wait: &Span, of: Of, to: Time, depth: u32) {
         let (blamed, over) = (of.blamed(), end(wait));
         // A thread that woke another had been awake for that: if not, the trace is damaged.
         let in_order = depth == 0 || over <= of.till;
@@ -273,17 +331,19 @@ impl<'a> Path<'a, '_> {
             return self.untold(of, to, None);
         }
         let (timeline, for_net) = (self.timeline, wait.what() == What::Wait(Reason::Net));
-        if let Some(message) = arc.filter(|_| for_net).and_then(|arc| timeline.messages.woke(timeline, of.pid, arc)) {
+        if let Some(message) =
+            arc.as_ref().filter(|_| for_net).and_then(|arc| timeline.messages.woke(timeline, of.pid, arc))
+        {
             return self.arriving(message, wait, of, to, depth);
         }
         let mut told = Cause { chain: of.chain, ..Cause::own(Kind::Wait, wait.name) };
-        match arc.map(|arc| self.waker(arc)) {
+        match arc.map(|arc| self.waker(&arc)) {
             Some(Waker::Thread(pid)) => {
                 let chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), wait.name);
                 self.follow(Of { pid, chain, untold: None, till: over }, to, depth + 1);
             }
             Some(Waker::Servant(pid, ended)) => {
-                self.follow(Of { pid, chain: of.chain, untold: Some((wait, ended)), till: over }, to, depth + 1);
+                self.follow(Of { pid, chain: of.chain, untold: Some((wait.name, ended)), till: over }, to, depth + 1);
             }
             Some(Waker::Device(name)) => {
                 told.ended = if wait.what() == What::Wait(Reason::Time) { NAMELESS } else { name };
@@ -294,7 +354,7 @@ impl<'a> Path<'a, '_> {
     }
 
     /// The thread waits for a message: for its sender, and when it is sent for the network.
-    fn arriving(&mut self, message: Message, wait: &'a Span, of: Of<'a>, to: Time, depth: u32) {
+    fn arriving(&mut self, message: Message, wait: &Span, of: Of, to: Time, depth: u32) {
         let mut chain = of.chain;
         if let Some(pid) = message.by {
             chain = self.causes.waiting(of.chain, self.timeline.program_id(pid), wait.name);
@@ -319,9 +379,9 @@ impl<'a> Path<'a, '_> {
         let is_net = |s: &Span| matches!(s.arg, 2 | 3);
         let mut before = before.peekable();
         while let Some(s) = before.next() {
-            let since = burst.start - end(s);
+            let since = burst.start - end(&s);
             let is_softirq = |s: &Span| s.level() == Some(Level::Softirq);
-            if s.dur <= BETWEEN && !is_softirq(s) && before.peek().is_some_and(|b| is_softirq(b)) {
+            if s.dur <= BETWEEN && !is_softirq(&s) && before.peek().is_some_and(is_softirq) {
                 continue;
             }
             let follows = since <= BETWEEN;
@@ -329,23 +389,23 @@ impl<'a> Path<'a, '_> {
             match (s.level(), s.activity()) {
                 (_, Some(Activity::Stalled)) => {}
                 // A timer that sends a packet is why that arrives.
-                (Some(Level::Softirq), _) if follows && is_net(first) && s.arg == TIMER => name = s.name,
+                (Some(Level::Softirq), _) if follows && is_net(&first) && s.arg == TIMER => name = s.name,
                 (Some(Level::Softirq), _) => {}
                 // It came while the softirq ran.
                 (Some(Level::Irq), _) if before.peek().is_some_and(|b| b.what == first.what && b.arg == first.arg) => {}
                 (Some(Level::Irq), _) if follows => {
-                    let device = timeline.text(s);
+                    let device = timeline.text(&s);
                     let general = device.contains("timer") || device.contains("ipi") || device.contains("call_func");
                     let is_told = name != first.name;
                     return Waker::Device(if general || is_told { name } else { s.name });
                 }
                 // A softirq that follows a call of the thread is that call's doing: a message to this machine.
-                (Some(Level::Syscall), _) if s.pid == by && is_net(first) && name == first.name => {
+                (Some(Level::Syscall), _) if s.pid == by && is_net(&first) && name == first.name => {
                     return by.map_or(Waker::Device(name), Waker::Thread);
                 }
                 (_, Some(Activity::Thread(_))) if s.pid == by => {
                     let servant = by.filter(|by| timeline.program(*by).starts_with("ksoftirqd"));
-                    let by_timer = |by| self.raised_by_timer(by, arc.start).filter(|_| is_net(first));
+                    let by_timer = |by| self.raised_by_timer(by, arc.start).filter(|_| is_net(&first));
                     return servant
                         .map_or(Waker::Device(name), |by| Waker::Servant(by, by_timer(by).unwrap_or(NAMELESS)));
                 }
@@ -360,8 +420,8 @@ impl<'a> Path<'a, '_> {
         let thread = self.timeline.thread(servant)?;
         let woken = self.timeline.woken_before(thread, at)?;
         let burst = self.timeline.before(woken.cpu?, woken.start + Time::UNIT).skip_while(|s| s.start > woken.start);
-        let is_softirq = |s: &&Span| s.level() == Some(Level::Softirq);
-        let burst: Vec<&Span> = burst
+        let is_softirq = |s: &Span| s.level() == Some(Level::Softirq);
+        let burst: Vec<Span> = burst
             .skip_while(|s| !is_softirq(s) && s.dur <= BETWEEN * 4)
             .take_while(|s| is_softirq(s) || s.dur <= BETWEEN)
             .filter(is_softirq)

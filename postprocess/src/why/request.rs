@@ -15,7 +15,7 @@ use crate::event::number::Level;
 use crate::event::point::Point;
 use crate::id::Pid;
 use crate::span::what::Activity;
-use crate::span::{Span, Spans, NONE};
+use crate::span::{Span, NONE};
 use crate::time::Time;
 
 /// A stretch of a thread's time.
@@ -81,22 +81,24 @@ impl Ask {
 ///
 /// # Errors
 /// A sentence, if there are none.
-pub fn find(spans: &Spans, timeline: &Timeline, ask: &Ask) -> Result<(String, Vec<Request>), String> {
+pub fn find(timeline: &Timeline, ask: &Ask) -> Result<(String, Vec<Request>), String> {
     let found = match ask {
         Ask::Best => {
-            let (ask, found) = best(spans, timeline)?;
+            let (ask, found) = best(timeline)?;
             return Ok((ask.what(timeline), found));
         }
-        Ask::Rpc(method) => rpcs(spans, method.as_deref()),
-        Ask::Mark(label) => match (marks(spans).remove(label), parts(spans, label)) {
+        Ask::Rpc(method) => rpcs(timeline, method.as_deref()),
+        Ask::Mark(label) => match (marks(timeline).remove(label), parts(timeline, label)) {
             (Some(found), _) => found,
             (None, found) if found.is_empty() => found,
             (None, found) => return Ok((format!("each part {label}, from its start to its end"), found)),
         },
-        Ask::Call(name) => calls(spans, |s| text(spans, s) == name).into_iter().map(|(_, request)| request).collect(),
+        Ask::Call(name) => {
+            calls(timeline, |s| timeline.text(s) == name).into_iter().map(|(_, request)| request).collect()
+        }
         Ask::Run(program) => runs(timeline, |name| name == program),
-        Ask::Client(program) => of_program(|by| clients(spans, by), timeline, program),
-        Ask::Serve(program) => of_program(|by| served(spans, timeline, by), timeline, program),
+        Ask::Client(program) => of_program(|by| clients(timeline, by), timeline, program),
+        Ask::Serve(program) => of_program(|by| served(timeline, by), timeline, program),
         Ask::Range(range) => within(timeline, range),
     };
     let what = ask.what(timeline);
@@ -113,31 +115,27 @@ fn within(timeline: &Timeline, range: &Request) -> Vec<Request> {
     known.then_some(request).into_iter().collect()
 }
 
-fn text<'a>(spans: &'a Spans, span: &Span) -> &'a str {
-    spans.names.get(span.name.index()).map_or("", String::as_str)
-}
-
 /// From a thread's request to its response of the same RPC; in a trace without responses, to when the thread turns to
 /// no RPC.
-pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
+pub fn rpcs(timeline: &Timeline, method: Option<&str>) -> Vec<Request> {
     let mut open: HashMap<(Pid, u32), Time> = HashMap::default();
     let mut turned: HashMap<Pid, Time> = HashMap::default();
     let (mut found, mut left) = (Vec::new(), Vec::new());
-    let is_of = |s: &Span| method.is_none_or(|method| text(spans, s).split(['.', ':']).any(|part| part == method));
-    for s in &spans.spans {
+    let is_of = |s: &Span| method.is_none_or(|method| timeline.text(s).split(['.', ':']).any(|part| part == method));
+    for s in timeline.points() {
         let Some(pid) = s.pid else { continue };
         let id = Rpc(s.arg as u32).id();
         match s.point() {
-            Some(Point::RpcRequest) if id != 0 && is_of(s) => {
+            Some(Point::RpcRequest) if id != 0 && is_of(&s) => {
                 open.insert((pid, id), s.start);
                 turned.insert(pid, s.start);
             }
             Some(Point::RpcRequest) if id != 0 => {}
             Some(Point::RpcRequest) => {
-                left.extend(turned.remove(&pid).map(|start| Request { pid, start, end: end(s) }));
+                left.extend(turned.remove(&pid).map(|start| Request { pid, start, end: end(&s) }));
             }
             Some(Point::RpcResponse) => {
-                found.extend(open.remove(&(pid, id)).map(|start| Request { pid, start, end: end(s) }));
+                found.extend(open.remove(&(pid, id)).map(|start| Request { pid, start, end: end(&s) }));
             }
             _ => {}
         }
@@ -150,14 +148,14 @@ pub fn rpcs(spans: &Spans, method: Option<&str>) -> Vec<Request> {
 }
 
 /// Pairs of marks by label.
-pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
+pub fn marks(timeline: &Timeline) -> BTreeMap<String, Vec<Request>> {
     let mut open: HashMap<(Pid, &str), Time> = HashMap::default();
     let mut found: BTreeMap<String, Vec<Request>> = BTreeMap::new();
-    for s in &spans.spans {
+    for s in timeline.points() {
         let (Some(pid), Some(point)) = (s.pid, s.point()) else { continue };
         let label = match point {
-            Point::ProgramMark => text(spans, s),
-            _ if point.is_text_mark() => text(spans, s).split_once('=').map_or("", |(_, label)| label),
+            Point::ProgramMark => timeline.text(&s),
+            _ if point.is_text_mark() => timeline.text(&s).split_once('=').map_or("", |(_, label)| label),
             _ => continue,
         };
         match label.strip_prefix('/') {
@@ -173,17 +171,18 @@ pub fn marks(spans: &Spans) -> BTreeMap<String, Vec<Request>> {
 }
 
 /// The parts of programs that are called so.
-fn parts(spans: &Spans, label: &str) -> Vec<Request> {
-    let named = spans.spans.iter().filter(|s| s.point() == Some(Point::ProgramBegin) && text(spans, s) == label);
+fn parts(timeline: &Timeline, label: &str) -> Vec<Request> {
+    let named = |s: &Span| s.point() == Some(Point::ProgramBegin) && timeline.text(s) == label;
+    let named = timeline.points().filter(named);
     named.filter_map(|s| Some(Request { pid: s.pid?, start: s.start, end: s.start + s.dur })).collect()
 }
 
 /// Each instance of calls and faults, with its name: its pieces, up to the one that returns, or to what the thread does
 /// after it, or to the thread's end.
-pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Request)> {
+pub fn calls(timeline: &Timeline, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Request)> {
     let mut open: HashMap<Pid, (Level, NameId, Request)> = HashMap::default();
     let mut found = Vec::new();
-    for s in &spans.spans {
+    for s in timeline.rows.iter() {
         let Some(pid) = s.thread() else { continue };
         if s.point() == Some(Point::Exit) {
             let ended = open.remove(&pid).map(|(_, name, request)| (name, Request { end: s.start, ..request }));
@@ -202,9 +201,9 @@ pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Requ
             let over = open.remove(&pid).filter(|(at, ..)| *at == Level::Trap);
             found.extend(over.map(|(_, name, request)| (name, request)));
         }
-        if is_call && (goes_on || wanted(s)) {
+        if is_call && (goes_on || wanted(&s)) {
             let new = (at, s.name, Request { pid, start: s.start, end: s.start });
-            open.entry(pid).or_insert(new).2.end = end(s);
+            open.entry(pid).or_insert(new).2.end = end(&s);
             if at == Level::Syscall && s.ret != NONE {
                 found.extend(open.remove(&pid).map(|(_, name, request)| (name, request)));
             }
@@ -216,9 +215,9 @@ pub fn calls(spans: &Spans, wanted: impl Fn(&Span) -> bool) -> Vec<(NameId, Requ
 /// The time of each thread from its start to its end, of programs that are wanted.
 pub fn runs(timeline: &Timeline, wanted: impl Fn(&str) -> bool) -> Vec<Request> {
     let mut starts: HashMap<Pid, Time> = HashMap::default();
-    for s in timeline.spans.spans.iter().filter(|s| s.is_own_code()) {
+    for s in timeline.rows.iter().filter(Span::is_own_code) {
         let Some(pid) = s.thread() else { continue };
-        if timeline.text(s).rsplit_once('.').is_some_and(|(name, _)| wanted(name)) {
+        if timeline.text(&s).rsplit_once('.').is_some_and(|(name, _)| wanted(name)) {
             starts.entry(pid).or_insert(s.start);
         }
     }

@@ -2,12 +2,16 @@
 //! The sums of many requests at once: a thread's path is followed once, and a window moves along it from request to
 //! request.
 //!
-//! Invariant: requests that overlap cost what changes between them, not what they are long.
+//! Invariant: requests that overlap cost what changes between them, not what they are long, and of the path no more is
+//! held than a request and its neighbours need.
 
+use std::num::NonZero;
 use std::ops::{AddAssign, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use super::cause::Causes;
-use super::path::{path, Part};
+use super::path::{path, Part, Stretch};
 use super::request::Request;
 use super::timeline::Timeline;
 use crate::time::Time;
@@ -39,6 +43,12 @@ impl Sum {
     }
 }
 
+/// Shares of the requests for each thread, about, and the requests that a share has at least.
+const SHARES: usize = 8;
+const SHARE_MIN: usize = 1 << 10;
+/// Parts of a path that are no longer needed are dropped this many at a time.
+const DROPPED: usize = 1 << 12;
+
 /// Calls `each` with the causes so far, the number of each request and its sums by number of cause; of requests ordered
 /// by thread and start.
 pub fn sweep(
@@ -48,12 +58,56 @@ pub fn sweep(
     mut each: impl FnMut(&Causes, usize, &[(u32, Sum)]),
 ) {
     let mut window = Window::default();
-    stretches(timeline, causes, requests, |causes, numbers, parts| {
-        window.begin(causes.count());
+    for (numbers, whole) in Overlapping::of(requests) {
+        let mut stretch = Stretch::new(timeline, &whole);
+        window.begin();
         for n in numbers {
-            each(causes, n, window.at(parts, &requests[n]));
+            stretch.divide(timeline, causes, requests[n].end);
+            window.resize(causes.count());
+            each(causes, n, window.at(&stretch.parts, &requests[n]));
+            if window.first >= DROPPED {
+                stretch.parts.drain(..window.first);
+                window.dropped();
+            }
         }
+    }
+}
+
+/// As [`sweep`], by as many threads as there are CPUs. Each puts the sums of some consecutive requests into a value that
+/// `new` makes; `done` gets these in the order of their requests, with the number that each of their causes has among
+/// `causes`: the same as one thread alone would give it.
+pub fn sweep_together<T: Send>(
+    timeline: &Timeline,
+    causes: &mut Causes,
+    requests: &[Request],
+    new: impl Fn() -> T + Sync,
+    each: impl Fn(&mut T, &Causes, usize, &[(u32, Sum)]) + Sync,
+    mut done: impl FnMut(T, &[u32]),
+) {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let size = requests.len().div_ceil(SHARES * threads).max(SHARE_MIN);
+    let shares: Vec<&[Request]> = requests.chunks(size).collect();
+    let next = AtomicUsize::new(0);
+    let gather = || {
+        let mut gathered = Vec::new();
+        loop {
+            let share = next.fetch_add(1, Ordering::Relaxed);
+            let Some(some) = shares.get(share) else { return gathered };
+            let (mut its, mut value) = (Causes::default(), new());
+            sweep(timeline, &mut its, some, |causes, n, sums| each(&mut value, causes, share * size + n, sums));
+            gathered.push((share, its, value));
+        }
+    };
+    let mut gathered = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(shares.len())).map(|_| scope.spawn(gather)).collect();
+        let mut all = gather();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
     });
+    gathered.sort_unstable_by_key(|(share, ..)| *share);
+    gathered.into_iter().for_each(|(_, its, value)| done(value, &causes.adopt(&its)));
 }
 
 /// Calls `each` with the causes so far, the numbers of requests of one thread that overlap, and the path of that thread
@@ -64,16 +118,35 @@ pub fn stretches(
     requests: &[Request],
     mut each: impl FnMut(&Causes, Range<usize>, &[Part]),
 ) {
-    let mut first = 0;
-    while let Some(begin) = requests.get(first) {
-        let (mut after, mut to) = (first + 1, begin.end);
-        while let Some(next) = requests.get(after).filter(|next| next.pid == begin.pid && next.start < to) {
-            after += 1;
-            to = to.max(next.end);
+    for (numbers, whole) in Overlapping::of(requests) {
+        let parts = path(timeline, causes, &whole);
+        each(causes, numbers, &parts);
+    }
+}
+
+/// Requests of one thread that overlap: their numbers, and the time from the start of the first to the end of the last.
+struct Overlapping<'a> {
+    requests: &'a [Request],
+    first: usize,
+}
+
+impl Overlapping<'_> {
+    fn of(requests: &[Request]) -> Overlapping<'_> {
+        Overlapping { requests, first: 0 }
+    }
+}
+
+impl Iterator for Overlapping<'_> {
+    type Item = (Range<usize>, Request);
+
+    fn next(&mut self) -> Option<(Range<usize>, Request)> {
+        let (first, mut whole) = (self.first, *self.requests.get(self.first)?);
+        self.first += 1;
+        while let Some(next) = self.requests.get(self.first).filter(|r| r.pid == whole.pid && r.start < whole.end) {
+            self.first += 1;
+            whole.end = whole.end.max(next.end);
         }
-        let parts = path(timeline, causes, &Request { end: to, ..*begin });
-        each(causes, first..after, &parts);
-        first = after;
+        Some((first..self.first, whole))
     }
 }
 
@@ -93,12 +166,21 @@ struct Window {
 }
 
 impl Window {
-    /// Empty, for parts of as many causes.
-    fn begin(&mut self, causes: usize) {
+    /// Empty.
+    fn begin(&mut self) {
         self.present.drain(..).for_each(|cause| self.sums[cause as usize] = Sum::default());
+        (self.first, self.after) = (0, 0);
+    }
+
+    /// For parts of as many causes.
+    fn resize(&mut self, causes: usize) {
         self.sums.resize(causes, Sum::default());
         self.places.resize(causes, 0);
-        (self.first, self.after) = (0, 0);
+    }
+
+    /// The parts before the first of the window are not in the list any more.
+    fn dropped(&mut self) {
+        (self.first, self.after) = (0, self.after - self.first);
     }
 
     /// The sums of a request that lies within the time of `parts`.
@@ -106,7 +188,7 @@ impl Window {
         let first = parts.partition_point(|part| part.end <= request.start);
         let after = parts.partition_point(|part| part.start < request.end).max(first);
         if first >= self.after || after <= self.first {
-            self.begin(self.sums.len());
+            self.begin();
             (self.first, self.after) = (first, first);
         }
         while self.after < after {

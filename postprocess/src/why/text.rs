@@ -52,6 +52,16 @@ impl Why {
         let means = [slow.mean, normal.mean, *excess].map(|mean| time(Time(mean as i64)));
         let ([slow_mean, normal_mean, more], usual) = (means, normal.mean);
         let (slow, normal) = (slow.count, normal.count);
+        if let Some(Apart { slow, excess, cause }) = compared.mostly() {
+            let more = time(Time(*excess as i64));
+            writeln!(
+                out,
+                "The slowest {slow} take {more} more than normal ones, most of all since CPUs stood still:\n"
+            )?;
+            heading(out)?;
+            self.excess(out, "", cause, *slow, normal)?;
+            writeln!(out)?;
+        }
         let without = if apart.is_some() { " without the time in which CPUs stood still" } else { "" };
         let slowest = format!("The slowest {slow}{without}, {slow_mean} on average");
         writeln!(out, "{slowest}, against {normal} normal ones, {normal_mean}: {more} more\n")?;
@@ -61,7 +71,7 @@ impl Why {
             writeln!(out, "nothing stands out{little}\n")?;
             return self.all(out);
         }
-        writeln!(out, "{:>14}{:>9}{:>12}{:>12}  CAUSE", "more time", "share", "in slow", "in normal")?;
+        heading(out)?;
         for cause in causes {
             self.excess(out, &format!("{}.", cause.rank), cause, slow, normal)?;
         }
@@ -69,7 +79,8 @@ impl Why {
             writeln!(out, "... {} more, see --top", count(*left_out as u64, "cause", "causes"))?;
         }
         writeln!(out, "{:>14}{:>9}{:26}all else, together", "", format!("{:.0} %", unexplained * 100.0), "")?;
-        let Some(Apart { slow, excess, cause }) = apart else { return Ok(()) };
+        let after = apart.as_ref().filter(|_| compared.mostly().is_none());
+        let Some(Apart { slow, excess, cause }) = after else { return Ok(()) };
         let more = time(Time(*excess as i64));
         writeln!(out, "\nWith that time the slowest {slow} take {more} more than normal ones:\n")?;
         self.excess(out, "", cause, *slow, normal)
@@ -167,6 +178,11 @@ impl Diff {
         }
         writeln!(out, "{:>14}{:>9}{:26}all else, together\n", "", format!("{:.0} %", unexplained * 100.0), "")
     }
+}
+
+/// The line above causes of which slow requests have more.
+fn heading(out: &mut String) -> Result {
+    writeln!(out, "{:>14}{:>9}{:>12}{:>12}  CAUSE", "more time", "share", "in slow", "in normal")
 }
 
 /// Requests to look at, in a trace that begins at `base`.

@@ -7,26 +7,37 @@ use foldhash::HashMap;
 
 use super::again::{Again, Doing};
 use super::calls::Calls;
+use super::lookup::Lookup;
 use super::message::Messages;
+use super::rows::Rows;
 use crate::event::names::{NameId, Names};
 use crate::event::number::Level;
 use crate::event::point::Point;
 use crate::id::{CpuId, Pid};
+use crate::span::dense::Dense;
 use crate::span::what::{Arc, What};
 use crate::span::{Span, Spans};
 use crate::time::Time;
 
 /// CPUs beyond this are not looked at: a number so large is damage.
 const MAX_CPUS: usize = 1 << 16;
+/// Threads that are found without a search.
+const RECENT: usize = 64;
 
 /// What spans say of CPUs and threads, by time.
 #[derive(Debug)]
 pub struct Timeline<'a> {
-    /// The trace.
+    /// The trace; its spans are [`Self::rows`].
     pub spans: &'a Spans,
+    /// Its spans.
+    pub rows: Rows<'a>,
     /// Spans of execution of each CPU.
-    cpus: Vec<Vec<u32>>,
-    threads: HashMap<Pid, Thread>,
+    cpus: Vec<Lookup>,
+    /// System calls and wakeups.
+    calls: Vec<u32>,
+    /// Points in time.
+    points: Vec<u32>,
+    threads: Threads,
     /// The names of programs, each once. Threads of the kernel that do the same for several CPUs are one program.
     pub programs: Vec<String>,
     /// The arcs of interrupts to each CPU, by arrival.
@@ -38,9 +49,44 @@ pub struct Timeline<'a> {
     pub messages: Messages,
 }
 
+/// All threads.
+#[derive(Debug)]
+struct Threads {
+    list: Vec<Thread>,
+    numbers: HashMap<Pid, u32>,
+    /// The numbers of those that were spoken of last, by the low bits of their pids.
+    recent: [u32; RECENT],
+}
+
+impl Threads {
+    /// The thread of this number.
+    fn get(&self, pid: Pid) -> Option<&Thread> {
+        self.numbers.get(&pid).map(|&number| &self.list[number as usize])
+    }
+
+    /// The same; it is added if it is new.
+    fn known(&mut self, pid: Pid) -> &mut Thread {
+        let recent = &mut self.recent[pid.index() % RECENT];
+        if self.list.get(*recent as usize).is_none_or(|thread| thread.pid != pid) {
+            *recent = *self.numbers.entry(pid).or_insert(self.list.len() as u32);
+            if *recent as usize == self.list.len() {
+                self.list.push(Thread { pid, ..Thread::default() });
+            }
+        }
+        &mut self.list[*recent as usize]
+    }
+}
+
+impl Default for Threads {
+    fn default() -> Threads {
+        Threads { list: Vec::new(), numbers: HashMap::default(), recent: [0; RECENT] }
+    }
+}
+
 /// One thread.
 #[derive(Debug, Default)]
 pub struct Thread {
+    pid: Pid,
     /// When it had a CPU, and which.
     pub runs: Vec<Run>,
     /// What it waited for: spans of waits.
@@ -70,40 +116,57 @@ pub struct Run {
 impl<'a> Timeline<'a> {
     /// Orders what `spans` say.
     pub fn new(spans: &'a Spans) -> Timeline<'a> {
+        Timeline::of(spans, Rows::Spans(&spans.spans))
+    }
+
+    /// The same of a trace whose spans are held in `dense`.
+    pub fn dense(spans: &'a Spans, dense: &'a Dense) -> Timeline<'a> {
+        Timeline::of(spans, Rows::Dense(dense))
+    }
+
+    fn of(spans: &'a Spans, rows: Rows<'a>) -> Timeline<'a> {
         let (mut cpus, mut sent): (Vec<Vec<u32>>, Vec<Vec<u32>>) = Default::default();
-        let mut threads: HashMap<Pid, Thread> = HashMap::default();
+        let mut threads = Threads::default();
         let mut extent = (Time::MAX, Time::MIN);
         let ends = |name: &String| matches!(name.as_str(), "exit" | "exit_group");
         let ends: Vec<bool> = spans.names.iter().map(ends).collect();
-        let (calls, mut again) = (Calls::new(spans), Again::default());
-        for (n, s) in (0..).zip(&spans.spans) {
+        let (known, mut again) = (Calls::new(spans), Again::default());
+        let (mut calls, mut points) = (Vec::new(), Vec::new());
+        for (n, s) in (0..).zip(rows.iter()) {
             match s.what() {
-                What::Arc(Arc::Wakeup { woken, .. }) => threads.entry(woken).or_default().wakeups.push(n),
+                What::Arc(Arc::Wakeup { woken, .. }) => {
+                    calls.push(n);
+                    threads.known(woken).wakeups.push(n);
+                }
                 What::Arc(Arc::Ipi { to }) => list(&mut sent, to).push(n),
                 What::Wait(reason) => {
                     let Some(pid) = s.pid else { continue };
-                    let thread = threads.entry(pid).or_default();
+                    let thread = threads.known(pid);
                     thread.waits.push(n);
                     thread.doing.waits(n, reason, &mut again);
                 }
-                What::Point(point) if Doing::ends_with(point) => {
-                    s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().doing.marks());
-                }
-                What::Point(Point::Exit) => {
-                    s.pid.into_iter().for_each(|pid| threads.entry(pid).or_default().exit = Some(s.start));
+                What::Point(point) => {
+                    points.push(n);
+                    let Some(pid) = s.pid else { continue };
+                    match point {
+                        Point::Exit => threads.known(pid).exit = Some(s.start),
+                        _ if Doing::ends_with(point) => threads.known(pid).doing.marks(),
+                        _ => {}
+                    }
                 }
                 What::Run(_) => {
                     let Some(cpu) = s.cpu else { continue };
                     list(&mut cpus, cpu).push(n);
-                    extent = (extent.0.min(s.start), extent.1.max(end(s)));
+                    extent = (extent.0.min(s.start), extent.1.max(end(&s)));
                     if let Some(pid) = s.thread() {
-                        let thread = threads.entry(pid).or_default();
-                        thread.executes(cpu, s);
+                        let thread = threads.known(pid);
+                        thread.executes(cpu, &s);
                         if s.level() == Some(Level::Syscall) {
-                            thread.doing.calls(s, &calls);
+                            thread.doing.calls(&s, &known);
+                            calls.push(n);
                         }
                         if ends.get(s.name.index()) == Some(&true) {
-                            thread.exit = Some(end(s));
+                            thread.exit = Some(end(&s));
                         }
                     }
                 }
@@ -111,20 +174,31 @@ impl<'a> Timeline<'a> {
             }
         }
         let mut programs = Names::default();
-        for (pid, thread) in &mut threads {
+        for thread in &mut threads.list {
             thread.runs.sort_by_key(|run| run.start);
-            let by_end = |&n: &u32| (end(&spans.spans[n as usize]), spans.spans[n as usize].start);
-            thread.waits.sort_by_key(by_end);
-            thread.wakeups.sort_by_key(|&n| spans.spans[n as usize].start);
+            thread.waits.sort_by_key(|&n| (rows.end(n), rows.start(n)));
+            thread.wakeups.sort_by_key(|&n| rows.start(n));
             let name = thread.name.map_or("", |name| spans.names[name].as_str());
-            thread.program = programs.id(&on_machine(spans, *pid, of_all_cpus(program(name))));
+            thread.program = programs.id(&on_machine(spans, thread.pid, of_all_cpus(program(name))));
         }
-        sent.iter_mut().for_each(|list| list.sort_by_key(|&n| end(&spans.spans[n as usize])));
+        sent.iter_mut().for_each(|list| list.sort_by_key(|&n| rows.end(n)));
+        let cpus = cpus.into_iter().map(|numbers| Lookup::new(numbers, rows)).collect();
         let extent = if extent.0 > extent.1 { (Time::ZERO, Time::ZERO) } else { extent };
         again.ordered();
         let messages = Messages::default();
-        let mut timeline =
-            Timeline { spans, cpus, threads, programs: programs.into_texts(), sent, again, extent, messages };
+        let mut timeline = Timeline {
+            spans,
+            rows,
+            cpus,
+            calls,
+            points,
+            threads,
+            programs: programs.into_texts(),
+            sent,
+            again,
+            extent,
+            messages,
+        };
         timeline.messages = Messages::of(&timeline);
         timeline
     }
@@ -135,8 +209,8 @@ impl<'a> Timeline<'a> {
     }
 
     /// A span by its index.
-    pub fn span(&self, index: u32) -> &'a Span {
-        &self.spans.spans[index as usize]
+    pub fn span(&self, index: u32) -> Span {
+        self.rows.get(index)
     }
 
     /// The name of a span.
@@ -144,14 +218,24 @@ impl<'a> Timeline<'a> {
         self.spans.names.get(span.name.index()).map_or("", String::as_str)
     }
 
+    /// System calls and wakeups, in their order.
+    pub fn calls(&self) -> impl Iterator<Item = Span> + use<'_, 'a> {
+        self.calls.iter().map(|&n| self.span(n))
+    }
+
+    /// Points in time, in their order.
+    pub fn points(&self) -> impl Iterator<Item = Span> + use<'_, 'a> {
+        self.points.iter().map(|&n| self.span(n))
+    }
+
     /// A thread, if the trace has it.
     pub fn thread(&self, pid: Pid) -> Option<&Thread> {
-        self.threads.get(&pid)
+        self.threads.get(pid)
     }
 
     /// All threads.
     pub fn threads(&self) -> impl Iterator<Item = (Pid, &Thread)> {
-        self.threads.iter().map(|(pid, thread)| (*pid, thread))
+        self.threads.list.iter().map(|thread| (thread.pid, thread))
     }
 
     /// Program and number of a thread, as `redis-server.107`; with its machine, if there are several.
@@ -175,40 +259,40 @@ impl<'a> Timeline<'a> {
     /// The thread that sent an interrupt.
     pub fn sender(&self, interrupt: &Span) -> Option<Pid> {
         let sent = self.sent.get(interrupt.cpu?.index())?;
-        let after = sent.partition_point(|&n| end(self.span(n)) < interrupt.start);
+        let after = sent.partition_point(|&n| self.rows.end(n) < interrupt.start);
         let arc = self.span(*sent.get(after)?);
-        let from = arc.cpu.filter(|_| end(arc) == interrupt.start)?;
+        let from = arc.cpu.filter(|_| end(&arc) == interrupt.start)?;
         self.before(from, arc.start + Time::UNIT).next()?.thread()
     }
 
     /// What a CPU executed in a range of time, first to last.
-    pub fn executed(&self, cpu: CpuId, from: Time, to: Time) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
-        let list = self.cpus.get(cpu.index()).map_or(&[][..], Vec::as_slice);
-        let first = list.partition_point(|&n| end(self.span(n)) <= from);
-        list[first..].iter().map(|&n| self.span(n)).take_while(move |s| s.start < to)
+    pub fn executed(&self, cpu: CpuId, from: Time, to: Time) -> impl Iterator<Item = Span> + use<'_, 'a> {
+        let known = self.cpus.get(cpu.index());
+        let list = known.map_or(&[][..], |lookup| &lookup.numbers[lookup.first_after(from, self.rows)..]);
+        list.iter().map(|&n| self.span(n)).take_while(move |s| s.start < to)
     }
 
     /// What a CPU was executing at a moment, and what right before that, newest first.
-    pub fn before(&self, cpu: CpuId, at: Time) -> impl Iterator<Item = &'a Span> + use<'_, 'a> {
-        let list = self.cpus.get(cpu.index()).map_or(&[][..], Vec::as_slice);
-        let after = list.partition_point(|&n| self.span(n).start < at);
-        list[..after].iter().rev().map(|&n| self.span(n))
+    pub fn before(&self, cpu: CpuId, at: Time) -> impl Iterator<Item = Span> + use<'_, 'a> {
+        let known = self.cpus.get(cpu.index());
+        let list = known.map_or(&[][..], |lookup| &lookup.numbers[..lookup.starting_before(at, self.rows)]);
+        list.iter().rev().map(|&n| self.span(n))
     }
 
     /// The last wakeup of a thread up to this moment.
-    pub fn woken_before(&self, thread: &Thread, at: Time) -> Option<&'a Span> {
-        let after = thread.wakeups.partition_point(|&n| self.span(n).start <= at);
+    pub fn woken_before(&self, thread: &Thread, at: Time) -> Option<Span> {
+        let after = thread.wakeups.partition_point(|&n| self.rows.start(n) <= at);
         after.checked_sub(1).map(|last| self.span(thread.wakeups[last]))
     }
 
     /// The wait that ended one of this index, if a timeout did not really end that.
-    pub fn last_of(&self, wait: u32) -> Option<&'a Span> {
+    pub fn last_of(&self, wait: u32) -> Option<Span> {
         self.again.last(wait).map(|last| self.span(last))
     }
 
     /// The wakeup that ended a wait of a thread at this moment.
-    pub fn wakeup(&self, thread: &Thread, at: Time) -> Option<&'a Span> {
-        let after = thread.wakeups.partition_point(|&n| self.span(n).start < at);
+    pub fn wakeup(&self, thread: &Thread, at: Time) -> Option<Span> {
+        let after = thread.wakeups.partition_point(|&n| self.rows.start(n) < at);
         thread.wakeups.get(after).map(|&n| self.span(n)).filter(|s| s.start == at)
     }
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use clap::Args;
 use postprocess::id::Pid;
-use postprocess::span::Spans;
 use postprocess::time::Time;
 use postprocess::why::change::Verdict;
 use postprocess::why::compare::EXCESS_TIME_MIN;
@@ -56,7 +55,7 @@ pub struct Asked {
 #[group(multiple = false)]
 pub struct Requests {
     /// RPCs, from request to response; of this method
-    #[arg(long, value_name = "METHOD", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long, value_name = "METHOD", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     rpc: Option<String>,
     /// From a mark LABEL to a mark /LABEL, or a part LABEL
     #[arg(long, value_name = "LABEL")]
@@ -81,7 +80,7 @@ impl Requests {
     /// # Errors
     /// A sentence, if there are none.
     pub fn find(&self, timeline: &Timeline) -> Result<(String, Vec<Request>), String> {
-        request::find(timeline.spans, timeline, &self.ask().unwrap_or_default())
+        request::find(timeline, &self.ask().unwrap_or_default())
     }
 
     /// Whether it is said what a request is.
@@ -133,15 +132,14 @@ impl Asked {
     ///
     /// # Errors
     /// A sentence, if there are no such requests, or if something is wrong that was to be checked.
-    pub fn answer(&self, spans: &Spans, file: Option<&Path>) -> Result<String, String> {
-        let timeline = Timeline::new(spans);
+    pub fn answer(&self, timeline: &Timeline, file: Option<&Path>) -> Result<String, String> {
         let question = self.question(timeline.extent.0, file);
         if self.check {
-            if let Some(wrong) = check::check(&timeline, &question.ask)?.first() {
+            if let Some(wrong) = check::check(timeline, &question.ask)?.first() {
                 return Err(format!("the causes do not add up: {wrong}"));
             }
         }
-        let why = explain(&timeline, &question)?;
+        let why = explain(timeline, &question)?;
         match self.json {
             true => Ok(serde_json::to_string_pretty(&why).map_err(|e| e.to_string())? + "\n"),
             false => Ok(why.text()),
@@ -200,22 +198,22 @@ impl Between {
     ///
     /// # Errors
     /// A sentence, if there are no such requests, or too few.
-    pub fn before(&self, spans: &Spans, after: Option<&Path>) -> Result<Before, String> {
+    pub fn before(&self, timeline: &Timeline, after: Option<&Path>) -> Result<Before, String> {
         let question = diff::Question {
             ask: self.requests.ask().unwrap_or_default(),
             above: self.fail_above.unwrap_or(ABOVE),
             top: self.top,
             page: page(after),
         };
-        Before::new(&Timeline::new(spans), question)
+        Before::new(timeline, question)
     }
 
     /// Compares the second trace with the first.
     ///
     /// # Errors
     /// A sentence, if there are no such requests, or too few.
-    pub fn answer(&self, before: Before, spans: &Spans) -> Result<Answer, String> {
-        let diff = before.diff(&Timeline::new(spans))?;
+    pub fn answer(&self, before: Before, timeline: &Timeline) -> Result<Answer, String> {
+        let diff = before.diff(timeline)?;
         let differs = match diff.verdict {
             Verdict::Same => false,
             Verdict::Faster => self.fail_above.is_none(),

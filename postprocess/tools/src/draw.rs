@@ -73,14 +73,14 @@ type Rest<'a> = (Runs<File>, &'a [Span], Option<(NameId, Vec<Request>)>);
 ///
 /// # Errors
 /// If the spans cannot be read or kept, or the folder not be made or filled.
-pub fn lttng(file: Option<&PathBuf>, dir: &Path, force: bool, quiet: bool) -> Result<Exit> {
+pub fn lttng(file: Option<&PathBuf>, dir: &Path, how: &folder::How, quiet: bool) -> Result<Exit> {
     let (spans, place) = spans::in_order(file)?;
     let (last, threads, runs) = spans.split();
     let Spans { meta, names, spans } = last;
-    let (untold, left_out) = folder::fill(dir, force, || {
+    let (untold, left_out) = folder::fill(dir, how.force, || {
         let context = || dir.display().to_string();
         let open = |cpu| File::create_new(dir.join(folder::of_cpu(cpu)));
-        let to = lttng::Writer::new(&meta, &names, &threads, open);
+        let to = lttng::Writer::new((&meta, &names, &threads), how.edition(), open);
         let ((metadata, untold), left_out) = all(to, meta.flags, (runs, &spans, None)).with_context(context)?;
         fs::write(dir.join(folder::METADATA), metadata).with_context(context)?;
         Ok((untold, left_out))

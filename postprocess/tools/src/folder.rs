@@ -1,11 +1,57 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Traces that are a folder: of CTF, a file for each CPU and the metadata.
+//! Traces that are a folder: how tools are told of it, and of CTF what is in it, a file for each CPU and the metadata.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{ensure, Context, Result};
+use clap::{Args, Parser};
+use postprocess::sink::ctf2::Edition;
+
+/// What is read, and the folder that is made of it.
+#[derive(Args, Clone, Debug)]
+pub struct Paths {
+    /// The input (standard input if absent or `-`), and the folder
+    #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "DIR"])]
+    paths: Vec<PathBuf>,
+    /// The same as FILE
+    #[arg(short, long, value_name = "FILE")]
+    input: Option<PathBuf>,
+}
+
+impl Paths {
+    /// The file, if one is named, and the folder; ends the tool if two files are named.
+    pub fn split<A: Parser>(&self) -> Result<(Option<&PathBuf>, &Path)> {
+        let (dir, file) = self.paths.split_last().context("no folder")?;
+        if self.input.is_some() && !file.is_empty() {
+            crate::usage::<A>("--input names FILE already; only DIR follows");
+        }
+        Ok((self.input.as_ref().or(file.first()), dir))
+    }
+}
+
+/// How a folder of CTF is made.
+#[derive(Args, Clone, Debug)]
+pub struct How {
+    /// Replace a folder that this tool created
+    #[arg(short, long)]
+    pub force: bool,
+    /// Write CTF 2, which babeltrace2 reads from version 2.1 on, instead of CTF 1.8
+    #[arg(long)]
+    ctf2: bool,
+}
+
+impl How {
+    /// Which edition of CTF.
+    pub fn edition(&self) -> Edition {
+        if self.ctf2 {
+            Edition::Two
+        } else {
+            Edition::One
+        }
+    }
+}
 
 /// The file that says how to read the others.
 pub const METADATA: &str = "metadata";

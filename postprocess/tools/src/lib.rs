@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //! What the tools share, with `kutrace_control` too: where input comes from, where output goes, [`spans`] read and
-//! written, requests that are [asked](ask) for, spans that are [built](build), what [draws](draw) for others, and what a run says of data that are not whole.
+//! written, samples named by [functions], requests that are [asked](ask) for, spans that are [built](build), what [draws](draw) for others, and what a run says of data that are not whole.
 
 #![forbid(unsafe_code)]
 
@@ -8,6 +8,7 @@ pub mod ask;
 pub mod build;
 pub mod draw;
 pub mod folder;
+pub mod functions;
 pub mod spans;
 
 use std::ffi::OsString;
@@ -178,6 +179,12 @@ impl Input {
     pub fn spans(mut self, keep: impl Keep) -> Result<Spans> {
         self.source.count(self.size);
         self.source.spans(keep).context(self.name)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.source.read(buffer)
     }
 }
 

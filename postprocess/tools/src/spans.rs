@@ -12,6 +12,7 @@ use postprocess::frame;
 use postprocess::id::Pid;
 use postprocess::sink;
 use postprocess::source::Stage;
+use postprocess::span::dense::Dense;
 use postprocess::span::limit::{Keep, SpanLimit};
 use postprocess::span::runs::Runs;
 use postprocess::span::{Span, Spans};
@@ -42,10 +43,25 @@ pub fn read_into(file: Option<&PathBuf>, keep: impl Keep) -> Result<(Spans, Stri
     let input = crate::open(file, Stage::Spans)?;
     let name = input.name.clone();
     let spans = input.spans(keep)?;
-    if spans.spans.is_empty() && !spans.meta.quality.is_empty() {
+    let none = spans.spans.is_empty();
+    some(spans, none, name)
+}
+
+/// As [`read`], with the spans in little memory and apart from all else.
+pub fn read_dense(file: Option<&PathBuf>) -> Result<(Spans, Dense, String)> {
+    let input = crate::open(file, Stage::Spans)?;
+    let (mut dense, name) = (Dense::default(), input.name.clone());
+    let about = input.spans(&mut dense)?;
+    let (about, name) = some(about, dense.is_empty(), name)?;
+    Ok((about, dense, name))
+}
+
+/// What was read, unless it is nothing and that is due to its faults.
+fn some(about: Spans, none: bool, name: String) -> Result<(Spans, String)> {
+    if none && !about.meta.quality.is_empty() {
         bail!("{name}: no spans");
     }
-    Ok((spans, name))
+    Ok((about, name))
 }
 
 /// Writes spans to the output.
@@ -77,7 +93,7 @@ impl InOrder {
     pub fn requests(&self) -> Option<(String, Vec<Request>)> {
         let spans = self.whole()?;
         let timeline = Timeline::new(spans);
-        let (ask, requests) = best(spans, &timeline).ok()?;
+        let (ask, requests) = best(&timeline).ok()?;
         (!matches!(ask, Ask::Range(_))).then(|| (ask.what(&timeline), requests))
     }
 

@@ -7,12 +7,13 @@ import { withoutFields } from "./field.js";
 import { cgroupsOf, cpuText, processOf, shownName, threadText, valueOf, wokenBy } from "./format.js";
 import { ASYNC_PART, isExecution, KERNEL_EVENTS, LOCK_HELD, PART, RESOURCE_EVENT } from "./kind.js";
 import { IntervalIndex } from "./intervals.js";
-import { CGROUPS, FOLDED } from "./order.js";
+import { machineOfThread } from "./machines.js";
+import { CGROUPS, FOLDED, MACHINES } from "./order.js";
 import { indexByColumn, indexByRow, laneOf, putInstantsFirst } from "./rows.js";
 import { Kind } from "./tables.js";
 import { SummaryTree } from "./tree.js";
 /**
- * @import {Cgroup, Store} from "./decode.js"
+ * @import {Store} from "./decode.js"
  * @import {Column} from "./part.js"
  * @import {Exec, Index, Lane} from "./rows.js"
  */
@@ -81,6 +82,7 @@ const FOLDS = Object.freeze([
     label: (store) => (key) => (key === KERNEL_THREADS ? "kernel threads" : threadText(store, key)),
   },
   { order: CGROUPS, name: "CGROUP", title: "Control groups", keys: cgroupRows, label: cgroupLabels },
+  { order: MACHINES, name: "MACHINE", title: "Machines", keys: machineRows, label: machineLabels },
 ]);
 
 /** The process of each row of threads. @param {Store} store @param {Group} threads */
@@ -91,17 +93,31 @@ function processRows(store, threads) {
 
 /** The first thread in the control group of each row of threads. @param {Store} store @param {Group} threads */
 function cgroupRows(store, { keys }) {
-  const groupOf = cgroupsOf(store);
-  /** @type {Map<Cgroup | undefined, number>} */
-  const first = new Map();
-  for (const pid of keys) if (!first.has(groupOf(pid))) first.set(groupOf(pid), pid);
-  return keys.map((pid) => first.get(groupOf(pid)) ?? pid);
+  return firstAlike(keys, cgroupsOf(store));
 }
 
 /** @param {Store} store */
 function cgroupLabels(store) {
   const groupOf = cgroupsOf(store);
   return (/** @type {number} */ key) => shownName(groupOf(key)?.short ?? "not known");
+}
+
+/** The first thread on the machine of each row of threads. @param {Store} store @param {Group} threads */
+function machineRows({ meta }, { keys }) {
+  return firstAlike(keys, (pid) => machineOfThread(meta, pid));
+}
+
+/** @param {Store} store */
+function machineLabels({ meta }) {
+  return (/** @type {number} */ key) => shownName(machineOfThread(meta, key)?.name ?? "not known");
+}
+
+/** For each thread the first of which the same is true. @param {number[]} pids @param {(pid: number) => unknown} of */
+function firstAlike(pids, of) {
+  /** @type {Map<unknown, number>} */
+  const first = new Map();
+  for (const pid of pids) if (!first.has(of(pid))) first.set(of(pid), pid);
+  return pids.map((pid) => first.get(of(pid)) ?? pid);
 }
 
 /**

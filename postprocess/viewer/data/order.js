@@ -15,8 +15,15 @@ export const FOLDED = "folded";
 /** The order in which each control group has one row. */
 export const CGROUPS = "control group";
 
+/** The order in which each of several machines has one row. */
+export const MACHINES = "machine";
+
 /** What rows can be ordered by: the number of each thread, its time on CPUs in sight, when it ran first, its name, its process. */
-export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process", FOLDED, CGROUPS]);
+export const ORDERS = Object.freeze(["number", "CPU time", "first run", "name", "process", FOLDED, CGROUPS, MACHINES]);
+
+/** The orders that a trace has something for. @param {Store} store */
+export const ordersOf = ({ meta }) => ORDERS.filter((order) =>
+  (order === CGROUPS ? meta.cgroups !== undefined : order !== MACHINES || (meta.machines?.length ?? 0) > 1));
 
 /** A range of time. @typedef {{t0: number, t1: number}} Range */
 

@@ -42,39 +42,36 @@ export function minOfStep(step) {
 }
 
 /**
- * What spans are grouped by: a column, by its values the number of the group, and by that number what it is called and the
- * search that finds it, nothing if none does.
- * @typedef {{column: Column, of: Int32Array, texts: string[], finds: string[]}} Grouping
+ * What spans are grouped by: a column, by its values the number of the group, how many there are, and by that number what
+ * it is called and the search that finds it, nothing if none does. Of names there may be tens of thousands, so both are
+ * made when they are asked for.
+ * @typedef {{column: Column, of: Int32Array, size: number, text: (group: number) => string, find: (group: number) => string}} Grouping
  */
+
+/** This many values, each by itself. @param {number} size */
+const allUpTo = (size) => Int32Array.from({ length: size }, (_, k) => k);
 
 /** The ways to group spans. @type {readonly [string, string, (store: Store) => Grouping][]} */
 export const GROUPINGS = Object.freeze([
   ["name", "Name", ({ name, names }) => ({
-    column: name, of: Int32Array.from(names, (_, k) => k), texts: names.map(shownName), finds: names.map(exactly),
+    column: name, of: allUpTo(names.length), size: names.length, text: (k) => shownName(names[k]), find: (k) => exactly(names[k]),
   })],
   ["program", "Program", programsOf],
   ["thread", "Thread", (store) => ({
-    column: store.pid, of: Int32Array.from(store.pids, (_, k) => k), texts: store.pids.map((pid) => (pid < 0 ? "none" : threadText(store, pid))),
-    finds: store.pids.map((pid) => (pid < 0 ? "" : `pid:${pid}`)),
+    column: store.pid, of: allUpTo(store.pids.length), size: store.pids.length,
+    text: (k) => (store.pids[k] < 0 ? "none" : threadText(store, store.pids[k])), find: (k) => (store.pids[k] < 0 ? "" : `pid:${store.pids[k]}`),
   })],
   ["process", "Process", processesOf],
   ["cgroup", "Control group", controlGroupsOf],
   ["cpu", "CPU", ({ cpu, cpus }) => ({
-    column: cpu, of: Int32Array.from(cpus, (_, k) => k), texts: cpus.map((number) => (number < 0 ? "none" : `CPU ${number}`)),
-    finds: cpus.map((number) => (number < 0 ? "" : `cpu:${number}`)),
+    column: cpu, of: allUpTo(cpus.length), size: cpus.length,
+    text: (k) => (cpus[k] < 0 ? "none" : `CPU ${cpus[k]}`), find: (k) => (cpus[k] < 0 ? "" : `cpu:${cpus[k]}`),
   })],
 ]);
 
 /** Threads of one name together. @param {Store} store @returns {Grouping} */
 function programsOf(store) {
-  const { pid, pids } = store;
-  const nameOf = (/** @type {number} */ number) => (number < 0 ? "none" : threadText(store, number).replace(/\.\d+$/, ""));
-  const texts = [...new Set(pids.map(nameOf))];
-  const numbers = texts.map((text) => pids.filter((number) => nameOf(number) === text));
-  return {
-    column: pid, of: Int32Array.from(pids, (number) => texts.indexOf(nameOf(number))), texts,
-    finds: numbers.map((all) => (all[0] < 0 ? "" : `pid:${all.join(",")}`)),
-  };
+  return threadsBy(store, (pid) => threadText(store, pid).replace(/\.\d+$/, ""), (program) => program);
 }
 
 /** Threads of one process together, called after its first thread. @param {Store} store @returns {Grouping} */
@@ -97,15 +94,15 @@ function controlGroupsOf(store) {
  * @returns {Grouping}
  */
 function threadsBy({ pid, pids }, keyOf, textOf) {
-  const keyOrNone = (/** @type {number} */ number) => (number < 0 ? null : keyOf(number));
-  const keys = [...new Set(pids.map(keyOrNone))];
-  const places = new Map(keys.map((key, place) => [key, place]));
-  const threads = /** @type {number[][]} */ (keys.map(() => []));
-  for (const number of pids) threads[places.get(keyOrNone(number)) ?? 0].push(number);
+  /** @type {(T | null)[]} */
+  const keys = pids.map((number) => (number < 0 ? null : keyOf(number)));
+  const places = new Map([...new Set(keys)].map((key, place) => [key, place]));
+  const of = Int32Array.from(keys, (key) => places.get(key) ?? 0);
+  const known = [...places.keys()];
   return {
-    column: pid, of: Int32Array.from(pids, (number) => places.get(keyOrNone(number)) ?? 0),
-    texts: keys.map((key) => (key === null ? "none" : textOf(key))),
-    finds: threads.map((all) => (all[0] < 0 ? "" : `pid:${all.join(",")}`)),
+    column: pid, of, size: known.length,
+    text: (k) => { const key = known[k]; return key === null ? "none" : textOf(key); },
+    find: (k) => (known[k] === null ? "" : `pid:${pids.filter((_, p) => of[p] === k).join(",")}`),
   };
 }
 
@@ -187,9 +184,9 @@ export class Pivot {
    * @param {Calls | null} [calls] whose store it is, if it is one of whole calls
    */
   constructor(store, ids, by, calls = null) {
-    const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), texts: [""], finds: [""] };
+    const alone = { column: store.kind, of: new Int32Array(KIND_NAMES.length), size: 1, text: () => "", find: () => "" };
     const [one, two] = [by[0], by[1] ?? alone];
-    this.width = two.texts.length;
+    this.width = two.size;
     /** By group, the numbers of both groupings in one; -1 for the last, of all that are too many. @type {number[]} */
     this.pairs = [];
     /** @type {Durations[]} */
@@ -272,7 +269,7 @@ export class Pivot {
   /** The group of each span, which is made with its first. @param {Uint32Array} ids @param {Grouping} first @param {Grouping} second */
   placesOf(ids, first, second) {
     const { width, pairs } = this;
-    const size = width * first.texts.length;
+    const size = width * first.size;
     // Both have the place of a pair from 1 on.
     const table = size <= PAIRS_MAX ? new Uint16Array(size) : null;
     /** @type {Map<number, number>} */

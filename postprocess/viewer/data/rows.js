@@ -2,7 +2,7 @@
 // Lists of spans by row, made by one counting sort each, and how to find a time in them.
 
 import { isExecution } from "./kind.js";
-import { KIND_NAMES } from "./tables.js";
+import { Kind, KIND_NAMES } from "./tables.js";
 /**
  * @import {Store} from "./decode.js"
  * @import {Column} from "./part.js"
@@ -82,6 +82,21 @@ export function laneOf(store, index) {
   return { ...index, maxEnd };
 }
 
+/** Whether there are spans of no length on rows, by what they were asked of. @type {WeakMap<Store, boolean>} */
+const INSTANTS = new WeakMap();
+
+/** Whether any execution, or any wait, has no length: few traces have one. @param {Store} store */
+function hasInstants(store) {
+  const { dur, kind } = store;
+  let has = INSTANTS.get(store);
+  if (has === undefined) {
+    let i = dur.indexOf(0);
+    while (i >= 0 && kind[i] > Kind.WAIT) i = dur.indexOf(0, i + 1);
+    INSTANTS.set(store, (has = i >= 0));
+  }
+  return has;
+}
+
 /**
  * Where a span of no length starts together with a longer one, puts it first: then ends are in order, too.
  * @param {Store} store
@@ -89,6 +104,7 @@ export function laneOf(store, index) {
  */
 export function putInstantsFirst(store, index) {
   const { start, dur } = store;
+  if (!hasInstants(store)) return;
   const { first, ids } = index;
   for (let r = 0; r + 1 < first.length; r++) {
     for (let k = first[r] + 1; k < first[r + 1]; k++) {

@@ -6,12 +6,15 @@
 // far more than a pixel can show; exact totals are taken from the spans (totals.js).
 
 import { isIdle } from "./kind.js";
+import { seekStart } from "./rows.js";
 import { Kind } from "./tables.js";
 /** @import {Store} from "./decode.js" */
 
 /** Spans in a block of the lowest level, and blocks in a block of the next. */
 export const FAN = 8;
 export const FAN_BITS = 3;
+/** Spans, as a power of two, of which the start of the first is kept beside that of others, where a search finds it sooner. */
+const STRIDE_BITS = 6;
 /** A block is small if a run has this many of them. */
 const ROUGH = 16;
 
@@ -75,6 +78,8 @@ export class SummaryTree {
   constructor(store, ids) {
     this.store = store;
     this.ids = ids;
+    this.starts = new Float64Array(Math.ceil(ids.length / (1 << STRIDE_BITS)));
+    for (let k = 0; k < this.starts.length; k++) this.starts[k] = store.start[ids[k << STRIDE_BITS]];
     /** @type {Level[]} */
     this.levels = [];
     for (let count = Math.floor(ids.length / FAN); count > 0; count = Math.floor(count / FAN)) {
@@ -98,6 +103,30 @@ export class SummaryTree {
     let block = 1;
     while (block * FAN * ROUGH <= to - from) block *= FAN;
     return to - (to % block);
+  }
+
+  /**
+   * The first position from `from` on, below `to`, whose span starts at `time` or later, as `seekStart` finds it; both lie in one row.
+   * @param {number} from
+   * @param {number} to
+   * @param {number} time
+   */
+  seek(from, to, time) {
+    const { starts, ids, store: { start } } = this;
+    let low = (from >>> STRIDE_BITS) + 1;
+    const last = (to - 1) >>> STRIDE_BITS;
+    if (low > last || starts[low] >= time) return seekStart(start, ids, from, Math.min(low << STRIDE_BITS, to), time);
+    let step = 1;
+    while (low + step <= last && starts[low + step] < time) {
+      low += step;
+      step *= 2;
+    }
+    for (let high = Math.min(low + step, last + 1); high - low > 1;) {
+      const middle = (low + high) >>> 1;
+      if (starts[middle] < time) low = middle;
+      else high = middle;
+    }
+    return seekStart(start, ids, (low << STRIDE_BITS) + 1, Math.min((low + 1) << STRIDE_BITS, to), time);
   }
 
   /**

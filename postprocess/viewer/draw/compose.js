@@ -122,7 +122,7 @@ export class RowLines {
       }
       const px = Math.max(Math.floor(x), drawn + 1);
       drawn = px;
-      let next = seekStart(start, ids, k + 1, end, t0 + (px + 1) / scale);
+      let next = group.tree.seek(k + 1, end, t0 + (px + 1) / scale);
       if (next - 1 > k && dur[ids[next - 1]] * scale >= 1) next--;
       next = SummaryTree.roundedEnd(k, next);
       group.tree.query(k, next, this.summary);

@@ -4,7 +4,7 @@
 import { valueOf } from "../data/format.js";
 import { isAbsent, isIdle, isKernel } from "../data/kind.js";
 import { foldedThreads, foldOf, isFolded, isOfThreads } from "../data/groups.js";
-import { CGROUPS, ORDERS } from "../data/order.js";
+import { ordersOf } from "../data/order.js";
 import { FLAG, Kind } from "../data/tables.js";
 import { roomOfBars } from "./bars.js";
 import { FREQ_HEIGHT, SAMPLES_HEIGHT } from "./strips.js";
@@ -47,7 +47,7 @@ export class Layers {
       [counters !== 0, { id: "counters", name: counted, title: "Instructions per cycle, cache misses: of all, of the kernel, of user code", states: ["all", "kernel", "user", "off"], state: 0 }],
       [true, { id: "rows", name: "Rows", title: "Rows: those with anything in sight; all, where they are; those on which something runs in sight; those in sight but the kernel's threads", states: ["in sight", "all", "that run", "programs"], state: 0 }],
     ];
-    const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name, by process; folded: a row for each process; control group: a row for each", states: ORDERS.filter((order) => order !== CGROUPS || store.meta.cgroups), state: 0, menu: true };
+    const order = { id: "order", name: "Order", title: "The order of threads: by number, by CPU time in sight, by when they first ran, by name, by process; folded: a row for each process; control group, machine: a row for each", states: ordersOf(store), state: 0, menu: true };
     all.push([groups[1].keys.length > 1, order]);
     this.list = all.flatMap(([has, layer]) => (has ? [layer] : []));
     /** The states in which the page opens. */

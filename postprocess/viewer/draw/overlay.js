@@ -278,8 +278,9 @@ export class Overlay {
     for (let k = from; k < to;) {
       const i = lane.ids[k];
       const event = store.events[store.event[i]];
-      // Marks that a program records itself are text, its values numbers.
-      const letter = event === EVENT.PROGRAM_MARK ? "a" : event === EVENT.PROGRAM_VALUE ? "d" : String.fromCharCode(97 + event - MARK_A);
+      // Marks that a program records itself and tracepoints are text, its values numbers.
+      const isText = event === EVENT.PROGRAM_MARK || event === EVENT.TRACEPOINT_MARK;
+      const letter = isText ? "a" : event === EVENT.PROGRAM_VALUE ? "d" : String.fromCharCode(97 + event - MARK_A);
       k++;
       if (!layers.showsMark(letter)) continue;
       k = seekStart(store.start, lane.ids, k, to, store.start[i] + 0.5 / times.scale);

@@ -22,7 +22,7 @@ import { actionButton, closeButton, tableOf, textElement } from "../dom.js";
  * @import {Taker} from "../data/calls.js"
  * @import {Store} from "../data/decode.js"
  * @import {Column} from "../data/part.js"
- * @import {Durations} from "../data/pivot.js"
+ * @import {Durations, Grouping} from "../data/pivot.js"
  * @import {Listing} from "./listing.js"
  * @import {App} from "../main.js"
  */
@@ -142,6 +142,19 @@ function groupCell({ spans }, title, value) {
   return alignedText(value);
 }
 
+/** What all groups of a grouping are called, made once. @type {WeakMap<Grouping, string[]>} */
+const TEXTS = new WeakMap();
+
+/** @param {Grouping} grouping */
+function textsOf(grouping) {
+  const texts = TEXTS.get(grouping) ?? Array.from({ length: grouping.size }, (_, k) => grouping.text(k));
+  TEXTS.set(grouping, texts);
+  return texts;
+}
+
+/** What a group is called; those that were too many have no number. @param {Grouping} grouping @param {number} number */
+const textOfGroup = (grouping, number) => (number < 0 ? "all others" : grouping.text(number));
+
 /** The groups in the order asked for, by sum if that is by something they do not have. @param {Listing} list @param {Pivot} pivot */
 function groupsInOrder(list, pivot) {
   const { chosen } = list;
@@ -149,7 +162,7 @@ function groupsInOrder(list, pivot) {
   list.sortByOneOf([...chosen, ...columns].map(([title]) => title), "Sum");
   const { sort, down } = list;
   const which = chosen.findIndex(([title]) => title === sort);
-  const ranks = which < 0 ? null : ranksOf(chosen[which][1].texts, (text) => text);
+  const ranks = which < 0 ? null : ranksOf(textsOf(chosen[which][1]), (text) => text);
   const [, value] = columns.find(([title]) => title === sort) ?? GROUP_COLUMNS[1];
   const sign = down ? -1 : 1;
   const keys = pivot.groups.map((group, at) => sign * (ranks ? ranks[pivot.numberOf(at, which)] ?? 0 : value(group)));
@@ -164,8 +177,8 @@ function tableOfGroups(app, pivot) {
   pivot.countSteps(first.map((at) => pivot.groups[at]));
   const lines = first.map((at) => {
     const numbers = chosen.map((_, which) => pivot.numberOf(at, which));
-    const texts = chosen.map(([, { texts }], which) => texts[numbers[which]] ?? "all others");
-    const finds = chosen.map(([, { finds }], which) => finds[numbers[which]] ?? "");
+    const texts = chosen.map(([, grouping], which) => textOfGroup(grouping, numbers[which]));
+    const finds = chosen.map(([, grouping], which) => (numbers[which] < 0 ? "" : grouping.find(numbers[which])));
     const link = finds.includes("") ? texts[0] : actionButton(texts[0], "Search for these and list them", () => narrowTo(app, finds));
     return [link, ...texts.slice(1), ...groupColumns(list).map(([title, value]) => groupCell(list, title, value(pivot.groups[at])))];
   });
@@ -285,7 +298,7 @@ function csvOfGroups(list, pivot) {
   const cell = (/** @type {string} */ title, /** @type {number} */ value) =>
     (isTime(title) ? value * 10 : value < 0 ? "" : title === "IPC" ? value.toFixed(2) : value);
   const lines = groupsInOrder(list, pivot).map((at) => [
-    ...chosen.map(([, { texts }], which) => quoted(texts[pivot.numberOf(at, which)] ?? "all others")),
+    ...chosen.map(([, grouping], which) => quoted(textOfGroup(grouping, pivot.numberOf(at, which)))),
     ...columns.map(([title, value]) => cell(title, value(pivot.groups[at]))),
   ].join(","));
   return new Blob([[head.join(","), ...lines, ""].join("\r\n")], { type: "text/csv" });
@@ -311,17 +324,26 @@ function keepDurations(app, from, to) {
   app.find({ ...app.search.query, min: typed(from), max: typed(to) });
 }
 
-/** What is listed in the groups chosen. @param {Listing} list @param {Uint32Array} ids */
-const pivotOf = (list, ids) => new Pivot(list.store, ids, list.chosen.map(([, grouping]) => grouping), list.calls);
+/**
+ * What is listed in the groups chosen: what was added up last, if that is the same, as it is whenever only the order is another.
+ * @param {Listing} list
+ * @returns {Pivot}
+ */
+function pivotOf(list) {
+  const of = [list.what, list.key, list.by.join(), list.search.ids];
+  if (!list.added?.of.every((what, k) => what === of[k])) {
+    list.added = { of, pivot: new Pivot(list.store, list.collect(), list.chosen.map(([, grouping]) => grouping), list.calls) };
+  }
+  return list.added.pivot;
+}
 
 /** @param {App} app @param {HTMLElement} panel */
 export function showList(app, panel) {
   const { list, search: { query } } = app;
-  const ids = list.collect();
   list.shown = list.key;
   const { chosen } = list;
-  const pivot = pivotOf(list, ids);
-  const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, ids);
+  const pivot = pivotOf(list);
+  const table = chosen.length > 0 ? tableOfGroups(app, pivot) : tableOfSpans(app, list.collect());
   const lines = table.rows.length - 1;
   commandTable(app, table);
   const summary = textElement("p", summaryOf(list, pivot, lines));
@@ -334,7 +356,7 @@ export function showList(app, panel) {
     app.showDetails();
     [...panel.querySelectorAll("select")].find((select) => select.ariaLabel === label)?.focus();
   };
-  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivotOf(list, list.collect())) : csvOfSpans(list.store, list.collect()));
+  const csv = () => offer(fileName(app, "csv"), chosen.length > 0 ? csvOfGroups(list, pivotOf(list)) : csvOfSpans(list.store, list.collect()));
   const buttons = [
     actionButton("Longest (J)", "The longest of these, calls as wholes; then the next shorter; Shift-J goes back", () => stepDuration(app, 1)),
     actionButton("CSV", "Save all of this as a table", csv), actionButton("Copy", "Copy the lines below", () => copyText(textOfTable(table))),
@@ -403,6 +425,7 @@ export function toggleList(app) {
     app.select(-1);
   } else {
     app.list.room = new Uint32Array(0);
+    app.list.added = null;
     app.showDetails();
   }
 }

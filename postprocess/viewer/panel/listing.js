@@ -9,7 +9,7 @@ import { Kind, KIND_NAMES } from "../data/tables.js";
  * @import {Calls} from "../data/calls.js"
  * @import {Store} from "../data/decode.js"
  * @import {HighlightedRows} from "../data/highlight.js"
- * @import {Grouping} from "../data/pivot.js"
+ * @import {Grouping, Pivot} from "../data/pivot.js"
  * @import {Search} from "../data/search.js"
  * @import {View} from "../view/view.js"
  */
@@ -33,9 +33,11 @@ export class Listing {
   /** The line that was used last, to come back to; -1 for none. */
   line = -1;
   room = new Uint32Array(0);
+  /** What was added up last, and of what; its spans are still in `room`. @type {{of: unknown[], pivot: Pivot} | null} */
+  added = null;
   /** What `key` was when it was shown last. */
   shown = "";
-  /** By what they are of: spans or whole calls. @type {Map<Store, [string, Grouping][]>} */
+  /** By what they are of, spans or whole calls, and by their ids: those that were asked for. @type {Map<Store, Map<string, [string, Grouping]>>} */
   groupings = new Map();
 
   /** @param {{store: Store, view: View, highlight: HighlightedRows, search: Search}} parts */
@@ -139,11 +141,14 @@ export class Listing {
   /** The groupings chosen, with their titles. */
   get chosen() {
     const { store } = this;
-    /** @type {[string, Grouping][]} */
-    const all = this.groupings.get(store) ?? GROUPINGS.map(([, title, make]) => [title, make(store)]);
-    this.groupings.set(store, all);
-    const numbers = [...new Set(this.by)].map((id) => GROUPINGS.findIndex(([other]) => other === id));
-    return numbers.flatMap((k) => (k < 0 ? [] : [all[k]]));
+    const made = this.groupings.get(store) ?? new Map();
+    this.groupings.set(store, made);
+    return [...new Set(this.by)].flatMap((id) => {
+      const [, title, make] = GROUPINGS.find(([other]) => other === id) ?? [];
+      if (!title || !make) return [];
+      if (!made.has(id)) made.set(id, [title, make(store)]);
+      return [made.get(id)];
+    });
   }
 
   /** What the lines now listed have no column for gives way to the largest first. @param {string[]} titles @param {string} usual */

@@ -197,7 +197,8 @@ function showAll(app, panel, requests) {
   panel.replaceChildren(
     closeButton(() => toggleRequests(app)), textElement("h2", "Requests"), textElement("p", requests.asked, "asked"), textElement("p", said),
     histogram, textElement("p", asked.part ? "" : "Drag over durations to compare those requests with all others.", "hint"), ...buttons,
-    ...comparison(app, requests, numbers), ...listOf(app, requests, numbers),
+    // Which are the longest does not depend on what is told apart in comparing them.
+    ...comparison(app, requests, numbers), ...listOf(app, requests, asked.part || asked.cause >= 0 ? numbers : byDuration),
   );
 }
 
@@ -223,14 +224,19 @@ function comparison(app, requests, numbers) {
     `${inSome}/${some.count}`, `${inOthers}/${others.count}`,
   ]);
   const rest = `${leftOut > 0 ? `${countText(leftOut, "cause")} more, and all` : "All"} else, together: ${roundedText(unexplained * 100, 0)} %`;
-  return [said, causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines), textElement("p", rest), ...(sides?.still ? [stoodStill(sides.still, others.count)] : [])];
+  const table = causesTable([`What has ${more} time`, `${more} time`, "share", `in ${these}`, `in ${those}`], lines);
+  if (!sides?.still) return [said, table, textElement("p", rest)];
+  // What makes most is said first.
+  const mostly = sides.still.time > causes[0].time;
+  const still = stoodStill(sides.still, others.count, mostly ? "The" : "With that time the");
+  return mostly ? [still, said, table, textElement("p", rest)] : [said, table, textElement("p", rest), still];
 }
 
-/** What CPUs that stood still make, which is told apart. @param {{excess: number, time: number, slow: number, inSlow: number, inNormal: number}} still @param {number} normal how many normal requests there are */
-function stoodStill({ excess, time, slow, inSlow, inNormal }, normal) {
+/** What CPUs that stood still make, which is told apart. @param {{excess: number, time: number, slow: number, inSlow: number, inNormal: number}} still @param {number} normal how many normal requests there are @param {string} the how the sentence begins */
+function stoodStill({ excess, time, slow, inSlow, inNormal }, normal, the) {
   const [more, its] = [excess, time].map((each) => durationText(Math.trunc(each)));
   const share = roundedText((time / excess) * 100, 0);
-  return textElement("p", `With that time the slowest ${slow} take ${more} more than normal ones: ${its} of it, ${share} %, is time in which CPUs stood still, in ${inSlow}/${slow} of them and in ${inNormal}/${normal} normal ones.`);
+  return textElement("p", `${the} slowest ${slow} take ${more} more than normal ones: ${its} of it, ${share} %, is time in which CPUs stood still, in ${inSlow}/${slow} of them and in ${inNormal}/${normal} normal ones.`);
 }
 
 /** Where the time of some requests went, if there is nothing to compare them with. @param {App} app @param {Requests} requests @param {Uint32Array} numbers @param {Sums} some */
@@ -291,7 +297,7 @@ function listOf(app, requests, numbers) {
   });
   const table = tableOf(["Start", "Duration", ...(cause >= 0 ? ["of that cause"] : []), "Thread", "Mostly"], lines);
   table.classList.add("listed");
-  const head = cause >= 0 ? `With most of \u201c${shownName(requests.words(cause))}\u201d` : numbers.length > 1 ? "The longest of them" : "It";
+  const head = cause >= 0 ? `With most of \u201c${shownName(requests.words(cause))}\u201d` : !app.asked.part ? "The longest" : numbers.length > 1 ? "The longest of them" : "It";
   return [textElement("h3", head), table];
 }
 

@@ -6,12 +6,16 @@
 //   off N       interrupt N is off, and what comes meanwhile
 //   on N        comes again when it is on
 //   timer N     CPU N gets a timer from another CPU, which is to end its sleep
+//   softirq N   a softirq takes N ms, on this CPU
+//   irq N       an interrupt takes N ms, on this CPU
 //   tsc N       the kernel no longer trusts the TSC, as if its watchdog had said so
 // With watch=1 it lets CPUs idle in three ways, as a driver of cpuidle: polling, hlt, and a wait that a store ends, which
 // looks like mwait with the hint 0x21.
 
 #include <linux/cpuidle.h>
+#include <linux/delay.h>
 #include <linux/interrupt.h>
+#include <linux/irq_work.h>
 #include <linux/module.h>
 #include <linux/sched/idle.h>
 #include <linux/timer.h>
@@ -43,6 +47,22 @@ static void nothing(struct timer_list *timer)
 
 static DEFINE_TIMER(timer, nothing);
 
+static int how_long;
+
+static void long_softirq(struct timer_list *timer)
+{
+	mdelay(how_long);
+}
+
+static DEFINE_TIMER(long_timer, long_softirq);
+
+static void long_irq(struct irq_work *work)
+{
+	mdelay(how_long);
+}
+
+static DEFINE_IRQ_WORK(long_work, long_irq);
+
 static int provoke(const char *text, const struct kernel_param *param)
 {
 	char word[16];
@@ -64,6 +84,14 @@ static int provoke(const char *text, const struct kernel_param *param)
 		timer_delete_sync(&timer);
 		timer.expires = jiffies + 1;
 		add_timer_on(&timer, n);
+	} else if (!strcmp(word, "softirq")) {
+		timer_delete_sync(&long_timer);
+		how_long = n;
+		mod_timer(&long_timer, jiffies + 1);
+	} else if (!strcmp(word, "irq")) {
+		irq_work_sync(&long_work);
+		how_long = n;
+		irq_work_queue(&long_work);
 	} else if (!strcmp(word, "tsc")) {
 		mark_tsc_unstable("as provoked");
 	} else {
@@ -135,6 +163,8 @@ static int __init provoke_init(void)
 static void __exit provoke_exit(void)
 {
 	timer_delete_sync(&timer);
+	timer_delete_sync(&long_timer);
+	irq_work_sync(&long_work);
 	if (watch)
 		cpuidle_unregister(&driver);
 }

@@ -11,6 +11,7 @@ mod dump;
 mod stages;
 mod page;
 mod why;
+mod fleet;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -35,12 +36,15 @@ pub struct BenchArgs {
     /// The raw trace whose blocks the stages and the page get [default: the longest that earlier commands have left]
     #[arg(long, value_name = "FILE")]
     raw: Option<PathBuf>,
-    /// With `why` and `diff`: what their random numbers begin with [default: the time]
+    /// With `why`, `diff` and `fleet`: what their random numbers begin with [default: the time; of `fleet` the same always]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// With `why` and `diff`: only cases whose names begin so
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
+    /// With `fleet`: how many traces, of a million spans each [default: 1000]
+    #[arg(long, value_name = "N")]
+    traces: Option<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -59,6 +63,8 @@ enum Part {
     Why,
     /// How often `diff` tells two recordings of the same load apart; only when asked for
     Diff,
+    /// What DuckDB and Spark answer about a thousand traces, and how fast; only when asked for
+    Fleet,
 }
 
 /// Measures everything, or one part, and prints the tables.
@@ -73,6 +79,10 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     };
     if let Some(judged) = judged {
         return Ok(write!(out, "{}\n{}", title()?, why::measure(judged, args.seed, &args.case, &dir)?)?);
+    }
+    if args.part == Some(Part::Fleet) {
+        let table = fleet::measure(args.raw.as_deref(), args.traces, args.seed, &dir)?;
+        return Ok(write!(out, "{}\n{table}", title()?)?);
     }
     if args.part == Some(Part::Others) {
         let costs = compile(&place::checkout().join("tests/vm/costs.c"), &dir)?;

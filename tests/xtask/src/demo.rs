@@ -14,13 +14,8 @@ use crate::kernel::Which;
 use crate::vm::{self, VmArgs};
 use crate::{place, tools};
 
-/// Runs in the guest: its arguments between go and stop.
-const TRACED: &str = r#"
-kutrace_control go || exit
-"$@"
-status=$?
-kutrace_control stop /mnt/share/t.trace || exit
-exit $status"#;
+/// Runs in the guest: its arguments, while they are recorded.
+const TRACED: &str = r#"kutrace_control record -o /mnt/share/t.trace -- "$@""#;
 /// A tool's status for "done, but the trace has losses or damage": worth a word, no failure.
 const LOSSY: i32 = 3;
 

@@ -43,6 +43,8 @@ pub struct Guest {
     /// Whether memory is kept free for a kernel that runs when its own panics: image and initramfs are in `second` of the
     /// share, and CMD runs there again.
     pub second: bool,
+    /// Whether it may boot again, with its memory as it was: CMD runs again then.
+    pub reboot: bool,
     /// Its end of each cable to another guest, and that guest's: sockets.
     pub cables: Vec<(PathBuf, PathBuf)>,
     /// Bytes of a disk of the guest's own, /dev/vda, empty at the start; 0 for none.
@@ -51,6 +53,8 @@ pub struct Guest {
     pub share: PathBuf,
     /// The module to load before CMD.
     pub load: Option<PathBuf>,
+    /// The module to load first of all, in the first file system, and its parameters.
+    pub early: Option<(PathBuf, String)>,
     /// Variables of CMD's environment, in addition to the few that init sets.
     pub variables: Vec<(&'static str, OsString)>,
     /// CMD and its arguments.

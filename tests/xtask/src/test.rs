@@ -54,6 +54,8 @@ const LONG: &[&str] = &[
     "conserve::",
     "wrap::",
     "snapshot::",
+    "always::",
+    "no_trigger_is_missed",
     "tickless::",
     "lifetime::",
     "hotplug::",

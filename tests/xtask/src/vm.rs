@@ -53,6 +53,9 @@ pub struct VmArgs {
     /// in the second
     #[arg(long)]
     pub second: bool,
+    /// Let the guest boot again, with its memory as it was, when it is told to or panics; CMD runs again then, until it ends
+    #[arg(long)]
+    pub reboot: bool,
     /// A cable to another guest: the socket at this end and the one at the other; may be repeated
     #[arg(long, value_name = "OWN:OTHER", value_parser = cable)]
     pub cable: Vec<(PathBuf, PathBuf)>,
@@ -68,6 +71,9 @@ pub struct VmArgs {
     /// Leave the module for CMD to load: its path is in $KUTRACE_MODULE
     #[arg(long)]
     pub no_load: bool,
+    /// Load the module in the first file system already, before anything else there, with these parameters
+    #[arg(long, value_name = "PARAMETERS", conflicts_with = "no_load")]
+    pub early: Option<String>,
     /// Build the modules of tests/vm/modules as well: they are in the folder $KUTRACE_BESIDE
     #[arg(long)]
     pub beside: bool,
@@ -94,11 +100,13 @@ impl VmArgs {
             monitor: None,
             dump: Vec::new(),
             second: false,
+            reboot: false,
             cable: Vec::new(),
             disk: 0,
             count: false,
             mutant: 0,
             no_load: false,
+            early: None,
             beside: false,
             timeout: 600,
             command,
@@ -156,10 +164,12 @@ fn run_in(args: &VmArgs) -> Result<u8> {
         monitor: args.monitor.clone(),
         dump: args.dump.iter().map(std::path::absolute).collect::<Result<_, _>>().context("vm: dump")?,
         second: args.second,
+        reboot: args.reboot,
         cables: args.cable.clone(),
         disk: u64::from(args.disk) << 20,
         share,
-        load: parts.module.clone().filter(|_| !args.no_load),
+        load: parts.module.clone().filter(|_| !args.no_load && args.early.is_none()),
+        early: parts.module.clone().zip(args.early.clone()),
         variables: variables(&tools, parts.module.as_deref(), parts.beside.as_deref()),
         command: args.command.clone(),
         timeout: Duration::from_secs(args.timeout),

@@ -7,7 +7,7 @@
 //! tools leave the section `KCNT` of the file.
 
 /// Version of this interface; [`Info::version`] must match.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// The ioctl type byte.
 pub const TYPE: u8 = 0xb7;
 
@@ -55,6 +55,17 @@ pub const LOOK: u8 = 12;
 /// Chooses the ports of TCP and UDP whose packets the next trace is to have; [`RESET`] chooses none. EBUSY unless the
 /// recorder is empty, EOPNOTSUPP where the kernel has no TCP/IP. `_IOW(TYPE, 13, Ports)`.
 pub const PORTS: u8 = 13;
+/// Chooses the tracepoints that the next trace is to have; [`RESET`] chooses none. EBUSY unless the recorder is empty.
+/// [`START`] says ENODATA where the kernel makes no records of one. `_IOW(TYPE, 14, Tracepoints)`.
+pub const TRACEPOINTS: u8 = 14;
+
+/// Tells how many bytes are kept of what an earlier kernel left in memory that outlives a reboot; 0 for none. They are
+/// read at [`KEPT_AT`], and begin with a [`crate::abi::landmark::Landmark`]. `_IOR(TYPE, 15, u64)`.
+pub const KEPT: u8 = 15;
+/// Takes away what is kept; harmless where nothing is. `_IO(TYPE, 16)`.
+pub const FORGET: u8 = 16;
+/// Where in the device what is kept is read.
+pub const KEPT_AT: u64 = 1 << 40;
 
 /// The number of an ioctl that carries `size` bytes both ways (`_IOWR`).
 pub const fn exchange_number(command: u8, size: usize) -> u32 {
@@ -238,6 +249,19 @@ impl Default for Ports {
     }
 }
 
+/// Most tracepoints that can be chosen.
+pub const RECORDS_MAX: usize = 16;
+
+/// Tracepoints whose records are recorded, by the numbers that the kernel gave them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tracepoints {
+    /// How many.
+    pub count: u32,
+    /// Which, in the order of their events; what follows the last is 0.
+    pub id: [u32; RECORDS_MAX],
+}
+
 /// The number of [`INFO`].
 pub const IOCTL_INFO: u32 = read_number(INFO, core::mem::size_of::<Info>());
 /// The number of [`RESET`].
@@ -264,5 +288,11 @@ pub const IOCTL_FREE: u32 = write_number(FREE, core::mem::size_of::<Blocks>());
 pub const IOCTL_FLUSH: u32 = write_number(FLUSH, core::mem::size_of::<u64>());
 /// The number of [`LOOK`].
 pub const IOCTL_LOOK: u32 = read_number(LOOK, core::mem::size_of::<u64>());
+/// The number of [`KEPT`].
+pub const IOCTL_KEPT: u32 = read_number(KEPT, core::mem::size_of::<u64>());
+/// The number of [`FORGET`].
+pub const IOCTL_FORGET: u32 = plain_number(FORGET);
 /// The number of [`PORTS`].
 pub const IOCTL_PORTS: u32 = write_number(PORTS, core::mem::size_of::<Ports>());
+/// The number of [`TRACEPOINTS`].
+pub const IOCTL_TRACEPOINTS: u32 = write_number(TRACEPOINTS, core::mem::size_of::<Tracepoints>());

@@ -30,6 +30,16 @@ pub enum Shape {
     Call,
     /// The low 32 bits of a return value.
     Value,
+    /// A word of what a tracepoint says, as its format describes it.
+    Record1,
+    /// Three words of it.
+    Record3,
+    /// Seven.
+    Record7,
+    /// Fifteen.
+    Record15,
+    /// Thirty-one, of a record that may be longer.
+    Record31,
 }
 
 impl Shape {
@@ -42,6 +52,11 @@ impl Shape {
             Shape::Packet => 4,
             Shape::Task => TASK_WORDS,
             Shape::Name => NAME_WORDS,
+            Shape::Record1 => 1,
+            Shape::Record3 => 3,
+            Shape::Record7 => 7,
+            Shape::Record15 => 15,
+            Shape::Record31 => RECORD_WORDS_MAX,
         }
     }
 }
@@ -202,8 +217,10 @@ pub const TASK_WORDS: usize = 7;
 pub const NAME_WORDS: usize = 2 + NAME_BYTES / 4;
 /// Bytes of text in [`NAME`].
 pub const NAME_BYTES: usize = 56;
+/// Most words of what a tracepoint says.
+pub const RECORD_WORDS_MAX: usize = 31;
 /// Words of the longest entry, its own included.
-pub const ENTRY_WORDS_MAX: usize = 1 + NAME_WORDS;
+pub const ENTRY_WORDS_MAX: usize = 1 + RECORD_WORDS_MAX;
 /// Words a [`FULL_TIME`] entry takes, its own included.
 pub const FULL_TIME_WORDS: usize = 3;
 

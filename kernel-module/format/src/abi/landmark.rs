@@ -6,11 +6,19 @@
 //! the kernel looks at the start of every page, and takes no copy of a landmark for one. All other addresses are
 //! virtual. They can be followed, since the landmark has the upper half of the kernel's top page table; for the memory
 //! of modules that half is the same in all processes and never changes.
+//!
+//! Memory that outlives a reboot has a landmark of its own at its start, which begins with [`RESERVED`] and leads to
+//! nothing but this memory: to the blocks, and to a [`Sighting`] of each CPU in place of its state.
+
+use core::mem::offset_of;
 
 use super::command::{Info, Moment};
 
 /// First bytes of a landmark. The last is the version of its layout.
 pub const MAGIC: [u8; 16] = *b"KUtraceLandmark1";
+
+/// First bytes of the landmark of memory that outlives a reboot.
+pub const RESERVED: [u8; 16] = *b"KUtraceReserved1";
 
 /// Bytes of a page, to a multiple of which a landmark is aligned.
 pub const PAGE: usize = 4096;
@@ -37,6 +45,8 @@ pub struct Landmark {
     pub blocks_taken: u64,
     /// Where the fields of a CPU's state are.
     pub fields: Fields,
+    /// When the CPUs were sighted last; zero where they are not.
+    pub sighted: Moment,
 }
 
 /// The machine.
@@ -45,7 +55,8 @@ pub struct Landmark {
 pub struct Machine {
     /// Physical address of the landmark.
     pub physical: u64,
-    /// Levels of the page tables: 4 or 5.
+    /// Levels of the page tables: 4 or 5; 0 where there are none, since all addresses are of one piece of memory, which
+    /// begins with the landmark: at the address that is the first of `tables`.
     pub levels: u64,
     /// The bits of an entry of a page table that are a physical address.
     pub mask: u64,
@@ -82,8 +93,44 @@ pub struct Fields {
     pub refused_names: u32,
     /// Marks that were refused: u64.
     pub refused_marks: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// The counter when the position was read: u64; 0 if it is the state itself, whose position is that of the end.
+    pub seen: u32,
 }
 
-const _: () = assert!(core::mem::size_of::<Landmark>() == PAGE);
+/// Where a CPU was seen last, written again and again where its state does not outlive a reboot.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sighting {
+    /// Its own address.
+    pub this: u64,
+    /// Address of the next free word; 0 while this is written.
+    pub position: u64,
+    /// The counter when that was read.
+    pub seen: u64,
+    /// Events lost.
+    pub lost: u64,
+    /// Names that were refused.
+    pub refused_names: u64,
+    /// Marks that were refused.
+    pub refused_marks: u64,
+    /// Claims under way.
+    pub depth: u32,
+    /// Whether the CPU was offline when recording began: 0 or 1.
+    pub gone_at_start: u32,
+    /// Zero.
+    pub reserved: u64,
+}
+
+/// Where the fields of a [`Sighting`] are.
+pub const SIGHTING: Fields = Fields {
+    this: offset_of!(Sighting, this) as u32,
+    position: offset_of!(Sighting, position) as u32,
+    depth: offset_of!(Sighting, depth) as u32,
+    lost: offset_of!(Sighting, lost) as u32,
+    gone_at_start: offset_of!(Sighting, gone_at_start) as u32,
+    refused_names: offset_of!(Sighting, refused_names) as u32,
+    refused_marks: offset_of!(Sighting, refused_marks) as u32,
+    seen: offset_of!(Sighting, seen) as u32,
+};
+
+const _: () = assert!(core::mem::size_of::<Landmark>() == PAGE && core::mem::size_of::<Sighting>() == 64);

@@ -38,6 +38,16 @@ block {
     /// A task that is new, renamed or moved is in this control group: pid, then the low 32 bits of the group's id, which is
     /// the inode of its directory.
     0x006 MEMBER                                "member"        Member  Recorder Other;
+    /// What tracepoint n of those chosen says, n below 16, in one word: `TRACEPOINT + n`.
+    0x010 TRACEPOINT to 0x01f TRACEPOINT_LAST   "tracepoint"    Record1 Recorder Mark;
+    /// The same in up to 3 words.
+    0x020 TRACEPOINT3 to 0x02f TRACEPOINT3_LAST "tracepoint"    Record3 Recorder Mark;
+    /// The same in up to 7.
+    0x030 TRACEPOINT7 to 0x03f TRACEPOINT7_LAST "tracepoint"    Record7 Recorder Mark;
+    /// The same in up to 15.
+    0x040 TRACEPOINT15 to 0x04f TRACEPOINT15_LAST "tracepoint"  Record15 Recorder Mark;
+    /// The same in up to 31, or the first 31 of more.
+    0x050 TRACEPOINT31 to 0x05f TRACEPOINT31_LAST "tracepoint"  Record31 Recorder Mark;
     /// Softirq number n starts: `SOFTIRQ + n`, n below 16.
     0x300 SOFTIRQ to 0x30f SOFTIRQ_LAST         "BH:"           Nothing Kernel   Softirq;
     /// Softirq number n ends: `SOFTIRQ_RETURN + n`.
@@ -146,6 +156,8 @@ everywhere {
     0x234 PROGRAM_ASYNC_BEGIN                   "pabegin"       Number  Tools    Point;
     /// That part, by the number in the argument, ends: made by the tools, in events.
     0x235 PROGRAM_ASYNC_END                     "paend"         Number  Tools    Point;
+    /// A tracepoint that was chosen, by its number among these: made by the tools.
+    0x236 TRACEPOINT_MARK                       "tracepoint"    Number  Tools    Mark;
     /// The point events, all with one argument word: also those that a reader does not know.
     0x200 SPECIAL to 0x27f SPECIAL_LAST         "spl#"          Number  Kernel   Point;
     /// A tick interrupted a program at this address: two words, low half first.

@@ -65,6 +65,13 @@ pub enum Event<'a> {
         /// What it is.
         packet: FlowPacket,
     },
+    /// A tracepoint that was chosen says something.
+    Tracepoint {
+        /// Its place among those chosen.
+        number: u32,
+        /// The words of its record after what all records begin with, and zeros after them.
+        record: &'a [u8],
+    },
     /// Something else at a point in time.
     Point {
         /// The event's number.
@@ -140,6 +147,9 @@ impl<'a> Event<'a> {
             Shape::Packet => {
                 let packet = FlowPacket::read([0, 4, 8, 12].map(|at| word(&words[at..])));
                 Event::Packet { sent: number == FLOW_SENT, packet }
+            }
+            Shape::Record1 | Shape::Record3 | Shape::Record7 | Shape::Record15 | Shape::Record31 => {
+                Event::Tracepoint { number: u32::from(number & 15), record: words }
             }
             Shape::Member => Event::Member { pid: word(words), group: word(&words[4..]) },
             Shape::Address => Event::Sample { user: number == PC_USER, pc: long(words) },

@@ -3,7 +3,6 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -11,6 +10,7 @@ use clap::Parser;
 use kutrace_cli::{say, Exit};
 use kutrace_parquet::write::tables;
 use kutrace_tools::ask::Requests;
+use kutrace_tools::folder::Paths;
 use kutrace_tools::{outcome, spans};
 
 /// Add a trace to a folder of Parquet tables, for DuckDB, pandas and Spark
@@ -19,12 +19,8 @@ use kutrace_tools::{outcome, spans};
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The spans (standard input if absent or `-`), and the folder
-    #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "DIR"])]
-    paths: Vec<PathBuf>,
-    /// The same as FILE
-    #[arg(short, long, value_name = "FILE")]
-    input: Option<PathBuf>,
+    #[command(flatten)]
+    paths: Paths,
     #[command(flatten)]
     requests: Requests,
     /// Print only problems
@@ -40,11 +36,8 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    if args.input.is_some() && args.paths.len() > 1 {
-        kutrace_tools::usage::<Args>("--input names FILE already; only DIR follows");
-    }
-    let (dir, file) = args.paths.split_last().context("no folder")?;
-    let (spans, place) = spans::in_order(args.input.as_ref().or(file.first()))?;
+    let (file, dir) = args.paths.split::<Args>()?;
+    let (spans, place) = spans::in_order(file)?;
     let (meta, told) = tables(spans, dir, Some(&args.requests)).with_context(|| place.clone())?;
     told.iter().filter(|_| !args.quiet).for_each(say);
     Ok(outcome(&place, &meta))

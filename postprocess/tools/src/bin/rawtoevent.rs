@@ -7,16 +7,17 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, Context, Result};
+use anyhow::{Context, Result};
 use clap::Parser;
 use kutrace_cli::Exit;
-use kutrace_tools::{say_damage, Common, Named, Output, Reader};
+use kutrace_tools::{functions, say_damage, Common, Input, Named, Output, Reader};
 use postprocess::event::names::Names;
 use postprocess::event::write::Writer;
 use postprocess::frame;
 use postprocess::line::count;
 use postprocess::raw::decode::Counts;
-use postprocess::source::{self, Decode, Head, Stage};
+use postprocess::raw::live::Live;
+use postprocess::source::{Decode, Head, Stage};
 
 /// Turn a raw KUtrace file into events, ordered by time, on standard output: lines of text, or frames
 #[derive(Parser)]
@@ -29,12 +30,17 @@ struct Args {
     /// Write frames, which eventtospan reads faster, instead of text
     #[arg(long)]
     binary: bool,
+    /// Write events as they happen: the input is a stream that goes on
+    #[arg(long, conflicts_with = "binary")]
+    live: bool,
     #[command(flatten)]
     common: Common,
 }
 
-const EXAMPLES: [&str; 2] =
-    ["rawtoevent t.trace | grep -w futex | head", "rawtoevent t.trace | eventtospan | spantohtml > t.html"];
+const EXAMPLES: [&str; 2] = [
+    "rawtoevent t.trace | eventtospan | spantohtml > t.html",
+    "kutrace_control record --stream -o - | rawtoevent --live | grep -w futex",
+];
 
 fn main() -> ExitCode {
     kutrace_tools::run("rawtoevent", EXAMPLES, run)
@@ -42,8 +48,11 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<Exit> {
     let mut input = kutrace_tools::open(args.named.or(&args.file), Stage::Raw)?;
+    if args.live {
+        return live(input, &args.common);
+    }
     let bytes = input.raw()?;
-    let trace = source::trace(&bytes).map_err(|e| anyhow!("{}: {e}", input.name))?;
+    let trace = functions::trace(&bytes, &input.name)?;
     let mut names = Names::default();
     let mut decoder = trace.decoder(&mut names);
     let out = args.common.open()?;
@@ -62,6 +71,42 @@ fn run(args: Args) -> Result<Exit> {
         let unknown = count(unknown, "return from an unknown system call", "returns from unknown system calls");
         args.common.tell(format_args!("{events} on {cpus}, {lost} lost, {unknown}"));
     }
+    Ok(if meta.is_whole() { Exit::Done } else { Exit::Lost })
+}
+
+/// Writes lines of text as they come.
+fn live(input: Input, common: &Common) -> Result<Exit> {
+    let name = input.name.clone();
+    let mut live = Live::open(input).with_context(|| name.clone())?;
+    let (mut names, mut to) = (Names::default(), common.open()?);
+    let place = to.name();
+    let (mut out, head) = (Writer::new(&mut to), live.head());
+    out.head(head.format, head.flags, head.base, &head.blocks)
+        .and_then(|()| out.unseen(head.unseen))
+        .context(place.clone())?;
+    loop {
+        let mut failed = None;
+        let more = live.turn(&mut names, |event, names| match out.event(event, names) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(failed.insert(error).kind().into()),
+        });
+        if let Some(error) = failed {
+            return Err(error).context(place);
+        }
+        let more = more.with_context(|| name.clone())?;
+        out.flush().context(place.clone())?;
+        if out.get().is_gone() {
+            return Ok(Exit::Done);
+        }
+        if !more {
+            break;
+        }
+    }
+    let meta = live.meta();
+    out.finish(&meta).context(place.clone())?;
+    to.finish().context(place)?;
+    say_damage(&name, &meta.quality);
+    common.tell(format_args!("{}, {} lost", count(live.counts().events, "event", "events"), meta.lost));
     Ok(if meta.is_whole() { Exit::Done } else { Exit::Lost })
 }
 

@@ -3,13 +3,13 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::draw;
+use kutrace_tools::folder::{How, Paths};
 
 /// Convert spans to a folder that Trace Compass opens as a kernel trace of LTTng's
 ///
@@ -18,15 +18,10 @@ use kutrace_tools::draw;
 #[derive(Parser)]
 #[command(version)]
 struct Args {
-    /// The spans as JSON or frames (standard input if absent or `-`), and the folder to create
-    #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "DIR"])]
-    paths: Vec<PathBuf>,
-    /// The same as FILE
-    #[arg(short, long, value_name = "FILE")]
-    input: Option<PathBuf>,
-    /// Replace a folder that this tool created
-    #[arg(short, long)]
-    force: bool,
+    #[command(flatten)]
+    paths: Paths,
+    #[command(flatten)]
+    how: How,
     /// Do not say what LTTng's events cannot tell
     #[arg(short, long)]
     quiet: bool,
@@ -40,9 +35,6 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    if args.input.is_some() && args.paths.len() > 1 {
-        kutrace_tools::usage::<Args>("--input names FILE already; only DIR follows");
-    }
-    let (dir, file) = args.paths.split_last().context("no folder")?;
-    draw::lttng(args.input.as_ref().or(file.first()), dir, args.force, args.quiet)
+    let (file, dir) = args.paths.split::<Args>()?;
+    draw::lttng(file, dir, &args.how, args.quiet)
 }

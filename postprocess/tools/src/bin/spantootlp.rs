@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, Context, Result};
 use clap::Parser;
-use kutrace_cli::Exit;
+use kutrace_cli::{Exit, Failure};
 use kutrace_tools::ask::Requests;
 use kutrace_tools::{outcome, spans, Common};
 use postprocess::line::count;
@@ -36,8 +36,12 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<Exit> {
-    let (spans, place) = spans::read(args.file.as_ref())?;
-    let timeline = Timeline::new(&spans);
+    let (spans, place) = spans::in_order(args.file.as_ref())?;
+    let Some(spans) = spans.whole() else {
+        let fact = format_args!("{place}: too many spans to look for requests");
+        return Err(Failure::new(fact, "spantotrim START STOP keeps a part of them").into());
+    };
+    let timeline = Timeline::new(spans);
     let (asked, requests) = args.requests.find(&timeline).map_err(|fact| anyhow!("{place}: {fact}"))?;
     let mut out = args.common.open()?;
     let name = out.name();

@@ -12,6 +12,7 @@ use clap::Parser;
 use kutrace_cli::Exit;
 use kutrace_tools::ask::Asked;
 use kutrace_tools::{outcome, spans, Common, Output};
+use postprocess::why::Timeline;
 
 /// Explain where requests spent their time, and why some are slow
 #[derive(Parser)]
@@ -41,11 +42,12 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<Exit> {
     let file = args.input.as_ref().or(args.file.as_ref());
-    let (spans, place) = spans::read(file)?;
+    let (about, dense, place) = spans::read_dense(file)?;
     let named = file.filter(|file| file.as_os_str() != "-").map(PathBuf::as_path);
-    let answer = args.asked.answer(&spans, named).map_err(|fact| anyhow!("{place}: {fact}"))?;
+    let answer =
+        args.asked.answer(&Timeline::dense(&about, &dense), named).map_err(|fact| anyhow!("{place}: {fact}"))?;
     let mut out: Output = Common { output: args.output, quiet: args.quiet }.open()?;
     let name = out.name();
     out.write_all(answer.as_bytes()).and_then(|()| out.finish()).context(name)?;
-    Ok(outcome(&place, &spans.meta))
+    Ok(outcome(&place, &about.meta))
 }

@@ -15,13 +15,15 @@ use crate::progress::{output, tied};
 const SIZES: [u64; 3] = [1_000_000, 2_000_000, 10_000_000];
 
 /// What is measured: its name in the answers, in the table, and the budget at each size.
-const ROWS: [(&str, &str, [&str; 3]); 18] = [
+const ROWS: [(&str, &str, [&str; 3]); 21] = [
     ("bytes", "file, bytes per span", ["6", "", "6"]),
     ("openMs", "open to first full picture, ms", ["600", "", "2000"]),
+    ("openCpuMs", "the same, CPU time of the page's main thread, ms", ["", "", ""]),
     ("panMs", "redraw while panning, p95, ms", ["16", "", "16"]),
     ("zoomMs", "redraw while zooming, p95, ms", ["16", "", "16"]),
     ("wholeMs", "redraw of the whole range, p95, ms", ["33", "", "33"]),
     ("threadsMs", "the same with the threads open, ms", ["33", "", "33"]),
+    ("threadsCpuMs", "the same, CPU time of the main thread for each, ms", ["", "", ""]),
     ("turnMs", "from a turn of the wheel to the second frame after it, threads open, p95, ms", ["", "55", ""]),
     ("nameSearchMs", "search of a name, ms", ["", "", "60"]),
     ("boundsSearchMs", "search of a duration, ms", ["", "", "60"]),
@@ -31,6 +33,7 @@ const ROWS: [(&str, &str, [&str; 3]); 18] = [
     ("tableMs", "table and histogram of all spans, ms", ["", "", "150"]),
     ("groupsMs", "the same by name and thread, ms", ["", "", "150"]),
     ("callsMs", "the same of whole calls, ms", ["", "", "150"]),
+    ("tablesCpuMs", "the three, CPU time of the main thread for each, ms", ["", "", ""]),
     ("requests", "requests", ["", "", ""]),
     ("brushMs", "a part of the requests against all others, ms (budget: of 100,000)", ["", "", "100"]),
     ("bytesPerSpan", "memory, bytes per span", ["60", "", "60"]),

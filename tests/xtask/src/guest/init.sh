@@ -6,18 +6,22 @@
 #   ready                   CMD is about to start
 #   fail WHAT               it cannot be
 #   exit STATUS OUT ERR     CMD ended, after that many bytes on each output
-# /job/settings is written by the host: MODULE, VISIBLE, PROBE; /job/command is shell text that ends in CMD.
+# /job/settings is written by the host: MODULE, VISIBLE, PROBE, EARLY; /job/command is shell text that ends in CMD.
 
 export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
+. /job/settings
+if [ -e /early.ko ]; then
+    # shellcheck disable=SC2086
+    insmod /early.ko $EARLY
+fi
 for module in /modules/*.ko; do
     [ -e "$module" ] && insmod "$module"
 done
 ip link set lo up
 hostname kutrace-vm
-. /job/settings
 
 # The ports appear a moment after the kernel has started us, under numbers that depend on the other devices.
 while ! [ -e /job/report ]; do

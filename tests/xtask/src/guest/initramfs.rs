@@ -47,6 +47,9 @@ pub fn build(guest: &Guest, errand: Errand) -> Result<Vec<u8>> {
         let name = module.file_name().unwrap_or_default().to_string_lossy();
         archive.program(&format!("modules/{name}"), &fs::read(module).with_context(|| module.display().to_string())?);
     }
+    if let Some((module, _)) = &guest.early {
+        archive.program("early.ko", &fs::read(module).with_context(|| module.display().to_string())?);
+    }
     archive.program("job/settings", &settings(guest, errand));
     archive.program("job/command", &command(guest));
     Ok(archive.finish())
@@ -60,10 +63,14 @@ fn settings(guest: &Guest, errand: Errand) -> Vec<u8> {
         .map(|dir| dir.display().to_string())
         .collect();
     let probe = if errand == Errand::Probe { "yes" } else { "" };
+    let early = guest.early.as_ref().map_or("", |(_, parameters)| parameters);
     let mut text = Vec::new();
-    for (name, value) in
-        [("MODULE", module.as_os_str()), ("VISIBLE", OsStr::new(&visible.join(" "))), ("PROBE", OsStr::new(probe))]
-    {
+    for (name, value) in [
+        ("MODULE", module.as_os_str()),
+        ("VISIBLE", OsStr::new(&visible.join(" "))),
+        ("PROBE", OsStr::new(probe)),
+        ("EARLY", OsStr::new(early)),
+    ] {
         assign(&mut text, name, value);
     }
     text

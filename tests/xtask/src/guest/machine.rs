@@ -145,7 +145,8 @@ fn keep_second(guest: &Guest, initramfs: &Path) -> Result<()> {
 /// Everything of QEMU's command line that is not a pipe.
 fn command_line(guest: &Guest) -> Command {
     let mut qemu = tied("qemu-system-x86_64");
-    qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "q35"]);
+    qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35"]);
+    qemu.args((!guest.reboot).then_some("-no-reboot"));
     qemu.args(accelerator_words(guest.accelerator));
     qemu.args(["-smp", &guest.cpus.to_string(), "-m", &guest.memory.to_string()]);
     qemu.arg("-kernel").arg(&guest.image);

@@ -76,7 +76,15 @@ impl Watch {
         lines_of(outputs.qemu, sender, Event::Qemu);
         let out = Pump::start(outputs.out, std::io::stdout());
         let err = Pump::start(outputs.err, std::io::stderr());
-        Ok(Self { machine, events, console: Console::new(guest.second), qemu: String::new(), out, err, guard })
+        Ok(Self {
+            machine,
+            events,
+            console: Console::new(guest.second || guest.reboot),
+            qemu: String::new(),
+            out,
+            err,
+            guard,
+        })
     }
 
     /// Waits for CMD's status, or for what makes it impossible.

@@ -3,20 +3,17 @@
 
 #![forbid(unsafe_code)]
 
-mod program;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{bail, Context, Result};
 use clap::Parser;
 use kutrace_cli::{say, Exit};
+use kutrace_tools::functions::Programs;
 use kutrace_tools::{outcome, spans, Named};
 use postprocess::event::point::Point;
 use postprocess::line;
 use postprocess::span::sample::{self, user::Maps};
-
-use program::Programs;
 
 /// Name samples of user program counters after the function they fall in
 ///
@@ -56,7 +53,9 @@ fn run(args: Args) -> Result<Exit> {
     let mut programs = Programs::new(args.root.clone());
     let count = sample::name(&mut spans, Point::PcUser, |thread, pc| {
         let (path, offset) = maps.find(thread, pc)?;
-        Some(programs.function(path, offset))
+        let frames = programs.frames(path, None, offset);
+        // Where the function is not known, the file is.
+        Some(if frames.is_empty() { path.rsplit('/').next().unwrap_or(path).to_string() } else { frames.join(" in ") })
     });
     spans::write(&spans, &args.form)?;
     for unread in &programs.unread {

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tracepoints that whoever traces has chosen by name, beside what a source
+ * tells.
+ */
+#ifndef KUTRACE_RECORDS_H
+#define KUTRACE_RECORDS_H
+
+#include <linux/types.h>
+
+#include "source.h"
+
+/* RECORDS_MAX of ../format/src/abi/command.rs. */
+#define KUTRACE_RECORDS_MAX	16
+
+/* Chooses those of the next trace, by the kernel's numbers. The control lock is held. */
+void kutrace_records_choose(u32 count, const u32 *ids);
+/* Both may sleep; on return from the second nobody is in the table's functions. */
+int kutrace_records_begin(const struct kutrace_table *table);
+void kutrace_records_end(void);
+
+#endif

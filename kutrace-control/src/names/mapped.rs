@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//! What the kernel tells while a trace is recorded of programs that are loaded and files that are mapped to be run.
+//!
+//! It does so by events of perf, one for each CPU, that count nothing. A thread of this process empties them when they are
+//! half full, and sleeps otherwise, so most traces end before it wakes.
+//!
+//! Invariant: asking never fails; where the kernel does not tell, as without rights to watch all CPUs, nothing is known.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags};
+use rustix::io::Errno;
+
+use super::machine;
+use super::maps::{Map, Told};
+use crate::sys::{self, Mapping};
+
+/// Bytes of a CPU's ring: some hundred mappings. A power of two.
+const RING: usize = 1 << 17;
+/// Bytes of the page before it.
+const PAGE: usize = 4096;
+/// Words, of four bytes, in that page: how far the kernel has written, and how far it was read.
+const HEAD: usize = 256;
+const TAIL: usize = 258;
+/// The kinds of records, and bits of a header's `misc`, that the kernel's include/uapi/linux/perf_event.h defines.
+const LOST: u32 = 2;
+const COMM: u32 = 3;
+const FORK: u32 = 7;
+const MMAP2: u32 = 10;
+const IS_EXEC: u16 = 1 << 13;
+const HAS_BUILD_ID: u16 = 1 << 14;
+/// Bytes at the end of each record: process, thread, time.
+const TRAILER: usize = 16;
+
+/// The kernel tells, until this is dropped.
+#[derive(Debug)]
+pub struct Mapped {
+    rings: Arc<Mutex<Rings>>,
+    end: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Rings {
+    rings: Vec<Ring>,
+    told: Vec<(u64, Told)>,
+}
+
+#[derive(Debug)]
+struct Ring {
+    event: OwnedFd,
+    memory: Mapping,
+    /// Bytes that were read of it.
+    read: u64,
+}
+
+impl Mapped {
+    /// Has the kernel tell from here on; `None` where it does not.
+    pub fn begin() -> Option<Mapped> {
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
+        let ring = |cpu| -> Option<Ring> {
+            let event = sys::tell_of_programs(cpu, (RING / 2) as u32).ok()?;
+            let memory = Mapping::writable(event.as_fd(), PAGE + RING).ok()?;
+            Some(Ring { event, memory, read: 0 })
+        };
+        let rings: Vec<Ring> = machine::cpus(&online).into_iter().map(ring).collect::<Option<_>>()?;
+        let events = rings.iter().map(|ring| ring.event.try_clone()).collect::<Result<Vec<_>, _>>().ok()?;
+        let end = eventfd(0, EventfdFlags::CLOEXEC).ok()?;
+        let ended = end.try_clone().ok()?;
+        let rings = Arc::new(Mutex::new(Rings { rings, told: Vec::new() }));
+        let shared = Arc::clone(&rings);
+        let thread = thread::spawn(move || {
+            while sleep(&events, ended.as_fd()) {
+                locked(&shared).empty();
+            }
+        });
+        Some(Mapped { rings, end, thread: Some(thread) })
+    }
+
+    /// All that was told by now with its time, in ns of the monotonic clock, in order.
+    pub fn told(&self) -> Vec<(u64, Told)> {
+        let mut rings = locked(&self.rings);
+        rings.empty();
+        rings.told.sort_by_key(|(at, _)| *at);
+        rings.told.clone()
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.end, &1u64.to_ne_bytes());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn locked(rings: &Mutex<Rings>) -> std::sync::MutexGuard<'_, Rings> {
+    rings.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sleeps until one of the events has something to read; false if it is over, or if there will be no more to read.
+fn sleep(events: &[OwnedFd], end: BorrowedFd<'_>) -> bool {
+    let mut fds = vec![PollFd::from_borrowed_fd(end, PollFlags::IN)];
+    fds.extend(events.iter().map(|event| PollFd::new(event, PollFlags::IN)));
+    match poll(&mut fds, None) {
+        Ok(_) => fds[0].revents().is_empty() && fds.iter().any(|fd| fd.revents().contains(PollFlags::IN)),
+        Err(error) => error == Errno::INTR,
+    }
+}
+
+impl Rings {
+    fn empty(&mut self) {
+        for ring in &mut self.rings {
+            read(&ring.take(), &mut self.told);
+        }
+    }
+}
+
+impl Ring {
+    /// What the kernel has written since the last time.
+    fn take(&mut self) -> Vec<u8> {
+        let words = &self.memory;
+        // The low half tells enough: less than 4 GB are written at a time.
+        let new = words[HEAD].load(Ordering::Acquire).wrapping_sub(self.read as u32) as usize;
+        let start = self.read as usize;
+        let word = |byte: usize| words[(PAGE + byte % RING) / 4].load(Ordering::Relaxed).to_le_bytes();
+        let bytes = (start..start + new).step_by(4).flat_map(word).collect();
+        self.read += new as u64;
+        // The kernel only looks at the low bits of the two.
+        words[TAIL].store(self.read as u32, Ordering::Release);
+        words[TAIL + 1].store((self.read >> 32) as u32, Ordering::Release);
+        bytes
+    }
+}
+
+/// Takes records apart, one after the other.
+fn read(mut bytes: &[u8], told: &mut Vec<(u64, Told)>) {
+    while let (Some(kind), Some(sizes)) = (int(bytes, 0), int(bytes, 4)) {
+        let (misc, size) = (sizes as u16, (sizes >> 16) as usize);
+        let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= 8 + TRAILER) else { return };
+        let (body, trailer) = record[8..].split_at(size - 8 - TRAILER);
+        told.extend(long(trailer, 8).zip(one(kind, misc, body)));
+        bytes = rest;
+    }
+}
+
+fn one(kind: u32, misc: u16, body: &[u8]) -> Option<Told> {
+    let (int, long) = (|at| int(body, at), |at| long(body, at));
+    Some(match kind {
+        LOST => Told::Lost(long(8)?),
+        COMM if misc & IS_EXEC != 0 => Told::Loaded(int(0)?),
+        // A new thread has what its process has.
+        FORK if int(0)? != int(4)? => Told::Forked(int(0)?, int(4)?),
+        MMAP2 => {
+            let (from, bytes, offset) = (long(8)?, long(16)?, long(24)?);
+            let id = body.get(32..56)?;
+            let build_id = match misc & HAS_BUILD_ID != 0 {
+                true => id[4..][..usize::from(id[0]).min(20)].to_vec(),
+                false => Vec::new(),
+            };
+            let path = body.get(64..)?.split(|&c| c == 0).next()?.to_vec();
+            // What has no file the kernel calls so, or after what it is for.
+            if path.is_empty() || path.starts_with(b"//") {
+                return None;
+            }
+            Told::Mapped(int(0)?, Map { from, to: from.saturating_add(bytes), offset, build_id, path })
+        }
+        _ => return None,
+    })
+}
+
+fn int(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, misc: u16, body: &[u8], at: u64) -> Vec<u8> {
+        let size = (8 + body.len() + TRAILER) as u16;
+        let head = [&kind.to_le_bytes()[..], &misc.to_le_bytes(), &size.to_le_bytes()].concat();
+        [&head[..], body, &[0; 8], &at.to_le_bytes()].concat()
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn records_tell_what_was_mapped_forked_loaded_and_lost() {
+        let numbers = words(&[7, 7, 0x1000, 0, 0x2000, 0, 0x3000, 0]);
+        let mut id = [0; 24];
+        (id[0], id[4], id[5]) = (2, 0xab, 1);
+        let file = [&numbers[..], &id, &words(&[5, 2]), b"/bin/program\0\0\0\0"].concat();
+        let memory = [&numbers[..], &id, &words(&[5, 2]), b"//anon\0\0"].concat();
+        let bytes = [
+            record(MMAP2, HAS_BUILD_ID, &file, 5),
+            record(MMAP2, 0, &file, 6),
+            record(MMAP2, 0, &memory, 7),
+            record(FORK, 0, &words(&[9, 7, 9, 7, 0, 0]), 8),
+            record(FORK, 0, &words(&[7, 7, 10, 7, 0, 0]), 9),
+            record(COMM, IS_EXEC, &words(&[9, 9, 0, 0]), 10),
+            record(COMM, 0, &words(&[9, 9, 0, 0]), 11),
+            record(LOST, 0, &words(&[1, 0, 3, 0]), 12),
+            vec![1, 0, 0],
+        ]
+        .concat();
+        let mut told = Vec::new();
+        read(&bytes, &mut told);
+        let map = |build_id: &[u8]| Map {
+            from: 0x1000,
+            to: 0x3000,
+            offset: 0x3000,
+            build_id: build_id.to_vec(),
+            path: b"/bin/program".to_vec(),
+        };
+        let expected = [
+            (5, Told::Mapped(7, map(&[0xab, 1]))),
+            (6, Told::Mapped(7, map(&[]))),
+            (8, Told::Forked(9, 7)),
+            (10, Told::Loaded(9)),
+            (12, Told::Lost(3)),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_record_that_says_it_is_nothing_ends_the_reading() {
+        let mut told = Vec::new();
+        read(&[0; 64], &mut told);
+        assert_eq!(told, []);
+    }
+
+    #[test]
+    fn where_the_kernel_tells_it_tells_of_a_program_that_has_ended() {
+        // Not everywhere may a test watch all CPUs; tests/vm/samples.rs does.
+        let Some(mapped) = Mapped::begin() else { return };
+        let child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait_with_output().unwrap();
+        let told = mapped.told();
+        assert!(
+            told.iter().any(
+                |(_, told)| matches!(told, Told::Mapped(tgid, map) if *tgid == pid && map.path.ends_with(b"/true"))
+            ),
+            "{told:?}"
+        );
+        assert!(told.iter().any(|(_, told)| *told == Told::Loaded(pid)));
+    }
+}
