@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RING = 1 << 24, RECORD = 16 };
+enum { RING = 1 << 26, RECORD = 16 };
 
 static int bpf(int command, union bpf_attr *how) {
     int got = syscall(SYS_bpf, command, how, sizeof *how);

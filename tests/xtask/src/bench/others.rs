@@ -126,7 +126,7 @@ fn lttng(kernel: &Stock, dir: &Path) -> Result<PathBuf> {
     fs::write(&kbuild, text).context("bench: lttng: Kbuild")?;
     let here = format!("PWD={}", build.display());
     kernel.make(&build, &["KERNELDIR=$(KDIR)", &here, "-j2"], &dir.join("lttng.log"))?;
-    let root = dir.join("lttng");
+    let root = dir.join("lttng-root");
     let modules = place::made(root.join("lib/modules").join(&kernel.release))?;
     for folder in ["src", "src/lib", "src/probes"] {
         for module in files_in(&build.join(folder), ".ko")? {
