@@ -17,8 +17,7 @@ use url::Url;
 use crate::said;
 
 /// The tables there can be.
-const TABLES: [&str; 9] =
-    ["spans", "waits", "arcs", "points", "threads", "durations", "requests", "causes", "traces"];
+const TABLES: [&str; 9] = ["spans", "waits", "arcs", "points", "threads", "durations", "requests", "causes", "traces"];
 /// What the folders below a table say, outermost first: columns of every table.
 const PARTS: [&str; 2] = ["host", "date"];
 
