@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A server of lines with few threads: pool.py PORT THREADS. A line is what to do and for how many ms."""
+"""A server of lines with few threads: pool.py PORT THREADS. A line is what to do and for how many ms; `list 0` lists a
+folder, `resolve PORT` asks another server."""
+import os
 import socket
 import sys
 import threading
@@ -15,6 +17,12 @@ def answer(connection, line):
         end = time.monotonic() + float(ms) / 1e3
         while time.monotonic() < end:
             sum(range(500))
+    elif what == "list":
+        os.listdir("big")
+    elif what == "resolve":
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as resolver:
+            resolver.sendto(b"where is it?", ("127.0.0.1", int(ms)))
+            resolver.recv(512)
     connection.sendall(b"ok\r\n")
 
 

@@ -60,6 +60,7 @@ events { worker_connections 64; }
 http {
     log_format long '$remote_addr $request $status $pad';
     map $uri $pad { default "PAD"; }
+    limit_req_zone $server_name zone=all:1m rate=8r/s;
     access_log off; sendfile on; keepalive_requests 1000000;
     client_body_temp_path /tmp/body; proxy_temp_path /tmp/proxy; fastcgi_temp_path /tmp/fast;
     uwsgi_temp_path /tmp/uwsgi; scgi_temp_path /tmp/scgi;
@@ -68,6 +69,7 @@ http {
         location / { root /tmp/disk/www; }
         location /logged { access_log /tmp/access long; return 200 "ok"; }
         location /passed { proxy_pass http://127.0.0.1:8098; }
+        location /limited { limit_req zone=all burst=100; return 200 "ok"; }
     }
 }
 CONF
