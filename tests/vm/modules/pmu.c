@@ -38,7 +38,7 @@ static void never(struct kprobe *probe, struct pt_regs *regs,
 {
 }
 
-static struct kprobe probes[64];
+static struct kprobe probes[256];
 static int count;
 
 static void probe_all(u8 *text, unsigned int size)
